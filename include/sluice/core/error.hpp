@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One way to refuse an argument, and to say what was thrown.
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+/// Throws std::invalid_argument "sluice: NAME = VALUE: RULE" unless `condition` holds.
+template <class Value>
+void require(bool condition, std::string_view name, Value const& value, std::string_view rule) {
+  if (condition) return;
+  std::string text = "sluice: ";
+  text.append(name).append(" = ");
+  if constexpr (requires { std::string_view(value); }) text.append(std::string_view(value));
+  else text.append(std::to_string(value));
+  throw std::invalid_argument(text.append(": ").append(rule));
+}
+
+/// What an exception says of itself.
+inline std::string describe(std::exception_ptr const& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (std::exception const& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
+}
+
+}  // namespace sluice

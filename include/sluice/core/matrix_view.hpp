@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Views of row-major matrices, and the two kinds of answer that a model gives: scores or hidden vectors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice {
+
+/// A row-major matrix [rows, columns] in memory that somebody else owns; row i starts at data + i * stride.
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  std::ptrdiff_t rows = 0;
+  std::ptrdiff_t columns = 0;
+  std::ptrdiff_t stride = 0;  ///< in elements; >= columns
+
+  /// Row i, shape [columns].
+  std::span<T> operator[](std::ptrdiff_t i) const {
+    return {data + i * stride, static_cast<std::size_t>(columns)};
+  }
+};
+
+/// What the numbers of a Scores are.
+enum class Kind : std::uint8_t {
+  logits,     ///< anything; a softmax makes probabilities of them
+  log_probs,  ///< natural logarithms of probabilities that add up to one
+};
+
+/// A model's answer: one line of V scores for every line asked, [lines, V]. Valid until the model's next step.
+template <class T>
+struct Scores : MatrixView<T const> {
+  using Value = T;
+  Kind kind = Kind::logits;
+};
+
+/// A model's answer: one hidden vector for every line asked, [lines, d]. A projection makes scores of them. Valid until
+/// the model's next step.
+template <class T>
+struct Hidden : MatrixView<T const> {
+  using Value = T;
+};
+
+/// Scores from a dense buffer [lines, columns].
+template <class T>
+Scores<T> scores(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns, Kind kind = Kind::logits) {
+  return {{data, lines, columns, columns}, kind};
+}
+
+/// Hidden vectors from a dense buffer [lines, columns].
+template <class T>
+Hidden<T> hidden(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns) {
+  return {{data, lines, columns, columns}};
+}
+
+}  // namespace sluice

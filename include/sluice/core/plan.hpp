@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a search says what it wants run: rows, one query per line, slots it no longer needs.
+#pragma once
+
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice {
+
+/// The plans of all sentences that take part in a step, joined: what goes to the model and to the expander.
+struct StepPlan {
+  std::vector<Row> rows;
+  std::vector<Query> queries;
+  std::vector<Group> groups;
+  std::vector<Slot> released;
+
+  void clear() { rows.clear(), queries.clear(), groups.clear(), released.clear(); }
+};
+
+/// One sentence's part of a step. The search speaks of its own slots, 0 .. slots() - 1; the plan adds where the
+/// sentence's block of slots begins.
+class Plan {
+ public:
+  Plan(StepPlan& step, Slot base) : step_(step), base_(base), row_(step.rows.size()), query_(step.queries.size()) {
+    step_.groups.push_back({});
+  }
+
+  /// Runs `tokens` (valid until the search is told the answer) after the first `length` tokens of `from`, in `to`. Rows
+  /// ascend in `to`. Exactly `lines` calls of ask() belong to it, in order.
+  void row(Slot from, Slot to, std::int32_t length, std::span<Token const> tokens, std::int32_t lines = 1) {
+    step_.rows.push_back({from + base_, to + base_, length, tokens, lines});
+  }
+  /// What is wanted of the next line.
+  void ask(Query const& query) { step_.queries.push_back(query), ++step_.groups.back().lines; }
+  /// Only the sentence's `best` candidates by base + log_prob matter (Group::keep).
+  void keep(std::int32_t best) { step_.groups.back().keep = best; }
+  /// The slot holds nothing that is needed any more. Released before the step's rows are run.
+  void release(Slot slot) { step_.released.push_back(slot + base_); }
+
+  /// This sentence's rows so far, with the model's slot numbers; base() is its first slot. For wrappers of a search.
+  std::span<Row const> rows() const { return std::span(step_.rows).subspan(row_); }
+  std::span<Query> queries() { return std::span(step_.queries).subspan(query_); }
+  Slot base() const { return base_; }
+
+ private:
+  StepPlan& step_;
+  Slot base_;
+  std::size_t row_, query_;
+};
+
+}  // namespace sluice

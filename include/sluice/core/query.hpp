@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a search asks of one line of scores.
+#pragma once
+
+#include <sluice/core/types.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice {
+
+/// A change to one token's score. Penalty first, then add.
+struct Edit {
+  Token token = 0;
+  float add = 0;      ///< -infinity forbids the token
+  float penalty = 1;  ///< divides a positive score, multiplies a negative one
+};
+
+/// When edits and `only` act.
+enum class Stage : std::uint8_t {
+  before_softmax,  ///< on the scores: what is left is normalised to one
+  after_softmax,   ///< on the log-probabilities, which are not normalised again
+};
+
+/// A set of tokens of one vocabulary: a shortlist, the tokens that a grammar allows.
+class TokenSet {
+ public:
+  TokenSet() = default;
+  /// The empty set over a vocabulary of `size` tokens.
+  explicit TokenSet(std::int32_t size) : words_((static_cast<std::size_t>(size) + 63) / 64) {}
+
+  void insert(Token token) { words_[word(token)] |= bit(token); }
+  void erase(Token token) { words_[word(token)] &= ~bit(token); }
+  /// A token outside the vocabulary is not in the set.
+  bool contains(Token token) const { return word(token) < words_.size() && (words_[word(token)] & bit(token)) != 0; }
+
+ private:
+  static std::size_t word(Token token) { return static_cast<std::size_t>(static_cast<std::uint32_t>(token)) / 64; }
+  static std::uint64_t bit(Token token) { return std::uint64_t{1} << (static_cast<std::uint32_t>(token) % 64); }
+  std::vector<std::uint64_t> words_;
+};
+
+/// What a search asks of one line. The first three fields that make the list ask together: it holds every token that any
+/// of them wants, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed.
+///
+/// The order of what happens to a line: edits and `only` at Stage::before_softmax, temperature, softmax, edits and `only`
+/// at Stage::after_softmax, selection. Every span must live until the answer has been given.
+struct Query {
+  double base = 0;        ///< the hypothesis' log-probability so far; only Group::keep looks at it
+  std::int32_t best = 1;  ///< list so many best tokens; 0 = none
+  float mass = 0;         ///< list the best tokens until they hold this probability (top-p); in [0, 1]
+  float within = 0;       ///< list all tokens at least this times as probable as the best (min-p); in [0, 1]; 0 = off
+  float typical = 0;      ///< list the tokens whose information is nearest to the entropy until they hold this probability
+  std::span<Token const> probes{};  ///< the log-probability of these, whatever their rank; edits and `only` apply
+  std::span<Edit const> edits{};    ///< a token named twice is edited twice
+  Stage stage = Stage::before_softmax;
+  TokenSet const* only = nullptr;  ///< all other tokens are forbidden
+  float temperature = 1;           ///< scores are divided by it; > 0
+  bool normalise = true;           ///< false: no softmax, scores as they are (an argmax needs no probabilities)
+  bool entropy = false;            ///< the line's entropy is wanted
+  std::uint64_t noise = 0;         ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
+                                   ///< `within` and `typical` select by log_prob all the same
+};
+
+/// The lines of one sentence in a step: queries come grouped.
+struct Group {
+  std::int32_t lines = 0;
+  std::int32_t keep = 0;  ///< > 0: candidates of which the group has `keep` strictly better ones by base + log_prob (or
+                          ///< that plus noise) may be left out of the lists; 0: every list is complete
+};
+
+}  // namespace sluice

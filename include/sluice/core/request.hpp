@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What goes in.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// One sentence to decode, with what is special about it.
+template <class Source, class SearchType>
+struct Request {
+  Source source{};
+  std::vector<Token> prompt{};              ///< fed, not part of the output; empty = bos
+  std::vector<Token> prefix{};              ///< the output begins with these
+  std::optional<SearchType> search{};       ///< in place of the decoder's own
+  std::optional<std::uint64_t> seed{};      ///< of its random numbers; by default the request's id
+};
+
+/// Throws std::invalid_argument if the request names tokens outside the vocabulary.
+template <class Source, class SearchType>
+void check(Request<Source, SearchType> const& request, Vocabulary const& vocabulary) {
+  auto const rule = "is outside the vocabulary of " + std::to_string(vocabulary.size);
+  for (auto const token : request.prompt) require(vocabulary.contains(token), "prompt", token, rule);
+  for (auto const token : request.prefix) require(vocabulary.contains(token), "prefix", token, rule);
+}
+
+}  // namespace sluice

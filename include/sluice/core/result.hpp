@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What comes out: hypotheses, or the reason why there are none.
+#pragma once
+
+#include <sluice/core/types.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// One output sequence.
+struct Hypothesis {
+  std::vector<Token> tokens;     ///< forced prefix and generated tokens, final eos included; the prompt is not
+  std::vector<float> log_probs;  ///< of each token given those before it; [tokens.size()]
+  double log_prob = 0;           ///< their sum, natural log
+  double score = 0;              ///< what hypotheses are ranked by: log_prob after length penalty and the like
+  bool finished = false;         ///< ended by eos, or at its fixed length where there is no eos
+};
+
+/// Why a request has no (or no complete) result.
+enum class Failure : std::uint8_t {
+  none,
+  bad_request,    ///< the request made no sense; nothing was run
+  source,         ///< Model::start threw for this source
+  search,         ///< the search threw for this sentence
+  model,          ///< Model::step (or the expander) threw in a step that this sentence took part in
+  not_a_number,   ///< the model's scores held a NaN or +infinity
+  no_token_left,  ///< every token was impossible before any hypothesis had finished
+  late,           ///< the deadline passed; the hypotheses are what there was
+  cancelled,      ///< the caller withdrew the request; the hypotheses are what there was
+};
+
+/// The failure's name, as written above.
+constexpr char const* name(Failure failure) {
+  switch (failure) {
+    case Failure::none: return "none";
+    case Failure::bad_request: return "bad_request";
+    case Failure::source: return "source";
+    case Failure::search: return "search";
+    case Failure::model: return "model";
+    case Failure::not_a_number: return "not_a_number";
+    case Failure::no_token_left: return "no_token_left";
+    case Failure::late: return "late";
+    case Failure::cancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+/// What became of one request.
+struct Result {
+  std::uint64_t id = 0;                ///< as returned by Decoder::submit; decode() counts from 0 in input order
+  std::vector<Hypothesis> hypotheses{};  ///< best first; what was found so far where `failure` says that it broke off
+  Failure failure = Failure::none;
+  std::string message{};       ///< what failed, with names and values; empty if nothing did
+  std::exception_ptr cause{};  ///< the exception behind it, if there was one
+
+  bool ok() const { return failure == Failure::none; }
+  /// Makes this a failure; the hypotheses stay.
+  void fail(Failure why, std::string what, std::exception_ptr exception = {}) {
+    failure = why, message = std::move(what), cause = std::move(exception);
+  }
+};
+
+}  // namespace sluice

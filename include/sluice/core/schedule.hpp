@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The Schedule concept: who is admitted, and who steps.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice {
+
+/// A sentence that is being decoded, as a schedule sees it.
+struct Live {
+  std::int32_t length = 0;         ///< tokens that its slots hold
+  std::int32_t width = 1;          ///< hypotheses alive = rows that it would run
+  std::int32_t age = 0;            ///< steps of the decoder since it was admitted, whether or not it took part
+  std::int32_t source_length = 0;  ///< -1: unknown
+};
+
+// clang-format off
+/// Two pure functions. A schedule changes when sentences are run, never what comes out.
+///
+///  - `admit(live, waiting)`: how many of the waiting sentences (their source lengths, in order) join those alive (oldest
+///    first) now; asked before every step, again after each admission, until it says 0;
+///  - `select(live, chosen)`: appends the indices of those that take part in the next step, ascending; at least one if
+///    any are alive. Where the model is not `ragged` the decoder runs those of one length: the shortest chosen.
+template <class S>
+concept Schedule = requires(S const& schedule, std::span<Live const> live, std::span<std::int32_t const> waiting,
+                            std::vector<std::int32_t>& chosen) {
+  { schedule.admit(live, waiting) } -> std::convertible_to<std::size_t>;
+  schedule.select(live, chosen);
+};
+// clang-format on
+
+}  // namespace sluice
