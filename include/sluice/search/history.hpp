@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The tokens of a beam's hypotheses, as a tree.
+#pragma once
+
+#include <sluice/core/result.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace sluice {
+
+/// A tree of tokens in an arena: hypotheses share their beginnings, so that a fork costs one node. Nodes stay until
+/// clear().
+class History {
+ public:
+  using Node = std::int32_t;
+  static constexpr Node root = -1;
+
+  void clear() { entries_.clear(); }
+
+  /// The hypothesis `parent` with one token more.
+  Node add(Node parent, Token token, float log_prob) {
+    entries_.push_back({parent, length(parent) + 1, token, log_prob});
+    return static_cast<Node>(entries_.size()) - 1;
+  }
+  std::int32_t length(Node node) const { return node == root ? 0 : at(node).length; }
+  Token token(Node node) const { return at(node).token; }
+  Node parent(Node node) const { return at(node).parent; }
+
+  /// Writes tokens and log_probs of a hypothesis.
+  void write(Node node, Hypothesis& out) const {
+    auto n = static_cast<std::size_t>(length(node));
+    out.tokens.resize(n), out.log_probs.resize(n);
+    for (; node != root; node = at(node).parent) {
+      --n;
+      out.tokens[n] = at(node).token, out.log_probs[n] = at(node).log_prob;
+    }
+  }
+
+ private:
+  struct Entry {
+    Node parent;
+    std::int32_t length;
+    Token token;
+    float log_prob;
+  };
+  Entry const& at(Node node) const { return entries_[static_cast<std::size_t>(node)]; }
+  std::vector<Entry> entries_;
+};
+
+}  // namespace sluice
