@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The loop: joins the plans of all sentences that step into one call of the model.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/request.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/decode/slot_blocks.hpp>
+#include <sluice/decode/statistics.hpp>
+#include <sluice/decode/trace.hpp>
+#include <sluice/decode/waiting_queue.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/schedule/batched.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+/// Decodes sentences with a model, in one thread:
+///
+///     Decoder decoder(model, search, schedule);
+///     decoder.submit({.source = s});                       // as often as you like, also between steps
+///     while (decoder.step())                               // one round; false: nothing left to do
+///       while (decoder.poll(result)) use(result);          // in the order in which sentences end
+///     while (decoder.poll(result)) use(result);
+///
+/// A request that fails has its own Failure; the others never notice. Results depend on the request alone: neither batch
+/// nor schedule changes one (given a model whose rows do not depend on each other). More threads = more decoders, over
+/// models that share their weights. A Decoder is neither copied nor shared between threads.
+///
+/// \tparam M  the model; it belongs to this decoder while the decoder lives
+/// \tparam E  what turns the model's answer into candidates; LogSoftmaxTopK for models that give scores
+/// \tparam T  a trace, see NoTrace
+template <Model M, Search S, Schedule P = Batched, Expander<Answer<M>> E = LogSoftmaxTopK, class T = NoTrace>
+class Decoder {
+ public:
+  using Source = typename M::Source;
+  using SearchRequest = Request<Source, S>;
+
+  static_assert(abilities<M>().roll_back || !needs<S>().roll_back,
+                "sluice: this search rolls the model back, and the model does not say that it can (Abilities::roll_back); "
+                "wrap it in sluice::Restarting, or choose another search");
+  static_assert(abilities<M>().include(needs<S>()),
+                "sluice: this search needs abilities (S::needs) that the model does not claim (M::abilities)");
+
+  /// Throws std::invalid_argument for options of search or schedule, or a vocabulary, that make no sense.
+  explicit Decoder(M& model, S search = {}, P schedule = {}, E expander = {}, T trace = {})
+      : model_(model),
+        search_(std::move(search)),
+        schedule_(std::move(schedule)),
+        expander_(std::move(expander)),
+        trace_(std::move(trace)),
+        vocabulary_(model.vocabulary()),
+        limits_(sluice::limits(model)),
+        blocks_(model, limits_.slots) {
+    if constexpr (requires { schedule_.check(); }) schedule_.check();
+    vocabulary_.check();
+    check(search_);
+  }
+  Decoder(Decoder const&) = delete;
+  Decoder& operator=(Decoder const&) = delete;
+  ~Decoder() {
+    for (auto& s : running_) blocks_.give_back(s->base, s->slots);
+  }
+
+  /// Queues a request and returns its id (0, 1, 2 ...). Never throws for what the request says: a bad one ends at once
+  /// with Failure::bad_request.
+  std::uint64_t submit(SearchRequest request) {
+    auto const id = next_id_++;
+    try {
+      sluice::check(request, vocabulary_);
+      if (request.search) check(*request.search);
+    } catch (std::exception const& e) {
+      refuse(id, Failure::bad_request, e.what(), std::current_exception());
+      return id;
+    }
+    auto const length = sluice::source_length(std::as_const(model_), request.source);
+    waiting_.push(id, std::move(request), length);
+    return id;
+  }
+
+  /// Admits, chooses, plans, runs, advances: one round. Returns false when nothing is running or waiting. If the model (or
+  /// the expander) throws, the sentences of this step end with Failure::model and the exception goes on to the caller; the
+  /// decoder stays usable.
+  bool step() {
+    stopwatch_.restart();
+    admit();
+    choose();
+    if (chosen_.empty()) {
+      stopwatch_.book(statistics_.seconds.search);
+      return false;
+    }
+    plan();
+    problem_ = run();
+    advance();
+    sweep();
+    ++statistics_.steps;
+    stopwatch_.book(statistics_.seconds.search);
+    if (problem_ != nullptr) std::rethrow_exception(problem_);
+    return true;
+  }
+
+  /// Takes a result that is ready; false if there is none.
+  bool poll(Result& result) {
+    if (results_.empty()) return false;
+    result = std::move(results_.front());
+    results_.pop_front();
+    return true;
+  }
+
+  /// Ends a waiting or running request with Failure::cancelled and what hypotheses there are. False if it has ended
+  /// already (or never was).
+  bool cancel(std::uint64_t id) {
+    if (waiting_.remove(id)) {
+      refuse(id, Failure::cancelled, "cancelled while waiting", {});
+      return true;
+    }
+    for (auto& s : running_)
+      if (s->id == id) {
+        end(*s, Failure::cancelled, "cancelled while running");
+        sweep();
+        return true;
+      }
+    return false;
+  }
+
+  std::size_t waiting() const { return waiting_.size(); }  ///< requests not yet admitted
+  std::size_t running() const { return running_.size(); }  ///< sentences alive
+  Statistics const& statistics() const { return statistics_; }
+  T& trace() { return trace_; }
+
+ private:
+  using Waiting = detail::WaitingQueue<SearchRequest>;
+  struct Running {
+    std::uint64_t id = 0;
+    SearchRequest request{};
+    typename S::State state{};
+    S const* search = nullptr;
+    Slot base = 0;
+    std::int32_t slots = 0, source_length = 0, age = 0;
+    std::size_t first = 0, lines = 0, rows = 0;  // its part of the step
+    bool ended = false;
+  };
+
+  void check(S const& search) const {
+    sluice::check(search);
+    require(search.slots() <= limits_.slots, "slots", search.slots(),
+            "the search needs more than the model's limit of " + std::to_string(limits_.slots));
+  }
+
+  void view() {
+    live_.clear();
+    for (auto const& s : running_) {
+      auto const progress = s->search->progress(s->state);
+      live_.push_back({progress.length, progress.width, s->age, s->source_length});
+    }
+  }
+
+  // ---- admission ------------------------------------------------------------------------------------------------------
+
+  void admit() {
+    while (!waiting_.empty()) {
+      view();
+      auto const wanted = std::min<std::size_t>(schedule_.admit(live_, waiting_.lengths()), waiting_.size());
+      if (wanted == 0 || !admit(wanted)) return;
+    }
+  }
+
+  /// Starts up to `count` waiting sentences; false if not even one could be given slots.
+  bool admit(std::size_t count) {
+    sources_.clear(), starts_.clear();
+    auto const alive = running_.size();
+    std::size_t taken = 0;
+    for (; taken < count; ++taken) {
+      auto& next = waiting_[taken];
+      auto const slots = static_cast<std::int32_t>((next.request.search ? *next.request.search : search_).slots());
+      auto const base = blocks_.take(slots);
+      if (!base) break;
+      begin(next, waiting_.lengths()[taken], *base, slots);
+    }
+    waiting_.pop(taken);
+    stopwatch_.book(statistics_.seconds.search);
+    if (!starts_.empty() && !start(sources_, starts_)) start_one_by_one(alive);
+    stopwatch_.book(statistics_.seconds.encode);
+    return taken > 0;
+  }
+
+  void begin(typename Waiting::Entry& next, std::int32_t source_length, Slot base, std::int32_t slots) {
+    auto s = spare_.empty() ? std::make_unique<Running>() : std::move(spare_.back());
+    if (!spare_.empty()) spare_.pop_back();
+    s->id = next.id, s->request = std::move(next.request);
+    s->search = s->request.search ? &*s->request.search : &search_;
+    s->base = base, s->slots = slots, s->source_length = source_length, s->age = 0, s->ended = false;
+    if (s->request.prompt.empty()) s->request.prompt.assign(1, vocabulary_.bos);
+    try {
+      s->search->start(s->state, {.vocabulary = &vocabulary_,
+                                  .prompt = s->request.prompt,
+                                  .prefix = s->request.prefix,
+                                  .source_length = source_length,
+                                  .seed = s->request.seed.value_or(s->id),
+                                  .abilities = abilities<M>(),
+                                  .limits = limits_});
+    } catch (std::invalid_argument const& e) {
+      refuse(s->id, Failure::bad_request, e.what(), std::current_exception());
+      return blocks_.give_back(base, slots);
+    } catch (...) {
+      refuse(s->id, Failure::search, describe(std::current_exception()), std::current_exception());
+      return blocks_.give_back(base, slots);
+    }
+    if constexpr (requires { trace_.admitted(s->id, base, slots); }) trace_.admitted(s->id, base, slots);
+    sources_.push_back(&s->request.source), starts_.push_back(base);
+    running_.push_back(std::move(s));
+  }
+
+  bool start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    ++statistics_.encoder_calls;
+    try {
+      model_.start(sources, slots);
+    } catch (...) {
+      problem_ = std::current_exception();
+      return false;
+    }
+    for (auto const slot : slots) blocks_.hold(slot);
+    return true;
+  }
+
+  /// A group could not be started: whoever cannot be started alone is to blame.
+  void start_one_by_one(std::size_t first) {
+    for (auto i = first; i < running_.size(); ++i) {
+      auto& s = *running_[i];
+      Source const* const source = &s.request.source;
+      if (!start({&source, 1}, {&s.base, 1})) fail(s, Failure::source, describe(problem_), problem_, false);
+    }
+    sweep();
+  }
+
+  // ---- a step ---------------------------------------------------------------------------------------------------------
+
+  void choose() {
+    chosen_.clear();
+    if (running_.empty()) return;
+    view(), picked_.clear();
+    schedule_.select(live_, picked_);
+    if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
+    auto shortest = live_[static_cast<std::size_t>(picked_[0])].length;
+    for (auto const i : picked_) shortest = std::min(shortest, live_[static_cast<std::size_t>(i)].length);
+    for (auto const i : picked_)
+      if (abilities<M>().ragged || live_[static_cast<std::size_t>(i)].length == shortest) {
+        chosen_.push_back(running_[static_cast<std::size_t>(i)].get());
+        statistics_.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
+      }
+    std::ranges::sort(chosen_, {}, &Running::base);
+    for (auto& s : running_) ++s->age;
+  }
+
+  void plan() {
+    step_.clear();
+    for (auto* s : chosen_) {
+      auto const rows = step_.rows.size(), lines = step_.queries.size(), released = step_.released.size();
+      try {
+        Plan plan(step_, s->base);
+        s->search->plan(s->state, plan);
+      } catch (...) {
+        step_.rows.resize(rows), step_.queries.resize(lines), step_.released.resize(released);
+        step_.groups.back() = {};
+        fail(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
+      }
+      s->first = lines, s->lines = step_.queries.size() - lines, s->rows = step_.rows.size() - rows;
+    }
+    blocks_.release(step_.released);
+    if constexpr (requires { trace_.planned(std::as_const(step_)); }) trace_.planned(std::as_const(step_));
+  }
+
+  /// The model and the expander; returns what they threw.
+  std::exception_ptr run() {
+    answers_ = {};
+    if (step_.rows.empty()) return nullptr;
+    statistics_.count(step_);
+    for (auto const& row : step_.rows) blocks_.hold(row.to);
+    stopwatch_.book(statistics_.seconds.search);
+    try {
+      auto&& answer = model_.step(std::span<Row const>(step_.rows));
+      stopwatch_.book(statistics_.seconds.model);
+      answers_ = expander_.expand(answer, step_.queries, step_.groups);
+      stopwatch_.book(statistics_.seconds.output);
+      if (answers_.size() != step_.queries.size())
+        throw std::logic_error("sluice: asked for " + std::to_string(step_.queries.size()) + " lines, got " +
+                               std::to_string(answers_.size()));
+    } catch (...) {
+      answers_ = {};
+      return std::current_exception();
+    }
+    if constexpr (requires { trace_.answered(std::as_const(step_), std::as_const(answers_)); })
+      trace_.answered(std::as_const(step_), std::as_const(answers_));
+    return nullptr;
+  }
+
+  void advance() {
+    drafts_.clear();
+    for (auto* s : chosen_) {
+      if (s->ended) continue;
+      if (problem_ != nullptr && s->rows > 0) {
+        fail(*s, Failure::model, describe(problem_), problem_);
+        continue;
+      }
+      auto const answer = s->lines > 0 ? answers_.window(s->first, s->lines) : Expansion{};
+      if (!answer.valid()) {
+        fail(*s, Failure::not_a_number, "the model's scores hold a NaN or +infinity", {});
+        continue;
+      }
+      try {
+        if (s->search->advance(s->state, answer)) end(*s, Failure::none, {});
+        else draft(*s);
+      } catch (...) {
+        fail(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
+      }
+    }
+    if constexpr (ProposingModel<M>)
+      if (!drafts_.empty()) model_.propose(drafts_);
+  }
+
+  void draft(Running& s) {
+    if constexpr (ProposingModel<M> && requires(Draft& d) { s.search->draft(s.state, d); }) {
+      Draft d{.slot = s.base};
+      if (s.search->draft(s.state, d)) drafts_.push_back(d);
+    }
+  }
+
+  // ---- endings --------------------------------------------------------------------------------------------------------
+
+  void end(Running& s, Failure why, std::string message) { fail(s, why, std::move(message), {}); }
+
+  /// Ends a sentence, with what hypotheses there are if its state can be trusted.
+  void fail(Running& s, Failure why, std::string message, std::exception_ptr cause, bool usable = true) {
+    Result result{.id = s.id};
+    if (usable) try {
+        s.search->finish(s.state, result);
+      } catch (...) {
+        why = Failure::search, message = describe(std::current_exception()), cause = std::current_exception();
+      }
+    if (why != Failure::none) result.fail(why, std::move(message), std::move(cause));
+    if (!result.hypotheses.empty()) statistics_.tokens += result.hypotheses.front().tokens.size();
+    give(std::move(result));
+    blocks_.give_back(s.base, s.slots);
+    s.ended = true;
+  }
+
+  void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause) {
+    Result result{.id = id};
+    result.fail(why, std::move(message), std::move(cause));
+    give(std::move(result));
+  }
+
+  void give(Result result) {
+    ++statistics_.sentences;
+    if constexpr (requires { trace_.ended(std::as_const(result)); }) trace_.ended(std::as_const(result));
+    results_.push_back(std::move(result));
+  }
+
+  void sweep() {
+    std::size_t alive = 0;
+    for (auto& s : running_) {
+      if (s->ended) spare_.push_back(std::move(s));
+      else std::swap(running_[alive++], s);
+    }
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(alive), running_.end());
+  }
+
+  M& model_;
+  S search_;
+  P schedule_;
+  E expander_;
+  T trace_;
+  Vocabulary vocabulary_;
+  Limits limits_;
+  detail::SlotBlocks<M> blocks_;
+  Statistics statistics_;
+  detail::Stopwatch stopwatch_;
+
+  std::uint64_t next_id_ = 0;
+  Waiting waiting_;
+  std::vector<std::unique_ptr<Running>> running_;  // oldest first
+  std::vector<std::unique_ptr<Running>> spare_;    // ended; their memory is used again
+  std::deque<Result> results_;
+
+  std::vector<Live> live_;
+  std::vector<std::int32_t> picked_;
+  std::vector<Running*> chosen_;
+  std::vector<Source const*> sources_;
+  std::vector<Slot> starts_;
+  StepPlan step_;
+  Expansion answers_;
+  std::vector<Draft> drafts_;
+  std::exception_ptr problem_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Which slots belong to which sentence.
+#pragma once
+
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sluice::detail {
+
+/// Hands out blocks of neighbouring slots of a model, the lowest that fit, so that slot numbers stay small; releases those
+/// in which the model keeps something.
+template <Model M>
+class SlotBlocks {
+ public:
+  SlotBlocks(M& model, std::int32_t limit) : model_(model), limit_(limit) {}
+
+  /// The first slot of a free block, or nothing if there is none below the limit.
+  std::optional<Slot> take(std::int32_t size) {
+    for (auto gap = free_.begin(); gap != free_.end(); ++gap) {
+      if (gap->size < size) continue;
+      auto const first = gap->first;
+      gap->first += size, gap->size -= size;
+      if (gap->size == 0) free_.erase(gap);
+      return first;
+    }
+    auto const tail = !free_.empty() && free_.back().first + free_.back().size == top_ ? free_.back().size : 0;
+    if (size > limit_ - (top_ - tail)) return std::nullopt;
+    if (tail > 0) free_.pop_back();
+    auto const first = top_ - tail;
+    top_ = first + size;
+    return first;
+  }
+
+  void hold(Slot slot) {
+    if (held_.size() <= static_cast<std::size_t>(slot)) held_.resize(static_cast<std::size_t>(slot) + 1);
+    held_[static_cast<std::size_t>(slot)] = true;
+  }
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) held_[static_cast<std::size_t>(slot)] = false;
+    if constexpr (ReleasingModel<M>)
+      if (!slots.empty()) model_.release(slots);
+  }
+
+  /// Releases what the model still keeps in the block.
+  void give_back(Slot first, std::int32_t size) {
+    leaving_.clear();
+    for (auto slot = first; slot < std::min(first + size, static_cast<Slot>(held_.size())); ++slot)
+      if (held_[static_cast<std::size_t>(slot)]) leaving_.push_back(slot);
+    release(leaving_);
+    auto const next = std::ranges::lower_bound(free_, first, {}, &Gap::first);
+    auto gap = free_.insert(next, {first, size});
+    if (auto const after = gap + 1; after != free_.end() && gap->first + gap->size == after->first) {
+      gap->size += after->size;
+      free_.erase(after);
+    }
+    if (gap != free_.begin() && (gap - 1)->first + (gap - 1)->size == gap->first) {
+      (gap - 1)->size += gap->size;
+      free_.erase(gap);
+    }
+  }
+
+ private:
+  struct Gap {
+    Slot first;
+    std::int32_t size;
+  };
+  M& model_;
+  std::vector<Gap> free_;   // ascending, no two touch
+  std::vector<bool> held_;  // [slot]: whether the model keeps something there
+  std::vector<Slot> leaving_;
+  Slot top_ = 0;           // all slots from here on are free too
+  std::int32_t limit_;
+};
+
+}  // namespace sluice::detail

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a decoder did, and where the time went.
+#pragma once
+
+#include <sluice/core/plan.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace sluice {
+
+/// Counts and seconds of one Decoder since its construction. Add up those of several with +=.
+struct Statistics {
+  std::uint64_t sentences = 0;      ///< ended, failed ones included
+  std::uint64_t tokens = 0;         ///< of the best hypotheses, eos and forced prefix included
+  std::uint64_t steps = 0;          ///< rounds: plan, model, advance
+  std::uint64_t model_calls = 0;    ///< Model::step (a round in which nobody plans a row calls no model)
+  std::uint64_t rows = 0;           ///< run through the decoder
+  std::uint64_t fed = 0;            ///< tokens in these rows
+  std::uint64_t expansions = 0;     ///< rows, plus the ended hypotheses that beams carried (the papers' count)
+  std::uint64_t forks = 0;          ///< rows that copied a slot
+  std::uint64_t encoder_calls = 0;  ///< Model::start
+  std::vector<std::uint64_t> rows_histogram;  ///< [n]: model calls with n rows
+  struct Seconds {
+    double encode = 0;  ///< Model::start
+    double model = 0;   ///< Model::step
+    double output = 0;  ///< the expander: projection, softmax, selection
+    double search = 0;  ///< everything else in Decoder::step
+    double total() const { return encode + model + output + search; }
+  } seconds;
+
+  /// Counts a call of the model.
+  void count(StepPlan const& step) {
+    ++model_calls, rows += step.rows.size();
+    if (rows_histogram.size() <= step.rows.size()) rows_histogram.resize(step.rows.size() + 1);
+    ++rows_histogram[step.rows.size()];
+    for (auto const& row : step.rows) forks += row.from != row.to, fed += row.tokens.size();
+  }
+
+  Statistics& operator+=(Statistics const& other) {
+    sentences += other.sentences, tokens += other.tokens, steps += other.steps, model_calls += other.model_calls;
+    rows += other.rows, fed += other.fed, expansions += other.expansions, forks += other.forks;
+    encoder_calls += other.encoder_calls;
+    if (rows_histogram.size() < other.rows_histogram.size()) rows_histogram.resize(other.rows_histogram.size());
+    for (std::size_t n = 0; n < other.rows_histogram.size(); ++n) rows_histogram[n] += other.rows_histogram[n];
+    seconds.encode += other.seconds.encode, seconds.model += other.seconds.model;
+    seconds.output += other.seconds.output, seconds.search += other.seconds.search;
+    return *this;
+  }
+};
+
+namespace detail {
+
+/// Adds the time since it was last asked to one of several accounts.
+class Stopwatch {
+ public:
+  void restart() { last_ = Clock::now(); }
+  void book(double& account) {
+    auto const now = Clock::now();
+    account += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+};
+
+}  // namespace detail
+
+}  // namespace sluice

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Looking at a decoder while it works.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstdint>
+
+namespace sluice {
+
+/// A trace is any type with some of these members; each is called where it exists and costs nothing where not:
+///
+///  - `admitted(std::uint64_t id, Slot base, std::int32_t slots)`: the sentence got its block of slots;
+///  - `planned(StepPlan const&)`: what is about to be run;
+///  - `answered(StepPlan const&, Expansion const&)`: what came back, line by line;
+///  - `ended(Result const&)`: before the result can be polled.
+struct NoTrace {};
+
+}  // namespace sluice
