@@ -28,7 +28,7 @@ namespace sluice {
 /// A step costs O(width^2 log width) beside the model; a fork costs one node. Nothing is allocated once warm.
 struct BeamSearch {
   std::int32_t width = 5;   ///< hypotheses alive at most; >= 1
-  std::int32_t n_best = 1;  ///< hypotheses returned at most; in [1, width]
+  std::int32_t n_best = 1;  ///< hypotheses returned at most; in [1, width], or as many as stop.patience lets finish
   LengthLimits length{};
   LengthPenalty penalty{};
   Pruning pruning{};
@@ -38,14 +38,19 @@ struct BeamSearch {
   bool surplus = false;         ///< set_aside, Rule::count: whether all that end in the last step count, or only as many
                                 ///< as the rule still needs, best first
   bool prefix_scored = true;    ///< whether the log-probabilities of a forced prefix count
+  bool guard_prefix = false;    ///< set_aside: right after a forced prefix only the best candidate may end; another end is
+                                ///< dropped, and its place stays empty for that step (CTranslate2)
   std::int32_t candidates = 0;  ///< looked at in a step; 0 = as many as `finished` needs to keep the beam full
+  double sibling_penalty = 0;   ///< the i-th best child of a parent (from 0) ranks this times i lower, and so do its own
+                                ///< children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not show it
   Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
 
   using State = detail::BeamState;
 
   void check() const {
     require(width >= 1, "width", width, "must be at least 1");
-    require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
+    stop.check();
+    require(n_best >= 1 && n_best <= std::max(width, needed()), "n_best", n_best, "must be between 1 and the width");
     require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
     require(candidates == 0 || finished == Finished::set_aside, "candidates", candidates,
             "only Finished::set_aside refills the beam from further candidates");
@@ -55,7 +60,9 @@ struct BeamSearch {
             "heuristic", "compares with the set-aside hypotheses: needs Finished::set_aside");
     require(finished != Finished::stay || stop.rule == Stop::Rule::count, "stop.rule", "exact",
             "with Finished::stay the beam itself ranks finished against live hypotheses: use Rule::count");
-    length.check(), penalty.check(), pruning.check(), stop.check();
+    require(sibling_penalty >= 0 && std::isfinite(sibling_penalty), "sibling_penalty", sibling_penalty,
+            "must be a number >= 0");
+    length.check(), penalty.check(), pruning.check();
   }
 
   std::int32_t slots() const { return width; }
@@ -144,7 +151,8 @@ inline void BeamSearch::plan(State& s, Plan& plan) const {
     plan.row(entry.from, entry.slot, s.held, {&entry.token, 1});
     plan.ask(query(s, entry.log_prob));
   }
-  if (pruning.relative_local_threshold <= 0) plan.keep(looked_at(s));  // that one looks at all candidates
+  // Where candidates are not ranked by log_prob alone, all of them must be seen.
+  if (pruning.relative_local_threshold <= 0 && sibling_penalty <= 0) plan.keep(looked_at(s));
 }
 
 inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
@@ -192,7 +200,7 @@ inline void BeamSearch::collect(State& s, Expansion const& answer) const {
     auto const order = static_cast<std::int32_t>(s.picks.size());
     if (entry.ended) s.picks.push_back({entry.value, entry.log_prob, rank, order, entry.token, 0, true, true});
     else if (forced(s) && at_maximum == AtMaximum::force_eos_free)
-      s.picks.push_back({entry.log_prob, entry.log_prob, rank, order, s.vocabulary->eos.front(), 0, true, false});
+      s.picks.push_back({entry.value, entry.log_prob, rank, order, s.vocabulary->eos.front(), 0, true, false});
     else collect_list(s, rank, answer[static_cast<std::size_t>(s.line[r])], local_bar);
   }
   auto const count = std::min(s.picks.size(), static_cast<std::size_t>(looked_at(s)));
@@ -204,12 +212,14 @@ inline void BeamSearch::collect(State& s, Expansion const& answer) const {
 }
 
 inline void BeamSearch::collect_list(State& s, std::int32_t rank, Line const& line, double local_bar) const {
-  auto const base = s.beam[static_cast<std::size_t>(rank)].log_prob;
+  auto const& parent = s.beam[static_cast<std::size_t>(rank)];
+  auto malus = 0.0;
   auto const add = [&](Token token, float log_prob, bool eos) {
-    auto const total = base + static_cast<double>(log_prob);
+    auto const gain = static_cast<double>(log_prob);
     auto const order = static_cast<std::int32_t>(s.picks.size());
-    if (total > -std::numeric_limits<double>::infinity())
-      s.picks.push_back({total, total, rank, order, token, log_prob, eos, false});
+    if (gain > -std::numeric_limits<double>::infinity())
+      s.picks.push_back({parent.value + gain - malus, parent.log_prob + gain, rank, order, token, log_prob, eos, false});
+    malus += sibling_penalty;
   };
   if (forced(s)) {
     for (std::size_t i = 0; i < line.probes.size(); ++i) add(s.vocabulary->eos[i], line.probes[i], true);
@@ -230,14 +240,21 @@ inline void BeamSearch::choose(State& s) const {
   if (finished == Finished::leave_first) s.room = width - static_cast<std::int32_t>(s.out.size());
   if (finished == Finished::set_aside) s.top_ended |= !s.picks.empty() && s.picks[0].ended;
 
+  auto room = s.room;
   // At the last token, only candidates that fit the beam may join the finished ones.
   auto const limit = s.last() && finished == Finished::set_aside ? static_cast<std::size_t>(width) : s.picks.size();
   auto const places = surplus || stop.rule != Stop::Rule::count ? std::numeric_limits<std::int32_t>::max() : needed();
+  auto const guarded = guard_prefix && !s.opening.prefix().empty() &&
+                       s.generated == static_cast<std::int32_t>(s.opening.prefix().size());
   for (auto i = first; i < std::min(limit, s.picks.size()); ++i) {
     auto const& pick = s.picks[i];
+    if (guarded && pick.ended && i > 0) {
+      if (static_cast<std::int32_t>(i) < width) --room;
+      continue;
+    }
     auto const leaves = pick.ended && (finished == Finished::set_aside || finished == Finished::shrink);
     if (!leaves) {
-      if (static_cast<std::int32_t>(s.next.size()) < s.room) extend(s, pick);
+      if (static_cast<std::int32_t>(s.next.size()) < room) extend(s, pick);
     } else if (finished == Finished::shrink || static_cast<std::int32_t>(i) < width) {
       if (finished == Finished::shrink || static_cast<std::int32_t>(s.out.size()) < places) end(s, pick);
     }

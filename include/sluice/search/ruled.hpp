@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Rules about what may come next, for any search.
+#pragma once
+
+#include <sluice/core/search.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+/// What a rule sees of one hypothesis: its output so far.
+struct Output {
+  std::span<Token const> tokens;  ///< forced prefix and generated tokens
+  std::size_t prefix;             ///< how many of them were forced
+  Vocabulary const& vocabulary;
+};
+
+// clang-format off
+/// A rule looks at one hypothesis and edits the scores of its next token. `State` is a small value that follows the
+/// hypothesis (an automaton's state; an empty struct where the tokens say it all).
+///
+///  - `start(sentence)`: the state before the first output token; throws std::invalid_argument for options that make no
+///    sense in this vocabulary;
+///  - `next(state, token)`: the state after `token`;
+///  - `edit(state, output, edits)`: appends edits for the next token. They act when the search's own do (Query::stage).
+///    Never more than a few: every edit of a line costs a look at each candidate, many cost a copy of the line.
+template <class R>
+concept Rule = std::copyable<typename R::State> &&
+  requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
+           std::vector<Edit>& edits) {
+    { rule.start(sentence) } -> std::same_as<typename R::State>;
+    { rule.next(state, token) } -> std::same_as<typename R::State>;
+    rule.edit(state, output, edits);
+  };
+// clang-format on
+
+/// Several rules as one.
+template <Rule... Rs>
+struct Rules {
+  using State = std::tuple<typename Rs::State...>;
+  std::tuple<Rs...> rules;
+
+  Rules() = default;
+  explicit Rules(Rs... all) : rules(std::move(all)...) {}
+
+  State start(Sentence const& sentence) const {
+    return std::apply([&](auto const&... rule) { return State(rule.start(sentence)...); }, rules);
+  }
+  State next(State const& state, Token token) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return State(std::get<I>(rules).next(std::get<I>(state), token)...);
+    }(std::index_sequence_for<Rs...>{});
+  }
+  void edit(State const& state, Output const& output, std::vector<Edit>& edits) const {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (std::get<I>(rules).edit(std::get<I>(state), output, edits), ...);
+    }(std::index_sequence_for<Rs...>{});
+  }
+};
+
+/// Any search under a rule. The search does not know: the wrapper follows the rows that it plans (forks, blocks,
+/// roll-back) and adds the rule's edits to its queries. It acts where a token is chosen, not where one is forced or asked
+/// for: a token that is a probe is never edited, so that a forced prefix and constraints win over a ban.
+///
+/// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
+template <Search S, Rule R>
+struct Ruled {
+  S search{};
+  R rule{};
+
+  static constexpr Abilities needs = sluice::needs<S>();
+
+  struct Followed {
+    std::vector<Token> tokens;                  // prompt and output
+    std::vector<typename R::State> after;       // [n]: the rule's state after n tokens of the output
+  };
+  struct State {
+    typename S::State inner{};
+    std::vector<Followed> slots;
+    std::vector<std::vector<Edit>> edits;  // [line]
+    Vocabulary const* vocabulary = nullptr;
+    std::size_t prompt = 0, prefix = 0;
+  };
+
+  void check() const {
+    sluice::check(search);
+    if constexpr (requires { rule.check(); }) rule.check();
+  }
+  std::int32_t slots() const { return search.slots(); }
+
+  void start(State& s, Sentence const& sentence) const {
+    search.start(s.inner, sentence);
+    s.vocabulary = sentence.vocabulary, s.prompt = sentence.prompt.size();
+    s.prefix = sentence.prefix.size();
+    s.slots.resize(static_cast<std::size_t>(slots()));
+    s.slots[0].tokens.clear();
+    s.slots[0].after.assign(1, rule.start(sentence));
+  }
+
+  void plan(State& s, Plan& plan) const {
+    search.plan(s.inner, plan);
+    auto const rows = plan.rows();
+    auto const slot = [&](Slot number) -> Followed& { return s.slots[static_cast<std::size_t>(number - plan.base())]; };
+    for (auto const& row : rows)
+      if (row.from != row.to) cut(s, slot(row.to) = slot(row.from), row.length);
+    auto queries = plan.queries();
+    if (s.edits.size() < queries.size()) s.edits.resize(queries.size());
+    std::size_t line = 0;
+    for (auto const& row : rows) {
+      auto& followed = slot(row.to);
+      cut(s, followed, row.length);
+      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        followed.tokens.push_back(row.tokens[i]);
+        if (followed.tokens.size() > s.prompt) followed.after.push_back(rule.next(followed.after.back(), row.tokens[i]));
+        if (i + static_cast<std::size_t>(row.lines) >= row.tokens.size()) edit(s, followed, queries[line], s.edits[line]), ++line;
+      }
+    }
+  }
+
+  bool advance(State& s, Expansion const& answer) const { return search.advance(s.inner, answer); }
+  Progress progress(State const& s) const { return search.progress(s.inner); }
+  void finish(State& s, Result& result) const { search.finish(s.inner, result); }
+  bool draft(State& s, Draft& draft) const
+    requires requires(S const& x, typename S::State& state) { x.draft(state, draft); }
+  {
+    return search.draft(s.inner, draft);
+  }
+
+ private:
+  void cut(State const& s, Followed& followed, std::int32_t length) const {
+    auto const n = static_cast<std::size_t>(length);
+    followed.tokens.erase(followed.tokens.begin() + length, followed.tokens.end());
+    auto const outputs = n > s.prompt ? n - s.prompt : 0;
+    followed.after.erase(followed.after.begin() + static_cast<std::ptrdiff_t>(outputs) + 1, followed.after.end());
+  }
+
+  void edit(State const& s, Followed const& followed, Query& query, std::vector<Edit>& edits) const {
+    if (query.best == 0 && query.mass <= 0 && query.within <= 0 && query.typical <= 0) return;
+    edits.clear();
+    auto const tokens = std::span(followed.tokens);
+    rule.edit(followed.after.back(), {tokens.subspan(std::min(s.prompt, tokens.size())), s.prefix, *s.vocabulary}, edits);
+    if (edits.empty()) return;
+    std::erase_if(edits, [&](Edit const& e) { return std::ranges::find(query.probes, e.token) != query.probes.end(); });
+    edits.insert(edits.end(), query.edits.begin(), query.edits.end());
+    query.edits = edits;
+  }
+};
+
+}  // namespace sluice
