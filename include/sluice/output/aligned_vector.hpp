@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A std::vector whose memory begins at a cache line.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace sluice {
+
+/// Allocates at multiples of 64 bytes.
+template <class T>
+struct AlignedAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t alignment{64};
+
+  AlignedAllocator() = default;
+  template <class U>
+  AlignedAllocator(AlignedAllocator<U> const&) {}  // NOLINT(google-explicit-constructor): allocators convert
+
+  T* allocate(std::size_t count) {
+    if (count > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(::operator new(count * sizeof(T), alignment));
+  }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, alignment); }
+  friend bool operator==(AlignedAllocator, AlignedAllocator) { return true; }
+};
+
+template <class T>
+using AlignedVector = std::vector<T, AlignedAllocator<T>>;
+
+}  // namespace sluice

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Float vectors as wide as the instruction set that the including file is compiled for, without intrinsics.
+///
+/// Code that follows the compiler's -m flags lives in the inline namespace SLUICE_ISA, so that two files compiled for
+/// different machines never share one definition.
+#pragma once
+
+#include <cstddef>
+
+#if defined(__AVX512F__)
+#define SLUICE_ISA avx512
+#elif defined(__AVX__) && defined(__FMA__)
+#define SLUICE_ISA avx_fma
+#elif defined(__AVX__)
+#define SLUICE_ISA avx
+#else
+#define SLUICE_ISA baseline
+#endif
+
+namespace sluice {
+inline namespace SLUICE_ISA {
+namespace simd {
+
+#if defined(__AVX512F__)
+inline constexpr int lanes = 16;      ///< floats in a Vec
+inline constexpr int registers = 32;  ///< of that width
+#elif defined(__AVX__)
+inline constexpr int lanes = 8;
+inline constexpr int registers = 16;
+#else
+inline constexpr int lanes = 4;
+inline constexpr int registers = 16;
+#endif
+
+/// `lanes` floats; + - * / < act lane by lane, and so does ?: on comparisons.
+using Vec = float __attribute__((vector_size(lanes * sizeof(float))));
+
+/// The floats at p .. p + lanes - 1; p needs the alignment of a float only.
+[[gnu::always_inline]] inline Vec load(float const* p) {
+  Vec v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+[[gnu::always_inline]] inline void store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof(v)); }
+
+/// x in every lane. (x - 0 is x for every x, so that the compiler drops the subtraction; x + 0 is not.)
+[[gnu::always_inline]] inline Vec broadcast(float x) { return x - Vec{}; }
+
+[[gnu::always_inline]] inline Vec max(Vec a, Vec b) { return a < b ? b : a; }
+
+/// The sum of all lanes: halves are added to each other until one number is left.
+inline float sum(Vec v) {
+  float lane[lanes];
+  store(lane, v);
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+  return lane[0];
+}
+
+/// The largest lane.
+inline float max(Vec v) {
+  float lane[lanes];
+  store(lane, v);
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lane[i] = lane[i] < lane[i + half] ? lane[i + half] : lane[i];
+  return lane[0];
+}
+
+}  // namespace simd
+}  // namespace SLUICE_ISA
+}  // namespace sluice

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Everything.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/request.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/decode.hpp>
+#include <sluice/decode/decoder.hpp>
+#include <sluice/decode/statistics.hpp>
+#include <sluice/decode/trace.hpp>
+#include <sluice/model/any_model.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/schedule/batched.hpp>
+#include <sluice/search/beam_options.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/phrase_matcher.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/ruled.hpp>
+#include <sluice/search/rules.hpp>
+#include <sluice/version.hpp>

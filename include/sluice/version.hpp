@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The version of the library. It is written here and nowhere else; CMake reads these lines.
+#pragma once
+
+#define SLUICE_VERSION_MAJOR 0
+#define SLUICE_VERSION_MINOR 1
+#define SLUICE_VERSION_PATCH 0
+
+namespace sluice {
+
+struct Version {
+  int major;
+  int minor;
+  int patch;
+};
+
+/// The version of the headers that are included.
+inline constexpr Version version{SLUICE_VERSION_MAJOR, SLUICE_VERSION_MINOR, SLUICE_VERSION_PATCH};
+
+}  // namespace sluice
