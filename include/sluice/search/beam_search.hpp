@@ -7,6 +7,7 @@
 #include <sluice/search/beam_options.hpp>
 #include <sluice/search/beam_state.hpp>
 #include <sluice/search/length.hpp>
+#include <sluice/search/placement.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <tuple>
 
 namespace sluice {
@@ -333,24 +335,9 @@ inline void BeamSearch::close(State& s) const {
   s.next.clear(), s.beam.clear();
 }
 
-/// Gives every live hypothesis of `next` a slot: the first child of a parent stays where its parent was, the others take
-/// the lowest slots in which nobody stays. `next` becomes the beam.
+/// `next` becomes the beam.
 inline void BeamSearch::place(State& s) const {
-  auto const before = s.holder.size();
-  s.unused.clear();
-  for (std::size_t slot = 0; slot < before; ++slot)
-    if (s.holder[slot] >= 0) s.unused.push_back(static_cast<Slot>(slot));
-  std::ranges::fill(s.holder, -1);
-  for (std::size_t r = 0; r < s.next.size(); ++r)
-    if (auto& entry = s.next[r]; !entry.ended && s.holder[static_cast<std::size_t>(entry.from)] < 0)
-      entry.slot = entry.from, s.holder[static_cast<std::size_t>(entry.slot)] = static_cast<std::int32_t>(r);
-  std::size_t free = 0;
-  for (std::size_t r = 0; r < s.next.size(); ++r)
-    if (auto& entry = s.next[r]; !entry.ended && entry.slot < 0) {
-      while (s.holder[free] >= 0) ++free;
-      entry.slot = static_cast<Slot>(free), s.holder[free] = static_cast<std::int32_t>(r);
-    }
-  std::erase_if(s.unused, [&](Slot slot) { return s.holder[static_cast<std::size_t>(slot)] >= 0; });
+  detail::place(std::span(s.next), s.holder, s.unused);
   s.beam.swap(s.next);
   s.line.assign(s.beam.size(), 0);
 }

@@ -51,6 +51,12 @@ struct Rules {
   Rules() = default;
   explicit Rules(Rs... all) : rules(std::move(all)...) {}
 
+  void check() const {
+    auto const one = [](auto const& rule) {
+      if constexpr (requires { rule.check(); }) rule.check();
+    };
+    std::apply([&](auto const&... rule) { (one(rule), ...); }, rules);
+  }
   State start(Sentence const& sentence) const {
     return std::apply([&](auto const&... rule) { return State(rule.start(sentence)...); }, rules);
   }
