@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one translation unit of the code base that is C++20 and includes sluice.
+// [adapter]
 #include "translator.hpp"
 
 #include <sluice/model/any_model.hpp>
@@ -46,3 +47,4 @@ std::vector<Translation> translate(Model& model, std::vector<std::string> const&
 }
 
 }  // namespace app
+// [/adapter]

@@ -1,0 +1,73 @@
+# What our own programs share; nothing of it reaches a consumer.
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release) # no type means no optimisation, which is hardly what anybody wants here
+  endif()
+endif()
+if(SLUICE_CUDA)
+  enable_language(CUDA)
+endif()
+
+find_package(nlohmann_json 3.11 CONFIG QUIET)
+
+set(gcc_or_clang $<COMPILE_LANG_AND_ID:CXX,GNU,Clang,AppleClang>)
+set(clang $<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>)
+set(warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+if(SLUICE_WERROR)
+  list(APPEND warnings -Werror)
+endif()
+
+add_library(sluice_warnings INTERFACE)
+target_compile_options(sluice_warnings INTERFACE
+  "$<${gcc_or_clang}:${warnings}>"
+  # Part of Clang's -Wconversion, not of GCC's; and Clang reports std::stable_sort of libstdc++ 12 to whoever calls it.
+  "$<${clang}:-Wno-sign-conversion;-Wno-deprecated-declarations>")
+
+add_library(sluice_native INTERFACE)
+if(SLUICE_NATIVE)
+  target_compile_options(sluice_native INTERFACE $<${gcc_or_clang}:-march=native>)
+endif()
+
+add_library(sluice_openmp INTERFACE)
+if(SLUICE_OPENMP)
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  if(OpenMP_CXX_FOUND)
+    target_link_libraries(sluice_openmp INTERFACE OpenMP::OpenMP_CXX)
+  else()
+    message(STATUS "OpenMP was not found: programs use one thread for products (Debian, Clang 19: libomp-19-dev)")
+  endif()
+endif()
+
+# sluice_program(<name> <source>...): one of our programs.
+function(sluice_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE sluice::sluice sluice_warnings sluice_native sluice_openmp)
+endfunction()
+
+# sluice_missing(<option> <what> <package>): a package is not there. Fatal where the option insists.
+function(sluice_missing option what package)
+  if(${option} STREQUAL "AUTO")
+    message(STATUS "Left out: ${what} (needs ${package})")
+  else()
+    message(FATAL_ERROR "${what}: needs ${package}, or -D${option}=OFF")
+  endif()
+endfunction()
+
+add_subdirectory(examples) # first: it defines sluice_transformer, which tests and benchmarks use
+if(SLUICE_BUILD_TESTS)
+  enable_testing()
+  add_subdirectory(tests)
+endif()
+if(SLUICE_BUILD_BENCHMARKS OR SLUICE_BUILD_BENCHMARKS STREQUAL "AUTO")
+  enable_testing()
+  add_subdirectory(benchmarks)
+endif()
+
+# Every public header compiles on its own: `ninja all_verify_interface_header_sets`. The targets that do it come into being
+# after all others, so what is added to the folder here, the warnings, counts for them alone.
+if(SLUICE_BUILD_TESTS)
+  set_target_properties(sluice PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  add_compile_options($<TARGET_PROPERTY:sluice_warnings,INTERFACE_COMPILE_OPTIONS>)
+endif()

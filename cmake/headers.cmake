@@ -1,0 +1,60 @@
+# The public headers, by hand and sorted: what is not listed is not installed. The test "headers: list is complete" compares
+# the lists with the folders; `cmake -DWRITE=ON -P cmake/check-headers.cmake` brings them up to date.
+
+set(SLUICE_HEADERS
+  include/sluice/core/error.hpp
+  include/sluice/core/expansion.hpp
+  include/sluice/core/matrix_view.hpp
+  include/sluice/core/model.hpp
+  include/sluice/core/noise.hpp
+  include/sluice/core/plan.hpp
+  include/sluice/core/query.hpp
+  include/sluice/core/request.hpp
+  include/sluice/core/result.hpp
+  include/sluice/core/schedule.hpp
+  include/sluice/core/search.hpp
+  include/sluice/core/types.hpp
+  include/sluice/decode/decode.hpp
+  include/sluice/decode/decoder.hpp
+  include/sluice/decode/slot_blocks.hpp
+  include/sluice/decode/statistics.hpp
+  include/sluice/decode/trace.hpp
+  include/sluice/decode/waiting_queue.hpp
+  include/sluice/model/any_model.hpp
+  include/sluice/model/combine.hpp
+  include/sluice/model/ensemble.hpp
+  include/sluice/model/interpolate.hpp
+  include/sluice/model/log_mixture.hpp
+  include/sluice/model/paged_cache.hpp
+  include/sluice/model/projected.hpp
+  include/sluice/model/restarting.hpp
+  include/sluice/model/slot_tokens.hpp
+  include/sluice/output/aligned_vector.hpp
+  include/sluice/output/dense_projection.hpp
+  include/sluice/output/line_scan.hpp
+  include/sluice/output/log_softmax_top_k.hpp
+  include/sluice/output/packed_matrix.hpp
+  include/sluice/output/simd.hpp
+  include/sluice/schedule/batched.hpp
+  include/sluice/search/beam_options.hpp
+  include/sluice/search/beam_search.hpp
+  include/sluice/search/beam_state.hpp
+  include/sluice/search/forced_score.hpp
+  include/sluice/search/greedy.hpp
+  include/sluice/search/history.hpp
+  include/sluice/search/length.hpp
+  include/sluice/search/minimum_bayes_risk.hpp
+  include/sluice/search/opening.hpp
+  include/sluice/search/phrase_matcher.hpp
+  include/sluice/search/placement.hpp
+  include/sluice/search/presets.hpp
+  include/sluice/search/ruled.hpp
+  include/sluice/search/rules.hpp
+  include/sluice/search/sample.hpp
+  include/sluice/search/stochastic_beam.hpp
+  include/sluice/search/truncation.hpp
+  include/sluice/sluice.hpp
+  include/sluice/version.hpp)
+
+# Device code, installed below include/ like the others: <sluice/cuda/...>.
+set(SLUICE_KERNELS)

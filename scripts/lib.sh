@@ -1,0 +1,79 @@
+# Shared by scripts/demo, scripts/test and .ci/run: finds and installs what is missing, times the stages. To be sourced.
+
+say() { printf '%s\n' "$*"; }
+die() { printf '%s\n' "$*" >&2; exit 1; }
+
+# stage <title> <command>...: runs the command and says how long it took.
+stage() {
+  local title=$1 began=$SECONDS
+  shift
+  printf '\n== %s\n' "$title"
+  "$@"
+  printf -- '-- %s: %s minutes\n' "$title" "$(minutes_since "$began")"
+}
+
+minutes_since() { awk -v s="$((SECONDS - $1))" 'BEGIN { printf "%.1f", s / 60 }'; }
+
+cores() { nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2; }
+
+# has <package>: whether what a package of Debian brings is there, wherever it came from.
+has() {
+  case $1 in
+    g++) command -v "${CXX:-g++}" ;;
+    cmake | clang-19) command -v "${1/clang/clang++}" ;;
+    ninja-build) command -v ninja ;;
+    git | pkg-config | clang-format-14 | clang-tidy-14) command -v "$1" ;;
+    libeigen3-dev) has_header eigen3/Eigen/Core ;;
+    nlohmann-json3-dev) has_header nlohmann/json.hpp ;;
+    libcli11-dev) has_header CLI/CLI.hpp ;;
+    libsentencepiece-dev) has_header sentencepiece_processor.h ;;
+    libbenchmark-dev) has_header benchmark/benchmark.h ;;
+    catch2) has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp ;;
+    *) dpkg-query -W -f '${Status}' "$1" | grep -q 'ok installed' ;;
+  esac >/dev/null 2>&1
+}
+
+has_header() {
+  local prefix
+  for prefix in /usr /usr/local /opt/homebrew ${CMAKE_PREFIX_PATH:+${CMAKE_PREFIX_PATH//[:;]/ }}; do
+    [ -e "$prefix/include/$1" ] && return 0
+  done
+  return 1
+}
+
+# need <package>...: installs what is missing with apt-get. Elsewhere it names the packages and goes on: CMake has the last word.
+need() {
+  local package root=() missing=()
+  for package in "$@"; do
+    has "$package" || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+
+  if ! command -v apt-get >/dev/null; then
+    say "Not found, by their Debian names: ${missing[*]}"
+    say "If CMake does not find them either, install what it asks for, for example all of it:"
+    say "  Fedora    dnf install gcc-c++ cmake ninja-build pkgconf eigen3-devel json-devel cli11-devel sentencepiece-devel catch-devel google-benchmark-devel"
+    say "  Arch      pacman -S gcc cmake ninja pkgconf eigen nlohmann-json cli11 catch2 benchmark; sentencepiece from the AUR"
+    say "  Homebrew  brew install cmake ninja pkgconf eigen nlohmann-json cli11 sentencepiece catch2 google-benchmark"
+    return 0
+  fi
+
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "Missing: ${missing[*]}. Neither root nor sudo: please install them with apt-get."
+    root=(sudo)
+  fi
+  say "Installing ${missing[*]}"
+  "${root[@]}" apt-get -qq update
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+    -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null
+}
+
+# The oldest tools that do.
+check_tools() {
+  local tool version
+  for tool in "${CXX:-g++}" cmake ninja; do
+    command -v "$tool" >/dev/null || die "$tool was not found."
+  done
+  version=$(cmake --version | awk 'NR == 1 { print $3 }')
+  printf '3.25\n%s\n' "$version" | sort -V -C || die "CMake 3.25 or newer is needed, this is $version (pip install cmake has a new one)."
+}
