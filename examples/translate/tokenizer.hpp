@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Text to tokens and back.
+#pragma once
+
+#include <sluice/core/types.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
+
+namespace translate {
+
+/// SentencePiece. Calls of one object from several threads are fine.
+class Tokenizer {
+ public:
+  /// \throws text::InputError  if the file is missing or not a model of SentencePiece
+  explicit Tokenizer(std::filesystem::path const& file);
+  ~Tokenizer();
+
+  /// The pieces of a text, without any end of sentence. Empty for white space.
+  std::vector<sluice::Token> encode(std::string_view text) const;
+  /// One line of UTF-8, whatever the tokens.
+  std::string decode(std::span<sluice::Token const> tokens) const;
+
+  std::int32_t size() const;
+  sluice::Token eos() const;
+
+ private:
+  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+};
+
+}  // namespace translate
