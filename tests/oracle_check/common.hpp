@@ -69,13 +69,14 @@ inline std::vector<std::string> compare(sluice::Result const& result, std::vecto
   std::vector<std::string> problems;
   if (!result.ok()) problems.push_back(std::string("failure ") + name(result.failure) + ": " + result.message);
   if (result.hypotheses.size() != expected.size())
-    problems.push_back(std::to_string(expected.size()) + " hypotheses expected, " + std::to_string(result.hypotheses.size()) + " found");
+    problems.push_back(std::to_string(expected.size()) + " hypotheses expected, " +
+                       std::to_string(result.hypotheses.size()) + " found");
   for (std::size_t i = 0; i < expected.size() && i < result.hypotheses.size(); ++i) {
     auto const& e = expected[i];
     auto const& h = result.hypotheses[i];
     if (h.tokens == e.tokens && std::abs(h.score - e.score) <= tolerance) continue;
-    problems.push_back("hypothesis " + std::to_string(i) + ": expected " + text(e.tokens) + " " + text(e.score) + ", found " + text(h.tokens) +
-                       " " + text(h.score));
+    problems.push_back("hypothesis " + std::to_string(i) + ": expected " + text(e.tokens) + " " + text(e.score) +
+                       ", found " + text(h.tokens) + " " + text(h.score));
   }
   return problems;
 }

@@ -29,7 +29,8 @@ inline void exact(Json const& file, Report& report) {
       sluice::BeamSearch search{.width = width};
       search.length.min = 1;
       search.length.max = longest;
-      search.penalty.kind = kind == std::string("sum_free") ? sluice::LengthPenalty::Kind::none : sluice::LengthPenalty::Kind::average;
+      using Kind = sluice::LengthPenalty::Kind;
+      search.penalty.kind = kind == std::string("sum_free") ? Kind::none : Kind::average;
       std::vector<std::uint64_t> const sources{one.at("seed").get<std::uint64_t>()};
       auto const results = sluice::decode(checked, sources, search, sluice::Batched{});
       for (auto const& problem : compare(results.at(0), expected(Json::array({one.at("best").at(kind)}))))

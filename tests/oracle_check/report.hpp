@@ -26,7 +26,8 @@ class Differences {
     if (!stream) throw std::runtime_error("cannot read " + file.string());
     auto const json = nlohmann::json::parse(stream);
     for (auto const& entry : json.at("differences"))
-      reasons_[{entry.at("file").get<std::string>(), entry.at("case").get<std::size_t>(), entry.at("sentence").get<std::size_t>()}] =
+      reasons_[{entry.at("file").get<std::string>(), entry.at("case").get<std::size_t>(),
+                entry.at("sentence").get<std::size_t>()}] =
           entry.at("reason").get<std::string>();
   }
   std::string const* reason(std::string const& stem, std::size_t index, std::size_t sentence) const {

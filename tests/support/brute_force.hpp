@@ -3,9 +3,9 @@
 /// Every sequence of a small table, best first: the truth that a wide enough search must find.
 #pragma once
 
-#include <support/table_model.hpp>
-
 #include <sluice/core/types.hpp>
+
+#include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -28,11 +28,11 @@ struct Sequence {
 
 /// What counts as a sequence.
 struct Universe {
-  std::int32_t minimum = 0;          ///< eos only after so many tokens
-  std::int32_t maximum = 6;          ///< tokens, eos included; where nothing else ends them, sequences end here
-  bool must_finish = true;           ///< at the maximum only eos is allowed; false: sequences may break off there
-  std::vector<Token> prompt{};       ///< context after bos
-  std::vector<Token> prefix{};       ///< every sequence begins with these
+  std::int32_t minimum = 0;            ///< eos only after so many tokens
+  std::int32_t maximum = 6;            ///< tokens, eos included; where nothing else ends them, sequences end here
+  bool must_finish = true;             ///< at the maximum only eos is allowed; false: sequences may break off there
+  std::vector<Token> prompt{};         ///< context after bos
+  std::vector<Token> prefix{};         ///< every sequence begins with these
   bool masked_before_softmax = false;  ///< a forbidden eos leaves its probability to the others
 };
 
@@ -85,7 +85,8 @@ std::vector<Sequence> n_best(std::vector<Sequence> all, std::size_t count, Score
 }
 
 /// The log-probability of `tokens` after `prompt` (bos left out).
-inline double log_prob(Table const& table, std::uint64_t seed, std::vector<Token> prompt, std::span<Token const> tokens) {
+inline double log_prob(Table const& table, std::uint64_t seed, std::vector<Token> prompt,
+                       std::span<Token const> tokens) {
   std::vector<double> line(static_cast<std::size_t>(table.size));
   double total = 0;
   for (auto t : tokens) {

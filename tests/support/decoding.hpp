@@ -3,15 +3,15 @@
 /// Decoding with a checked table, and what every result must fulfil.
 #pragma once
 
-#include <support/brute_force.hpp>
-#include <support/catch.hpp>
-#include <support/slot_checker.hpp>
-#include <support/table_model.hpp>
-
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
+
+#include <support/brute_force.hpp>
+#include <support/catch.hpp>
+#include <support/slot_checker.hpp>
+#include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -36,8 +36,8 @@ using TableRequest = Request<std::uint64_t, S>;
 
 /// Decodes with a checked table; fails the test if the contract of slots was broken or a slot leaked.
 template <Abilities A = plain, class S, class P = Batched>
-std::vector<Result> run(Table const& table, std::vector<TableRequest<S>> requests, S const& search, P const& schedule = {},
-                        TableOptions const& options = {}, Counters* counters = nullptr) {
+std::vector<Result> run(Table const& table, std::vector<TableRequest<S>> requests, S const& search,
+                        P const& schedule = {}, TableOptions const& options = {}, Counters* counters = nullptr) {
   CheckedTable<A> model{TableModel<everything>(table, options)};
   auto const count = requests.size();
   auto results = decode(model, std::move(requests), search, schedule);
@@ -58,8 +58,10 @@ Result run_one(Table const& table, std::uint64_t seed, S const& search, TableOpt
 template <class F>
 void for_all_abilities(F&& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (f.template operator()<Abilities{.ragged = (I & 1) != 0, .blocks = (I & 2) != 0, .roll_back = (I & 4) != 0}>(), ...);
-  }(std::make_index_sequence<8>());
+    (f.template operator()<Abilities{.ragged = (I & 1) != 0, .blocks = (I & 2) != 0, .roll_back = (I & 4) != 0}>(),
+     ...);
+  }
+  (std::make_index_sequence<8>());
 }
 
 inline bool same_bits(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -70,16 +72,20 @@ inline bool identical(Result const& a, Result const& b) {
   for (std::size_t i = 0; i < a.hypotheses.size(); ++i) {
     auto const& x = a.hypotheses[i];
     auto const& y = b.hypotheses[i];
-    if (x.tokens != y.tokens || x.finished != y.finished || !same_bits(x.log_prob, y.log_prob) || !same_bits(x.score, y.score)) return false;
+    if (x.tokens != y.tokens || x.finished != y.finished || !same_bits(x.log_prob, y.log_prob) ||
+        !same_bits(x.score, y.score))
+      return false;
     auto const equal = [](float u, float v) { return same_bits(static_cast<double>(u), static_cast<double>(v)); };
-    if (!std::equal(x.log_probs.begin(), x.log_probs.end(), y.log_probs.begin(), y.log_probs.end(), equal)) return false;
+    if (!std::equal(x.log_probs.begin(), x.log_probs.end(), y.log_probs.begin(), y.log_probs.end(), equal))
+      return false;
   }
   return true;
 }
 
 /// Checks that a result's numbers belong to its tokens: log_probs to the table, log_prob to log_probs; that the list is
 /// sorted and without duplicates; that only the last token may be an end.
-inline void check_result(Result const& result, Table const& table, std::uint64_t seed, std::vector<Token> const& prompt = {}) {
+inline void check_result(Result const& result, Table const& table, std::uint64_t seed,
+                         std::vector<Token> const& prompt = {}) {
   REQUIRE(result.ok());
   std::vector<double> line(static_cast<std::size_t>(table.size));
   for (std::size_t i = 0; i < result.hypotheses.size(); ++i) {
@@ -117,7 +123,9 @@ inline void check_n_best(Result const& result, std::vector<Sequence> const& expe
       CHECK(h.finished == expected[i].finished);
       continue;
     }
-    auto const neighbour = [&](std::size_t j) { return j < expected.size() && std::abs(expected[j].score - expected[i].score) <= tolerance; };
+    auto const neighbour = [&](std::size_t j) {
+      return j < expected.size() && std::abs(expected[j].score - expected[i].score) <= tolerance;
+    };
     if (!neighbour(i - 1) && !neighbour(i + 1) && i + 1 < expected.size()) CHECK(h.tokens == expected[i].tokens);
   }
 }
@@ -128,7 +136,10 @@ inline Table random_table(std::mt19937_64& random, std::int32_t size) {
     double const values[]{static_cast<double>(x)...};
     return values[random() % sizeof...(x)];
   };
-  return {.size = size, .scale = pick(1, 4, 8, 15), .eos_bias = pick(-4, -2, 0, 1), .eos_slope = pick(0, 0.25, 1),
+  return {.size = size,
+          .scale = pick(1, 4, 8, 15),
+          .eos_bias = pick(-4, -2, 0, 1),
+          .eos_slope = pick(0, 0.25, 1),
           .order = static_cast<std::int32_t>(pick(-1, -1, 0, 2))};
 }
 

@@ -3,9 +3,9 @@
 /// A table in which things go wrong, on purpose and in one place.
 #pragma once
 
-#include <support/table_model.hpp>
-
 #include <sluice/core/types.hpp>
+
+#include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,11 +24,12 @@ namespace sluice::test {
 
 /// What goes wrong.
 struct Faults {
-  std::set<std::uint64_t> no_start{};   ///< start throws where any of these sources is among the group
-  std::set<std::size_t> no_step{};      ///< these calls of step throw, counted from 0
-  std::map<std::uint64_t, float> scores{};  ///< all lines of this source hold this number in every place: NaN, -infinity
-  std::size_t after = 0;                ///< but only once a slot holds more than so many tokens
-  bool every_token = true;              ///< false: only in the place of token 3
+  std::set<std::uint64_t> no_start{};  ///< start throws where any of these sources is among the group
+  std::set<std::size_t> no_step{};     ///< these calls of step throw, counted from 0
+  std::map<std::uint64_t, float>
+      scores{};             ///< all lines of this source hold this number in every place: NaN, -infinity
+  std::size_t after = 0;    ///< but only once a slot holds more than so many tokens
+  bool every_token = true;  ///< false: only in the place of token 3
 };
 
 /// A TableModel with faults.
@@ -47,13 +48,15 @@ class FaultyModel {
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     for (auto const* source : sources)
-      if (faults_.no_start.contains(*source)) throw std::runtime_error("source " + std::to_string(*source) + " is broken");
+      if (faults_.no_start.contains(*source))
+        throw std::runtime_error("source " + std::to_string(*source) + " is broken");
     model_.start(sources, slots);
     for (std::size_t i = 0; i < slots.size(); ++i) seeds_[slots[i]] = *sources[i];
   }
 
   Scores<float> step(std::span<Row const> rows) {
-    if (faults_.no_step.contains(calls_++)) throw std::runtime_error("step " + std::to_string(calls_ - 1) + " is broken");
+    if (faults_.no_step.contains(calls_++))
+      throw std::runtime_error("step " + std::to_string(calls_ - 1) + " is broken");
     auto const answer = model_.step(rows);
     lines_.assign(answer.data, answer.data + answer.rows * answer.stride);
     for (auto const& row : rows)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What core/query.hpp and core/expansion.hpp promise of one line, computed in double precision and in the plainest way.
+/// What core/query.hpp and core/expansion.hpp promise of one line, in double precision and in the plainest way.
 #pragma once
-
-#include <support/catch.hpp>
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
+
+#include <support/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -30,16 +30,17 @@ struct ExpectedLine {
   std::vector<double> log_probs;  ///< of every token, after everything
   std::vector<double> rank;       ///< the same plus noise
   double log_sum_exp = 0;
-  double largest = 0;         ///< magnitude among the scores: a float of that size has an error of its own
-  double entropy = 0;         ///< of the distribution, before edits after the softmax
-  std::vector<Token> list;    ///< best first
-  bool doubtful = false;      ///< a cumulative probability came so close to its bound that rounding decides
+  double largest = 0;       ///< magnitude among the scores: a float of that size has an error of its own
+  double entropy = 0;       ///< of the distribution, before edits after the softmax
+  std::vector<Token> list;  ///< best first
+  bool doubtful = false;    ///< a cumulative probability came so close to its bound that rounding decides
 };
 
 inline void apply_edits(std::vector<double>& line, Query const& query) {
   for (auto const& edit : query.edits) {
     auto& x = line[static_cast<std::size_t>(edit.token)];
-    x = (x > 0 ? x / static_cast<double>(edit.penalty) : x * static_cast<double>(edit.penalty)) + static_cast<double>(edit.add);
+    x = (x > 0 ? x / static_cast<double>(edit.penalty) : x * static_cast<double>(edit.penalty)) +
+        static_cast<double>(edit.add);
   }
   if (query.only != nullptr)
     for (std::size_t v = 0; v < line.size(); ++v)
@@ -88,7 +89,8 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
   }
 
   std::set<Token> wanted;
-  for (std::size_t i = 0; i < perturbed.size() && static_cast<std::int32_t>(i) < query.best; ++i) wanted.insert(perturbed[i]);
+  for (std::size_t i = 0; i < perturbed.size() && static_cast<std::int32_t>(i) < query.best; ++i)
+    wanted.insert(perturbed[i]);
   auto const until = [&](std::vector<Token> const& tokens, double bound) {
     double held = 0;
     for (std::size_t i = 0; i < tokens.size() && held < bound; ++i) {
@@ -110,7 +112,8 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
     auto typical = order;
     std::sort(typical.begin(), typical.end(), by([&](Token t) { return -std::abs(-at(t) - entropy); }));
     for (std::size_t i = 1; i < typical.size(); ++i)
-      e.doubtful = e.doubtful || std::abs(std::abs(-at(typical[i]) - entropy) - std::abs(-at(typical[i - 1]) - entropy)) < 1e-5;
+      e.doubtful =
+          e.doubtful || std::abs(std::abs(-at(typical[i]) - entropy) - std::abs(-at(typical[i - 1]) - entropy)) < 1e-5;
     until(typical, static_cast<double>(query.typical));
   }
   for (auto t : query.noise != 0 ? perturbed : order)
@@ -134,8 +137,10 @@ inline void check_line(Line const& line, ExpectedLine const& e, Query const& que
     auto const expected = e.log_probs[static_cast<std::size_t>(query.probes[i])];
     if (!close(static_cast<double>(line.probes[i]), expected)) CHECK(static_cast<double>(line.probes[i]) == expected);
   }
-  if (!close(static_cast<double>(line.log_sum_exp), e.log_sum_exp)) CHECK(static_cast<double>(line.log_sum_exp) == e.log_sum_exp);
-  if (query.entropy && !close(static_cast<double>(line.entropy), e.entropy)) CHECK(static_cast<double>(line.entropy) == e.entropy);
+  if (!close(static_cast<double>(line.log_sum_exp), e.log_sum_exp))
+    CHECK(static_cast<double>(line.log_sum_exp) == e.log_sum_exp);
+  if (query.entropy && !close(static_cast<double>(line.entropy), e.entropy))
+    CHECK(static_cast<double>(line.entropy) == e.entropy);
   if (e.doubtful) return;
   REQUIRE(line.best.size() == e.list.size());
   std::set<Token> seen;

@@ -22,18 +22,18 @@ namespace sluice::test {
 
 /// What was asked of a model.
 struct Counters {
-  std::size_t starts = 0;       ///< calls of start
-  std::size_t sources = 0;      ///< sources started
-  std::size_t steps = 0;        ///< calls of step
+  std::size_t starts = 0;   ///< calls of start
+  std::size_t sources = 0;  ///< sources started
+  std::size_t steps = 0;    ///< calls of step
   std::size_t rows = 0;
-  std::size_t lines = 0;        ///< answers
-  std::size_t tokens = 0;       ///< tokens fed
-  std::size_t forks = 0;        ///< rows with from != to
-  std::size_t roll_backs = 0;   ///< rows that cut their slot
-  std::size_t released = 0;     ///< slots
-  std::size_t most_slots = 0;   ///< held at once
-  std::size_t most_rows = 0;    ///< in one step
-  std::size_t longest = 0;      ///< tokens in one slot
+  std::size_t lines = 0;       ///< answers
+  std::size_t tokens = 0;      ///< tokens fed
+  std::size_t forks = 0;       ///< rows with from != to
+  std::size_t roll_backs = 0;  ///< rows that cut their slot
+  std::size_t released = 0;    ///< slots
+  std::size_t most_slots = 0;  ///< held at once
+  std::size_t most_rows = 0;   ///< in one step
+  std::size_t longest = 0;     ///< tokens in one slot
 };
 
 /// What may vary between users of the contract.
@@ -68,7 +68,8 @@ class SlotChecker : public EncodedOf<M> {
   M& model() { return model_; }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    if (sources.size() != slots.size()) refuse("start brings " + count(sources.size(), "sources") + " for " + count(slots.size(), "slots"));
+    if (sources.size() != slots.size())
+      refuse("start brings " + count(sources.size(), "sources") + " for " + count(slots.size(), "slots"));
     for (auto const* source : sources)
       if (source == nullptr) refuse("start brings a source that is null");
     begin(slots);
@@ -79,25 +80,21 @@ class SlotChecker : public EncodedOf<M> {
   template <class Encoded>
     requires EncodingModel<M>
   void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    if (items.size() != slots.size()) refuse("start brings " + count(items.size(), "items") + " for " + count(slots.size(), "slots"));
+    if (items.size() != slots.size())
+      refuse("start brings " + count(items.size(), "items") + " for " + count(slots.size(), "slots"));
     begin(slots);
     model_.start(encoded, items, slots);
     begun(slots);
   }
 
-  auto encode(std::span<Source const* const> sources) const
-    requires EncodingModel<M>
-  {
-    return model_.encode(sources);
-  }
+  auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> { return model_.encode(sources); }
 
-  void propose(std::span<Draft const> drafts)
-    requires ProposingModel<M>
-  {
+  void propose(std::span<Draft const> drafts) requires ProposingModel<M> {
     for (auto const& draft : drafts) {
       auto const& held = occupied(draft.slot, "propose");
       if (draft.length < 0 || static_cast<std::size_t>(draft.length) > held.size())
-        refuse("propose: slot " + std::to_string(draft.slot) + " holds " + count(held.size(), "tokens") + ", the draft keeps " + std::to_string(draft.length));
+        refuse("propose: slot " + std::to_string(draft.slot) + " holds " + count(held.size(), "tokens") +
+               ", the draft keeps " + std::to_string(draft.length));
       if (draft.tokens == nullptr) refuse("propose: a draft has nowhere to go");
       vocabulary_holds(draft.pending, "propose");
     }
@@ -118,7 +115,8 @@ class SlotChecker : public EncodedOf<M> {
   void release(std::span<Slot const> slots) {
     for (auto slot : slots) {
       auto const unsure = std::find(unsure_.begin(), unsure_.end(), slot);
-      if (held_.erase(slot) == 0 && unsure == unsure_.end()) refuse("release of slot " + std::to_string(slot) + ", which is free");
+      if (held_.erase(slot) == 0 && unsure == unsure_.end())
+        refuse("release of slot " + std::to_string(slot) + ", which is free");
       if (unsure != unsure_.end()) unsure_.erase(unsure);
       ++counters_.released;
     }
@@ -135,7 +133,8 @@ class SlotChecker : public EncodedOf<M> {
   std::string report() const {
     std::string text;
     for (auto const& violation : violations_) text.append(violation).append("\n");
-    for (auto const& [slot, tokens] : held_) text.append("slot ").append(std::to_string(slot)).append(" was never released\n");
+    for (auto const& [slot, tokens] : held_)
+      text.append("slot ").append(std::to_string(slot)).append(" was never released\n");
     return text;
   }
 
@@ -146,8 +145,9 @@ class SlotChecker : public EncodedOf<M> {
   }
   static std::string count(std::size_t n, char const* what) { return std::to_string(n) + " " + what; }
   static std::string name(std::size_t i, Row const& row) {
-    return "row " + std::to_string(i) + " {from " + std::to_string(row.from) + ", to " + std::to_string(row.to) + ", length " +
-           std::to_string(row.length) + ", " + count(row.tokens.size(), "tokens") + ", " + std::to_string(row.lines) + " lines}";
+    return "row " + std::to_string(i) + " {from " + std::to_string(row.from) + ", to " + std::to_string(row.to) +
+           ", length " + std::to_string(row.length) + ", " + count(row.tokens.size(), "tokens") + ", " +
+           std::to_string(row.lines) + " lines}";
   }
 
   std::vector<Token> const& occupied(Slot slot, std::string const& who) {
@@ -159,7 +159,8 @@ class SlotChecker : public EncodedOf<M> {
   void vocabulary_holds(std::span<Token const> tokens, std::string const& who) {
     Vocabulary const vocabulary = model_.vocabulary();
     for (auto token : tokens)
-      if (token < 0 || token >= vocabulary.size) refuse(who + ": token " + std::to_string(token) + " is not in the vocabulary");
+      if (token < 0 || token >= vocabulary.size)
+        refuse(who + ": token " + std::to_string(token) + " is not in the vocabulary");
   }
 
   void slot_exists(Slot slot, std::string const& who) {
@@ -183,7 +184,8 @@ class SlotChecker : public EncodedOf<M> {
   }
   void enough() {
     counters_.most_slots = std::max(counters_.most_slots, held_.size());
-    if (held_.size() > rules_.slots) refuse(count(held_.size(), "slots are held, ") + std::to_string(rules_.slots) + " are allowed");
+    if (held_.size() > rules_.slots)
+      refuse(count(held_.size(), "slots are held, ") + std::to_string(rules_.slots) + " are allowed");
   }
 
   void check(std::span<Row const> rows) {
@@ -197,22 +199,28 @@ class SlotChecker : public EncodedOf<M> {
       auto const& row = rows[i];
       auto const who = name(i, row);
       slot_exists(row.from, who), slot_exists(row.to, who);
-      if (i > 0 && rows[i - 1].to >= row.to) refuse(who + ": rows must ascend in `to`, the row before goes to " + std::to_string(rows[i - 1].to));
+      if (i > 0 && rows[i - 1].to >= row.to)
+        refuse(who + ": rows must ascend in `to`, the row before goes to " + std::to_string(rows[i - 1].to));
       auto const& held = occupied(row.from, who);
       auto const size = static_cast<std::int32_t>(held.size());
-      if (row.length < 0 || row.length > size) refuse(who + ": slot " + std::to_string(row.from) + " holds " + count(held.size(), "tokens"));
-      if (row.length != size && !A.roll_back) refuse(who + ": slot " + std::to_string(row.from) + " holds " + count(held.size(), "tokens") + " and the model cannot roll back");
+      if (row.length < 0 || row.length > size)
+        refuse(who + ": slot " + std::to_string(row.from) + " holds " + count(held.size(), "tokens"));
+      if (row.length != size && !A.roll_back)
+        refuse(who + ": slot " + std::to_string(row.from) + " holds " + count(held.size(), "tokens") +
+               " and the model cannot roll back");
       if (row.tokens.empty()) refuse(who + ": no tokens");
       vocabulary_holds(row.tokens, who);
       if (row.tokens.size() > 1 && !A.blocks) refuse(who + ": the model takes one token at a time");
-      if (row.lines < 1 || static_cast<std::size_t>(row.lines) > row.tokens.size()) refuse(who + ": lines must be in [1, tokens]");
+      if (row.lines < 1 || static_cast<std::size_t>(row.lines) > row.tokens.size())
+        refuse(who + ": lines must be in [1, tokens]");
       if (!A.ragged && (row.length != rows[0].length || row.tokens.size() != rows[0].tokens.size()))
         refuse(who + ": the model is not ragged, and " + name(0, rows[0]) + " differs in length or number of tokens");
       if (row.length > limits().length || static_cast<std::size_t>(limits().length - row.length) < row.tokens.size())
         refuse(who + ": a slot holds " + std::to_string(limits().length) + " tokens at most");
       if (row.from == row.to) continue;
       if (read.contains(row.to)) refuse(who + ": some row of the step reads slot " + std::to_string(row.to));
-      if (rules_.first_child_in_place && !in_place.contains(row.from)) refuse(who + ": a fork of slot " + std::to_string(row.from) + ", which no row continues in place");
+      if (rules_.first_child_in_place && !in_place.contains(row.from))
+        refuse(who + ": a fork of slot " + std::to_string(row.from) + ", which no row continues in place");
     }
   }
 

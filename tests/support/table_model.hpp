@@ -29,14 +29,14 @@ constexpr std::uint64_t hash_mix(std::uint64_t z) {
 
 /// What a table looks like.
 struct Table {
-  std::int32_t size = 8;        ///< V; tokens 3 .. V - 1 are ordinary
-  double scale = 8;             ///< logits lie in [0, scale)
-  double eos_bias = -1;         ///< added to eos
-  double eos_slope = 0.5;       ///< and this for every token so far
-  std::int32_t order = -1;      ///< so many of the last tokens matter; -1: all
-  bool has_eos = true;          ///< false: eos is as impossible as pad and bos
-  std::int32_t levels = 0;      ///< > 0: logits take so many different values, so that there are ties
-  Token second_eos = -1;        ///< >= 3: this one ends a sentence too
+  std::int32_t size = 8;    ///< V; tokens 3 .. V - 1 are ordinary
+  double scale = 8;         ///< logits lie in [0, scale)
+  double eos_bias = -1;     ///< added to eos
+  double eos_slope = 0.5;   ///< and this for every token so far
+  std::int32_t order = -1;  ///< so many of the last tokens matter; -1: all
+  bool has_eos = true;      ///< false: eos is as impossible as pad and bos
+  std::int32_t levels = 0;  ///< > 0: logits take so many different values, so that there are ties
+  Token second_eos = -1;    ///< >= 3: this one ends a sentence too
 
   bool possible(Token token) const { return token > eos || (token == eos && has_eos); }
   bool ends(Token token) const { return (token == eos && has_eos) || (token == second_eos && token >= 0); }
@@ -70,11 +70,11 @@ struct Table {
 
 /// How a TableModel presents its table.
 struct TableOptions {
-  Kind kind = Kind::logits;       ///< or the normalised ones
-  bool impossible = true;         ///< false: pad and bos get a score above all others, so that only Vocabulary::never
-                                  ///< keeps them out (and, with logits, take their part of the probability)
-  bool never = true;              ///< whether Vocabulary::never holds pad and bos
-  Limits limits{};                ///< of the model
+  Kind kind = Kind::logits;         ///< or the normalised ones
+  bool impossible = true;           ///< false: pad and bos get a score above all others, so that only Vocabulary::never
+                                    ///< keeps them out (and, with logits, take their part of the probability)
+  bool never = true;                ///< whether Vocabulary::never holds pad and bos
+  Limits limits{};                  ///< of the model
   std::int32_t length_modulus = 0;  ///< > 0: source s has length 1 + s % this; 0: lengths are unknown
 };
 
