@@ -37,10 +37,10 @@ struct PagedCacheUse {
 
 /// Slots of positions, each position `elements_per_position` numbers that the cache only moves, never looks at.
 ///
-/// Pages form a forest: a page knows the page before it and counts who refers to it (later pages, and the slots that end
-/// in it). A slot is its last page and a length. So a fork copies nothing; the first of two slots to append to a page that
-/// both end in copies that page's filled part. Within a page the model lays out its numbers as it likes; if that is not
-/// position after position, it says how a page is copied (see append).
+/// Pages form a forest: a page knows the page before it and counts who refers to it (later pages, and the slots that
+/// end in it). A slot is its last page and a length. So a fork copies nothing; the first of two slots to append to a
+/// page that both end in copies that page's filled part. Within a page the model lays out its numbers as it likes; if
+/// that is not position after position, it says how a page is copied (see append).
 ///
 /// Slots need no creation: one never named is empty. Not thread-safe.
 template <class T>
@@ -56,7 +56,8 @@ class PagedCache {
   explicit PagedCache(PagedCacheOptions const& options) : options_(options) {
     require(options.elements_per_position > 0, "PagedCache: elements_per_position", options.elements_per_position,
             "must be > 0");
-    require(options.positions_per_page > 0, "PagedCache: positions_per_page", options.positions_per_page, "must be > 0");
+    require(options.positions_per_page > 0, "PagedCache: positions_per_page", options.positions_per_page,
+            "must be > 0");
     require(options.max_pages >= 0, "PagedCache: max_pages", options.max_pages, "must be >= 0");
   }
 

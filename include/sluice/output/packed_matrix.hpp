@@ -38,7 +38,7 @@ class PackedMatrix {
   explicit PackedMatrix(MatrixView<float const> weights, std::span<float const> bias = {})
       : outputs_(weights.rows),
         inputs_(weights.columns),
-        weights_(static_cast<std::size_t>(panels() * panel * inputs_)),
+        weights_(static_cast<std::size_t>(panels() * panel * inputs_ + ahead)),
         bias_(static_cast<std::size_t>(panels() * panel)) {
     require(bias.empty() || std::ssize(bias) == outputs_, "PackedMatrix: bias.size()", bias.size(),
             "must be 0 or the number of rows of the weights");
@@ -94,7 +94,10 @@ class PackedMatrix {
   // take many columns, so that the weights are read at the memory's speed.
   static constexpr int max_rows = simd::registers == 32 ? 12 : 6;
   static constexpr int max_columns = 8 * simd::lanes;
-  static constexpr std::ptrdiff_t strip = 4 * panel;  // columns that a block of rows passes while it is in the nearest cache
+  // A block of rows passes so many columns while it is in the nearest cache.
+  static constexpr std::ptrdiff_t strip = 4 * panel;
+  // Weights are fetched so many numbers (4 KiB) ahead; there is room for that behind the last.
+  static constexpr std::ptrdiff_t ahead = 32 * panel;
   static constexpr int vectors(std::ptrdiff_t rows) {
     return rows * 8 <= max_rows * 2 ? 8 : rows * 4 <= max_rows * 2 ? 4 : 2;
   }
@@ -111,8 +114,7 @@ class PackedMatrix {
     [[gnu::always_inline]] void run(Write&& write) const {
       constexpr auto lanes = simd::lanes;
       constexpr auto per_panel = static_cast<int>(panel) / lanes;
-      constexpr int lines = 16 / lanes;            // vectors in a cache line
-      constexpr std::ptrdiff_t ahead = 32 * panel; // 4 KiB
+      constexpr int lines = 16 / lanes;  // vectors in a cache line
       auto const depth = matrix.inputs_;
       auto const* const a = x.data + row * x.stride;
       auto const* const b = matrix.weights_.data() + column / panel * panel * depth + column % panel;
@@ -151,7 +153,8 @@ class PackedMatrix {
   template <class Body>
   void for_each_block(MatrixView<float const> x, Body const& body) const {
     // A group of rows stays in the second-level cache while all panels pass.
-    auto const group = std::max<std::ptrdiff_t>(max_rows, (std::ptrdiff_t{1} << 18) / std::max<std::ptrdiff_t>(inputs_, 1));
+    auto const group =
+        std::max<std::ptrdiff_t>(max_rows, (std::ptrdiff_t{1} << 18) / std::max<std::ptrdiff_t>(inputs_, 1));
     auto const groups = (x.rows + group - 1) / group;
     for (std::ptrdiff_t g = 0; g < groups; ++g) rows_group(x, x.rows * g / groups, x.rows * (g + 1) / groups, body);
   }
