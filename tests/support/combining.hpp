@@ -90,11 +90,13 @@ std::vector<double> line_after(M& model, typename M::Source const& source, std::
 }
 
 /// The first entry of two lines that differs by more than tolerance * (1 + |expected|); -1 if none does. NaN equals NaN.
-inline std::ptrdiff_t difference(std::vector<double> const& line, std::vector<double> const& expected, double tolerance) {
+inline std::ptrdiff_t difference(std::vector<double> const& line, std::vector<double> const& expected,
+                                 double tolerance) {
   if (line.size() != expected.size()) return 0;
   for (std::size_t v = 0; v < line.size(); ++v) {
     if (line[v] == expected[v] || (std::isnan(line[v]) && std::isnan(expected[v]))) continue;
-    if (!(std::abs(line[v] - expected[v]) <= tolerance * (1 + std::abs(expected[v])))) return static_cast<std::ptrdiff_t>(v);
+    if (!(std::abs(line[v] - expected[v]) <= tolerance * (1 + std::abs(expected[v]))))
+      return static_cast<std::ptrdiff_t>(v);
   }
   return -1;
 }

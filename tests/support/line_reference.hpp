@@ -107,8 +107,7 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
       e.doubtful = e.doubtful || (std::abs(at(t) - bar) < 1e-5 && query.within < 1);
     }
   if (query.typical > 0) {
-    double entropy = 0;
-    for (auto t : order) entropy -= std::exp(at(t)) * at(t);
+    auto const entropy = e.entropy;
     auto typical = order;
     std::sort(typical.begin(), typical.end(), by([&](Token t) { return -std::abs(-at(t) - entropy); }));
     for (std::size_t i = 1; i < typical.size(); ++i)

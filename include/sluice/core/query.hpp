@@ -43,7 +43,8 @@ class TokenSet {
 };
 
 /// What a search asks of one line. The first three fields that make the list ask together: it holds every token that any
-/// of them wants, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed.
+/// of them wants, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed. Under
+/// noise alone the order is that of the perturbed values.
 ///
 /// The order of what happens to a line: edits and `only` at Stage::before_softmax, temperature, softmax, edits and `only`
 /// at Stage::after_softmax, selection. Every span must live until the answer has been given.
@@ -52,14 +53,14 @@ struct Query {
   std::int32_t best = 1;  ///< list so many best tokens; 0 = none
   float mass = 0;         ///< list the best tokens until they hold this probability (top-p); in [0, 1]
   float within = 0;       ///< list all tokens at least this times as probable as the best (min-p); in [0, 1]; 0 = off
-  float typical = 0;      ///< list the tokens whose information is nearest to the entropy until they hold this probability
+  float typical = 0;      ///< list the tokens whose information is nearest to that entropy, until they hold this
   std::span<Token const> probes{};  ///< the log-probability of these, whatever their rank; edits and `only` apply
   std::span<Edit const> edits{};    ///< a token named twice is edited twice
   Stage stage = Stage::before_softmax;
   TokenSet const* only = nullptr;  ///< all other tokens are forbidden
   float temperature = 1;           ///< scores are divided by it; > 0
   bool normalise = true;           ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;            ///< the line's entropy is wanted
+  bool entropy = false;            ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
   std::uint64_t noise = 0;         ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
                                    ///< `within` and `typical` select by log_prob all the same
 };

@@ -53,7 +53,7 @@ constexpr char const* name(Failure failure) {
 /// What became of one request.
 struct Result {
   std::uint64_t id = 0;                ///< as returned by Decoder::submit; decode() counts from 0 in input order
-  std::vector<Hypothesis> hypotheses{};  ///< best first; what was found so far where `failure` says that it broke off
+  std::vector<Hypothesis> hypotheses{};  ///< best first (samples: in their order); so far, if it broke off
   Failure failure = Failure::none;
   std::string message{};       ///< what failed, with names and values; empty if nothing did
   std::exception_ptr cause{};  ///< the exception behind it, if there was one

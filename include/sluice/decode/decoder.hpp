@@ -298,11 +298,9 @@ class Decoder {
     try {
       auto&& answer = model_.step(std::span<Row const>(step_.rows));
       stopwatch_.book(statistics_.seconds.model);
+      check_shape(answer);
       answers_ = expander_.expand(answer, step_.queries, step_.groups);
       stopwatch_.book(statistics_.seconds.output);
-      if (answers_.size() != step_.queries.size())
-        throw std::logic_error("sluice: asked for " + std::to_string(step_.queries.size()) + " lines, got " +
-                               std::to_string(answers_.size()));
     } catch (...) {
       answers_ = {};
       return std::current_exception();
@@ -310,6 +308,19 @@ class Decoder {
     if constexpr (requires { trace_.answered(std::as_const(step_), std::as_const(answers_)); })
       trace_.answered(std::as_const(step_), std::as_const(answers_));
     return nullptr;
+  }
+
+  /// A model that answers too little would have the expander read what is not there.
+  template <class A>
+  void check_shape(A const& answer) const {
+    if constexpr (requires { answer.rows; })
+      if (answer.rows != std::ssize(step_.queries))
+        throw std::logic_error("sluice: the model was asked for " + std::to_string(step_.queries.size()) + " lines and gave " +
+                               std::to_string(answer.rows));
+    if constexpr (requires { answer.kind; })
+      if (answer.columns != vocabulary_.size)
+        throw std::logic_error("sluice: the model's lines have " + std::to_string(answer.columns) +
+                               " scores, its vocabulary " + std::to_string(vocabulary_.size));
   }
 
   void advance() {
@@ -332,8 +343,19 @@ class Decoder {
         fail(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
       }
     }
-    if constexpr (ProposingModel<M>)
-      if (!drafts_.empty()) model_.propose(drafts_);
+    if constexpr (ProposingModel<M>) propose();
+  }
+
+  void propose() {
+    if (drafts_.empty()) return;
+    try {
+      model_.propose(drafts_);
+    } catch (...) {
+      problem_ = std::current_exception();
+      for (auto* s : chosen_)
+        if (!s->ended && std::ranges::find(drafts_, s->base, &Draft::slot) != drafts_.end())
+          fail(*s, Failure::model, describe(problem_), problem_);
+    }
   }
 
   void draft(Running& s) {

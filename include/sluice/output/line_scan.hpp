@@ -54,7 +54,7 @@ class LineScan {
 
   bool valid() const { return valid_; }  ///< no NaN, no +infinity
   float maximum() const { return maximum_; }
-  double log_sum_exp() const { return static_cast<double>(maximum_) + std::log(sum_); }
+  double log_sum() const { return std::log(sum_); }  ///< of exp(score - maximum)
 
   /// A score that at least min(k, line size) scores reach.
   float threshold(std::size_t k) {

@@ -73,9 +73,11 @@ class LogSoftmaxTopK {
       return;
     }
     auto const possible = scan_.maximum() > LineScan::lowest;
-    auto const sum = normalise && possible ? scan_.log_sum_exp() : 0.0;
-    entry.log_sum_exp = static_cast<float>(sum);
-    select(line, sum, before ? Query{} : query, query);
+    auto const norm = normalise && possible ? Norm{static_cast<double>(scan_.maximum()), scan_.log_sum()} : Norm{};
+    entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
+    if (query.entropy || query.typical > 0) entropy_ = entropy(line, norm);
+    if (query.entropy) entry.entropy = static_cast<float>(entropy_);
+    select(line, norm, before ? Query{} : query, query);
     entry.best_count = best_.size() - entry.best, entry.probe_count = probes_.size() - entry.probes;
   }
 
@@ -90,6 +92,13 @@ class LogSoftmaxTopK {
   }
 
  private:
+  /// What turns a score into a log-probability. Two subtractions: the sum would be lost in a large maximum.
+  struct Norm {
+    double maximum = 0, log_sum = 0;
+    double operator()(float x) const { return static_cast<double>(x) - maximum - log_sum; }
+    float rounded(float x) const { return static_cast<float>((*this)(x)); }
+  };
+
   static float changed(float x, Edit const& edit) {
     return (x > 0 ? x / edit.penalty : x * edit.penalty) + edit.add;
   }
@@ -104,59 +113,53 @@ class LogSoftmaxTopK {
   }
 
   /// Lists and probes of the line just scanned. `after` holds the edits that act on log-probabilities.
-  void select(std::span<float const> line, double sum, Query const& after, Query const& query) {
+  void select(std::span<float const> line, Norm norm, Query const& after, Query const& query) {
     constexpr std::size_t few = 32;
     auto const plain = query.noise == 0 && query.mass <= 0 && query.within <= 0 && query.typical <= 0;
-    auto const log_prob = [](float x, double of) { return static_cast<float>(static_cast<double>(x) - of); };
     if (after.only != nullptr || after.edits.size() > few || (!plain && !after.edits.empty())) {
       log_probs_.resize(line.size());  // many changes: write the log-probabilities down and look at those
-      std::ranges::transform(line, log_probs_.begin(), [&](float x) { return log_prob(x, sum); });
+      std::ranges::transform(line, log_probs_.begin(), [&](float x) { return norm.rounded(x); });
       edit(log_probs_, after);
       scan_.scan(log_probs_, false);
-      select(log_probs_, 0, Query{}, query);
+      select(log_probs_, {}, Query{}, query);
       return;
     }
-
-    auto const with_edits = [&](Token token) {
-      auto x = log_prob(line[static_cast<std::size_t>(token)], sum);
-      for (auto const& e : after.edits)
-        if (e.token == token) x = changed(x, e);
-      return x;
-    };
-    auto const is_edited = [&](Token token) {
-      return std::ranges::any_of(after.edits, [&](Edit const& e) { return e.token == token; });
-    };
-
     found_.clear();
     if (query.best > 0 && query.noise == 0) {
       gather(static_cast<std::size_t>(query.best) + after.edits.size());
-      if (!after.edits.empty()) {  // the edited ones leave their places and come back where they belong now
-        std::erase_if(found_, [&](Found const& f) { return is_edited(f.token); });
-        for (auto& f : found_) f.rank = log_prob(f.score, sum);
-        for (std::size_t i = 0; i < after.edits.size(); ++i) {
-          auto const token = after.edits[i].token;
-          auto const seen = std::any_of(after.edits.begin(), after.edits.begin() + static_cast<std::ptrdiff_t>(i),
-                                        [&](Edit const& e) { return e.token == token; });
-          if (auto const x = with_edits(token); !seen && x > LineScan::lowest) found_.push_back({token, x, x});
-        }
-        auto const size = std::min(found_.size(), static_cast<std::size_t>(query.best));
-        std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(size), found_.end(), better);
-        found_.resize(size);
-        for (auto const& f : found_) best_.push_back({f.token, static_cast<float>(f.rank)});
-      } else {
-        for (auto const& f : found_) best_.push_back({f.token, log_prob(f.score, sum)});
-      }
+      if (after.edits.empty())
+        for (auto const& f : found_) best_.push_back({f.token, norm.rounded(f.score)});
+      else add_edited(line, norm, after, static_cast<std::size_t>(query.best));
     }
-    if (!plain) select_more(line, sum, query);
-    for (auto const token : query.probes) probes_.push_back(with_edits(token));
-    if (query.entropy) entries_.back().entropy = static_cast<float>(entropy(line, sum));
+    if (!plain) select_more(line, norm, query);
+    for (auto const token : query.probes) probes_.push_back(with_edits(line, norm, after, token));
+  }
+
+  static float with_edits(std::span<float const> line, Norm norm, Query const& after, Token token) {
+    auto x = norm.rounded(line[static_cast<std::size_t>(token)]);
+    for (auto const& e : after.edits)
+      if (e.token == token) x = changed(x, e);
+    return x;
+  }
+
+  /// The edited tokens leave their places in found_ and come back where they belong now; the best go to the list.
+  void add_edited(std::span<float const> line, Norm norm, Query const& after, std::size_t best) {
+    std::erase_if(found_, [&](Found const& f) { return std::ranges::find(after.edits, f.token, &Edit::token) != after.edits.end(); });
+    for (auto& f : found_) f.rank = static_cast<double>(norm.rounded(f.score));
+    for (auto e = after.edits.begin(); e != after.edits.end(); ++e) {
+      auto const seen = std::find_if(after.edits.begin(), e, [&](Edit const& other) { return other.token == e->token; }) != e;
+      auto const x = with_edits(line, norm, after, e->token);
+      if (!seen && x > LineScan::lowest) found_.push_back({e->token, x, static_cast<double>(x)});
+    }
+    auto const size = std::min(found_.size(), best);
+    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(size), found_.end(), better);
+    for (std::size_t i = 0; i < size; ++i) best_.push_back({found_[i].token, static_cast<float>(found_[i].rank)});
   }
 
   /// The rarer ways to choose a list: top-p, min-p, typical, noise.
-  void select_more(std::span<float const> line, double sum, Query const& query) {
+  void select_more(std::span<float const> line, Norm norm, Query const& query) {
     auto const mark = entries_.back().best;
     auto const known = best_.size() - mark;  // of best, without noise
-    auto const log_prob = [&](float x) { return static_cast<double>(x) - sum; };
     auto longest = known;
     if (query.mass > 0) {
       for (std::size_t k = 64;; k *= 4) {
@@ -164,7 +167,7 @@ class LogSoftmaxTopK {
         gather(k);
         std::size_t n = 0;
         double held = 0;
-        while (n < found_.size() && held < static_cast<double>(query.mass)) held += std::exp(log_prob(found_[n++].score));
+        while (n < found_.size() && held < static_cast<double>(query.mass)) held += std::exp(norm(found_[n++].score));
         longest = std::max(longest, n);
         if (n < found_.size() || found_.size() < k) break;
       }
@@ -180,37 +183,35 @@ class LogSoftmaxTopK {
       best_.resize(mark);
       found_.clear();
       gather(longest);
-      for (auto const& f : found_) best_.push_back({f.token, static_cast<float>(log_prob(f.score))});
+      for (auto const& f : found_) best_.push_back({f.token, norm.rounded(f.score)});
     }
-    if (query.typical > 0) add_typical(line, sum, query, mark);
-    if (query.noise != 0 && query.best > 0) add_perturbed(line, sum, query, mark);
+    if (query.typical > 0) add_typical(line, norm, query, mark);
+    if (query.noise != 0 && query.best > 0) add_perturbed(line, norm, query, mark);
   }
 
-  void add_typical(std::span<float const> line, double sum, Query const& query, std::size_t mark) {
-    auto const centre = -entropy(line, sum);
+  void add_typical(std::span<float const> line, Norm norm, Query const& query, std::size_t mark) {
     found_.clear();
     for (std::size_t v = 0; v < line.size(); ++v)
       if (line[v] > LineScan::lowest)
-        found_.push_back({static_cast<Token>(v), line[v], -std::abs(static_cast<double>(line[v]) - sum - centre)});
+        found_.push_back({static_cast<Token>(v), line[v], -std::abs(norm(line[v]) + entropy_)});
     std::ranges::sort(found_, better);
     std::size_t n = 0;
     double held = 0;
-    while (n < found_.size() && held < static_cast<double>(query.typical))
-      held += std::exp(static_cast<double>(found_[n++].score) - sum);
-    found_.resize(n);
-    unite(sum, mark);
+    while (n < found_.size() && held < static_cast<double>(query.typical)) held += std::exp(norm(found_[n++].score));
+    found_.erase(found_.begin() + static_cast<std::ptrdiff_t>(n), found_.end());
+    unite(norm, mark);
   }
 
   /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can only be among them if its uniform number u satisfies
   /// 1 - u < exp(log_prob - k-th best), because exp(-y) >= 1 - y: most tokens cost a hash and no logarithm.
-  void add_perturbed(std::span<float const> line, double sum, Query const& query, std::size_t mark) {
+  void add_perturbed(std::span<float const> line, Norm norm, Query const& query, std::size_t mark) {
     auto const k = static_cast<std::size_t>(query.best);
     found_.clear();
     auto bar = -std::numeric_limits<double>::infinity();
     for (std::size_t v = 0; v < line.size(); ++v) {
       if (line[v] == LineScan::lowest) continue;
       auto const token = static_cast<Token>(v);
-      auto const log_prob = static_cast<double>(line[v]) - sum;
+      auto const log_prob = norm(line[v]);
       if (found_.size() >= k && 1 - uniform(query.noise, token) > std::exp(log_prob - bar)) continue;
       auto const value = log_prob + gumbel(query.noise, token);
       if (found_.size() >= k && value <= bar) continue;
@@ -220,27 +221,27 @@ class LogSoftmaxTopK {
       bar = found_.front().rank;
     }
     if (best_.size() > mark) {
-      unite(sum, mark);
+      unite(norm, mark);
     } else {
       std::ranges::sort(found_, better);
-      for (auto const& f : found_) best_.push_back({f.token, static_cast<float>(static_cast<double>(f.score) - sum)});
+      for (auto const& f : found_) best_.push_back({f.token, norm.rounded(f.score)});
     }
   }
 
   /// The list from `mark` on becomes its union with found_, best log-probability first.
-  void unite(double sum, std::size_t mark) {
-    for (auto i = mark; i < best_.size(); ++i)
-      std::erase_if(found_, [&](Found const& f) { return f.token == best_[i].token; });
-    for (auto const& f : found_) best_.push_back({f.token, static_cast<float>(static_cast<double>(f.score) - sum)});
-    std::sort(best_.begin() + static_cast<std::ptrdiff_t>(mark), best_.end(), [](Candidate a, Candidate b) {
+  void unite(Norm norm, std::size_t mark) {
+    for (auto const& f : found_) best_.push_back({f.token, norm.rounded(f.score)});
+    auto const begin = best_.begin() + static_cast<std::ptrdiff_t>(mark);
+    std::sort(begin, best_.end(), [](Candidate a, Candidate b) {
       return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
     });
+    best_.erase(std::unique(begin, best_.end()), best_.end());
   }
 
-  static double entropy(std::span<float const> line, double sum) {
+  static double entropy(std::span<float const> line, Norm norm) {
     double total = 0;
     for (auto const x : line)
-      if (x > LineScan::lowest) total -= std::exp(static_cast<double>(x) - sum) * (static_cast<double>(x) - sum);
+      if (x > LineScan::lowest) total -= std::exp(norm(x)) * norm(x);
     return total;
   }
 
@@ -284,6 +285,7 @@ class LogSoftmaxTopK {
   std::vector<float> probes_, work_, log_probs_, converted_;
   std::vector<Found> found_;
   std::vector<double> totals_;
+  double entropy_ = 0;
 };
 
 }  // namespace SLUICE_ISA

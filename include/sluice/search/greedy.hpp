@@ -18,7 +18,8 @@ namespace sluice {
 /// not `finished`. One slot, one row a step.
 struct Greedy {
   LengthLimits length{};
-  bool scores = true;  ///< false: no softmax; log-probabilities and score are then NaN
+  bool scores = true;  ///< false: no softmax; log-probabilities and score are then NaN, and a rule's penalties (not its
+                       ///< bans) act on the model's scores instead of on log-probabilities
 
   struct State {
     Opening opening;

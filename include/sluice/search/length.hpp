@@ -12,10 +12,10 @@
 
 namespace sluice {
 
-/// Bounds on the generated tokens of one sentence: a forced prefix and the final eos count, the prompt does not.
+/// Bounds on the generated tokens of one sentence. A forced prefix counts, the prompt does not.
 struct LengthLimits {
-  std::int32_t min = 0;    ///< eos is forbidden while fewer tokens than this have been generated; >= 0
-  std::int32_t max = 256;  ///< generated at most; >= 0. (fairseq's max_len does not count eos: ours is one more.)
+  std::int32_t min = 0;    ///< generated before eos at least (eos is forbidden until then); >= 0
+  std::int32_t max = 256;  ///< generated at most, eos included; >= 0. (fairseq's max_len leaves eos out: ours is one more.)
   double min_factor = 0;   ///< > 0: also at least this times the source's length, rounded up
   double max_factor = 0;   ///< > 0: also at most this times the source's length, rounded up, plus
   std::int32_t extra = 0;  ///< this

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/model.md: two engines as models, and a test that they keep the contract.
+#include <sluice/sluice.hpp>
+
+#include "engines.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+// [llama]
+/// A context of llama.cpp: a slot is a sequence id. The prompt is Request::prompt.
+class Llama {
+ public:
+  using Source = std::monostate;
+  static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
+
+  Llama(llama_context* context, sluice::Vocabulary vocabulary)
+      : context_(context), memory_(llama_get_memory(context)), vocabulary_(std::move(vocabulary)) {}
+
+  sluice::Vocabulary const& vocabulary() const { return vocabulary_; }
+  sluice::Limits limits() const {
+    return {.slots = static_cast<std::int32_t>(llama_n_seq_max(context_)),
+            .length = static_cast<std::int32_t>(llama_n_ctx(context_))};
+  }
+
+  void start(std::span<Source const* const>, std::span<sluice::Slot const> slots) { release(slots); }
+  void release(std::span<sluice::Slot const> slots) {
+    for (auto const slot : slots) llama_memory_seq_rm(memory_, slot, -1, -1);
+  }
+
+  sluice::Scores<float> step(std::span<sluice::Row const> rows) {
+    for (auto const& row : rows)
+      if (row.from != row.to) {
+        llama_memory_seq_rm(memory_, row.to, -1, -1);
+        llama_memory_seq_cp(memory_, row.from, row.to, -1, -1);
+      }
+    for (auto const& row : rows)
+      if (!llama_memory_seq_rm(memory_, row.to, row.length, -1))
+        throw std::runtime_error("this memory cannot be cut: the model is recurrent");
+
+    tokens_.clear(), positions_.clear(), sequences_.clear(), wanted_.clear();
+    for (auto const& row : rows)
+      for (std::ptrdiff_t i = 0; i < std::ssize(row.tokens); ++i) {
+        tokens_.push_back(row.tokens[static_cast<std::size_t>(i)]);
+        positions_.push_back(row.length + static_cast<llama_pos>(i));
+        sequences_.push_back(row.to);
+        wanted_.push_back(i >= std::ssize(row.tokens) - row.lines);
+      }
+    logits_.clear();
+    for (std::size_t first = 0; first < tokens_.size(); first += llama_n_batch(context_)) decode(first);
+    return sluice::scores(logits_.data(), std::ssize(logits_) / vocabulary_.size, vocabulary_.size);
+  }
+
+ private:
+  /// Feeds n_batch tokens and copies the logits, since the context keeps those of one call only.
+  void decode(std::size_t first) {
+    auto const count = std::min<std::size_t>(tokens_.size() - first, llama_n_batch(context_));
+    ones_.assign(count, 1), pointers_.clear();
+    for (std::size_t i = 0; i < count; ++i) pointers_.push_back(&sequences_[first + i]);
+    if (llama_decode(context_, {.n_tokens = static_cast<std::int32_t>(count),
+                                .token = &tokens_[first],
+                                .embd = nullptr,
+                                .pos = &positions_[first],
+                                .n_seq_id = ones_.data(),
+                                .seq_id = pointers_.data(),
+                                .logits = &wanted_[first]}) != 0)
+      throw std::runtime_error("llama_decode failed");
+    for (std::size_t i = 0; i < count; ++i)
+      if (wanted_[first + i]) {
+        auto const* const line = llama_get_logits_ith(context_, static_cast<std::int32_t>(i));
+        logits_.insert(logits_.end(), line, line + vocabulary_.size);
+      }
+  }
+
+  llama_context* context_;
+  llama_memory_t memory_;
+  sluice::Vocabulary vocabulary_;
+  std::vector<llama_token> tokens_;
+  std::vector<llama_pos> positions_;
+  std::vector<llama_seq_id> sequences_;
+  std::vector<llama_seq_id*> pointers_;
+  std::vector<std::int32_t> ones_;
+  std::vector<std::int8_t> wanted_;
+  std::vector<float> logits_;
+};
+// [/llama]
+
+// [dense]
+/// An engine that keeps all rows in one dense state and takes one token a row, all at one position: no ability is
+/// claimed. Slots of one length share a state; row i of it belongs to slot slots[i].
+class Dense {
+ public:
+  using Source = std::vector<sluice::Token>;
+
+  sluice::Vocabulary vocabulary() const {
+    return {.size = engine::vocabulary_size, .bos = engine::bos, .eos = {engine::eos}, .never = {engine::bos}};
+  }
+
+  void start(std::span<Source const* const> sources, std::span<sluice::Slot const> slots) {
+    release(slots);
+    std::vector<Source> batch;
+    for (auto const* source : sources) batch.push_back(*source);
+    join(0, {engine::encode(batch), {slots.begin(), slots.end()}});
+  }
+
+  /// Only marks: the rows are left out when their state is next gathered.
+  void release(std::span<sluice::Slot const> slots) {
+    for (auto& [length, cohort] : cohorts_)
+      for (auto& slot : cohort.slots)
+        if (std::ranges::find(slots, slot) != slots.end()) slot = nobody;
+  }
+
+  sluice::Scores<float> step(std::span<sluice::Row const> rows) {
+    auto const length = rows[0].length;  // and that of all others
+    auto node = cohorts_.extract(length);
+    auto const& before = node.mapped();
+    std::vector<std::int64_t> parents, tokens;
+    std::vector<sluice::Slot> children;
+    for (auto const& row : rows) {
+      parents.push_back(std::ranges::find(before.slots, row.from) - before.slots.begin());
+      tokens.push_back(row.tokens[0]);
+      children.push_back(row.to);
+    }
+    auto state = gather(before, parents);
+
+    // Who takes no part in this step keeps what it holds; what the children's slots held is gone.
+    std::vector<std::int64_t> others;
+    std::vector<sluice::Slot> resting;
+    for (std::size_t i = 0; i < before.slots.size(); ++i)
+      if (auto const slot = before.slots[i]; slot != nobody && std::ranges::find(children, slot) == children.end())
+        others.push_back(static_cast<std::int64_t>(i)), resting.push_back(slot);
+    if (!others.empty()) join(length, {gather(before, others), resting});
+    release(children);
+
+    logits_ = engine::decode(state, length, tokens);
+    join(length + 1, {std::move(state), std::move(children)});
+    return sluice::scores(logits_.data(), std::ssize(rows), engine::vocabulary_size);
+  }
+
+ private:
+  static constexpr sluice::Slot nobody = -1;
+  struct Cohort {
+    engine::State state;
+    std::vector<sluice::Slot> slots;
+  };
+
+  /// Copies nothing the engine would not copy where every row stays where it is.
+  static engine::State gather(Cohort const& cohort, std::vector<std::int64_t> const& rows) {
+    auto in_place = rows.size() == cohort.slots.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) in_place = in_place && rows[i] == static_cast<std::int64_t>(i);
+    return in_place ? cohort.state : engine::select(cohort.state, rows);
+  }
+
+  void join(std::int32_t length, Cohort cohort) {
+    auto& there = cohorts_[length];
+    if (std::ranges::all_of(there.slots, [](sluice::Slot slot) { return slot == nobody; })) {
+      there = std::move(cohort);
+    } else {
+      there.state = engine::concatenate(there.state, cohort.state);
+      there.slots.insert(there.slots.end(), cohort.slots.begin(), cohort.slots.end());
+    }
+  }
+
+  std::map<std::int32_t, Cohort> cohorts_;  // by length
+  std::vector<float> logits_;               // of the last step
+};
+// [/dense]
+
+// [compare]
+/// Decodes the same requests with batches of 1 and of `batch`; how many results differ in anything at all?
+template <sluice::Model M, class Requests, sluice::Search S>
+int differences(M& model, Requests const& requests, S const& search, std::size_t batch) {
+  auto const alone = sluice::decode(model, requests, search, sluice::Batched{.size = 1});
+  auto const together = sluice::decode(model, requests, search, sluice::Batched{.size = batch});
+  auto const same = [](sluice::Hypothesis const& a, sluice::Hypothesis const& b) {
+    return a.tokens == b.tokens && a.log_probs == b.log_probs && a.score == b.score && a.finished == b.finished;
+  };
+  int different = 0;
+  for (std::size_t i = 0; i < alone.size(); ++i)
+    different += alone[i].failure != together[i].failure ||
+                 !std::ranges::equal(alone[i].hypotheses, together[i].hypotheses, same);
+  return different;
+}
+// [/compare]
+
+template <class Source>
+auto make_requests() {
+  std::vector<sluice::Request<Source, sluice::BeamSearch>> requests(20);
+  for (int i = 0; i < 20; ++i) {
+    auto& request = requests[static_cast<std::size_t>(i)];
+    if constexpr (requires { request.source.push_back(0); }) request.source = {i, 2 * i};
+    request.prompt = {0, 2 + i % 5};
+    if (i % 3 == 0) request.prompt.push_back(4);
+    if (i % 4 == 0) request.prefix = {3, 2 + i % 7};
+    if (i % 5 == 0) request.search = sluice::BeamSearch{.width = 2, .length{.max = 4 + i}};
+  }
+  return requests;
+}
+
+}  // namespace
+
+llama_context* fake_llama();
+
+int main() {
+  sluice::BeamSearch const search{.width = 3, .n_best = 3, .length{.max = 12}};
+  Llama llama(fake_llama(), {.size = engine::vocabulary_size, .bos = engine::bos, .eos = {engine::eos}});
+  Dense dense;
+  auto const wrong = differences(llama, make_requests<std::monostate>(), search, 7) +
+                     differences(dense, make_requests<std::vector<sluice::Token>>(), search, 7);
+  std::cout << wrong << " results depend on the batch\n";
+  return wrong;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/algorithms.md.
+#include <sluice/model/ensemble.hpp>
+#include <sluice/model/interpolate.hpp>
+#include <sluice/model/projected.hpp>
+#include <sluice/search/minimum_bayes_risk.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+
+#include "typist.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <iomanip>
+#include <iostream>
+#include <variant>
+
+namespace {
+
+using sluice::decode;
+using sluice::Token;
+
+std::vector<std::string> const sources{"sluice"};
+
+std::string only;  // what is shown; empty: all
+
+bool wanted(std::string const& what) { return only.empty() || only == what; }
+
+void show(std::string const& what, sluice::Result const& result) {
+  if (!wanted(what)) return;
+  std::cout << what << ':';
+  for (auto const& hypothesis : result.hypotheses)
+    std::cout << ' ' << Typist::text(hypothesis.tokens) << ' ' << hypothesis.score;
+  std::cout << '\n';
+}
+
+void searches(Typist& model, sluice::DenseProjection const& keyboard) {
+  auto const run = [&](std::string const& what, auto const& search) {
+    show(what, decode(model, sources, search, {}, keyboard)[0]);
+  };
+  // [greedy]
+  run("greedy", sluice::Greedy{.length{.max = 100}});
+  // [/greedy]
+  // [beam]
+  run("beam", sluice::BeamSearch{.width = 5,
+                                 .n_best = 3,
+                                 .length{.min = 2, .max_factor = 2, .extra = 5},
+                                 .penalty{.kind = sluice::LengthPenalty::Kind::gnmt, .alpha = 0.6}});
+  // [/beam]
+  // [variable]
+  run("variable", sluice::BeamSearch{.width = 50, .pruning{.absolute_threshold = 1.5, .max_per_parent = 5}});
+  // [/variable]
+  // [presets]
+  auto search = sluice::presets::ctranslate2(5);
+  search.n_best = 3;
+  search.length.max = 200;
+  run("ctranslate2", search);
+  // [/presets]
+  // [rules]
+  using sluice::ForbidPhrases, sluice::NoRepeatNgram, sluice::Rules, sluice::Ruled;
+  std::vector<std::vector<Token>> const phrases{Typist::tokens("lu"), Typist::tokens("ice.")};
+  run("rules", Ruled{sluice::BeamSearch{.width = 5}, Rules(ForbidPhrases(phrases), NoRepeatNgram{.n = 2})});
+  // [/rules]
+  // [sample]
+  run("sample", sluice::Sample{.temperature = 1.5f, .top_p = 0.95f, .samples = 4});
+  // [/sample]
+  // [stochastic]
+  run("stochastic", sluice::StochasticBeam{.width = 4});
+  // [/stochastic]
+}
+
+// [own-rule]
+/// No letter twice in a row.
+struct NoDouble {
+  struct State {};
+  State start(sluice::Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, sluice::Output const& output, std::vector<sluice::Edit>& edits) const {
+    if (!output.tokens.empty()) edits.push_back({.token = output.tokens.back(), .add = -INFINITY});
+  }
+};
+// [/own-rule]
+
+void own_rule(Typist& model, sluice::DenseProjection const& keyboard) {
+  std::vector<std::string> const words{"beer"};
+  // [own-rule-used]
+  auto const result = decode(model, words, sluice::Ruled{sluice::Greedy{}, NoDouble{}}, {}, keyboard)[0];
+  // [/own-rule-used]
+  show("own", result);
+}
+
+void bayes(Typist& model, sluice::DenseProjection const& keyboard) {
+  // [bayes]
+  auto const result = decode(model, sources, sluice::Sample{.samples = 50}, {}, keyboard)[0];
+  auto const choice = sluice::minimum_bayes_risk(result.hypotheses, sluice::TokenNgramF{.order = 2});
+  auto const& best = result.hypotheses[choice.best];
+  // [/bayes]
+  if (wanted("bayes"))
+    std::cout << "bayes: " << Typist::text(best.tokens) << ' ' << choice.expected_utility[choice.best] << '\n';
+}
+
+void score(Typist& model, sluice::DenseProjection const& keyboard) {
+  // [score]
+  std::vector<sluice::Request<std::string, sluice::ForcedScore>> requests;
+  for (auto const* const typed : {"sluice.", "sljice.", "slu"})
+    requests.push_back({.source = "sluice", .prefix = Typist::tokens(typed)});
+
+  for (auto const& result : decode(model, requests, sluice::ForcedScore{}, {}, keyboard)) {
+    auto const& given = result.hypotheses.at(0);
+    std::cout << Typist::text(given.tokens) << ' ' << given.log_prob << (given.finished ? "" : " (unfinished)") << '\n';
+  }
+  // [/score]
+}
+
+/// Knows which letters are common.
+struct Letters {
+  using Source = std::monostate;
+  static constexpr sluice::Abilities abilities = Typist::abilities;
+  std::vector<float> lines;
+  sluice::Vocabulary vocabulary() const { return Typist().vocabulary(); }
+  void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}
+  sluice::Scores<float> step(std::span<sluice::Row const> rows) {
+    constexpr std::string_view common = "zjqxkvbpygfwmucldrhsnioate.";
+    lines.clear();
+    for (auto const& row : rows)
+      for (int i = 0; i < row.lines; ++i)
+        for (Token token = 0; token < 28; ++token) {
+          auto const rank = common.find(Typist::text({&token, 1}));
+          lines.push_back(rank == common.npos ? -INFINITY : 0.1f * static_cast<float>(rank));
+        }
+    return sluice::scores(lines.data(), std::ssize(lines) / 28, 28);
+  }
+};
+
+void combine(Typist& model, sluice::DenseProjection& keyboard) {
+  Typist other;
+  auto other_keyboard = keyboard;
+  Letters letters;
+  // [ensemble]
+  sluice::Projected one(model, keyboard), two(other, other_keyboard);  // models that give hidden vectors
+  sluice::Ensemble ensemble({.weights = {2, 1}}, one, two);
+  auto const together = decode(ensemble, sources, sluice::BeamSearch{})[0];
+  // [/ensemble]
+  // [interpolate]
+  sluice::Interpolate fused(one, letters, 0.3);  // letters: a language model without a source
+  auto const corrected = decode(fused, sources, sluice::BeamSearch{})[0];
+  // [/interpolate]
+  show("ensemble", together);
+  show("interpolate", corrected);
+}
+
+}  // namespace
+
+/// Runs all snippets; prints what is named, or everything.
+int main(int argc, char** argv) {
+  std::cout << std::fixed << std::setprecision(3);
+  if (argc > 1) only = argv[1];
+  Typist model;
+  auto keyboard = Typist::keyboard();
+  searches(model, keyboard);
+  own_rule(model, keyboard);
+  bayes(model, keyboard);
+  if (wanted("score")) score(model, keyboard);
+  combine(model, keyboard);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/decode/decoder.hpp>
+#include <sluice/schedule/batched.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
+
+#include <support/allocations.hpp>
+#include <support/catch.hpp>
+#include <support/table_model.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// Decodes the same sentences a few times; returns the allocations of the last time's steps in which nobody began or
+/// ended.
+template <class S>
+std::size_t allocations_when_warm(S const& search, std::size_t& counted) {
+  Table const table{.size = 40, .scale = 6, .eos_bias = -3, .eos_slope = 0.2};
+  TableModel<> model(table);
+  model.reserve(64, 300, 64);
+  Decoder decoder(model, search, Batched{.size = 8});
+  Result result;
+  std::size_t inside = 0;
+  for (int round = 0; round < 4; ++round) {
+    for (std::uint64_t i = 0; i < 8; ++i) decoder.submit({.source = 5});
+    inside = counted = 0;
+    for (auto more = true; more;) {
+      auto const waiting = decoder.waiting(), running = decoder.running();
+      auto const before = allocations();
+      more = decoder.step();
+      auto const after = allocations();
+      if (decoder.waiting() == waiting && decoder.running() == running && more) inside += after - before, ++counted;
+      while (decoder.poll(result)) CHECK(result.ok());
+    }
+  }
+  return inside;
+}
+
+}  // namespace
+
+TEST_CASE("a warm decoder's step allocates nothing", "[decoder_allocations]") {
+  std::size_t steps = 0;
+  CHECK(allocations_when_warm(Greedy{.length = {.min = 10}}, steps) == 0);
+  CHECK(steps > 5);
+  for (auto const finished : {Finished::set_aside, Finished::shrink, Finished::stay, Finished::leave_first}) {
+    INFO("finished " << static_cast<int>(finished));
+    CHECK(allocations_when_warm(BeamSearch{.width = 5, .n_best = 5, .length = {.min = 10}, .finished = finished},
+                                steps) == 0);
+    CHECK(steps > 5);
+  }
+  CHECK(allocations_when_warm(BeamSearch{.width = 5, .length = {.min = 10}, .stop = {.rule = Stop::Rule::exact}},
+                              steps) == 0);
+}

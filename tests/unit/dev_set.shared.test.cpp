@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 2,000 development sentences against what an independent implementation (PyTorch, and fairseq's beam search over it)
+// decoded with the same float32 weights; and the same again for every batch size, order and precision.
+#include <sluice/decode/decode.hpp>
+
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
+
+#include <support/catch.hpp>
+#include <support/decoding.hpp>
+#include <transformer/transformer.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+namespace sluice::test {
+namespace {
+
+using Json = nlohmann::json;
+using Tokens = std::vector<Token>;
+std::filesystem::path const folder = std::filesystem::path(SLUICE_SHARED_DIR) / "model";
+
+bool missing() {
+  if (std::filesystem::exists(folder / "reference.json")) return false;
+  std::cout << "SKIPPED: " << folder << " is missing\n";
+  return true;
+}
+
+Json const& reference() {
+  static Json const file = Json::parse(std::ifstream(folder / "reference.json"));
+  return file;
+}
+
+std::vector<Tokens> sources() {
+  std::vector<Tokens> all;
+  for (auto const& sentence : reference().at("dev")) all.push_back(sentence.at("source").get<Tokens>());
+  return all;
+}
+
+struct Loaded {
+  std::shared_ptr<example::Weights const> weights;
+  DenseProjection projection;
+  explicit Loaded(std::filesystem::path const& file)
+      : weights(example::Weights::load(file)), projection(weights->projection(), weights->bias) {}
+};
+
+template <class S>
+std::vector<Result> decode_all(Loaded const& loaded, std::vector<Tokens> const& inputs, S const& search, std::size_t batch) {
+  example::Transformer model(loaded.weights);
+  return decode(model, inputs, search, Batched{.size = batch}, loaded.projection);
+}
+
+BeamSearch const beam{.width = 5, .n_best = 5, .length = {.min = 1, .max = 200}};
+Greedy const greedy{.length = {.max = 160}, .scores = false};
+
+Tokens without_eos(Tokens tokens) {
+  if (!tokens.empty() && tokens.back() == 2) tokens.pop_back();
+  return tokens;
+}
+
+/// How many sentences have the expected best tokens; prints the others.
+std::size_t agreeing(std::vector<Result> const& results, char const* what) {
+  auto const& expected = reference().at("dev");
+  auto const is_beam = std::string(what).find("beam") != std::string::npos;
+  std::size_t same = 0;
+  std::cout << what << ", differing:";
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    REQUIRE(results[i].ok());
+    auto const found = without_eos(results[i].hypotheses.at(0).tokens);
+    auto const wanted = is_beam ? without_eos(expected[i].at("beam5").at(0).at("tokens").get<Tokens>())
+                                : expected[i].at("greedy").get<Tokens>();
+    if (found == wanted) ++same;
+    else std::cout << ' ' << i;
+  }
+  std::cout << "\n" << what << ": " << same << " of " << results.size() << " sentences have the reference's tokens\n";
+  return same;
+}
+
+}  // namespace
+
+TEST_CASE("the development sentences come out as the reference says", "[dev_set]") {
+  if (missing()) return;
+  Loaded const loaded(folder / "model.safetensors");
+  auto const inputs = sources();
+  CHECK(agreeing(decode_all(loaded, inputs, greedy, 64), "greedy") >= 1990);
+  auto const results = decode_all(loaded, inputs, beam, 64);
+  CHECK(agreeing(results, "beam 5") >= 1980);
+  std::size_t scores = 0, hypotheses = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    auto const& expected = reference().at("dev")[i].at("beam5");
+    for (std::size_t h = 0; h < std::min(expected.size(), results[i].hypotheses.size()); ++h, ++hypotheses)
+      if (results[i].hypotheses[h].tokens == expected[h].at("tokens").get<Tokens>())
+        scores += std::abs(results[i].hypotheses[h].score - expected[h].at("score").get<double>()) < 1e-3;
+  }
+  std::cout << "beam 5, n-best: " << scores << " of " << hypotheses << " hypotheses have the reference's tokens and score\n";
+  CHECK(static_cast<double>(scores) >= 0.98 * static_cast<double>(hypotheses));
+}
+
+TEST_CASE("half precision changes few sentences", "[dev_set]") {
+  if (missing()) return;
+  Loaded const loaded(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors");
+  auto const inputs = sources();
+  CHECK(agreeing(decode_all(loaded, inputs, greedy, 64), "half, greedy") >= 1900);
+}
+
+TEST_CASE("neither batch size nor order changes a bit of a result", "[dev_set]") {
+  if (missing()) return;
+  Loaded const loaded(folder / "model.safetensors");
+  auto inputs = sources();
+  inputs.resize(300);
+  auto const expected = decode_all(loaded, inputs, beam, 64);
+  for (std::size_t const batch : {1u, 7u, 300u}) {
+    auto const found = decode_all(loaded, inputs, beam, batch);
+    for (std::size_t i = 0; i < inputs.size(); ++i) CHECK(identical(found[i], expected[i]));
+  }
+  auto reversed = inputs;
+  std::ranges::reverse(reversed);
+  auto const found = decode_all(loaded, reversed, beam, 32);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    auto other = found[inputs.size() - 1 - i];
+    CHECK(identical(other, expected[i]));
+  }
+}
+
+}  // namespace sluice::test
