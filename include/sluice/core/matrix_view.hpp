@@ -26,7 +26,7 @@ struct MatrixView {
 /// What the numbers of a Scores are.
 enum class Kind : std::uint8_t {
   logits,     ///< anything; a softmax makes probabilities of them
-  log_probs,  ///< natural logarithms of probabilities that add up to one
+  log_probs,  ///< log-probabilities (natural), taken as they are unless a query changes the line before the softmax
 };
 
 /// A model's answer: one line of V scores for every line asked, [lines, V]. Valid until the model's next step.

@@ -42,6 +42,10 @@ class Plan {
   /// The slot holds nothing that is needed any more. Released before the step's rows are run.
   void release(Slot slot) { step_.released.push_back(slot + base_); }
 
+  /// A plan for a search inside this one, whose slot 0 is this one's `first`; its lines follow those planned so far, as a
+  /// group of their own.
+  Plan part(Slot first) { return {step_, base_ + first}; }
+
   /// This sentence's rows so far, with the model's slot numbers; base() is its first slot. For wrappers of a search.
   std::span<Row const> rows() const { return std::span(step_.rows).subspan(row_); }
   std::span<Query> queries() { return std::span(step_.queries).subspan(query_); }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What models that are made of models share: what the parts must have in common, and what they can do together.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+// clang-format off
+/// A model that gives whole lines of scores, Scores<T>. One that gives hidden vectors becomes one in Projected.
+template <class M>
+concept ScoringModel = Model<M> && requires { typename Answer<M>::Value; } &&
+  std::same_as<Answer<M>, Scores<typename Answer<M>::Value>>;
+// clang-format on
+
+namespace detail {
+
+/// What both can do.
+constexpr Abilities common(Abilities a, Abilities b) {
+  return {.ragged = a.ragged && b.ragged, .blocks = a.blocks && b.blocks, .roll_back = a.roll_back && b.roll_back};
+}
+
+/// What fits into both.
+constexpr Limits common(Limits a, Limits b) {
+  return {.slots = std::min(a.slots, b.slots), .length = std::min(a.length, b.length)};
+}
+
+/// Throws std::invalid_argument unless `b` is the same vocabulary as `a`; `who` is whose `b` is, `whom` whose `a` is.
+/// The order of eos and never does not matter.
+inline void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who, std::string const& whom) {
+  auto const text = [](std::vector<Token> const& tokens) {
+    std::string list = "[";
+    for (auto const token : tokens) list.append(list.size() > 1 ? " " : "").append(std::to_string(token));
+    return list.append("]");
+  };
+  auto const rule = "must be that of " + whom + ", ";
+  require(b.size == a.size, who + ": vocabulary.size", b.size, rule + std::to_string(a.size));
+  require(b.bos == a.bos, who + ": vocabulary.bos", b.bos, rule + std::to_string(a.bos));
+  require(std::ranges::is_permutation(b.eos, a.eos), who + ": vocabulary.eos", text(b.eos), rule + text(a.eos));
+  require(std::ranges::is_permutation(b.never, a.never), who + ": vocabulary.never", text(b.never),
+          rule + text(a.never));
+}
+
+/// Tells a model that wants to know.
+template <Model M>
+void release(M& model, std::span<Slot const> slots) {
+  if constexpr (ReleasingModel<M>) model.release(slots);
+}
+
+/// Answers that the rows ask for.
+inline std::ptrdiff_t lines(std::span<Row const> rows) {
+  std::ptrdiff_t count = 0;
+  for (auto const& row : rows) count += row.lines;
+  return count;
+}
+
+}  // namespace detail
+}  // namespace sluice

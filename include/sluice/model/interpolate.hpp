@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Interpolate: shallow fusion with a language model.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/model/combine.hpp>
+#include <sluice/model/log_mixture.hpp>
+#include <sluice/output/simd.hpp>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sluice {
+
+/// Where a language model takes its source from if it needs none.
+struct NoSource {
+  static constexpr std::monostate nothing{};
+  template <class Source>
+  std::monostate const& operator()(Source const&) const {
+    return nothing;
+  }
+};
+
+inline namespace SLUICE_ISA {
+
+/// score = log p_M + weight * log p_L at every token, not normalised again (Gulcehre et al. 2015, "On Using Monolingual
+/// Corpora in Neural Machine Translation", section 4.1; fairseq's --lm-weight). The language model is fed the same
+/// tokens in the same slots. A token that is impossible for one of the two stays impossible. The sums go into the
+/// hypotheses as their log_probs. Weight 0: the language model is never run. A negative weight takes what a language
+/// model knows out.
+///
+/// Refers to both models, which must outlive it. A line costs the models', and one softmax and one pass over V for
+/// each. The same bits in every batch if the models' are. A NaN or +infinity in one model's line makes the line NaN.
+/// Forbid tokens after the softmax (BeamSearch::stage; the default): a softmax after edits would normalise the sum.
+///
+/// \tparam F  function of a source of M that refers to L's source in it, which must live as long: `&Pair::context`,
+///            std::identity{} where both have the same, nothing where L needs none (std::monostate)
+template <ScoringModel M, ScoringModel L, class F = NoSource>
+  requires std::same_as<std::invoke_result_t<F const&, typename M::Source const&>, typename L::Source const&>
+class Interpolate {
+ public:
+  using Source = typename M::Source;
+  static constexpr Abilities abilities = detail::common(sluice::abilities<M>(), sluice::abilities<L>());
+
+  /// \throws std::invalid_argument  if the weight is no number, or the vocabularies differ in size, bos, eos or never
+  Interpolate(M& model, L& language, double weight, F source_of = {})
+      : model_(model),
+        language_(language),
+        weight_(weight),
+        source_of_(std::move(source_of)),
+        vocabulary_(model.vocabulary()) {
+    require(std::isfinite(weight), "Interpolate: weight", weight, "must be a number");
+    detail::check_same(vocabulary_, language.vocabulary(), "Interpolate: language model", "the model");
+  }
+
+  Vocabulary const& vocabulary() const { return vocabulary_; }
+  Limits limits() const {
+    return detail::common(sluice::limits(std::as_const(model_)), sluice::limits(std::as_const(language_)));
+  }
+  std::int32_t source_length(Source const& source) const {
+    return sluice::source_length(std::as_const(model_), source);
+  }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    language_sources_.clear();
+    if (fused())
+      for (auto const* source : sources) language_sources_.push_back(&std::invoke(std::as_const(source_of_), *source));
+    model_.start(sources, slots);
+    if (!fused()) return;
+    try {
+      language_.start(std::span(std::as_const(language_sources_)), slots);
+    } catch (...) {
+      detail::release(model_, slots);
+      throw;
+    }
+  }
+
+  void release(std::span<Slot const> slots) {
+    detail::release(model_, slots);
+    if (fused()) detail::release(language_, slots);
+  }
+
+  /// Throws what a model throws, and std::logic_error if a model's answer has another shape than was asked for.
+  Scores<float> step(std::span<Row const> rows) {
+    mixture_.begin(detail::lines(rows), vocabulary_.size);
+    mixture_.add_log_probs(model_.step(rows), 1);
+    if (fused()) mixture_.add_log_probs(language_.step(rows), weight_);
+    return mixture_.scores(Kind::log_probs);
+  }
+
+ private:
+  bool fused() const { return weight_ != 0; }
+
+  M& model_;
+  L& language_;
+  double weight_;
+  F source_of_;
+  Vocabulary vocabulary_;
+  std::vector<typename L::Source const*> language_sources_;
+  LogMixture mixture_;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Projected: a model that gives hidden vectors, together with its output layer.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace sluice {
+
+namespace detail {
+
+template <class M>
+struct EncodedOf {};
+template <EncodingModel M>
+struct EncodedOf<M> {
+  using Encoded = typename M::Encoded;
+};
+
+}  // namespace detail
+
+// clang-format off
+/// Makes whole lines of scores of hidden vectors: `logits(hidden)` gives Scores, valid until its next call. Optional:
+/// `vocabulary_size()`. DenseProjection is one.
+template <class P, class AnswerType>
+concept Projection = requires(P& projection, AnswerType const& hidden) { projection.logits(hidden).kind; };
+// clang-format on
+
+/// A model of hidden vectors and its output layer, as a model of scores: what Ensemble and Interpolate are made of.
+/// Alone, the model with the projection as the decoder's expander is faster, since that need not store whole lines.
+///
+/// Refers to model and projection, which must outlive it. Can what the model can.
+template <Model M, Projection<Answer<M>> P>
+class Projected : public detail::EncodedOf<M> {
+ public:
+  using Source = typename M::Source;
+  static constexpr Abilities abilities = sluice::abilities<M>();
+
+  /// \throws std::invalid_argument  if the projection is for a vocabulary of another size
+  Projected(M& model, P& projection) : model_(model), projection_(projection) {
+    if constexpr (requires { projection.vocabulary_size(); }) {
+      Vocabulary const vocabulary = model.vocabulary();
+      require(projection.vocabulary_size() == vocabulary.size, "Projected: projection.vocabulary_size()",
+              projection.vocabulary_size(), "must be that of the model, " + std::to_string(vocabulary.size));
+    }
+  }
+
+  decltype(auto) vocabulary() const { return model_.vocabulary(); }
+  Limits limits() const { return sluice::limits(std::as_const(model_)); }
+  std::int32_t source_length(Source const& source) const {
+    return sluice::source_length(std::as_const(model_), source);
+  }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) { model_.start(sources, slots); }
+  auto step(std::span<Row const> rows) { return projection_.logits(model_.step(rows)); }
+
+  void release(std::span<Slot const> slots)
+    requires ReleasingModel<M>
+  {
+    model_.release(slots);
+  }
+  auto encode(std::span<Source const* const> sources) const
+    requires EncodingModel<M>
+  {
+    return std::as_const(model_).encode(sources);
+  }
+  template <class Encoded>
+    requires EncodingModel<M>
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+    model_.start(encoded, items, slots);
+  }
+  void propose(std::span<Draft const> drafts)
+    requires ProposingModel<M>
+  {
+    model_.propose(drafts);
+  }
+
+ private:
+  M& model_;
+  P& projection_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Restarting: roll-back for models that cannot.
+#pragma once
+
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/model/combine.hpp>
+#include <sluice/model/slot_tokens.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+/// How often a Restarting had to.
+struct Restarts {
+  std::uint64_t slots = 0;   ///< started again
+  std::uint64_t tokens = 0;  ///< fed again
+};
+
+/// Gives any model roll-back: a slot that is to be cut is started again and fed what stays. For models whose state
+/// cannot be cut (recurrent ones), where roll-backs are rare or the sentences short.
+///
+/// Refers to the model, which must outlive it. A step that cuts costs one call of Model::start for all slots cut, and
+/// their kept tokens once more: in the step's own call if the model is ragged and takes blocks; in one call before it
+/// if it takes blocks only; else in one call for every token, all slots together. Other steps cost no further call. A
+/// fork of a slot that is cut in the same step is started again too: the model no longer holds what it would copy.
+/// Encoding ahead is not passed on, since a sentence may have to be encoded again.
+template <Model M>
+class Restarting {
+  static constexpr auto able = sluice::abilities<M>();
+  static_assert(!able.roll_back, "sluice: this model can roll back by itself and needs no sluice::Restarting");
+
+ public:
+  using Source = typename M::Source;
+  static constexpr Abilities abilities{.ragged = able.ragged, .blocks = able.blocks, .roll_back = true};
+
+  explicit Restarting(M& model) : model_(model) {}
+
+  decltype(auto) vocabulary() const { return model_.vocabulary(); }
+  Limits limits() const { return sluice::limits(std::as_const(model_)); }
+  std::int32_t source_length(Source const& source) const {
+    return sluice::source_length(std::as_const(model_), source);
+  }
+  Restarts const& restarts() const { return restarts_; }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      tokens_.clear(slots[i]);
+      at(slots[i]) = {.source = sources[i]};
+    }
+    model_.start(sources, slots);
+    for (auto const slot : slots) at(slot).held = true;
+  }
+
+  void release(std::span<Slot const> slots) {
+    held_.clear();
+    for (auto const slot : slots)
+      if (std::exchange(at(slot).held, false)) held_.push_back(slot);
+    if (!held_.empty()) detail::release(model_, held_);
+  }
+
+  /// Throws what the model's step and start throw; the slots of the rows must then be released.
+  Answer<M> step(std::span<Row const> rows) {
+    find_cuts(rows);
+    for (auto const& row : rows)
+      if (row.from != row.to) at(std::max(row.from, row.to)), at(row.to).source = at(row.from).source;
+    tokens_.apply(rows);
+    if (!cut_.empty()) rows = restart(rows);
+    for (auto const& row : rows) at(row.to).held = true;
+    return model_.step(rows);
+  }
+
+  void propose(std::span<Draft const> drafts)
+    requires ProposingModel<M>
+  {
+    model_.propose(drafts);
+  }
+
+ private:
+  struct State {
+    Source const* source = nullptr;
+    bool held = false;  // the model keeps something there
+    bool cut = false;   // in this step
+  };
+
+  State& at(Slot slot) {
+    auto const i = static_cast<std::size_t>(slot);
+    if (i >= states_.size()) states_.resize(i + 1);
+    return states_[i];
+  }
+
+  /// The rows whose slots must be started again, to cut_.
+  void find_cuts(std::span<Row const> rows) {
+    cut_.clear();
+    for (auto const& row : rows)
+      if (row.length < tokens_.length(row.from)) at(row.to).cut = true;
+    for (auto const& row : rows)
+      if (row.from != row.to && at(row.from).cut) at(row.to).cut = true;
+    for (auto const& row : rows)
+      if (std::exchange(at(row.to).cut, false)) cut_.push_back({row.to, row.to, row.length, row.tokens, row.lines});
+  }
+
+  /// Starts the slots of cut_ again and feeds what stays; returns what is left to do of `rows`.
+  std::span<Row const> restart(std::span<Row const> rows) {
+    slots_.clear(), sources_.clear();
+    for (auto const& row : cut_) slots_.push_back(row.to), sources_.push_back(at(row.to).source);
+    release(slots_);
+    model_.start(std::span<Source const* const>(sources_), std::span<Slot const>(slots_));
+    for (auto& row : cut_) {
+      at(row.to).held = true;
+      ++restarts_.slots, restarts_.tokens += static_cast<std::uint64_t>(row.length);
+    }
+    if constexpr (able.ragged && able.blocks)
+      for (auto& row : cut_) row.length = 0, row.tokens = tokens_[row.to];
+    else feed_again();
+
+    rows_.assign(rows.begin(), rows.end());
+    auto next = rows_.begin();
+    for (auto const& row : cut_) {  // both ascend
+      while (next->to != row.to) ++next;
+      *next = row;
+    }
+    return rows_;
+  }
+
+  void feed_again() {
+    std::int32_t longest = 0;
+    for (auto const& row : cut_) longest = std::max(longest, row.length);
+    auto const chunk = able.blocks ? longest : 1;  // who takes blocks but is not ragged has all rows of one length
+    for (std::int32_t fed = 0; fed < longest; fed += chunk) {
+      rows_.clear();
+      for (auto const& row : cut_)
+        if (fed < row.length)
+          rows_.push_back({row.to, row.to, fed,
+                           tokens_[row.to].subspan(static_cast<std::size_t>(fed), static_cast<std::size_t>(chunk))});
+      static_cast<void>(model_.step(std::span<Row const>(rows_)));
+    }
+  }
+
+  M& model_;
+  SlotTokens tokens_;
+  std::vector<State> states_;  // [slot]
+  std::vector<Row> cut_, rows_;
+  std::vector<Slot> slots_, held_;
+  std::vector<Source const*> sources_;
+  Restarts restarts_;
+};
+
+}  // namespace sluice
