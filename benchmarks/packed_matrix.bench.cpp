@@ -7,7 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cpu_clock.hpp>
+#include "cpu_clock.hpp"
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -39,6 +39,7 @@ set(SLUICE_HEADERS
   include/sluice/search/beam_options.hpp
   include/sluice/search/beam_search.hpp
   include/sluice/search/beam_state.hpp
+  include/sluice/search/diverse_beam_search.hpp
   include/sluice/search/forced_score.hpp
   include/sluice/search/greedy.hpp
   include/sluice/search/history.hpp

@@ -40,9 +40,17 @@ Json const& reference() {
   return file;
 }
 
+// All of them where the compiler may use the processor; without, the products take ten times as long.
+#ifdef __AVX2__
+constexpr std::size_t sentences = 2000;
+#else
+constexpr std::size_t sentences = 200;
+#endif
+
 std::vector<Tokens> sources() {
   std::vector<Tokens> all;
-  for (auto const& sentence : reference().at("dev")) all.push_back(sentence.at("source").get<Tokens>());
+  for (auto const& sentence : reference().at("dev"))
+    if (all.size() < sentences) all.push_back(sentence.at("source").get<Tokens>());
   return all;
 }
 
@@ -91,9 +99,9 @@ TEST_CASE("the development sentences come out as the reference says", "[dev_set]
   if (missing()) return;
   Loaded const loaded(folder / "model.safetensors");
   auto const inputs = sources();
-  CHECK(agreeing(decode_all(loaded, inputs, greedy, 64), "greedy") >= 1990);
+  CHECK(agreeing(decode_all(loaded, inputs, greedy, 64), "greedy") * 1000 >= 995 * sentences);
   auto const results = decode_all(loaded, inputs, beam, 64);
-  CHECK(agreeing(results, "beam 5") >= 1980);
+  CHECK(agreeing(results, "beam 5") * 100 >= 99 * sentences);
   std::size_t scores = 0, hypotheses = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     auto const& expected = reference().at("dev")[i].at("beam5");
@@ -109,16 +117,16 @@ TEST_CASE("half precision changes few sentences", "[dev_set]") {
   if (missing()) return;
   Loaded const loaded(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors");
   auto const inputs = sources();
-  CHECK(agreeing(decode_all(loaded, inputs, greedy, 64), "half, greedy") >= 1900);
+  CHECK(agreeing(decode_all(loaded, inputs, greedy, 64), "half, greedy") * 100 >= 95 * sentences);
 }
 
 TEST_CASE("neither batch size nor order changes a bit of a result", "[dev_set]") {
   if (missing()) return;
   Loaded const loaded(folder / "model.safetensors");
   auto inputs = sources();
-  inputs.resize(300);
+  inputs.resize(sentences / 10);
   auto const expected = decode_all(loaded, inputs, beam, 64);
-  for (std::size_t const batch : {1u, 7u, 300u}) {
+  for (std::size_t const batch : {1u, 7u, 200u}) {
     auto const found = decode_all(loaded, inputs, beam, batch);
     for (std::size_t i = 0; i < inputs.size(); ++i) CHECK(identical(found[i], expected[i]));
   }

@@ -365,6 +365,22 @@ TEST_CASE("samples share the prompt, and give their slots back when they end", "
   CHECK(counters.most_slots == 8 - ended_at_once);
 }
 
+TEST_CASE("a sample's slot is free one step after it has ended", "[sample]") {
+  Table const table{.size = 8, .scale = 2, .eos_bias = 0, .eos_slope = 0.3};
+  Sample const search{.samples = 8, .length = {.max = 20}};
+  auto const hypotheses = run_one(table, 3, search).hypotheses;
+  CheckedTable<> model{TableModel<everything>(table)};
+  Decoder decoder(model, search);
+  decoder.submit({.source = 3});
+  decoder.step();
+  for (std::size_t length = 2; decoder.running() > 0; ++length) {
+    auto const alive = std::ranges::count_if(hypotheses, [&](auto const& h) { return h.tokens.size() >= length; });
+    decoder.step();
+    if (decoder.running() > 0) CHECK(model.held() == static_cast<std::size_t>(alive));
+  }
+  CHECK(model.report() == "");
+}
+
 TEST_CASE("sample with lengths at the edge", "[sample]") {
   Table const table{.size = 8};
   auto const none = run_one(table, 1, Sample{.samples = 3, .length = {.max = 0}});

@@ -37,7 +37,7 @@ namespace sluice {
 ///
 ///     Decoder decoder(model, search, schedule);
 ///     decoder.submit({.source = s});                       // as often as you like, also between steps
-///     while (decoder.step())                               // one round; false: nothing left to do
+///     while (decoder.step())                               // one round; false: nobody alive, nobody waiting
 ///       while (decoder.poll(result)) use(result);          // in the order in which sentences end
 ///     while (decoder.poll(result)) use(result);
 ///

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Which tokens of a line a sample may be drawn from, and the draw.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/core/query.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace sluice {
+
+/// Cuts the tail off a distribution. Several cuts are made one after the other, in the order of the members (Hugging
+/// Face's), each of what the one before left, renormalised to one. At least one token stays. Of equally probable tokens
+/// the lower one is the better.
+struct Truncation {
+  std::int32_t top_k = 0;  ///< the k most probable (Fan, Lewis and Dauphin 2018); 0 = all
+  float top_p = 1;         ///< the most probable until they hold this much (Holtzman et al. 2020); in (0, 1]; 1 = all
+  float min_p = 0;         ///< all at least this times as probable as the best (Nguyen et al. 2024); in [0, 1]; 0 = all
+  float typical = 1;       ///< those whose information is nearest to the entropy, until they hold this much (Meister
+                           ///< et al. 2023); in (0, 1]; 1 = all
+
+  void check() const {
+    require(top_k >= 0, "top_k", top_k, "must not be negative");
+    require(top_p > 0 && top_p <= 1, "top_p", top_p, "must be in (0, 1]");
+    require(min_p >= 0 && min_p <= 1, "min_p", min_p, "must be in [0, 1]");
+    require(typical > 0 && typical <= 1, "typical", typical, "must be in (0, 1]");
+  }
+  bool off() const { return top_k == 0 && top_p >= 1 && min_p <= 0 && typical >= 1; }
+
+  /// Asks for the list that the first cut leaves; everything where there is none.
+  void ask(Query& query, std::int32_t vocabulary) const {
+    query.best = 0;
+    if (top_k > 0) query.best = top_k;
+    else if (top_p < 1) query.mass = top_p;
+    else if (min_p > 0) query.within = min_p;
+    else if (typical < 1) query.typical = typical;
+    else query.best = vocabulary;
+  }
+
+  /// What the other cuts leave of that list: a part of `list`, or of `sorted`, which is overwritten. O(n), with
+  /// `typical` O(n log n).
+  std::span<Candidate const> apply(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
+    auto asked = top_k > 0;
+    if (top_p < 1 && asked) list = list.first(head(list, static_cast<double>(top_p) * mass(list)));
+    asked = asked || top_p < 1;
+    if (min_p > 0 && asked && !list.empty()) {
+      auto const bar = static_cast<double>(list[0].log_prob) + std::log(static_cast<double>(min_p));
+      auto const end = std::ranges::find_if(list, [&](auto c) { return static_cast<double>(c.log_prob) < bar; });
+      list = list.first(static_cast<std::size_t>(end - list.begin()));
+    }
+    asked = asked || min_p > 0;
+    if (typical < 1 && asked) list = most_typical(list, sorted);
+    return list;
+  }
+
+ private:
+  static double mass(std::span<Candidate const> list) {
+    double sum = 0;
+    for (auto const c : list) sum += std::exp(static_cast<double>(c.log_prob));
+    return sum;
+  }
+  /// How many from the front hold `wanted`.
+  static std::size_t head(std::span<Candidate const> list, double wanted) {
+    std::size_t n = 0;
+    for (double held = 0; n < list.size() && held < wanted; ++n)
+      held += std::exp(static_cast<double>(list[n].log_prob));
+    return n;
+  }
+  std::span<Candidate const> most_typical(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
+    auto const all = mass(list);
+    double mean = 0;  // of log_prob; that and the entropy shift alike when renormalised
+    for (auto const c : list) mean += std::exp(static_cast<double>(c.log_prob)) / all * static_cast<double>(c.log_prob);
+    auto const distance = [&](Candidate c) { return std::abs(static_cast<double>(c.log_prob) - mean); };
+    sorted.assign(list.begin(), list.end());
+    std::ranges::sort(sorted, [&](Candidate a, Candidate b) {
+      return distance(a) != distance(b) ? distance(a) < distance(b) : a.token < b.token;
+    });
+    return std::span<Candidate const>(sorted).first(head(sorted, static_cast<double>(typical) * all));
+  }
+};
+
+/// Draws one of `list` in proportion to its probability, by the Gumbel-max trick: the argmax of
+/// log_prob + gumbel(noise, token); ties: the lower token. The list need not be normalised or sorted, and not be empty.
+inline Candidate draw(std::span<Candidate const> list, std::uint64_t noise) {
+  auto best = list[0];
+  if (list.size() == 1) return best;
+  auto bar = static_cast<double>(best.log_prob) + gumbel(noise, best.token);
+  for (auto const c : list.subspan(1)) {
+    // gumbel <= -log(1 - uniform): most tokens cost no logarithm
+    auto const log_prob = static_cast<double>(c.log_prob);
+    if (1 - uniform(noise, c.token) > std::exp(log_prob - bar)) continue;
+    auto const value = log_prob + gumbel(noise, c.token);
+    if (value > bar || (value == bar && c.token < best.token)) best = c, bar = value;
+  }
+  return best;
+}
+
+}  // namespace sluice
