@@ -24,10 +24,11 @@ constexpr std::uint64_t derive(std::uint64_t key, std::uint64_t part) {
   return mixed != 0 ? mixed : 1;
 }
 
-/// A uniform number in (0, 1), 53 random bits, that belongs to (noise, token).
+/// A uniform number in (0, 1), 52 random bits, that belongs to (noise, token). (Of 53 bits, the largest plus a half would
+/// round to 1.)
 inline double uniform(std::uint64_t noise, Token token) {
-  auto const bits = derive(noise, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token))) >> 11;
-  return (static_cast<double>(bits) + 0.5) * 0x1p-53;
+  auto const bits = derive(noise, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token))) >> 12;
+  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
 /// A standard Gumbel number that belongs to (noise, token). The token with the largest log_prob + gumbel is a draw from

@@ -11,6 +11,7 @@
 #include <sluice/output/simd.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -203,22 +204,37 @@ class LogSoftmaxTopK {
   }
 
   /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can only be among them if its uniform number u satisfies
-  /// 1 - u < exp(log_prob - k-th best), because exp(-y) >= 1 - y: most tokens cost a hash and no logarithm.
+  /// 1 - u < exp(log_prob - k-th best), because exp(-y) >= 1 - y: most tokens cost a hash and a
+  /// vectorised exp, but no logarithm.
   void add_perturbed(std::span<float const> line, Norm norm, Query const& query, std::size_t mark) {
     auto const k = static_cast<std::size_t>(query.best);
     found_.clear();
     auto bar = -std::numeric_limits<double>::infinity();
-    for (std::size_t v = 0; v < line.size(); ++v) {
-      if (line[v] == LineScan::lowest) continue;
-      auto const token = static_cast<Token>(v);
-      auto const log_prob = norm(line[v]);
-      if (found_.size() >= k && 1 - uniform(query.noise, token) > std::exp(log_prob - bar)) continue;
-      auto const value = log_prob + gumbel(query.noise, token);
-      if (found_.size() >= k && value <= bar) continue;
-      if (found_.size() >= k) std::ranges::pop_heap(found_, better), found_.pop_back();
-      found_.push_back({token, line[v], value});
-      std::ranges::push_heap(found_, better);
-      bar = found_.front().rank;
+    constexpr std::size_t chunk = 256;
+    std::array<float, chunk> tail, limit;  // 1 - uniform, and what it must not exceed
+    for (std::size_t first = 0; first < line.size(); first += chunk) {
+      auto const part = line.subspan(first, std::min(chunk, line.size() - first));
+      auto const size = static_cast<Eigen::Index>(part.size());
+      auto const full = found_.size() >= k;
+      if (full) {
+        for (std::size_t i = 0; i < part.size(); ++i)
+          tail[i] = static_cast<float>(~derive(query.noise, first + i) >> 11) * 0x1p-53f;
+        auto const shift = bar - norm(0);
+        auto const margin = 1e-3 + 1e-6 * std::abs(shift);  // more than floats err
+        Eigen::Map<Eigen::ArrayXf>(limit.data(), size) =
+            (Eigen::Map<Eigen::ArrayXf const>(part.data(), size) - static_cast<float>(shift - margin)).exp();
+      }
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        if ((full && tail[i] > limit[i]) || part[i] == LineScan::lowest) continue;
+        auto const token = static_cast<Token>(first + i);
+        // from the log-probability as it is listed, so that a draw from a list of everything is the same
+        auto const value = static_cast<double>(norm.rounded(part[i])) + gumbel(query.noise, token);
+        if (found_.size() >= k && value <= bar) continue;
+        if (found_.size() >= k) std::ranges::pop_heap(found_, better), found_.pop_back();
+        found_.push_back({token, part[i], value});
+        std::ranges::push_heap(found_, better);
+        bar = found_.front().rank;
+      }
     }
     if (best_.size() > mark) {
       unite(norm, mark);

@@ -70,7 +70,11 @@ class Opening {
     for (auto i = first; i < end; ++i) {
       if (i + 1 == tokens_.size()) plan.ask(free);
       else if (i + 1 < prompt_) plan.ask({.best = 0, .normalise = false});
-      else plan.ask({.best = 0, .probes = std::span<Token const>(tokens_).subspan(i + 1, 1), .normalise = free.normalise});
+      else
+        plan.ask({.best = 0,
+                  .probes = std::span<Token const>(tokens_).subspan(i + 1, 1),
+                  .temperature = free.temperature,
+                  .normalise = free.normalise});
     }
   }
 

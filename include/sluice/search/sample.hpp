@@ -28,12 +28,11 @@ namespace sluice {
 ///
 /// The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the tokens
 /// that are left. So the same seed gives the same text in any batch and under any schedule; a sample is the same
-/// whatever the number of samples, and goes on in the same way when its beginning is given as prefix (but for rounding:
-/// in the expander and over a list, sums differ by 1e-6, which may decide between two that are as near).
+/// whatever the number of samples, and goes on in the same way when its beginning is given as prefix.
 ///
 /// The samples of one sentence share the prompt: it is run once, in one slot. One row a step for each sample that has
-/// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the whole
-/// line, sorted once, O(V log V).
+/// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
+/// whole line, sorted once, O(V log V).
 struct Sample {
   float temperature = 1;     ///< > 0; nearer 0: nearer to Greedy
   std::int32_t top_k = 0;    ///< this and the next three: see Truncation; 0 = off
@@ -119,11 +118,7 @@ inline void Sample::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
-  if (!s.opening.done()) {
-    s.opening.plan(plan, query(s, samples == 1 ? 0 : -1));
-    for (auto& q : plan.queries()) q.temperature = temperature;  // the forced prefix is scored by the same model
-    return;
-  }
+  if (!s.opening.done()) return s.opening.plan(plan, query(s, samples == 1 ? 0 : -1));
   for (std::size_t i = 0; i < s.drawn.size(); ++i) {
     auto const& d = s.drawn[i];
     if (!d.alive) continue;

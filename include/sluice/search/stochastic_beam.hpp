@@ -160,11 +160,7 @@ inline void StochasticBeam::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
-  if (!s.opening.done()) {
-    s.opening.plan(plan, query(s, s.beam[0].key));
-    for (auto& q : plan.queries()) q.temperature = temperature;  // the forced prefix is scored by the same model
-    return;
-  }
+  if (!s.opening.done()) return s.opening.plan(plan, query(s, s.beam[0].key));
   std::int32_t lines = 0;
   for (auto const rank : s.holder) {
     if (rank < 0) continue;
