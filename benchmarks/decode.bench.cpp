@@ -67,7 +67,8 @@ template <class Search>
 void decode(benchmark::State& state, Search const& search) {
   auto const& d = data();
   auto const batch = static_cast<std::size_t>(state.range(0));
-  std::vector<double> products{eigen_gflops()}, reads{read_seconds()};  // the machine's speed drifts: asked again and again
+  std::vector<double> products{eigen_gflops()},
+      reads{read_seconds()};  // the machine's speed drifts: asked again and again
   sluice::Statistics total;
   double time = 0;
   std::uint64_t sentence_steps = 0;

@@ -3,11 +3,12 @@
 /// PackedMatrix beside Eigen, in units of one Eigen product of 1024 x 1024 x 1024 in the same process.
 #include <sluice/output/packed_matrix.hpp>
 
+#include "cpu_clock.hpp"
+
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include "cpu_clock.hpp"
 #include <cstddef>
 #include <cstdint>
 #include <limits>

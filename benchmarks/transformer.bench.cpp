@@ -4,13 +4,13 @@
 /// 1024 x 1024 x 1024 in operations a second, one pass over all weights in bytes a second.
 #include <sluice/output/packed_matrix.hpp>
 
+#include "cpu_clock.hpp"
 #include <transformer/transformer.hpp>
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include "cpu_clock.hpp"
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -14,8 +14,10 @@ set(SLUICE_HEADERS
   include/sluice/core/schedule.hpp
   include/sluice/core/search.hpp
   include/sluice/core/types.hpp
+  include/sluice/decode/answer.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
+  include/sluice/decode/roster.hpp
   include/sluice/decode/slot_blocks.hpp
   include/sluice/decode/statistics.hpp
   include/sluice/decode/trace.hpp

@@ -7,7 +7,7 @@
 #define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 struct Version {
   int major;
@@ -18,4 +18,4 @@ struct Version {
 /// The version of the headers that are included.
 inline constexpr Version version{SLUICE_VERSION_MAJOR, SLUICE_VERSION_MINOR, SLUICE_VERSION_PATCH};
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

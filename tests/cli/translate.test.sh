@@ -4,6 +4,7 @@
 # shellcheck disable=SC2086,SC2094,SC2016,SC2238  # options are split on purpose; files of one name are different ones
 set -u
 export LC_ALL=C
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # waiting threads would cost more than they bring
 
 translate=$(realpath "$1") model=$(realpath "$2") sample=$(realpath "$3")
 work=$(mktemp -d)
@@ -35,53 +36,94 @@ refused() {
 same() { check "$1 and $2 differ" cmp -s "$1" "$2"; }
 lines() { check "$2 has $(wc -l <"$2") lines, not $1" [ "$(wc -l <"$2")" -eq "$1" ]; }
 line() { sed -n "$2p" "$1"; }
+differ() { check "$1 and $2 are the same" [ "$(cmp "$1" "$2" 2>&1)" ]; }
+texts() { awk -F ' [|][|][|] ' '{ print $2 }' "$1"; }
+stat() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" stats; } # stat KEY: of the file stats
 
 count=$(wc -l <"$sample")
 sed 's/.*/I think/' "$sample" >prefix
 head -n 1 prefix >short
+awk 'NR % 4 == 3' "$sample" >few # short and long ones
+some=$(wc -l <few)
 printf 'Guten Tag.\nGr\374n\n' >latin1
 printf 'this is no model\n' >broken.safetensors
-mkdir empty half
+mkdir empty half foreign second
 cp "$model/model.safetensors" half/
+ln -s "$model/model.safetensors" foreign/
+sed 's/Hund/Hvnd/' "$model/spm.model" >foreign/spm.model
+cp "$model/spm.model" "$model/model.safetensors" second/
+dd if=/dev/zero of=second/model.safetensors bs=1000 seek=9000 count=20 conv=notrunc 2>dd # some weights less
+check 'second is the same model' [ "$(cmp "$model/model.safetensors" second/model.safetensors 2>&1)" ]
 
 # ---- refused before any work ------------------------------------------------------------------------------------------
 
 refused '--frobnicate' --frobnicate
 refused 'stray' stray
-for flag in --model --input --output --search --width --n-best --length-penalty --max-length --prefix --score --schedule \
-  --batch --threads --stats; do
+for flag in --model --ensemble --input --output --search --n-best --mbr --min-length --max-length --preset --width \
+  --absolute-threshold --relative-threshold --max-per-parent --length-penalty --temperature --top-k --top-p --seed \
+  --no-repeat-ngram --repetition-penalty --forbid --prefix --score --schedule --batch --threads --stats; do
   refused "$flag" $flag
 done
-for flag in --width --n-best --max-length --batch --threads; do
-  refused "$flag" $flag 0
-  refused "$flag" $flag -3
-  refused "$flag" $flag many
-  refused "$flag" $flag 2.5
+for flag in --width --n-best --max-length --max-per-parent --top-k --no-repeat-ngram --batch --threads; do
+  for value in 0 -3 many 2.5; do refused "$flag" $flag $value; done
 done
-refused '--length-penalty' --length-penalty long
-refused '--length-penalty' --length-penalty nan
-refused '--length-penalty' --length-penalty inf
-refused "--search: 'deepest' is not one of beam, greedy" --search deepest
-refused '--search' --search 0
+for value in -1 many 2.5; do
+  refused '--min-length' --min-length $value
+  refused '--seed' --seed $value
+done
+refused '--seed' --seed 18446744073709551616
+for flag in --length-penalty --absolute-threshold --relative-threshold --temperature --top-p --repetition-penalty; do
+  for value in long nan inf; do refused "$flag" $flag $value; done
+done
+for flag in --absolute-threshold --relative-threshold --temperature --top-p --repetition-penalty; do
+  for value in 0 -0.5; do refused "$flag" $flag $value; done
+done
+refused "--relative-threshold: '1' is not a number between 0 and 1" --relative-threshold 1
+refused "--top-p: '1.5' is not a number in \(0, 1\]" --top-p 1.5
+refused "--search: 'deepest' is not one of beam, greedy, sample" --search deepest
+refused "--preset: 'opennmt' is not one of ctranslate2, fairseq, huggingface, marian, sockeye, varstream" --preset opennmt
+refused "--mbr: 'meteor' is not one of bleu, chrf" --mbr meteor
 refused "--schedule: 'tomorrow' is not one of batched" --schedule tomorrow
+for flag in --search --preset --mbr --schedule; do # the numbers behind the names are nobody's business
+  for value in 0 1; do refused "$flag: '$value' is not one of" $flag $value; done
+done
+
+# useless WITH OPTION...: refused with the arguments WITH, each on its own.
+useless() {
+  local with=$1 option
+  shift
+  for option; do refused "${option%% *} has no effect with $with" ${with/--score/--score prefix} $option; done
+}
+beam=('--preset marian' '--width 3' '--absolute-threshold 1' '--relative-threshold 0.1' '--max-per-parent 2')
+sampling=('--temperature 2' '--top-k 3' '--top-p 0.5' '--seed 2')
+useless '--search greedy' "${beam[@]}" "${sampling[@]}" '--n-best 1' '--length-penalty 1' '--mbr chrf'
+useless '--search beam' "${sampling[@]}"
+useless '--search sample' "${beam[@]}" '--length-penalty 1'
+useless '--score' "${beam[@]}" "${sampling[@]}" '--n-best 2' '--mbr bleu' '--min-length 2' '--max-length 3' \
+  '--prefix prefix' '--search greedy' '--search beam' '--no-repeat-ngram 3' '--repetition-penalty 2' '--forbid prefix'
+refused '--model has no effect with --ensemble' --model "$model" --ensemble "$model,second"
 refused '--n-best 6 is more than --width 5' --n-best 6
-refused '--width has no effect with --search greedy' --search greedy --width 3
-refused '--n-best has no effect with --search greedy' --search greedy --n-best 1
-refused '--length-penalty has no effect with --search greedy' --search greedy --length-penalty 1
-refused '--prefix has no effect with --score' --score prefix --prefix prefix
-refused '--n-best has no effect with --score' --score prefix --n-best 2
+refused '--n-best 6 is more than --width 5' --n-best 6 --mbr chrf
+refused '--mbr has no effect with one candidate: --n-best must be 2 or more' --mbr chrf --n-best 1
+refused '--mbr has no effect with one candidate: --n-best must be 2 or more' --mbr chrf --n-best 1 --search sample
+refused '--mbr has no effect with one candidate: --width must be 2 or more' --mbr chrf --width 1
+refused '--min-length 9 leaves no room for the end in --max-length 9' --min-length 9 --max-length 9
 
 refused 'missing/model.safetensors: no such file' --model missing/model.safetensors
 refused 'empty/model.safetensors: no such file' --model empty
 refused 'half/spm.model' --model half
 refused 'broken.safetensors' --model broken.safetensors
+refused "'$model' must name two models or more" --ensemble "$model"
+refused 'missing/model.safetensors: no such file' --ensemble "$model,missing/model.safetensors"
+refused "foreign/model.safetensors: has another vocabulary than .*: piece [0-9]+ is '.*Hvnd', not '.*Hund'" \
+  --ensemble "$model,foreign"
 refused 'nowhere.txt: cannot be opened' --model "$model" --input nowhere.txt
 refused 'empty: is a directory' --model "$model" --input empty
 refused 'latin1:2: not valid UTF-8' --model "$model" --input latin1
-refused 'latin1:2: not valid UTF-8' --model "$model" --input "$sample" --prefix latin1
-refused 'latin1:2: not valid UTF-8' --model "$model" --input "$sample" --score latin1
-refused 'nowhere.txt: cannot be opened' --model "$model" --input "$sample" --prefix nowhere.txt
-refused 'nowhere.txt: cannot be opened' --model "$model" --input "$sample" --score nowhere.txt
+for flag in --prefix --score --forbid; do
+  refused 'latin1:2: not valid UTF-8' --model "$model" --input "$sample" $flag latin1
+  refused 'nowhere.txt: cannot be opened' --model "$model" --input "$sample" $flag nowhere.txt
+done
 refused "short has 1 lines, .* has $count" --model "$model" --input "$sample" --prefix short
 refused "short has 1 lines, .* has $count" --model "$model" --input "$sample" --score short
 refused 'absent/out: cannot be written' --model "$model" --input "$sample" --output absent/out
@@ -95,34 +137,54 @@ check 'an output was made before any work' [ ! -e unborn ]
 # ---- help ---------------------------------------------------------------------------------------------------------------
 
 check '--help fails' "$translate" --help >help
-check '--help names the flags' grep -q -- '--length-penalty' help
+for flag in "${beam[@]}" "${sampling[@]}" --ensemble --mbr --min-length --no-repeat-ngram --repetition-penalty --forbid; do
+  check "--help names ${flag%% *}" grep -q -E -- "^  ${flag%% *} [A-Z]" help
+done
+check '--help shows what the parser thinks' [ "$(grep -c -E 'value in|\{|UINT|FLOAT|TEXT' help)" -eq 0 ]
+check '--help is too wide' [ "$(awk 'length > 120' help)" = '' ]
 check '--version fails' "$translate" --version >version
 check '--version' grep -q -E '^translate \(sluice [0-9]+\.[0-9]+\.[0-9]+\)$' version
 
 # ---- batch, threads and the way in change nothing ---------------------------------------------------------------------------
 
-for search in "--search greedy" "--search beam --width 4" "--width 3 --n-best 3"; do
-  run $search --input "$sample" --output expected 2>err || fail "translate $search"
+printf 'the\n restaurant\n\n' >forbid
+for search in "--search greedy" "--width 4" "--width 3 --n-best 3" "--preset varstream --width 3 --mbr chrf" \
+  "--search sample --n-best 2 --seed 5 --top-p 0.9 --forbid forbid --no-repeat-ngram 3"; do
+  run $search --input few --output expected 2>err || fail "translate $search"
   check "messages of translate $search" [ ! -s err ]
-  for way in "--batch 1" "--batch 7" "--batch 64 --threads 3" "--batch 2 --threads 2"; do
-    run $search $way --input "$sample" >actual || fail "translate $search $way"
-    same expected actual
-    run $search $way <"$sample" >actual || fail "translate $search $way, from standard input"
+  for way in "--batch 1" "--batch 4 --threads 2"; do
+    run $search $way <few >actual || fail "translate $search $way"
     same expected actual
   done
 done
-run --search greedy --input "$sample" >greedy
-run --input "$sample" >beam
+run --search greedy --input "$sample" --stats stats >greedy
 lines "$count" greedy
-lines "$count" beam
-check 'greedy and beam agree everywhere' [ "$(cmp greedy beam 2>&1)" ]
-check 'an empty line came out' [ "$(grep -c -v '[a-z]' beam)" -eq 0 ]
-tac "$sample" | run --batch 8 | tac >reversed
-same beam reversed
-run --input <(cat "$sample") >piped
-same beam piped
-"$translate" --model "$model/model.safetensors" --input "$sample" >named
-same beam named
+check 'an empty line came out' [ "$(grep -c -v '[a-z]' greedy)" -eq 0 ]
+OMP_NUM_THREADS=2 run --search greedy --batch 8 --threads 3 --input "$sample" >actual
+same greedy actual
+for key in sentences tokens steps model_calls rows fed expansions forks encoder_calls rows_histogram cache pages \
+  peak_pages bytes seconds total encode model output search; do
+  check "--stats: $key" grep -q "\"$key\": *[0-9[{]" stats
+done
+check '--stats: sentences' [ "$(stat sentences)" -eq "$count" ]
+check '--stats: rows_histogram on one line' grep -q -E '^  "rows_histogram": \[[0-9,]+\],$' stats
+check '--stats: a page is still in use' [ "$(stat pages)" -eq 0 ]
+check '--stats: cache' [ "$(stat peak_pages)" -gt 0 -a "$(stat bytes)" -gt 0 ]
+
+run --n-best 5 --input "$sample" >nbest
+awk -F ' [|][|][|] ' 'NR % 5 == 1 { print $2 }' nbest >beam
+awk -F ' [|][|][|] ' 'NR % 5 == 1 { print $3 }' nbest >said
+awk 'NR % 4 == 3' greedy >few_greedy
+awk 'NR % 4 == 3' beam >few_beam
+differ greedy beam
+run --input few >actual
+same few_beam actual
+tac few | run --batch 8 | tac >actual
+same few_beam actual
+run --input <(cat few) >actual
+same few_beam actual
+"$translate" --model "$model/model.safetensors" --input few >actual
+same few_beam actual
 
 # ---- lines --------------------------------------------------------------------------------------------------------------
 
@@ -132,10 +194,9 @@ printf '\xEF\xBB\xBF%s\r\n\n  \n%s' "$(line "$sample" 1)" "$(line "$sample" 2)" 
 { line beam 1; echo; echo; line beam 2; } >expected
 run <odd >actual || fail 'odd lines'
 same expected actual
-run --input odd >actual || fail 'odd lines of a file'
+run --stats stats --input odd >actual || fail 'odd lines of a file'
 same expected actual
-run --stats stats --search greedy --input odd >/dev/null
-check 'empty lines were decoded' grep -q '"sentences": 2,' stats
+check 'empty lines were decoded' [ "$(stat sentences)" -eq 2 ]
 
 { line "$sample" 1; printf 'Gr\374n\n'; line "$sample" 2; } >stream
 { line beam 1; echo; line beam 2; } >expected
@@ -155,11 +216,8 @@ done
 
 # ---- n-best ---------------------------------------------------------------------------------------------------------------
 
-run --n-best 5 --input "$sample" >nbest
 lines $((5 * count)) nbest
 check 'format of --n-best' [ "$(grep -c -E '^[0-9]+ \|\|\| .* \|\|\| -[0-9]+\.[0-9]{6}$' nbest)" -eq $((5 * count)) ]
-awk -F ' [|][|][|] ' 'NR % 5 == 1 { print $2 }' nbest >first
-same beam first
 check 'order of --n-best' awk -F ' [|][|][|] ' '
   $1 != int((NR - 1) / 5) { exit 1 }
   $1 == last && $3 > score { exit 1 }
@@ -167,26 +225,156 @@ check 'order of --n-best' awk -F ' [|][|][|] ' '
 printf '\n' | run --n-best 2 >out
 check 'an empty line with --n-best' [ "$(od -An -c out | tr -d ' ')" = '\n' ]
 
-# ---- options have an effect -------------------------------------------------------------------------------------------------
+# ---- lengths ----------------------------------------------------------------------------------------------------------------
 
-run --length-penalty 0 --input "$sample" >short_ones
-run --length-penalty 3 --input "$sample" >long_ones
+run --length-penalty 0 --input few >short_ones
+run --length-penalty 3 --input few >long_ones
 check '--length-penalty' [ "$(wc -c <short_ones)" -lt "$(wc -c <long_ones)" ]
-run --width 1 --input "$sample" >narrow
-same greedy narrow
-run --max-length 3 --search greedy --input "$sample" >cut_off
-check '--max-length' [ "$(wc -w <cut_off)" -le $((3 * count)) ]
-lines "$count" cut_off
+run --width 1 --input few >actual
+same few_greedy actual
+run --max-length 3 --search greedy --input few >actual
+check '--max-length' [ "$(wc -w <actual)" -le $((3 * some)) ]
+lines "$some" actual
+run --min-length 12 --search greedy --stats stats --input few >actual
+check '--min-length' [ "$(stat tokens)" -ge $((13 * some)) ]
+run --min-length 0 --search greedy --input few >actual
+same few_greedy actual
+
+# ---- presets and pruning ------------------------------------------------------------------------------------------------------
+
+# preset PRESET OPTION...: its list of two, and what it cost.
+preset() { run --preset "$@" --n-best 2 --input few --stats stats >preset || fail "--preset $*"; }
+run --n-best 2 --input few >default
+rm -f seen
+for name in fairseq ctranslate2 huggingface sockeye marian varstream; do
+  preset $name
+  texts preset >>seen
+  awk -F ' [|][|][|] ' '{ print $3 }' preset >"scores.$name"
+  rows=$(stat rows)
+  case $name in
+    fairseq) same default preset ;;
+    marian) # which alone has no length penalty
+      cp preset marian
+      preset marian --length-penalty 0
+      same marian preset
+      preset marian --length-penalty 1
+      differ marian preset
+      ;;
+    varstream)
+      preset varstream --absolute-threshold 100 --max-per-parent 100
+      check '--absolute-threshold over a preset' [ "$(stat rows)" -gt "$rows" ]
+      preset varstream --width 2
+      check '--width over a preset' [ "$(stat rows)" -lt "$rows" ]
+      ;;
+  esac
+done
+for name in sockeye marian varstream; do differ scores.fairseq scores.$name; done
+run --input few --stats stats >actual
+rows=$(stat rows)
+for pruning in '--absolute-threshold 0.6931471805599453' '--relative-threshold 0.5' '--max-per-parent 1'; do
+  run $pruning --input few --stats stats >actual || fail "$pruning"
+  check "$pruning" [ "$(stat rows)" -lt "$rows" ]
+  { stat rows; cat actual; } >"pruned.${pruning:2:8}"
+done
+same pruned.absolute pruned.relative # log 2 is half as probable
+run --preset sockeye --max-length 3 --input few >actual
+check '--max-length over a preset' [ "$(wc -w <actual)" -le $((3 * some)) ]
+
+# ---- masks ------------------------------------------------------------------------------------------------------------------
+
+repeated() { awk '{ split("", seen); for (i = 1; i <= NF; ++i) n += seen[$i]++ > 0 } END { print n + 0 }' "$1"; }
+for search in '--search greedy' '--width 2'; do
+  run $search --no-repeat-ngram 1 --input few >actual || fail '--no-repeat-ngram'
+  check "--no-repeat-ngram $search" [ "$(repeated few_greedy)" -gt 0 -a "$(repeated actual)" -eq 0 ]
+done
+run --search greedy --repetition-penalty 3 --input few >penalised
+differ few_greedy penalised
+run --width 1 --repetition-penalty 3 --input few >actual
+same penalised actual # the same penalty in both
+run --search greedy --repetition-penalty 1 --input few >actual
+same few_greedy actual
+run --forbid forbid --input few >actual
+check '--forbid' [ "$(grep -c -w the few_beam)" -gt 0 -a "$(grep -c -w the actual)" -eq 0 ]
+run --search sample --top-k 1 --forbid forbid --input few >actual
+check '--forbid with samples' [ "$(grep -c -w the actual)" -eq 0 ]
+: >nothing
+run --search greedy --forbid nothing --input few >actual
+same few_greedy actual
+# "taste s": within a word too, unless the line begins with a space.
+echo 's' >forbid
+run --search greedy --forbid forbid --input few >actual
+differ few_greedy actual
+echo ' s' >forbid
+run --search greedy --forbid forbid --input few >actual
+same few_greedy actual
+
+# ---- ensembles ----------------------------------------------------------------------------------------------------------------
+
+twice() { "$translate" --ensemble "$@" --input few; }
+twice "$model,$model" >actual || fail '--ensemble'
+same few_beam actual
+"$translate" --model second --input few >alone || fail 'the other model'
+twice "$model,second" --n-best 1 --stats stats >together
+check '--stats: pages of ensembles' [ "$(stat peak_pages)" -gt 0 ]
+twice "second/model.safetensors,$model" --batch 4 --threads 2 >actual
+texts together >texts
+same texts actual
+differ few_beam alone
+twice "$model,second" --score texts >scored
+check '--ensemble --score' [ "$(paste scored <(awk -F ' [|][|][|] ' '{ print $3 }' together) |
+  awk '{ d = $1 - $2; if (d < 0) d = -d; if (d <= 2e-5) ++n } END { print n + 0 }')" -ge $((some - 2)) ]
+run --score texts --input few >actual
+differ scored actual
+
+# ---- samples ------------------------------------------------------------------------------------------------------------------
+
+sample() { run --search sample "$@" --input few; }
+sample --n-best 3 >samples
+lines $((3 * some)) samples
+check 'format of samples' [ "$(grep -c -E '^[0-9]+ \|\|\| .* \|\|\| -?[0-9]+\.[0-9]{6}$' samples)" -eq $((3 * some)) ]
+awk -F ' [|][|][|] ' 'NR % 3 == 1 { print $2 }' samples >expected
+sample >actual
+same expected actual # one sample is the first of three
+sample --seed 1 >actual
+same expected actual
+sample --seed 2 >actual
+differ expected actual
+yes "$(line "$sample" "$count")" | head -n 4 | run --search sample >actual
+check 'the same line again: the same sample' [ "$(sort -u actual | wc -l)" -gt 1 ]
+for option in '--temperature 0.001' '--top-k 1' '--top-p 0.000001'; do
+  sample $option >actual
+  same few_greedy actual
+done
+
+# ---- minimum Bayes risk ---------------------------------------------------------------------------------------------------------
+
+texts samples >candidates
+run --n-best 5 --input few | awk -F ' [|][|][|] ' '{ print $2 }' >>candidates
+for option in '--mbr chrf' '--mbr bleu --n-best 5' '--mbr chrf --search sample --n-best 3'; do
+  run $option --input few >chosen || fail "$option"
+  lines "$some" chosen
+  check "$option: a text that was no candidate" [ "$(grep -c -v -x -F -f candidates chosen)" -eq 0 ]
+  check "$option: the first ones" [ "$(cmp chosen few_beam 2>&1)" ]
+done
+# Where two of three say the same, that has the least risk.
+sample --temperature 0.3 --n-best 3 >samples
+sample --temperature 0.3 --n-best 3 --mbr bleu >chosen
+texts samples | paste - - - | paste - chosen >choices
+check 'the majority was not chosen' awk -F '\t' '
+  { major = $1 == $2 || $1 == $3 ? $1 : $2 == $3 ? $2 : "" }
+  major != "" { ++n; if ($4 != major) { bad = 1 } }
+  END { exit n == 0 || bad }' choices
 
 # ---- prefix -----------------------------------------------------------------------------------------------------------------
 
-for search in "--search greedy" "--width 3"; do
-  run $search --prefix prefix --input "$sample" >actual || fail "--prefix $search"
-  check "--prefix $search" [ "$(grep -c '^I think' actual)" -eq "$count" ]
+head -n "$some" prefix >few_prefix
+for search in "--search greedy" "--width 3" "--search sample"; do
+  run $search --prefix few_prefix --input few >actual || fail "--prefix $search"
+  check "--prefix $search" [ "$(grep -c '^I think' actual)" -eq "$some" ]
 done
-sed 's/.*//' "$sample" >nothing
-run --prefix nothing --input "$sample" >actual
-same beam actual
+sed 's/.*//' few >nothing
+run --prefix nothing --input few >actual
+same few_beam actual
 run --prefix short >actual 2>err < <(head -n 2 "$sample")
 check 'a stream longer than its prefixes: exit code' [ $? -eq 2 ]
 check 'a stream longer than its prefixes: message' grep -q 'standard input:2: short has no such line' err
@@ -199,32 +387,25 @@ lines 2 actual
 # ---- score ------------------------------------------------------------------------------------------------------------------
 
 # A translation scores what beam search said, unless the tokenizer cuts its text differently; that is rare.
-for penalty in 1 0.5; do
-  run --length-penalty $penalty --n-best 1 --input "$sample" | awk -F ' [|][|][|] ' '{ print $2 > "texts"; print $3 }' >said
-  run --length-penalty $penalty --score texts --input "$sample" >scored || fail '--score'
-  lines "$count" scored
-  equal=$(paste said scored | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d <= 2e-5) ++n } END { print n + 0 }')
-  check "--score: only $equal of $count scores are those of beam search" [ $((10 * equal)) -ge $((9 * count)) ]
-done
-run --score texts --batch 3 --threads 2 <"$sample" >actual
-run --score texts --input "$sample" >scored
+run --score beam --input "$sample" >scored || fail '--score'
+lines "$count" scored
+equal=$(paste said scored | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d <= 2e-5) ++n } END { print n + 0 }')
+check "--score: only $equal of $count scores are those of beam search" [ $((10 * equal)) -ge $((9 * count)) ]
+run --score beam --batch 3 --threads 2 <"$sample" >actual
 same scored actual
+run --score beam --length-penalty 0.5 --input "$sample" >actual
+differ scored actual
 { line "$sample" 1; echo; line "$sample" 3; } >three
-{ line texts 1; echo 'Nothing.'; echo; } >targets
+{ line beam 1; echo 'Nothing.'; echo; } >targets
 run --score targets --input three >actual || fail '--score with empty lines'
 check '--score: an empty source gives an empty line' [ -z "$(line actual 2)" ]
 check '--score: an empty target has a score' grep -q -E '^-[0-9]+\.[0-9]{6}$' <(line actual 3)
 
-# ---- statistics and progress --------------------------------------------------------------------------------------------------
+# ---- progress -----------------------------------------------------------------------------------------------------------------
 
-run --stats stats --search greedy --threads 2 --input "$sample" >/dev/null || fail '--stats'
-for key in sentences tokens steps rows expansions forks encoder_calls rows_histogram seconds total encode model output search; do
-  check "--stats: $key" grep -q "\"$key\":" stats
-done
-check '--stats: sentences' grep -q "\"sentences\": $count," stats
-run --progress --search greedy --input "$sample" 2>err >actual || fail '--progress'
-same greedy actual
-check '--progress' grep -q "$count/$count sentences" err
+run --progress --search greedy --input few 2>err >actual || fail '--progress'
+same few_greedy actual
+check '--progress' grep -q "$some/$some sentences" err
 
 printf '%d passed, %d failed\n' $passed $failed
 [ $failed -eq 0 ]

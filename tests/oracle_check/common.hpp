@@ -3,11 +3,10 @@
 /// What the checks of all reference files share.
 #pragma once
 
-#include <oracle_check/report.hpp>
+#include <sluice/core/result.hpp>
+
 #include <support/slot_checker.hpp>
 #include <support/table_model.hpp>
-
-#include <sluice/core/result.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <oracle_check/report.hpp>
 #include <string>
 #include <vector>
 

@@ -3,8 +3,6 @@
 /// ctranslate2_beam.json: n-best lists of CTranslate2's search (greedy where the beam is 1), with its penalties and bans.
 #pragma once
 
-#include <oracle_check/common.hpp>
-
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/presets.hpp>
@@ -14,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <oracle_check/common.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +21,8 @@ namespace oracle_check {
 
 /// Its steps and rows are those of whole batches, fed prefixes token by token: not compared.
 inline void ctranslate2_beam(Json const& file, Report& report) {
-  using Masks = sluice::Rules<sluice::ForbidTokens, sluice::ForbidFirst, sluice::NoRepeatNgram, sluice::RepetitionPenalty>;
+  using Masks =
+      sluice::Rules<sluice::ForbidTokens, sluice::ForbidFirst, sluice::NoRepeatNgram, sluice::RepetitionPenalty>;
   using Search = sluice::Ruled<sluice::BeamSearch, Masks>;
   std::size_t index = 0;
   for (auto const& one : file.at("cases")) {
@@ -44,7 +44,8 @@ inline void ctranslate2_beam(Json const& file, Report& report) {
     for (std::size_t i = 0; i < seeds.size(); ++i)
       requests.push_back({.source = seeds[i], .prefix = one.at("prefix").at(i).get<std::vector<Token>>()});
     auto checked = model(one.at("model"));
-    auto const results = sluice::decode(checked, requests, Search{search, masks}, sluice::Batched{.size = seeds.size()});
+    auto const results =
+        sluice::decode(checked, requests, Search{search, masks}, sluice::Batched{.size = seeds.size()});
     for (std::size_t i = 0; i < seeds.size(); ++i)
       report.sentence(index, i, compare(results.at(i), expected(one.at("nbest").at(i))));
     if (!checked.report().empty()) report.whole(index, {checked.report()});

@@ -3,13 +3,12 @@
 /// exact.json: the best of all sequences, found by enumeration. A beam as wide as there are sequences must find it.
 #pragma once
 
-#include <oracle_check/common.hpp>
-
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/beam_search.hpp>
 
 #include <cstdint>
+#include <oracle_check/common.hpp>
 #include <string>
 #include <vector>
 

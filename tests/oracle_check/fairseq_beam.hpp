@@ -3,14 +3,13 @@
 /// fairseq_beam.json: n-best lists of fairseq's beam search, with the number of decoder calls and of their rows.
 #pragma once
 
-#include <oracle_check/common.hpp>
-
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/beam_search.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <oracle_check/common.hpp>
 #include <string>
 #include <vector>
 

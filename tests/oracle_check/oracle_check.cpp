@@ -4,13 +4,6 @@
 /// compares. A file's stem says what it holds. Prints what differs; exit status 0: nothing failed, 1: something did,
 /// 2: the files could not be checked.
 
-#include <oracle_check/common.hpp>
-#include <oracle_check/ctranslate2_beam.hpp>
-#include <oracle_check/exact.hpp>
-#include <oracle_check/fairseq_beam.hpp>
-#include <oracle_check/report.hpp>
-#include <oracle_check/var_stream.hpp>
-
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -19,6 +12,12 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <oracle_check/common.hpp>
+#include <oracle_check/ctranslate2_beam.hpp>
+#include <oracle_check/exact.hpp>
+#include <oracle_check/fairseq_beam.hpp>
+#include <oracle_check/report.hpp>
+#include <oracle_check/var_stream.hpp>
 #include <string>
 
 int main(int argc, char** argv) {

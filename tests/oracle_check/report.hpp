@@ -27,8 +27,7 @@ class Differences {
     auto const json = nlohmann::json::parse(stream);
     for (auto const& entry : json.at("differences"))
       reasons_[{entry.at("file").get<std::string>(), entry.at("case").get<std::size_t>(),
-                entry.at("sentence").get<std::size_t>()}] =
-          entry.at("reason").get<std::string>();
+                entry.at("sentence").get<std::size_t>()}] = entry.at("reason").get<std::string>();
   }
   std::string const* reason(std::string const& stem, std::size_t index, std::size_t sentence) const {
     auto const found = reasons_.find({stem, index, sentence});

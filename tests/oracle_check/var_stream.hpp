@@ -3,14 +3,13 @@
 /// var_stream.json: n-best lists, expansions and steps of VAR-BATCH, by its authors' code.
 #pragma once
 
-#include <oracle_check/common.hpp>
-
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/presets.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <oracle_check/common.hpp>
 #include <string>
 #include <utility>
 #include <vector>

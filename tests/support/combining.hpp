@@ -3,12 +3,12 @@
 /// Parts for tests of models that are made of models.
 #pragma once
 
-#include <support/slot_checker.hpp>
-#include <support/table_model.hpp>
-
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
+
+#include <support/slot_checker.hpp>
+#include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -53,8 +53,8 @@ inline void sort_outputs(std::vector<Output>& outputs) {
 enum class Early { no, yes, never };
 
 /// Hugging Face transformers, vectorised beam search (4.50 and later): running beams, a pool of k finished ones.
-inline std::vector<Output> huggingface(Distribution const& next, Tokens const& ends, std::size_t k, double power, Early early,
-                                       std::size_t longest) {
+inline std::vector<Output> huggingface(Distribution const& next, Tokens const& ends, std::size_t k, double power,
+                                       Early early, std::size_t longest) {
   struct Running {
     Tokens tokens;
     double score;
@@ -91,7 +91,8 @@ inline std::vector<Output> huggingface(Distribution const& next, Tokens const& e
       if ((full && early == Early::yes) || !improvable) score += gone;
       merged.push_back({tokens, score, true});
     }
-    std::stable_sort(survivors.begin(), survivors.end(), [](Running const& a, Running const& b) { return a.score > b.score; });
+    std::stable_sort(survivors.begin(), survivors.end(),
+                     [](Running const& a, Running const& b) { return a.score > b.score; });
     survivors.resize(k, {{}, 2 * gone});
     running = survivors;
     std::stable_sort(merged.begin(), merged.end(), [](Pooled const& a, Pooled const& b) { return a.score > b.score; });
@@ -127,7 +128,9 @@ inline std::vector<Output> sockeye(Distribution const& next, std::int32_t end, s
       auto const log_probs = next(row.finished ? Tokens{} : row.tokens);
       std::vector<double> scores(log_probs.size(), impossible);
       if (row.finished) scores[0] = -row.cost;  // padding only
-      else if (t == longest) scores[static_cast<std::size_t>(end)] = -row.cost + static_cast<double>(log_probs[static_cast<std::size_t>(end)]);
+      else if (t == longest)
+        scores[static_cast<std::size_t>(end)] =
+            -row.cost + static_cast<double>(log_probs[static_cast<std::size_t>(end)]);
       else
         for (std::size_t v = 0; v < scores.size(); ++v) scores[v] = -row.cost + static_cast<double>(log_probs[v]);
       matrix.push_back(scores);
@@ -154,8 +157,8 @@ inline std::vector<Output> sockeye(Distribution const& next, std::int32_t end, s
 }
 
 /// Marian: finished hypotheses leave and take their place with them.
-inline std::vector<Output> marian(Distribution const& next, std::int32_t end, std::size_t k, double alpha, double word_penalty,
-                                  std::size_t longest) {
+inline std::vector<Output> marian(Distribution const& next, std::int32_t end, std::size_t k, double alpha,
+                                  double word_penalty, std::size_t longest) {
   std::vector<Output> live{{{}, 0}}, outputs;
   auto const score = [&](double sum, std::size_t length) {
     auto const n = static_cast<double>(length);

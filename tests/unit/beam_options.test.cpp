@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/beam_options.hpp>
-
 #include <sluice/decode/decoder.hpp>
+#include <sluice/search/beam_options.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/presets.hpp>
 
@@ -137,8 +136,8 @@ TEST_CASE("the exact bound never loses a better hypothesis, and saves steps", "[
     table.eos_bias = std::uniform_int_distribution(-4, 2)(random);
     auto const seed = random();
     BeamSearch search{.width = 4, .n_best = 1 + i % 3, .length = {.max = 16}};
-    search.penalty.kind = std::vector{LengthPenalty::Kind::none, LengthPenalty::Kind::average, LengthPenalty::Kind::gnmt}
-        [static_cast<std::size_t>(i) % 3];
+    search.penalty.kind = std::vector{LengthPenalty::Kind::none, LengthPenalty::Kind::average,
+                                      LengthPenalty::Kind::gnmt}[static_cast<std::size_t>(i) % 3];
     search.penalty.alpha = std::uniform_int_distribution(-2, 5)(random) / 4.0;
     search.penalty.word_penalty = std::uniform_int_distribution(-2, 2)(random) / 8.0;
     auto const decode_with = [&](Stop const& stop, std::uint64_t& count) {
@@ -156,7 +155,8 @@ TEST_CASE("the exact bound never loses a better hypothesis, and saves steps", "[
     };
     auto const exact = decode_with({.rule = Stop::Rule::exact}, steps);
     auto const all = decode_with({.rule = Stop::Rule::count, .finished = 1000000}, steps_to_the_end);
-    INFO("seed " << seed << " alpha " << search.penalty.alpha << " kind " << i % 3 << " word " << search.penalty.word_penalty);
+    INFO("seed " << seed << " alpha " << search.penalty.alpha << " kind " << i % 3 << " word "
+                 << search.penalty.word_penalty);
     REQUIRE(exact.hypotheses.size() == all.hypotheses.size());
     for (std::size_t h = 0; h < all.hypotheses.size(); ++h) CHECK(exact.hypotheses[h].score == all.hypotheses[h].score);
   }
@@ -231,7 +231,8 @@ TEST_CASE("impossible combinations are refused in a sentence", "[options]") {
   CHECK(refused({.pruning = {.absolute_threshold = std::nan("")}}).find("absolute_threshold") != std::string::npos);
   CHECK(refused({.pruning = {.relative_threshold = 1}}).find("relative_threshold") != std::string::npos);
   CHECK(refused({.pruning = {.max_per_parent = 0}}).find("max_per_parent") != std::string::npos);
-  CHECK(refused({.finished = Finished::shrink, .stop = {.rule = Stop::Rule::heuristic}}).find("set_aside") != std::string::npos);
+  CHECK(refused({.finished = Finished::shrink, .stop = {.rule = Stop::Rule::heuristic}}).find("set_aside") !=
+        std::string::npos);
   CHECK(refused({.finished = Finished::stay, .stop = {.rule = Stop::Rule::exact}}).find("stay") != std::string::npos);
   CHECK(refused({.finished = Finished::stay, .candidates = 20}).find("set_aside") != std::string::npos);
   CHECK(refused({.candidates = 3}).find("candidates = 3") != std::string::npos);

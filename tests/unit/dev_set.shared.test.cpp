@@ -2,7 +2,6 @@
 // The 2,000 development sentences against what an independent implementation (PyTorch, and fairseq's beam search over it)
 // decoded with the same float32 weights; and the same again for every batch size, order and precision.
 #include <sluice/decode/decode.hpp>
-
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/greedy.hpp>
@@ -62,7 +61,8 @@ struct Loaded {
 };
 
 template <class S>
-std::vector<Result> decode_all(Loaded const& loaded, std::vector<Tokens> const& inputs, S const& search, std::size_t batch) {
+std::vector<Result> decode_all(Loaded const& loaded, std::vector<Tokens> const& inputs, S const& search,
+                               std::size_t batch) {
   example::Transformer model(loaded.weights);
   return decode(model, inputs, search, Batched{.size = batch}, loaded.projection);
 }
@@ -109,7 +109,8 @@ TEST_CASE("the development sentences come out as the reference says", "[dev_set]
       if (results[i].hypotheses[h].tokens == expected[h].at("tokens").get<Tokens>())
         scores += std::abs(results[i].hypotheses[h].score - expected[h].at("score").get<double>()) < 1e-3;
   }
-  std::cout << "beam 5, n-best: " << scores << " of " << hypotheses << " hypotheses have the reference's tokens and score\n";
+  std::cout << "beam 5, n-best: " << scores << " of " << hypotheses
+            << " hypotheses have the reference's tokens and score\n";
   CHECK(static_cast<double>(scores) >= 0.98 * static_cast<double>(hypotheses));
 }
 

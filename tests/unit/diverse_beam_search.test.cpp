@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/diverse_beam_search.hpp>
-
 #include <sluice/decode/decode.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
@@ -42,7 +41,8 @@ std::vector<std::vector<Token>> greedy_groups(std::uint64_t seed, int groups, do
       auto most = -1e9;
       for (Token v = eos; v < table.size; ++v) {
         if (step + 1 == longest && v != eos) continue;
-        auto const cost = step + 1 == longest ? 0.0 : penalty * static_cast<double>(std::count(taken.begin(), taken.end(), v));
+        auto const cost =
+            step + 1 == longest ? 0.0 : penalty * static_cast<double>(std::count(taken.begin(), taken.end(), v));
         if (line[static_cast<std::size_t>(v)] - cost > most) most = line[static_cast<std::size_t>(v)] - cost, best = v;
       }
       outputs[g].push_back(best);
@@ -57,7 +57,8 @@ std::vector<std::vector<Token>> greedy_groups(std::uint64_t seed, int groups, do
 
 TEST_CASE("one group, or no penalty, is plain beam search", "[diverse]") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    auto const plain_result = run_one<everything>(table, seed, BeamSearch{.width = 3, .n_best = 3, .length = {.max = 12}});
+    auto const plain_result =
+        run_one<everything>(table, seed, BeamSearch{.width = 3, .n_best = 3, .length = {.max = 12}});
     CHECK(identical(run_one<everything>(table, seed, diverse(3, 1, 0.7)), plain_result));
     auto const twice = run_one<everything>(table, seed, diverse(3, 2, 0));
     REQUIRE(twice.hypotheses.size() == 2 * plain_result.hypotheses.size());
@@ -87,7 +88,8 @@ TEST_CASE("a penalty makes the list more diverse", "[diverse]") {
       for (auto const& h : result.hypotheses) first.insert(h.tokens[0]);
       return first.size();
     };
-    plain_distinct += count(run_one<everything>(table, seed, BeamSearch{.width = 6, .n_best = 6, .length = {.max = 12}}));
+    plain_distinct +=
+        count(run_one<everything>(table, seed, BeamSearch{.width = 6, .n_best = 6, .length = {.max = 12}}));
     distinct += count(run_one<everything>(table, seed, diverse(2, 3, 2)));
   }
   CHECK(distinct > plain_distinct);

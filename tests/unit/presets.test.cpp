@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/presets.hpp>
-
 #include <sluice/decode/decode.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
@@ -62,9 +61,9 @@ std::vector<Hypothesis> decode_one(Case const& c, BeamSearch search) {
 }
 
 void compare(Case const& c, BeamSearch const& search, std::vector<reference::Output> const& expected) {
-  INFO("V " << c.table.size << " scale " << c.table.scale << " eos " << c.table.eos_bias << " slope " << c.table.eos_slope
-            << " order " << c.table.order << " seed " << c.seed << " width " << c.width << " longest " << c.longest
-            << " alpha " << c.alpha);
+  INFO("V " << c.table.size << " scale " << c.table.scale << " eos " << c.table.eos_bias << " slope "
+            << c.table.eos_slope << " order " << c.table.order << " seed " << c.seed << " width " << c.width
+            << " longest " << c.longest << " alpha " << c.alpha);
   auto const found = decode_one(c, search);
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -87,8 +86,8 @@ TEST_CASE("the Hugging Face preset is its loop, restated", "[presets]") {
     std::pair<presets::EarlyStopping, reference::Early> const rules[]{
         {no, reference::Early::no}, {yes, reference::Early::yes}, {never, reference::Early::never}};
     auto const& [ours, theirs] = rules[i % 3];
-    auto const expected = reference::huggingface(FloatTable{c.table, c.seed}, {eos}, static_cast<std::size_t>(c.width), c.alpha,
-                                                 theirs, static_cast<std::size_t>(c.longest));
+    auto const expected = reference::huggingface(FloatTable{c.table, c.seed}, {eos}, static_cast<std::size_t>(c.width),
+                                                 c.alpha, theirs, static_cast<std::size_t>(c.longest));
     compare(c, presets::huggingface(c.width, c.alpha, ours), expected);
     sizes.insert(expected.size());
   }
@@ -100,8 +99,9 @@ TEST_CASE("the Hugging Face preset is right for two tokens that end", "[presets]
   for (int i = 0; i < models / 3; ++i) {
     auto c = random_case(random);
     c.table.second_eos = 4;
-    auto const expected = reference::huggingface(FloatTable{c.table, c.seed}, {eos, 4}, static_cast<std::size_t>(c.width),
-                                                 c.alpha, reference::Early::no, static_cast<std::size_t>(c.longest));
+    auto const expected =
+        reference::huggingface(FloatTable{c.table, c.seed}, {eos, 4}, static_cast<std::size_t>(c.width), c.alpha,
+                               reference::Early::no, static_cast<std::size_t>(c.longest));
     compare(c, presets::huggingface(c.width, c.alpha), expected);
   }
 }
@@ -129,12 +129,10 @@ TEST_CASE("the Marian preset is its loop, restated", "[presets]") {
 }
 
 TEST_CASE("no preset is another one under a new name", "[presets]") {
-  std::vector<std::pair<std::string, BeamSearch>> const all{{"fairseq", presets::fairseq(4)},
-                                                            {"ctranslate2", presets::ctranslate2(4)},
-                                                            {"huggingface", presets::huggingface(4)},
-                                                            {"sockeye", presets::sockeye(4)},
-                                                            {"marian", presets::marian(4, 1)},
-                                                            {"varstream", presets::varstream(4)}};
+  std::vector<std::pair<std::string, BeamSearch>> const all{
+      {"fairseq", presets::fairseq(4)},         {"ctranslate2", presets::ctranslate2(4)},
+      {"huggingface", presets::huggingface(4)}, {"sockeye", presets::sockeye(4)},
+      {"marian", presets::marian(4, 1)},        {"varstream", presets::varstream(4)}};
   std::set<std::pair<std::size_t, std::size_t>> differ;
   std::mt19937_64 random(5);
   for (int i = 0; i < 300; ++i) {

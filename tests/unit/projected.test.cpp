@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/decode/decode.hpp>
+#include <sluice/model/ensemble.hpp>
 #include <sluice/model/projected.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/combining.hpp>
 #include <support/decoding.hpp>
-
-#include <sluice/core/matrix_view.hpp>
-#include <sluice/decode/decode.hpp>
-#include <sluice/model/ensemble.hpp>
-#include <sluice/output/dense_projection.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/decode/decode.hpp>
+#include <sluice/model/ensemble.hpp>
 #include <sluice/model/restarting.hpp>
+#include <sluice/model/slot_tokens.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>
 #include <support/combining.hpp>
 #include <support/decoding.hpp>
-
-#include <sluice/decode/decode.hpp>
-#include <sluice/model/ensemble.hpp>
-#include <sluice/model/slot_tokens.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/rules.hpp>
-
 #include <sluice/decode/decode.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/greedy.hpp>
+#include <sluice/search/rules.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
@@ -85,7 +84,8 @@ TEST_CASE("a phrase matcher finds exactly what a search in the text finds", "[ph
 
 TEST_CASE("forbidden tokens never come, forbidden first tokens not first", "[rules]") {
   Table const table{.size = 9, .scale = 3, .eos_bias = -2, .eos_slope = 0.3};
-  auto const first_of_all = under(ForbidFirst{{3, 4, 5}}, table, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 12}});
+  auto const first_of_all =
+      under(ForbidFirst{{3, 4, 5}}, table, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 12}});
   auto later = false;
   for (auto const& result : first_of_all)
     for (auto const& h : result.hypotheses) {
@@ -95,7 +95,8 @@ TEST_CASE("forbidden tokens never come, forbidden first tokens not first", "[rul
   CHECK(later);
   for (auto const& result : under(ForbidFirst{{3, 4, 5}}, table, Greedy{.length = {.max = 12}}, {3, 4}))
     CHECK((result.hypotheses[0].tokens[2] < 3 || result.hypotheses[0].tokens[2] > 5));
-  for (auto const& result : under(ForbidTokens{{6, 7}}, table, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 12}}))
+  for (auto const& result :
+       under(ForbidTokens{{6, 7}}, table, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 12}}))
     for (auto const& h : result.hypotheses)
       for (auto const t : h.tokens) CHECK((t != 6 && t != 7));
 }
@@ -109,7 +110,8 @@ TEST_CASE("a forbidden phrase never comes, also across the end of a prefix", "[r
       phrases.push_back(random_tokens(random, 3, 6, std::uniform_int_distribution(1, 3)(random)));
     std::erase_if(phrases, [](auto const& p) { return p == std::vector<Token>{3}; });
     auto const prefix = round % 2 == 0 ? std::vector<Token>{} : std::vector<Token>{3, 4};
-    for (auto const& result : under(ForbidPhrases(phrases), table, BeamSearch{.width = 3, .n_best = 3, .length = {.max = 14}}, prefix))
+    for (auto const& result :
+         under(ForbidPhrases(phrases), table, BeamSearch{.width = 3, .n_best = 3, .length = {.max = 14}}, prefix))
       for (auto const& h : result.hypotheses)
         for (auto const& phrase : phrases)
           CHECK((contains(h.tokens, phrase) == contains(prefix, phrase) || !contains(h.tokens, phrase)));
@@ -121,7 +123,8 @@ TEST_CASE("no n-gram comes twice, also across the end of a prefix", "[rules]") {
   for (std::int32_t n = 1; n <= 3; ++n)
     for (auto const& prefix : {std::vector<Token>{}, std::vector<Token>{3, 4, 3}}) {
       if (n == 1 && !prefix.empty()) continue;  // it repeats itself
-      for (auto const& result : under(NoRepeatNgram{n}, table, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 20}}, prefix))
+      for (auto const& result :
+           under(NoRepeatNgram{n}, table, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 20}}, prefix))
         for (auto const& h : result.hypotheses) {
           std::set<std::vector<Token>> seen;
           for (auto i = h.tokens.begin(); h.tokens.end() - i >= n; ++i) CHECK(seen.insert({i, i + n}).second);
@@ -174,7 +177,8 @@ TEST_CASE("a rule never changes what a forced prefix costs", "[rules]") {
   for (std::size_t i = 0; i < free.size(); ++i) {
     auto const& a = free[i].hypotheses[0];
     auto const& b = ruled[i].hypotheses[0];
-    CHECK(std::vector<float>(a.log_probs.begin(), a.log_probs.begin() + 3) == std::vector<float>(b.log_probs.begin(), b.log_probs.begin() + 3));
+    CHECK(std::vector<float>(a.log_probs.begin(), a.log_probs.begin() + 3) ==
+          std::vector<float>(b.log_probs.begin(), b.log_probs.begin() + 3));
   }
 }
 
@@ -213,8 +217,9 @@ TEST_CASE("rules refuse what makes no sense", "[rules]") {
   CHECK(result.failure == Failure::bad_request);
   CHECK(result.message.find("17") != std::string::npos);
   CHECK_THROWS_AS((check(Ruled<Greedy, NoRepeatNgram>{{}, {-1}})), std::invalid_argument);
-  CHECK_THROWS_AS((check(Ruled<Greedy, Rules<ForbidTokens, RepetitionPenalty>>{{}, Rules(ForbidTokens{}, RepetitionPenalty{0})})),
-                  std::invalid_argument);
+  CHECK_THROWS_AS(
+      (check(Ruled<Greedy, Rules<ForbidTokens, RepetitionPenalty>>{{}, Rules(ForbidTokens{}, RepetitionPenalty{0})})),
+      std::invalid_argument);
 }
 
 }  // namespace sluice::test

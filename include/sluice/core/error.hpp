@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Throws std::invalid_argument "sluice: NAME = VALUE: RULE" unless `condition` holds.
 template <class Value>
@@ -32,4 +32,4 @@ inline std::string describe(std::exception_ptr const& problem) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

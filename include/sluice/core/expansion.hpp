@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A token and its log-probability (natural log), or its plain score where Query::normalise is off.
 struct Candidate {
@@ -24,9 +24,9 @@ struct Candidate {
 struct Line {
   std::span<Candidate const> best;  ///< best first: higher first, then the lower token; under noise by perturbed value
   std::span<float const> probes;    ///< in the order of Query::probes
-  float log_sum_exp = 0;            ///< of the scores, after edits before the softmax and temperature; 0 if not normalised
-  float entropy = 0;                ///< of the line, in nats, where it was asked for
-  bool valid = true;                ///< false: the scores held a NaN or +infinity, everything else here is empty
+  float log_sum_exp = 0;  ///< of the scores, after edits before the softmax and temperature; 0 if not normalised
+  float entropy = 0;      ///< of the line, in nats, where it was asked for
+  bool valid = true;      ///< false: the scores held a NaN or +infinity, everything else here is empty
 };
 
 /// The answers to the queries of a step, or of one sentence's part of it: a view into an expander's memory, valid until
@@ -81,4 +81,4 @@ concept Expander = requires(E& expander, AnswerType const& answer, std::span<Que
 };
 // clang-format on
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

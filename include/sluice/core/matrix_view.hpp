@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A row-major matrix [rows, columns] in memory that somebody else owns; row i starts at data + i * stride.
 template <class T>
@@ -18,9 +18,7 @@ struct MatrixView {
   std::ptrdiff_t stride = 0;  ///< in elements; >= columns
 
   /// Row i, shape [columns].
-  std::span<T> operator[](std::ptrdiff_t i) const {
-    return {data + i * stride, static_cast<std::size_t>(columns)};
-  }
+  std::span<T> operator[](std::ptrdiff_t i) const { return {data + i * stride, static_cast<std::size_t>(columns)}; }
 };
 
 /// What the numbers of a Scores are.
@@ -55,4 +53,4 @@ Hidden<T> hidden(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns) {
   return {{data, lines, columns, columns}};
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

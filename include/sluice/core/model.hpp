@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 // clang-format off
 /// A sequence model as the decoder sees it: numbered slots, each holding the state of one hypothesis.
@@ -73,14 +73,14 @@ concept ProposingModel = Model<M> && requires(M& model, std::span<Draft const> d
 /// The abilities that M claims; none where it says nothing.
 template <class M>
 consteval Abilities abilities() {
-  if constexpr (requires { { M::abilities } -> std::convertible_to<Abilities>; }) return M::abilities;
+  if constexpr (requires { M::abilities; }) return M::abilities;
   else return {};
 }
 
 /// The model's limits; none where it says nothing.
 template <class M>
 Limits limits(M const& model) {
-  if constexpr (requires { { model.limits() } -> std::convertible_to<Limits>; }) return model.limits();
+  if constexpr (requires { model.limits(); }) return model.limits();
   else return {};
 }
 
@@ -88,11 +88,9 @@ Limits limits(M const& model) {
 /// -1 (unknown).
 template <Model M>
 std::int32_t source_length(M const& model, typename M::Source const& source) {
-  if constexpr (requires { { model.source_length(source) } -> std::convertible_to<std::int32_t>; })
-    return model.source_length(source);
-  else if constexpr (requires { { source.size() } -> std::convertible_to<std::size_t>; })
-    return static_cast<std::int32_t>(source.size());
+  if constexpr (requires { model.source_length(source); }) return model.source_length(source);
+  else if constexpr (requires { source.size(); }) return static_cast<std::int32_t>(source.size());
   else return -1;
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

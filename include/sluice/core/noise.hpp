@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A bijection of 64-bit integers that spreads every bit over all others (the finaliser of SplitMix64: Steele, Lea and
 /// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
@@ -35,4 +35,4 @@ inline double uniform(std::uint64_t noise, Token token) {
 /// the distribution; the k largest are k draws without replacement (Kool, van Hoof and Welling 2019).
 inline double gumbel(std::uint64_t noise, Token token) { return -std::log(-std::log(uniform(noise, token))); }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

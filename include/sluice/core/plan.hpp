@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// The plans of all sentences that take part in a step, joined: what goes to the model and to the expander.
 struct StepPlan {
@@ -57,4 +57,4 @@ class Plan {
   std::size_t row_, query_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

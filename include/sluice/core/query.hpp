@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A change to one token's score. Penalty first, then add.
 struct Edit {
@@ -60,9 +60,9 @@ struct Query {
   TokenSet const* only = nullptr;  ///< all other tokens are forbidden
   float temperature = 1;           ///< scores are divided by it; > 0
   bool normalise = true;           ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;            ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
-  std::uint64_t noise = 0;         ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
-                                   ///< `within` and `typical` select by log_prob all the same
+  bool entropy = false;     ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
+                            ///< `within` and `typical` select by log_prob all the same
 };
 
 /// The lines of one sentence in a step: queries come grouped.
@@ -72,4 +72,4 @@ struct Group {
                           ///< that plus noise) may be left out of the lists; 0: every list is complete
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// One sentence to decode, with what is special about it.
 template <class Source, class SearchType>
 struct Request {
   Source source{};
-  std::vector<Token> prompt{};              ///< fed, not part of the output; empty = bos
-  std::vector<Token> prefix{};              ///< the output begins with these
-  std::optional<SearchType> search{};       ///< in place of the decoder's own
-  std::optional<std::uint64_t> seed{};      ///< of its random numbers; by default the request's id
+  std::vector<Token> prompt{};          ///< fed, not part of the output; empty = bos
+  std::vector<Token> prefix{};          ///< the output begins with these
+  std::optional<SearchType> search{};   ///< in place of the decoder's own
+  std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
 };
 
 /// Throws std::invalid_argument if the request names tokens outside the vocabulary.
@@ -31,4 +31,4 @@ void check(Request<Source, SearchType> const& request, Vocabulary const& vocabul
   for (auto const token : request.prefix) require(vocabulary.contains(token), "prefix", token, rule);
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// One output sequence.
 struct Hypothesis {
@@ -52,7 +52,7 @@ constexpr char const* name(Failure failure) {
 
 /// What became of one request.
 struct Result {
-  std::uint64_t id = 0;                ///< as returned by Decoder::submit; decode() counts from 0 in input order
+  std::uint64_t id = 0;                  ///< as returned by Decoder::submit; decode() counts from 0 in input order
   std::vector<Hypothesis> hypotheses{};  ///< best first (samples: in their order); so far, if it broke off
   Failure failure = Failure::none;
   std::string message{};       ///< what failed, with names and values; empty if nothing did
@@ -65,4 +65,4 @@ struct Result {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

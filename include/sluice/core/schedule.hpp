@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A sentence that is being decoded, as a schedule sees it.
 struct Live {
@@ -34,4 +34,4 @@ concept Schedule = requires(S const& schedule, std::span<Live const> live, std::
 };
 // clang-format on
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -13,17 +13,17 @@
 #include <cstdint>
 #include <span>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// What a search is told of the sentence it starts. Everything it points to lives as long as the search's state is used.
 struct Sentence {
   Vocabulary const* vocabulary = nullptr;
-  std::span<Token const> prompt{};   ///< fed, not part of the output; never empty (bos by default)
-  std::span<Token const> prefix{};   ///< the output begins with these
-  std::int32_t source_length = -1;   ///< -1: unknown
-  std::uint64_t seed = 0;            ///< of the sentence's random numbers
-  Abilities abilities{};             ///< what rows it may plan
-  Limits limits{};                   ///< of the model
+  std::span<Token const> prompt{};  ///< fed, not part of the output; never empty (bos by default)
+  std::span<Token const> prefix{};  ///< the output begins with these
+  std::int32_t source_length = -1;  ///< -1: unknown
+  std::uint64_t seed = 0;           ///< of the sentence's random numbers
+  Abilities abilities{};            ///< what rows it may plan
+  Limits limits{};                  ///< of the model
 };
 
 /// How far a sentence is.
@@ -57,12 +57,18 @@ concept Search = std::default_initializable<typename S::State> &&
     { search.progress(state) } -> std::same_as<Progress>;
     search.finish(state, result);
   };
+
+/// A search that would like guesses.
+template <class S>
+concept DraftingSearch = Search<S> && requires(S const& search, typename S::State& state, Draft& draft) {
+  { search.draft(state, draft) } -> std::same_as<bool>;
+};
 // clang-format on
 
 /// The abilities without which S cannot work; none where it says nothing.
 template <class S>
 consteval Abilities needs() {
-  if constexpr (requires { { S::needs } -> std::convertible_to<Abilities>; }) return S::needs;
+  if constexpr (requires { S::needs; }) return S::needs;
   else return {};
 }
 
@@ -72,4 +78,4 @@ void check(S const& search) {
   if constexpr (requires { search.check(); }) search.check();
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A token's id, in [0, Vocabulary::size).
 using Token = std::int32_t;
@@ -33,10 +33,10 @@ struct Row {
 
 /// What a model's tokens are. Constant over the life of the model.
 struct Vocabulary {
-  std::int32_t size = 0;         ///< V; tokens are 0 .. V - 1
-  Token bos = 0;                 ///< fed first where a request brings no prompt of its own
-  std::vector<Token> eos{};      ///< any of these ends a sentence; none: sentences have a fixed length
-  std::vector<Token> never{};    ///< never generated (padding, bos); may still stand in a prompt
+  std::int32_t size = 0;       ///< V; tokens are 0 .. V - 1
+  Token bos = 0;               ///< fed first where a request brings no prompt of its own
+  std::vector<Token> eos{};    ///< any of these ends a sentence; none: sentences have a fixed length
+  std::vector<Token> never{};  ///< never generated (padding, bos); may still stand in a prompt
 
   bool contains(Token token) const { return token >= 0 && token < size; }
   /// Throws std::invalid_argument for a vocabulary that makes no sense.
@@ -69,4 +69,4 @@ struct Abilities {
   friend constexpr bool operator==(Abilities, Abilities) = default;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Decodes every input and returns one result per input, in input order (Result::id counts from 0).
 ///
@@ -26,14 +26,14 @@ namespace sluice {
 /// \param expander  what makes candidates of the model's answers; a DenseProjection for models that give hidden vectors
 /// \throws std::invalid_argument  for options that make no sense, before any work. What happens to single inputs, an
 ///                  exception from the model included, is in their results.
-template <Model M, std::ranges::input_range Inputs, Search S, Schedule P = Batched, Expander<Answer<M>> E = LogSoftmaxTopK>
+template <Model M, std::ranges::input_range Inputs, Search S, Schedule P = Batched,
+          Expander<Answer<M>> E = LogSoftmaxTopK>
 std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {}) {
   Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander));
   for (auto&& input : inputs) {
     if constexpr (std::same_as<std::ranges::range_value_t<Inputs>, Request<typename M::Source, S>>)
       decoder.submit(std::forward<decltype(input)>(input));
-    else
-      decoder.submit({.source = std::forward<decltype(input)>(input)});
+    else decoder.submit({.source = std::forward<decltype(input)>(input)});
   }
   std::vector<Result> results;
   Result result;
@@ -56,4 +56,4 @@ std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {},
   return results;
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -11,6 +11,8 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/decode/answer.hpp>
+#include <sluice/decode/roster.hpp>
 #include <sluice/decode/slot_blocks.hpp>
 #include <sluice/decode/statistics.hpp>
 #include <sluice/decode/trace.hpp>
@@ -23,15 +25,13 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Decodes sentences with a model, in one thread:
 ///
@@ -54,9 +54,10 @@ class Decoder {
   using Source = typename M::Source;
   using SearchRequest = Request<Source, S>;
 
-  static_assert(abilities<M>().roll_back || !needs<S>().roll_back,
-                "sluice: this search rolls the model back, and the model does not say that it can (Abilities::roll_back); "
-                "wrap it in sluice::Restarting, or choose another search");
+  static_assert(
+      abilities<M>().roll_back || !needs<S>().roll_back,
+      "sluice: this search rolls the model back, and the model does not say that it can (Abilities::roll_back); "
+      "wrap it in sluice::Restarting, or choose another search");
   static_assert(abilities<M>().include(needs<S>()),
                 "sluice: this search needs abilities (S::needs) that the model does not claim (M::abilities)");
 
@@ -77,7 +78,7 @@ class Decoder {
   Decoder(Decoder const&) = delete;
   Decoder& operator=(Decoder const&) = delete;
   ~Decoder() {
-    for (auto& s : running_) blocks_.give_back(s->base, s->slots);
+    for (auto const& s : running_) blocks_.give_back(s->base, s->slots);
   }
 
   /// Queues a request and returns its id (0, 1, 2 ...). Never throws for what the request says: a bad one ends at once
@@ -110,7 +111,7 @@ class Decoder {
     plan();
     problem_ = run();
     advance();
-    sweep();
+    running_.sweep();
     ++statistics_.steps;
     stopwatch_.book(statistics_.seconds.search);
     if (problem_ != nullptr) std::rethrow_exception(problem_);
@@ -132,10 +133,10 @@ class Decoder {
       refuse(id, Failure::cancelled, "cancelled while waiting", {});
       return true;
     }
-    for (auto& s : running_)
+    for (auto const& s : running_)
       if (s->id == id) {
         end(*s, Failure::cancelled, "cancelled while running");
-        sweep();
+        running_.sweep();
         return true;
       }
     return false;
@@ -148,16 +149,7 @@ class Decoder {
 
  private:
   using Waiting = detail::WaitingQueue<SearchRequest>;
-  struct Running {
-    std::uint64_t id = 0;
-    SearchRequest request{};
-    typename S::State state{};
-    S const* search = nullptr;
-    Slot base = 0;
-    std::int32_t slots = 0, source_length = 0, age = 0;
-    std::size_t first = 0, lines = 0, rows = 0;  // its part of the step
-    bool ended = false;
-  };
+  using Running = detail::Running<Source, S>;
 
   void check(S const& search) const {
     sluice::check(search);
@@ -203,8 +195,7 @@ class Decoder {
   }
 
   void begin(typename Waiting::Entry& next, std::int32_t source_length, Slot base, std::int32_t slots) {
-    auto s = spare_.empty() ? std::make_unique<Running>() : std::move(spare_.back());
-    if (!spare_.empty()) spare_.pop_back();
+    auto s = running_.take();
     s->id = next.id, s->request = std::move(next.request);
     s->search = s->request.search ? &*s->request.search : &search_;
     s->base = base, s->slots = slots, s->source_length = source_length, s->age = 0, s->ended = false;
@@ -226,7 +217,7 @@ class Decoder {
     }
     if constexpr (requires { trace_.admitted(s->id, base, slots); }) trace_.admitted(s->id, base, slots);
     sources_.push_back(&s->request.source), starts_.push_back(base);
-    running_.push_back(std::move(s));
+    running_.add(std::move(s));
   }
 
   bool start(std::span<Source const* const> sources, std::span<Slot const> slots) {
@@ -244,11 +235,11 @@ class Decoder {
   /// A group could not be started: whoever cannot be started alone is to blame.
   void start_one_by_one(std::size_t first) {
     for (auto i = first; i < running_.size(); ++i) {
-      auto& s = *running_[i];
+      auto& s = running_[i];
       Source const* const source = &s.request.source;
-      if (!start({&source, 1}, {&s.base, 1})) fail(s, Failure::source, describe(problem_), problem_, false);
+      if (!start({&source, 1}, {&s.base, 1})) end(s, Failure::source, describe(problem_), problem_, false);
     }
-    sweep();
+    running_.sweep();
   }
 
   // ---- a step ---------------------------------------------------------------------------------------------------------
@@ -263,11 +254,11 @@ class Decoder {
     for (auto const i : picked_) shortest = std::min(shortest, live_[static_cast<std::size_t>(i)].length);
     for (auto const i : picked_)
       if (abilities<M>().ragged || live_[static_cast<std::size_t>(i)].length == shortest) {
-        chosen_.push_back(running_[static_cast<std::size_t>(i)].get());
+        chosen_.push_back(&running_[static_cast<std::size_t>(i)]);
         statistics_.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
       }
     std::ranges::sort(chosen_, {}, &Running::base);
-    for (auto& s : running_) ++s->age;
+    for (auto const& s : running_) ++s->age;
   }
 
   void plan() {
@@ -280,7 +271,7 @@ class Decoder {
       } catch (...) {
         step_.rows.resize(rows), step_.queries.resize(lines), step_.released.resize(released);
         step_.groups.back() = {};
-        fail(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
+        end(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
       }
       s->first = lines, s->lines = step_.queries.size() - lines, s->rows = step_.rows.size() - rows;
     }
@@ -298,7 +289,7 @@ class Decoder {
     try {
       auto&& answer = model_.step(std::span<Row const>(step_.rows));
       stopwatch_.book(statistics_.seconds.model);
-      check_shape(answer);
+      detail::check_answer(answer, step_.queries.size(), vocabulary_.size);
       answers_ = expander_.expand(answer, step_.queries, step_.groups);
       stopwatch_.book(statistics_.seconds.output);
     } catch (...) {
@@ -310,37 +301,24 @@ class Decoder {
     return nullptr;
   }
 
-  /// A model that answers too little would have the expander read what is not there.
-  template <class A>
-  void check_shape(A const& answer) const {
-    if constexpr (requires { answer.rows; })
-      if (answer.rows != std::ssize(step_.queries))
-        throw std::logic_error("sluice: the model was asked for " + std::to_string(step_.queries.size()) + " lines and gave " +
-                               std::to_string(answer.rows));
-    if constexpr (requires { answer.kind; })
-      if (answer.columns != vocabulary_.size)
-        throw std::logic_error("sluice: the model's lines have " + std::to_string(answer.columns) +
-                               " scores, its vocabulary " + std::to_string(vocabulary_.size));
-  }
-
   void advance() {
     drafts_.clear();
     for (auto* s : chosen_) {
       if (s->ended) continue;
       if (problem_ != nullptr && s->rows > 0) {
-        fail(*s, Failure::model, describe(problem_), problem_);
+        end(*s, Failure::model, describe(problem_), problem_);
         continue;
       }
       auto const answer = s->lines > 0 ? answers_.window(s->first, s->lines) : Expansion{};
       if (!answer.valid()) {
-        fail(*s, Failure::not_a_number, "the model's scores hold a NaN or +infinity", {});
+        end(*s, Failure::not_a_number, "the model's scores hold a NaN or +infinity");
         continue;
       }
       try {
-        if (s->search->advance(s->state, answer)) end(*s, Failure::none, {});
+        if (s->search->advance(s->state, answer)) end(*s);
         else draft(*s);
       } catch (...) {
-        fail(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
+        end(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
       }
     }
     if constexpr (ProposingModel<M>) propose();
@@ -354,12 +332,12 @@ class Decoder {
       problem_ = std::current_exception();
       for (auto* s : chosen_)
         if (!s->ended && std::ranges::find(drafts_, s->base, &Draft::slot) != drafts_.end())
-          fail(*s, Failure::model, describe(problem_), problem_);
+          end(*s, Failure::model, describe(problem_), problem_);
     }
   }
 
   void draft(Running& s) {
-    if constexpr (ProposingModel<M> && requires(Draft& d) { s.search->draft(s.state, d); }) {
+    if constexpr (ProposingModel<M> && DraftingSearch<S>) {
       Draft d{.slot = s.base};
       if (s.search->draft(s.state, d)) drafts_.push_back(d);
     }
@@ -367,10 +345,9 @@ class Decoder {
 
   // ---- endings --------------------------------------------------------------------------------------------------------
 
-  void end(Running& s, Failure why, std::string message) { fail(s, why, std::move(message), {}); }
-
   /// Ends a sentence, with what hypotheses there are if its state can be trusted.
-  void fail(Running& s, Failure why, std::string message, std::exception_ptr cause, bool usable = true) {
+  void end(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
+           bool usable = true) {
     Result result{.id = s.id};
     if (usable) try {
         s.search->finish(s.state, result);
@@ -396,15 +373,6 @@ class Decoder {
     results_.push_back(std::move(result));
   }
 
-  void sweep() {
-    std::size_t alive = 0;
-    for (auto& s : running_) {
-      if (s->ended) spare_.push_back(std::move(s));
-      else std::swap(running_[alive++], s);
-    }
-    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(alive), running_.end());
-  }
-
   M& model_;
   S search_;
   P schedule_;
@@ -418,8 +386,7 @@ class Decoder {
 
   std::uint64_t next_id_ = 0;
   Waiting waiting_;
-  std::vector<std::unique_ptr<Running>> running_;  // oldest first
-  std::vector<std::unique_ptr<Running>> spare_;    // ended; their memory is used again
+  detail::Roster<Running> running_;
   std::deque<Result> results_;
 
   std::vector<Live> live_;
@@ -433,4 +400,4 @@ class Decoder {
   std::exception_ptr problem_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::detail {
+namespace sluice::inline v0::detail {
 
 /// Hands out blocks of neighbouring slots of a model, the lowest that fit, so that slot numbers stay small; releases those
 /// in which the model keeps something.
@@ -76,8 +76,8 @@ class SlotBlocks {
   std::vector<Gap> free_;   // ascending, no two touch
   std::vector<bool> held_;  // [slot]: whether the model keeps something there
   std::vector<Slot> leaving_;
-  Slot top_ = 0;           // all slots from here on are free too
+  Slot top_ = 0;  // all slots from here on are free too
   std::int32_t limit_;
 };
 
-}  // namespace sluice::detail
+}  // namespace sluice::inline v0::detail

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Counts and seconds of one Decoder since its construction. Add up those of several with +=.
 struct Statistics {
@@ -70,4 +70,4 @@ class Stopwatch {
 
 }  // namespace detail
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

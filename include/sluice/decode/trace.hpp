@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A trace is any type with some of these members; each is called where it exists and costs nothing where not:
 ///
@@ -20,4 +20,4 @@ namespace sluice {
 ///  - `ended(Result const&)`: before the result can be polled.
 struct NoTrace {};
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::detail {
+namespace sluice::inline v0::detail {
 
 /// First in, first out; the source lengths lie in one span, for schedules that look ahead.
 template <class Request>
@@ -54,4 +54,4 @@ class WaitingQueue {
   std::size_t gone_ = 0;
 };
 
-}  // namespace sluice::detail
+}  // namespace sluice::inline v0::detail

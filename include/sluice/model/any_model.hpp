@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Holds any model of one kind of source and answer, behind three virtual calls a step. With it, decoders are compiled
 /// once, in one translation unit, for all models of a program; the rest of the program may be C++17 (see
@@ -29,12 +29,13 @@ class AnyModel {
 
   /// Takes the model over.
   template <Model M>
-    requires(!std::same_as<M, AnyModel> && std::same_as<typename M::Source, Source> && std::same_as<Answer<M>, AnswerType>)
+    requires(!std::same_as<M, AnyModel> && std::same_as<typename M::Source, Source> &&
+             std::same_as<Answer<M>, AnswerType>)
   explicit AnyModel(M model) : held_(std::make_unique<Held<M, M>>(std::move(model))) {}
 
   /// Uses a model that somebody else owns and keeps alive.
   template <Model M>
-    requires(std::same_as<typename M::Source, Source> && std::same_as<Answer<M>, AnswerType>)
+    requires(std::same_as<typename M::Source, Source>&& std::same_as<Answer<M>, AnswerType>)
   explicit AnyModel(M* model) : held_(std::make_unique<Held<M, M&>>(*model)) {}
 
   Vocabulary vocabulary() const { return held_->vocabulary(); }
@@ -60,7 +61,8 @@ class AnyModel {
 
   template <Model M, class Storage>
   struct Held final : Interface {
-    static_assert(sluice::abilities<M>().include(A), "sluice: this AnyModel claims abilities that the model does not have");
+    static_assert(sluice::abilities<M>().include(A),
+                  "sluice: this AnyModel claims abilities that the model does not have");
     template <class T>
     explicit Held(T&& m) : model(std::forward<T>(m)) {}
 
@@ -69,7 +71,9 @@ class AnyModel {
     std::int32_t source_length(Source const& source) const override {
       return sluice::source_length(std::as_const(model), source);
     }
-    void start(std::span<Source const* const> sources, std::span<Slot const> slots) override { model.start(sources, slots); }
+    void start(std::span<Source const* const> sources, std::span<Slot const> slots) override {
+      model.start(sources, slots);
+    }
     AnswerType step(std::span<Row const> rows) override { return model.step(rows); }
     void release(std::span<Slot const> slots) override {
       if constexpr (ReleasingModel<M>) model.release(slots);
@@ -80,4 +84,4 @@ class AnyModel {
   std::unique_ptr<Interface> held_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

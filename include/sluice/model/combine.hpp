@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 // clang-format off
 /// A model that gives whole lines of scores, Scores<T>. One that gives hidden vectors becomes one in Projected.
@@ -66,4 +66,4 @@ inline std::ptrdiff_t lines(std::span<Row const> rows) {
 }
 
 }  // namespace detail
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// What is averaged.
 enum class Average : std::uint8_t {
@@ -181,7 +181,7 @@ inline namespace SLUICE_ISA {
 /// makes the line NaN, which the decoder reports; impossible tokens (-infinity) have probability 0. If the models'
 /// `start` or `step` throws, so does the ensemble's.
 template <ScoringModel M, ScoringModel... Ms>
-  requires(std::same_as<typename M::Source, typename Ms::Source> && ...)
+  requires(std::same_as<typename M::Source, typename Ms::Source>&&...)
 class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
  public:
   /// \throws std::invalid_argument  if the weights make no sense, or two vocabularies differ in size, bos, eos or never
@@ -201,4 +201,4 @@ class EnsembleOf : public detail::BasicEnsemble<detail::ModelList<M>> {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -21,7 +21,7 @@
 #include <variant>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Where a language model takes its source from if it needs none.
 struct NoSource {
@@ -47,8 +47,8 @@ inline namespace SLUICE_ISA {
 /// \tparam F  function of a source of M that refers to L's source in it, which must live as long: `&Pair::context`,
 ///            std::identity{} where both have the same, nothing where L needs none (std::monostate)
 template <ScoringModel M, ScoringModel L, class F = NoSource>
-  requires std::same_as<std::invoke_result_t<F const&, typename M::Source const&>, typename L::Source const&>
-class Interpolate {
+  requires std::same_as < std::invoke_result_t<F const&, typename M::Source const&>,
+typename L::Source const& > class Interpolate {
  public:
   using Source = typename M::Source;
   static constexpr Abilities abilities = detail::common(sluice::abilities<M>(), sluice::abilities<L>());
@@ -112,4 +112,4 @@ class Interpolate {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

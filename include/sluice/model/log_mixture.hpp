@@ -8,6 +8,8 @@
 #include <sluice/output/line_scan.hpp>
 #include <sluice/output/simd.hpp>
 
+#include <Eigen/Core>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -18,9 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <Eigen/Core>
-
-namespace sluice {
+namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
 /// Adds up the answers of several models to the same rows, in one matrix of logarithms [lines, V].
@@ -117,4 +117,4 @@ class LogMixture {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

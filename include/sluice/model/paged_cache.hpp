@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// What a PagedCache is made of.
 struct PagedCacheOptions {
@@ -202,4 +202,4 @@ class PagedCache {
   PagedCacheUse use_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

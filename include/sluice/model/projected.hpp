@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 namespace detail {
 
@@ -60,14 +60,8 @@ class Projected : public detail::EncodedOf<M> {
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) { model_.start(sources, slots); }
   auto step(std::span<Row const> rows) { return projection_.logits(model_.step(rows)); }
 
-  void release(std::span<Slot const> slots)
-    requires ReleasingModel<M>
-  {
-    model_.release(slots);
-  }
-  auto encode(std::span<Source const* const> sources) const
-    requires EncodingModel<M>
-  {
+  void release(std::span<Slot const> slots) requires ReleasingModel<M> { model_.release(slots); }
+  auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
     return std::as_const(model_).encode(sources);
   }
   template <class Encoded>
@@ -75,15 +69,11 @@ class Projected : public detail::EncodedOf<M> {
   void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
     model_.start(encoded, items, slots);
   }
-  void propose(std::span<Draft const> drafts)
-    requires ProposingModel<M>
-  {
-    model_.propose(drafts);
-  }
+  void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
 
  private:
   M& model_;
   P& projection_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// How often a Restarting had to.
 struct Restarts {
@@ -77,11 +77,7 @@ class Restarting {
     return model_.step(rows);
   }
 
-  void propose(std::span<Draft const> drafts)
-    requires ProposingModel<M>
-  {
-    model_.propose(drafts);
-  }
+  void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
 
  private:
   struct State {
@@ -153,4 +149,4 @@ class Restarting {
   Restarts restarts_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Follows the rows of every step. A fork copies the tokens that it keeps; everything else costs the tokens fed.
 /// Allocates nothing once every slot has held its longest sequence.
@@ -55,4 +55,4 @@ class SlotTokens {
   std::vector<std::vector<Token>> tokens_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Allocates at multiples of 64 bytes.
 template <class T>
@@ -30,4 +30,4 @@ struct AlignedAllocator {
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

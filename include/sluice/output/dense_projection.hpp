@@ -18,7 +18,7 @@
 #include <span>
 #include <utility>
 
-namespace sluice {
+namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
 /// The output layer: logits = W h + b for the whole vocabulary, then LogSoftmaxTopK. Copies share the packed weights, so
@@ -76,4 +76,4 @@ class DenseProjection {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

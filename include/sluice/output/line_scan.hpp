@@ -6,6 +6,8 @@
 
 #include <sluice/output/simd.hpp>
 
+#include <Eigen/Core>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,9 +18,7 @@
 #include <span>
 #include <vector>
 
-#include <Eigen/Core>
-
-namespace sluice {
+namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
 /// The online softmax (Milakov and Gimelshein 2018) with one maximum kept per lane: in every chunk of 1,024 scores, lane
@@ -48,7 +48,8 @@ class LineScan {
       auto const top = lane_maxima(data, &maxima_[c * lanes]);
       if (top > maximum_) sum_ *= std::exp(static_cast<double>(maximum_ - top)), maximum_ = top;
       if (sum && top > lowest && valid_)
-        sum_ += static_cast<double>((Eigen::Map<Eigen::ArrayXf const>(data, static_cast<Eigen::Index>(count)) - maximum_).exp().sum());
+        sum_ += static_cast<double>(
+            (Eigen::Map<Eigen::ArrayXf const>(data, static_cast<Eigen::Index>(count)) - maximum_).exp().sum());
     }
   }
 
@@ -107,4 +108,4 @@ class LineScan {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

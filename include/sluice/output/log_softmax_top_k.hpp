@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
 /// Softmax and selection in one pass over each line (papers: Hoang et al. 2018, "Fast Neural Machine Translation
@@ -100,9 +100,7 @@ class LogSoftmaxTopK {
     float rounded(float x) const { return static_cast<float>((*this)(x)); }
   };
 
-  static float changed(float x, Edit const& edit) {
-    return (x > 0 ? x / edit.penalty : x * edit.penalty) + edit.add;
-  }
+  static float changed(float x, Edit const& edit) { return (x > 0 ? x / edit.penalty : x * edit.penalty) + edit.add; }
   static void edit(std::span<float> line, Query const& query) {
     for (auto const& e : query.edits) {
       auto& x = line[static_cast<std::size_t>(e.token)];
@@ -145,10 +143,13 @@ class LogSoftmaxTopK {
 
   /// The edited tokens leave their places in found_ and come back where they belong now; the best go to the list.
   void add_edited(std::span<float const> line, Norm norm, Query const& after, std::size_t best) {
-    std::erase_if(found_, [&](Found const& f) { return std::ranges::find(after.edits, f.token, &Edit::token) != after.edits.end(); });
+    std::erase_if(found_, [&](Found const& f) {
+      return std::ranges::find(after.edits, f.token, &Edit::token) != after.edits.end();
+    });
     for (auto& f : found_) f.rank = static_cast<double>(norm.rounded(f.score));
     for (auto e = after.edits.begin(); e != after.edits.end(); ++e) {
-      auto const seen = std::find_if(after.edits.begin(), e, [&](Edit const& other) { return other.token == e->token; }) != e;
+      auto const seen =
+          std::find_if(after.edits.begin(), e, [&](Edit const& other) { return other.token == e->token; }) != e;
       auto const x = with_edits(line, norm, after, e->token);
       if (!seen && x > LineScan::lowest) found_.push_back({e->token, x, static_cast<double>(x)});
     }
@@ -263,7 +264,9 @@ class LogSoftmaxTopK {
 
   /// The k best scores of the line just scanned, best first, to found_.
   void gather(std::size_t k) {
-    scan_.gather(scan_.threshold(k), [&](Token token, float x) { found_.push_back({token, x, static_cast<double>(x)}); });
+    scan_.gather(scan_.threshold(k), [&](Token token, float x) {
+      found_.push_back({token, x, static_cast<double>(x)});
+    });
     auto const size = std::min(found_.size(), k);
     std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(size), found_.end(), better);
     found_.erase(found_.begin() + static_cast<std::ptrdiff_t>(size), found_.end());
@@ -283,7 +286,8 @@ class LogSoftmaxTopK {
     std::nth_element(totals_.begin(), last, totals_.end(), std::greater{});
     for (std::size_t i = 0; i < queries.size(); ++i) {
       auto& e = entries_[first + i];
-      while (e.best_count > 0 && queries[i].base + static_cast<double>(best_[e.best + e.best_count - 1].log_prob) < *last)
+      while (e.best_count > 0 &&
+             queries[i].base + static_cast<double>(best_[e.best + e.best_count - 1].log_prob) < *last)
         --e.best_count;
     }
   }
@@ -305,4 +309,4 @@ class LogSoftmaxTopK {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

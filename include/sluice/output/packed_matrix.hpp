@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-namespace sluice {
+namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
 /// What happens to a product before it is written. First relu, then add.
@@ -196,4 +196,4 @@ class PackedMatrix {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

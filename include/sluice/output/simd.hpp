@@ -18,7 +18,7 @@
 #define SLUICE_ISA baseline
 #endif
 
-namespace sluice {
+namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace simd {
 
@@ -70,4 +70,4 @@ inline float max(Vec v) {
 
 }  // namespace simd
 }  // namespace SLUICE_ISA
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Admits `size` sentences when none is left, and steps all of them. Sentences that have ended take no more rows.
 struct Batched {
@@ -26,4 +26,4 @@ struct Batched {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

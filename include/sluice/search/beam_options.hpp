@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Which candidates a beam drops although it has room (Freitag and Al-Onaizan 2017, "Beam Search Strategies for Neural
 /// Machine Translation"). All off by default: a beam of fixed width. A candidate exactly at a threshold is dropped.
@@ -17,12 +17,13 @@ struct Pruning {
   static constexpr auto off = std::numeric_limits<double>::infinity();
   static constexpr auto unlimited = std::numeric_limits<std::int32_t>::max();
 
-  double absolute_threshold = off;  ///< keep log_prob > best - this, where best is the best of the kept candidates and of
-                                    ///< the finished hypotheses (an empty output does not count); >= 0
-  double relative_threshold = 0;    ///< keep probability > this times that of the same best; in [0, 1)
-  double relative_local_threshold = 0;          ///< keep those whose last token alone is more than this times as probable
-                                                ///< as the most probable last token of all candidates; in [0, 1)
-  std::int32_t max_per_parent = unlimited;      ///< children of one hypothesis, ended ones included; >= 1
+  double absolute_threshold =
+      off;                        ///< keep log_prob > best - this, where best is the best of the kept candidates and of
+                                  ///< the finished hypotheses (an empty output does not count); >= 0
+  double relative_threshold = 0;  ///< keep probability > this times that of the same best; in [0, 1)
+  double relative_local_threshold = 0;      ///< keep those whose last token alone is more than this times as probable
+                                            ///< as the most probable last token of all candidates; in [0, 1)
+  std::int32_t max_per_parent = unlimited;  ///< children of one hypothesis, ended ones included; >= 1
 
   bool by_total() const { return absolute_threshold < off || relative_threshold > 0; }
   /// How far below the best a log-probability may lie: the stricter of the two.
@@ -41,10 +42,10 @@ struct Pruning {
 
 /// What becomes of a hypothesis that ends while its beam goes on.
 enum class Finished : std::uint8_t {
-  set_aside,    ///< eos among the `width` best candidates goes to a list, the beam is filled up again (fairseq, CTranslate2,
-                ///< Hugging Face)
-  shrink,       ///< it leaves, and its place stays empty (Marian)
-  stay,         ///< it keeps its place and competes with its final score (Sockeye)
+  set_aside,  ///< eos among the `width` best candidates goes to a list, the beam is filled up again (fairseq, CTranslate2,
+              ///< Hugging Face)
+  shrink,     ///< it leaves, and its place stays empty (Marian)
+  stay,       ///< it keeps its place and competes with its final score (Sockeye)
   leave_first,  ///< it stays and competes with its log_prob, and leaves, its place staying empty, once nothing alive is
                 ///< better (VAR-STREAM)
 };
@@ -61,11 +62,11 @@ enum class AtMaximum : std::uint8_t {
 /// When a sentence ends before its beam is empty and before the maximum length.
 struct Stop {
   enum class Rule : std::uint8_t {
-    count,        ///< `finished` hypotheses have ended
-    top_ended,    ///< the best candidate of some step was an end, and n_best have ended (CTranslate2 without penalty)
-    exact,        ///< proven: no live hypothesis can still enter the n_best. Needs scores that only fall: see LengthPenalty
-    heuristic,    ///< width have ended and the best live one, scored as if it ended now, is no better than the worst of the
-                  ///< width best finished (Hugging Face, early_stopping = False)
+    count,      ///< `finished` hypotheses have ended
+    top_ended,  ///< the best candidate of some step was an end, and n_best have ended (CTranslate2 without penalty)
+    exact,  ///< proven: no live hypothesis can still enter the n_best. Needs scores that only fall: see LengthPenalty
+    heuristic,  ///< width have ended and the best live one, scored as if it ended now, is no better than the worst of the
+                ///< width best finished (Hugging Face, early_stopping = False)
     never_early,  ///< the same, scored at the maximum length where alpha > 0 (Hugging Face, early_stopping = "never")
   };
   Rule rule = Rule::count;
@@ -78,4 +79,4 @@ struct Stop {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

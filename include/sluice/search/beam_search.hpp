@@ -18,7 +18,7 @@
 #include <span>
 #include <tuple>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Keeps the `width` best hypotheses of every length. One algorithm; engines differ in its options (presets.hpp). The
 /// default is fairseq's beam search: fixed width, finished hypotheses set aside, ended when `width` have finished.
@@ -37,14 +37,15 @@ struct BeamSearch {
   Finished finished = Finished::set_aside;
   Stop stop{};
   AtMaximum at_maximum = AtMaximum::force_eos;
-  bool surplus = false;         ///< set_aside, Rule::count: whether all that end in the last step count, or only as many
-                                ///< as the rule still needs, best first
-  bool prefix_scored = true;    ///< whether the log-probabilities of a forced prefix count
-  bool guard_prefix = false;    ///< set_aside: right after a forced prefix only the best candidate may end; another end is
-                                ///< dropped, and its place stays empty for that step (CTranslate2)
+  bool surplus = false;       ///< set_aside, Rule::count: whether all that end in the last step count, or only as many
+                              ///< as the rule still needs, best first
+  bool prefix_scored = true;  ///< whether the log-probabilities of a forced prefix count
+  bool guard_prefix =
+      false;  ///< set_aside: right after a forced prefix only the best candidate may end; another end is
+              ///< dropped, and its place stays empty for that step (CTranslate2)
   std::int32_t candidates = 0;  ///< looked at in a step; 0 = as many as `finished` needs to keep the beam full
-  double sibling_penalty = 0;   ///< the i-th best child of a parent (from 0) ranks this times i lower, and so do its own
-                                ///< children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not show it
+  double sibling_penalty = 0;  ///< the i-th best child of a parent (from 0) ranks this times i lower, and so do its own
+                               ///< children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not show it
   Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
 
   using State = detail::BeamState;
@@ -58,8 +59,8 @@ struct BeamSearch {
             "only Finished::set_aside refills the beam from further candidates");
     require(stop.rule != Stop::Rule::top_ended || finished == Finished::set_aside, "stop.rule", "top_ended",
             "needs Finished::set_aside");
-    require(finished == Finished::set_aside || stop.rule == Stop::Rule::count || stop.rule == Stop::Rule::exact, "stop.rule",
-            "heuristic", "compares with the set-aside hypotheses: needs Finished::set_aside");
+    require(finished == Finished::set_aside || stop.rule == Stop::Rule::count || stop.rule == Stop::Rule::exact,
+            "stop.rule", "heuristic", "compares with the set-aside hypotheses: needs Finished::set_aside");
     require(finished != Finished::stay || stop.rule == Stop::Rule::count, "stop.rule", "exact",
             "with Finished::stay the beam itself ranks finished against live hypotheses: use Rule::count");
     require(sibling_penalty >= 0 && std::isfinite(sibling_penalty), "sibling_penalty", sibling_penalty,
@@ -122,7 +123,8 @@ inline std::int32_t BeamSearch::looked_at(State const& s) const {
 
 /// How many must end, by Stop::Rule::count.
 inline std::int32_t BeamSearch::needed() const {
-  return stop.finished != 0 ? stop.finished : std::max(1, static_cast<std::int32_t>(std::lround(stop.patience * width)));
+  return stop.finished != 0 ? stop.finished
+                            : std::max(1, static_cast<std::int32_t>(std::lround(stop.patience * width)));
 }
 
 /// Whether the next token can only be eos.
@@ -135,7 +137,8 @@ inline Query BeamSearch::query(State const& s, double base) const {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
   Query q{.base = base, .edits = s.bans.edits(!forced(s) && s.generated < s.bounds.min), .stage = stage};
   if (forced(s)) q.best = 0, q.probes = s.vocabulary->eos;
-  else q.best = std::min(width + ends, pruning.max_per_parent);  // what is worse than these can neither end nor continue
+  else
+    q.best = std::min(width + ends, pruning.max_per_parent);  // what is worse than these can neither end nor continue
   return q;
 }
 
@@ -194,7 +197,8 @@ inline void BeamSearch::collect(State& s, Expansion const& answer) const {
     for (std::size_t r = 0; r < s.beam.size(); ++r)
       if (!s.beam[r].ended && answer.size() > 0)
         if (auto const best = answer[static_cast<std::size_t>(s.line[r])].best; !best.empty())
-          local_bar = std::max(local_bar, static_cast<double>(best[0].log_prob) + std::log(pruning.relative_local_threshold));
+          local_bar =
+              std::max(local_bar, static_cast<double>(best[0].log_prob) + std::log(pruning.relative_local_threshold));
 
   for (std::size_t r = 0; r < s.beam.size(); ++r) {
     auto const& entry = s.beam[r];
@@ -220,7 +224,8 @@ inline void BeamSearch::collect_list(State& s, std::int32_t rank, Line const& li
     auto const gain = static_cast<double>(log_prob);
     auto const order = static_cast<std::int32_t>(s.picks.size());
     if (gain > -std::numeric_limits<double>::infinity())
-      s.picks.push_back({parent.value + gain - malus, parent.log_prob + gain, rank, order, token, log_prob, eos, false});
+      s.picks.push_back(
+          {parent.value + gain - malus, parent.log_prob + gain, rank, order, token, log_prob, eos, false});
     malus += sibling_penalty;
   };
   if (forced(s)) {
@@ -310,8 +315,7 @@ inline bool BeamSearch::stops(State& s) const {
   auto const bar = s.scores[static_cast<std::size_t>(rival) - 1];
   if (stop.rule == Stop::Rule::exact)
     return std::ranges::all_of(s.next, [&](Entry const& entry) {
-      auto const top = entry.ended ? score(s, entry)
-                                   : penalty.bound(entry.log_prob, s.generated + 1, s.bounds.max);
+      auto const top = entry.ended ? score(s, entry) : penalty.bound(entry.log_prob, s.generated + 1, s.bounds.max);
       return top <= bar;
     });
   auto const at = stop.rule == Stop::Rule::never_early && penalty.alpha > 0 ? s.bounds.max : s.generated;
@@ -366,4 +370,4 @@ inline void BeamSearch::finish(State const& s, Result& result) const {
     result.fail(Failure::no_token_left, "every token was impossible before any hypothesis had finished");
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -13,15 +13,15 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice::detail {
+namespace sluice::inline v0::detail {
 
 struct BeamState {
   /// A hypothesis in the beam.
   struct Entry {
     double log_prob = 0;
-    double value = 0;         // what the beam ranks by: log_prob, or the final score of an ended one that stays
+    double value = 0;  // what the beam ranks by: log_prob, or the final score of an ended one that stays
     History::Node node = History::root;
-    Token token = 0;          // its last; to be fed
+    Token token = 0;           // its last; to be fed
     Slot from = 0, slot = -1;  // its parent's slot, its own; -1: ended, needs none
     bool ended = false;
   };
@@ -50,21 +50,21 @@ struct BeamState {
   History history;
   Vocabulary const* vocabulary = nullptr;
   LengthLimits::Bounds bounds{};
-  std::vector<Entry> beam, next;         // best first
-  std::vector<Pick> picks;               // candidates, then the best of them in order
-  std::vector<Ended> out;                // in the order in which they ended
-  std::vector<double> scores;            // of `out`, when a rule needs them sorted
-  std::vector<std::int32_t> line;        // [rank] -> line of the answer
-  std::vector<std::int32_t> holder;      // [slot] -> rank, -1 = nobody
-  std::vector<Slot> unused;              // to be released
-  double best_finished = 0;              // log_prob
-  std::int32_t held = 0;                 // tokens in the slots
-  std::int32_t generated = 0;            // tokens, prefix included
-  std::int32_t room = 0;                 // width that is left
+  std::vector<Entry> beam, next;     // best first
+  std::vector<Pick> picks;           // candidates, then the best of them in order
+  std::vector<Ended> out;            // in the order in which they ended
+  std::vector<double> scores;        // of `out`, when a rule needs them sorted
+  std::vector<std::int32_t> line;    // [rank] -> line of the answer
+  std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = nobody
+  std::vector<Slot> unused;          // to be released
+  double best_finished = 0;          // log_prob
+  std::int32_t held = 0;             // tokens in the slots
+  std::int32_t generated = 0;        // tokens, prefix included
+  std::int32_t room = 0;             // width that is left
   bool top_ended = false, over = false;
 
   bool last() const { return generated + 1 >= bounds.max; }  // the next token is the last one allowed
   bool is_eos(Token token) const { return std::ranges::find(vocabulary->eos, token) != vocabulary->eos.end(); }
 };
 
-}  // namespace sluice::detail
+}  // namespace sluice::inline v0::detail

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Several beam searches of one sentence, one after the other at every step: a token costs each group `penalty` for every
 /// hypothesis of an earlier group that has just taken it (Vijayakumar et al. 2018, Hamming diversity; cumulative, as in
@@ -184,4 +184,4 @@ struct DiverseBeamSearch {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

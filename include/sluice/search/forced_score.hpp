@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// The log-probability of a given output: the request's `prefix`, eos at its end where it is meant to end there. The
 /// result's one hypothesis is that output with its log_probs; `finished` says whether it ends in eos. One model call
@@ -69,4 +69,4 @@ struct ForcedScore {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

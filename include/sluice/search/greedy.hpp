@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Takes the best token at every step (ties: the lower token) until eos or the maximum length; an output cut there is
 /// not `finished`. One slot, one row a step.
@@ -91,4 +91,4 @@ struct Greedy {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

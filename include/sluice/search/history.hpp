@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// A tree of tokens in an arena: hypotheses share their beginnings, so that a fork costs one node. Nodes stay until
 /// clear().
@@ -51,4 +51,4 @@ class History {
   std::vector<Entry> entries_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -10,12 +10,13 @@
 #include <cmath>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Bounds on the generated tokens of one sentence. A forced prefix counts, the prompt does not.
 struct LengthLimits {
-  std::int32_t min = 0;    ///< generated before eos at least (eos is forbidden until then); >= 0
-  std::int32_t max = 256;  ///< generated at most, eos included; >= 0. (fairseq's max_len leaves eos out: ours is one more.)
+  std::int32_t min = 0;  ///< generated before eos at least (eos is forbidden until then); >= 0
+  std::int32_t max =
+      256;  ///< generated at most, eos included; >= 0. (fairseq's max_len leaves eos out: ours is one more.)
   double min_factor = 0;   ///< > 0: also at least this times the source's length, rounded up
   double max_factor = 0;   ///< > 0: also at most this times the source's length, rounded up, plus
   std::int32_t extra = 0;  ///< this
@@ -90,4 +91,4 @@ struct LengthPenalty {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// How hypotheses count when they serve as references.
 struct BayesRiskOptions {
@@ -136,4 +136,4 @@ struct TokenNgramF {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

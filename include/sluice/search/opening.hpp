@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// The tokens that a search may not choose at its next step, as edits: those never generated, and eos while the output
 /// is too short.
@@ -26,7 +26,9 @@ class Bans {
     for (auto const token : vocabulary.eos)
       if (std::ranges::find(vocabulary.never, token) == vocabulary.never.end()) edits_.push_back(forbid(token));
   }
-  std::span<Edit const> edits(bool eos_too) const { return eos_too ? std::span(edits_) : std::span(edits_).first(never_); }
+  std::span<Edit const> edits(bool eos_too) const {
+    return eos_too ? std::span(edits_) : std::span(edits_).first(never_);
+  }
 
  private:
   static Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
@@ -66,7 +68,8 @@ class Opening {
     now_ = blocks_ ? tokens_.size() - fed_ : 1;
     auto const first = blocks_ ? std::max(prompt_ - 1, fed_) : fed_;  // the model gives at least one line a row
     auto const end = fed_ + now_;
-    plan.row(0, 0, length(), std::span<Token const>(tokens_).subspan(fed_, now_), static_cast<std::int32_t>(end - first));
+    plan.row(0, 0, length(), std::span<Token const>(tokens_).subspan(fed_, now_),
+             static_cast<std::int32_t>(end - first));
     for (auto i = first; i < end; ++i) {
       if (i + 1 == tokens_.size()) plan.ask(free);
       else if (i + 1 < prompt_) plan.ask({.best = 0, .normalise = false});
@@ -95,4 +98,4 @@ class Opening {
   bool blocks_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// The automaton of Aho and Corasick (1975) over a list of phrases: a state is the longest beginning of any phrase that
 /// the tokens so far end in. Overlaps and shared beginnings are right by construction: [4 5] is found in 4 4 5.
@@ -46,8 +46,8 @@ class PhraseMatcher {
     }
   }
 
-  std::int32_t depth(State state) const { return node(state).depth; }      ///< tokens matched
-  State fallback(State state) const { return node(state).fallback; }      ///< the next longest beginning
+  std::int32_t depth(State state) const { return node(state).depth; }  ///< tokens matched
+  State fallback(State state) const { return node(state).fallback; }   ///< the next longest beginning
   /// Phrases that end exactly here with all depth() tokens; those that end here with fewer are found along fallback().
   std::span<std::int32_t const> phrases(State state) const { return node(state).phrases; }
   /// Whether any phrase ends here, of whatever length.
@@ -76,7 +76,8 @@ class PhraseMatcher {
   State child(State state, Token token) const {
     auto const& n = node(state);
     auto const found = std::ranges::lower_bound(n.tokens, token);
-    return found != n.tokens.end() && *found == token ? n.targets[static_cast<std::size_t>(found - n.tokens.begin())] : none;
+    return found != n.tokens.end() && *found == token ? n.targets[static_cast<std::size_t>(found - n.tokens.begin())]
+                                                      : none;
   }
   State child_or_new(State state, Token token) {
     if (auto const to = child(state, token); to != none) return to;
@@ -117,4 +118,4 @@ class PhraseMatcher {
   std::vector<Node> nodes_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

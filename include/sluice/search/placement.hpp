@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::detail {
+namespace sluice::inline v0::detail {
 
 /// Gives every hypothesis of `next` that goes on a slot: the first child of a parent stays where its parent was, the
 /// others take the lowest slots in which nobody stays.
@@ -41,4 +41,4 @@ void place(std::span<Entry> next, std::vector<std::int32_t>& holder, std::vector
   std::erase_if(unused, [&](Slot slot) { return holder[static_cast<std::size_t>(slot)] >= 0; });
 }
 
-}  // namespace sluice::detail
+}  // namespace sluice::inline v0::detail

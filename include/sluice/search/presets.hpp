@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace sluice::presets {
+namespace sluice::inline v0::presets {
 
 /// fairseq's SequenceGenerator: eos among the k best of 2k candidates is set aside, k non-eos go on, the end is k
 /// finished; at the maximum length eos is forced and its log-probability counts; masks act after the softmax; score =
@@ -94,4 +94,4 @@ inline BeamSearch varstream(std::int32_t k, double threshold = 1.5, std::int32_t
           .at_maximum = AtMaximum::force_eos_free};
 }
 
-}  // namespace sluice::presets
+}  // namespace sluice::inline v0::presets

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// What a rule sees of one hypothesis: its output so far.
 struct Output {
@@ -63,12 +63,14 @@ struct Rules {
   State next(State const& state, Token token) const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return State(std::get<I>(rules).next(std::get<I>(state), token)...);
-    }(std::index_sequence_for<Rs...>{});
+    }
+    (std::index_sequence_for<Rs...>{});
   }
   void edit(State const& state, Output const& output, std::vector<Edit>& edits) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (std::get<I>(rules).edit(std::get<I>(state), output, edits), ...);
-    }(std::index_sequence_for<Rs...>{});
+    }
+    (std::index_sequence_for<Rs...>{});
   }
 };
 
@@ -85,8 +87,8 @@ struct Ruled {
   static constexpr Abilities needs = sluice::needs<S>();
 
   struct Followed {
-    std::vector<Token> tokens;                  // prompt and output
-    std::vector<typename R::State> after;       // [n]: the rule's state after n tokens of the output
+    std::vector<Token> tokens;             // prompt and output
+    std::vector<typename R::State> after;  // [n]: the rule's state after n tokens of the output
   };
   struct State {
     typename S::State inner{};
@@ -125,8 +127,10 @@ struct Ruled {
       cut(s, followed, row.length);
       for (std::size_t i = 0; i < row.tokens.size(); ++i) {
         followed.tokens.push_back(row.tokens[i]);
-        if (followed.tokens.size() > s.prompt) followed.after.push_back(rule.next(followed.after.back(), row.tokens[i]));
-        if (i + static_cast<std::size_t>(row.lines) >= row.tokens.size()) edit(s, followed, queries[line], s.edits[line]), ++line;
+        if (followed.tokens.size() > s.prompt)
+          followed.after.push_back(rule.next(followed.after.back(), row.tokens[i]));
+        if (i + static_cast<std::size_t>(row.lines) >= row.tokens.size())
+          edit(s, followed, queries[line], s.edits[line]), ++line;
       }
     }
   }
@@ -134,11 +138,10 @@ struct Ruled {
   bool advance(State& s, Expansion const& answer) const { return search.advance(s.inner, answer); }
   Progress progress(State const& s) const { return search.progress(s.inner); }
   void finish(State& s, Result& result) const { search.finish(s.inner, result); }
-  bool draft(State& s, Draft& draft) const
-    requires requires(S const& x, typename S::State& state) { x.draft(state, draft); }
-  {
-    return search.draft(s.inner, draft);
+  bool draft(State& s, Draft& draft) const requires requires(S const& x, typename S::State& state) {
+    x.draft(state, draft);
   }
+  { return search.draft(s.inner, draft); }
 
  private:
   void cut(State const& s, Followed& followed, std::int32_t length) const {
@@ -152,7 +155,8 @@ struct Ruled {
     if (query.best == 0 && query.mass <= 0 && query.within <= 0 && query.typical <= 0) return;
     edits.clear();
     auto const tokens = std::span(followed.tokens);
-    rule.edit(followed.after.back(), {tokens.subspan(std::min(s.prompt, tokens.size())), s.prefix, *s.vocabulary}, edits);
+    rule.edit(followed.after.back(), {tokens.subspan(std::min(s.prompt, tokens.size())), s.prefix, *s.vocabulary},
+              edits);
     if (edits.empty()) return;
     std::erase_if(edits, [&](Edit const& e) { return std::ranges::find(query.probes, e.token) != query.probes.end(); });
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
@@ -160,4 +164,4 @@ struct Ruled {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 namespace detail {
 
@@ -37,7 +37,9 @@ struct ForbidTokens {
   std::vector<Token> tokens{};
 
   using State = detail::Stateless;
-  State start(Sentence const& sentence) const { return detail::require_inside(tokens, sentence, "forbidden token"), State{}; }
+  State start(Sentence const& sentence) const {
+    return detail::require_inside(tokens, sentence, "forbidden token"), State{};
+  }
   State next(State, Token) const { return {}; }
   void edit(State, Output const&, std::vector<Edit>& edits) const {
     for (auto const token : tokens) edits.push_back(detail::forbid(token));
@@ -65,7 +67,8 @@ struct ForbidPhrases {
   std::shared_ptr<PhraseMatcher const> matcher = std::make_shared<PhraseMatcher>();
 
   ForbidPhrases() = default;
-  explicit ForbidPhrases(std::span<std::vector<Token> const> phrases) : matcher(std::make_shared<PhraseMatcher>(phrases)) {}
+  explicit ForbidPhrases(std::span<std::vector<Token> const> phrases)
+      : matcher(std::make_shared<PhraseMatcher>(phrases)) {}
 
   using State = PhraseMatcher::State;
   State start(Sentence const&) const { return PhraseMatcher::root; }
@@ -123,7 +126,8 @@ struct TokenBias {
   State start(Sentence const& sentence) const {
     for (auto const& [token, bias] : biases) {
       detail::require_inside({&token, 1}, sentence, "token bias");
-      require(!std::isnan(bias) && bias < std::numeric_limits<float>::infinity(), "token bias", bias, "must be a number");
+      require(!std::isnan(bias) && bias < std::numeric_limits<float>::infinity(), "token bias", bias,
+              "must be a number");
     }
     return {};
   }
@@ -133,4 +137,4 @@ struct TokenBias {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Draws outputs token by token from p(v) ~ exp(x(v) / temperature), x the model's scores, where asked restricted to a
 /// part of the tokens (see Truncation), until eos or the maximum length; an output cut there is not `finished`.
@@ -193,4 +193,4 @@ inline void Sample::finish(State const& s, Result& result) const {
   });
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

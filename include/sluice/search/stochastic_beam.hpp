@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Draws `width` different outputs: the first as the model would, each further one as if those before were impossible
 /// (Kool, van Hoof and Welling 2019, "Stochastic Beams and Where to Find Them").
@@ -263,4 +263,4 @@ inline void StochasticBeam::finish(State const& s, Result& result) const {
   if (result.hypotheses.empty()) result.fail(Failure::no_token_left, "every token was impossible");
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::inline v0 {
 
 /// Cuts the tail off a distribution. Several cuts are made one after the other, in the order of the members (Hugging
 /// Face's), each of what the one before left, renormalised to one. At least one token stays. Of equally probable tokens
@@ -104,4 +104,4 @@ inline Candidate draw(std::span<Candidate const> list, std::uint64_t noise) {
   return best;
 }
 
-}  // namespace sluice
+}  // namespace sluice::inline v0

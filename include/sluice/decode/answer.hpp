@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Whether a model answered what it was asked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace sluice::inline v0::detail {
+
+/// Throws std::logic_error for an answer of another shape than [lines, vocabulary]: an expander would read what is not
+/// there. Looks at `rows`, and at `columns` where the answer holds scores; other kinds of answer are their expander's.
+template <class A>
+void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
+  if constexpr (requires { answer.rows; })
+    if (answer.rows != static_cast<std::ptrdiff_t>(lines))
+      throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and gave " +
+                             std::to_string(answer.rows));
+  if constexpr (requires { answer.kind; })
+    if (answer.columns != vocabulary)
+      throw std::logic_error("sluice: the model's lines have " + std::to_string(answer.columns) +
+                             " scores, its vocabulary " + std::to_string(vocabulary));
+}
+
+}  // namespace sluice::inline v0::detail
