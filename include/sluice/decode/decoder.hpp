@@ -165,8 +165,6 @@ class Decoder {
     }
   }
 
-  // ---- admission ------------------------------------------------------------------------------------------------------
-
   void admit() {
     while (!waiting_.empty()) {
       view();
@@ -241,8 +239,6 @@ class Decoder {
     }
     running_.sweep();
   }
-
-  // ---- a step ---------------------------------------------------------------------------------------------------------
 
   void choose() {
     chosen_.clear();
@@ -342,8 +338,6 @@ class Decoder {
       if (s.search->draft(s.state, d)) drafts_.push_back(d);
     }
   }
-
-  // ---- endings --------------------------------------------------------------------------------------------------------
 
   /// Ends a sentence, with what hypotheses there are if its state can be trusted.
   void end(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
