@@ -7,6 +7,7 @@
 //   per_eigen_gflops     that, for each GF/s of one Eigen float product 1024 x 1024 x 1024 in this process
 //   of_eigen             2 x parameters touched x rows per second in the decoder (model + output) over that product's flops
 //   weights_read         time of the decoder for one row over the time to read the weights it touches once (batch 1)
+//   steps, rows          of one pass over the sentences
 //   search_percent       of all time; search_us: per sentence and step
 
 #include <sluice/sluice.hpp>
@@ -97,12 +98,22 @@ void decode(benchmark::State& state, Search const& search) {
   state.counters["weights_read"] = decoder_seconds / static_cast<double>(total.model_calls) / read;
   state.counters["search_percent"] = 100 * s.search / s.total();
   state.counters["search_us"] = 1e6 * s.search / static_cast<double>(std::max<std::uint64_t>(sentence_steps, 1));
+  state.counters["steps"] = static_cast<double>(total.steps) / static_cast<double>(state.iterations());
+  state.counters["rows"] = static_cast<double>(total.rows) / static_cast<double>(state.iterations());
   state.counters["encode_percent"] = 100 * s.encode / s.total();
   state.counters["output_percent"] = 100 * s.output / s.total();
 }
 
 void beam(benchmark::State& state) {
   decode(state, sluice::BeamSearch{.width = static_cast<std::int32_t>(state.range(1)), .length = {.min = 1}});
+}
+// The same beam under other stopping rules: how many steps and rows the proof saves against running to the end.
+void beam_exact(benchmark::State& state) {
+  decode(state,
+         sluice::BeamSearch{.width = 5, .length = {.min = 1, .max = 60}, .stop = {.rule = sluice::Stop::Rule::exact}});
+}
+void beam_to_the_end(benchmark::State& state) {
+  decode(state, sluice::BeamSearch{.width = 5, .length = {.min = 1, .max = 60}, .stop = {.finished = 1 << 30}});
 }
 void greedy(benchmark::State& state) { decode(state, sluice::Greedy{.length = {.min = 1}, .scores = false}); }
 
@@ -112,6 +123,8 @@ BENCHMARK(beam)
     ->Args({1, 5})
     ->Args({8, 50})
     ->Unit(benchmark::kMillisecond);
+BENCHMARK(beam_exact)->ArgNames({"batch"})->Arg(64)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(beam_to_the_end)->ArgNames({"batch"})->Arg(64)->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(greedy)->ArgNames({"batch"})->Arg(64)->Arg(1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
