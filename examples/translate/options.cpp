@@ -6,16 +6,26 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <string>
+#include <system_error>
+#include <vector>
 
 namespace translate {
 
 namespace {
 
-std::map<std::string, SearchName> const searches{{"greedy", SearchName::greedy}, {"beam", SearchName::beam}};
+std::map<std::string, SearchName> const searches{
+    {"greedy", SearchName::greedy}, {"beam", SearchName::beam}, {"sample", SearchName::sample}};
+std::map<std::string, PresetName> const presets{
+    {"fairseq", PresetName::fairseq},         {"ctranslate2", PresetName::ctranslate2},
+    {"huggingface", PresetName::huggingface}, {"sockeye", PresetName::sockeye},
+    {"marian", PresetName::marian},           {"varstream", PresetName::varstream}};
+std::map<std::string, UtilityName> const utilities{{"chrf", UtilityName::chrf}, {"bleu", UtilityName::bleu}};
 std::map<std::string, ScheduleName> const schedules{{"batched", ScheduleName::batched}};
 
 /// Beside the executable, where it is installed, where it was built.
@@ -35,6 +45,35 @@ std::filesystem::path default_model(char const* program) {
 
 CLI::Validator range(std::int32_t lowest, std::int32_t highest) { return CLI::Range(lowest, highest).description(""); }
 
+/// A number for which `fits` holds, as `what` says.
+CLI::Validator number(bool (*fits)(float), std::string const& what) {
+  return CLI::Validator(
+      [=](std::string const& value) {
+        float x = 0;
+        auto const good = CLI::detail::lexical_cast(value, x) && std::isfinite(x) && fits(x);
+        return good ? "" : "'" + value + "' is not a number" + what;
+      },
+      "");
+}
+CLI::Validator any_number() {
+  return number([](float) { return true; }, "");
+}
+CLI::Validator positive() {
+  return number([](float x) { return x > 0; }, " > 0");
+}
+
+/// CLI11 takes -1 for the largest number there is.
+CLI::Validator natural() {
+  return CLI::Validator(
+      [](std::string const& value) {
+        std::uint64_t x = 0;
+        auto const* const end = value.data() + value.size();
+        auto const [rest, error] = std::from_chars(value.data(), end, x);
+        return rest == end && error == std::errc() ? "" : "'" + value + "' is not a number of 64 bits";
+      },
+      "");
+}
+
 template <class Name>
 CLI::Validator one_of(std::map<std::string, Name> const& names) {
   std::string all;
@@ -46,9 +85,13 @@ CLI::Validator one_of(std::map<std::string, Name> const& names) {
       "");
 }
 
-std::string finite(std::string const& value) {
-  double number = 0;
-  return CLI::detail::lexical_cast(value, number) && std::isfinite(number) ? "" : "'" + value + "' is not a number";
+std::vector<std::filesystem::path> split(std::string const& list) {
+  std::vector<std::filesystem::path> parts;
+  std::istringstream stream(list);
+  for (std::string part; std::getline(stream, part, ',');)
+    if (!part.empty()) parts.emplace_back(part);
+  if (parts.size() < 2) throw text::InputError("--ensemble: '" + list + "' must name two models or more: DIR,DIR");
+  return parts;
 }
 
 }  // namespace
@@ -56,7 +99,8 @@ std::string finite(std::string const& value) {
 std::optional<Options> parse(int argc, char const* const* argv) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
-  std::string model, input, output, prefix, score, stats, search = "beam", schedule = "batched";
+  std::string model, ensemble, input, output, prefix, score, stats, forbid;
+  std::string search = "beam", preset, utility, schedule = "batched";
   std::int32_t n_best = 0;
 
   CLI::App app("Translates German to English, a sentence a line.", "translate");
@@ -64,31 +108,54 @@ std::optional<Options> parse(int argc, char const* const* argv) {
                                         std::to_string(SLUICE_VERSION_MINOR) + "." +
                                         std::to_string(SLUICE_VERSION_PATCH) + ")");
   app.get_formatter()->column_width(34);
-  app.add_option("--model", model, "folder of model.safetensors and spm.model, or the former")->type_name("DIR|FILE");
-  app.add_option("--input", input, "text to translate (standard input)")->type_name("FILE");
-  app.add_option("--output", output, "where the translations go (standard output)")->type_name("FILE");
-  app.add_option("--search", search, "greedy or beam (beam)")->check(one_of(searches))->type_name("NAME");
-  auto const* width =
-      app.add_option("--width", options.width, "hypotheses in the beam (5)")->check(range(1, 10000))->type_name("K");
-  auto const* nbest = app.add_option("--n-best", n_best, "print N hypotheses a line: index ||| text ||| score")
-                          ->check(range(1, 10000))
-                          ->type_name("N");
-  auto const* penalty =
-      app.add_option("--length-penalty", options.length_penalty, "score = log-probability / length^A (1)")
-          ->check(CLI::Validator(finite, ""))
-          ->type_name("A");
-  auto const* longest = app.add_option("--max-length", options.max_length, "tokens generated at most (256)")
-                            ->check(range(1, many))
-                            ->type_name("N");
-  auto const* begin =
-      app.add_option("--prefix", prefix, "a beginning for each translation, a line for each line")->type_name("FILE");
-  app.add_option("--score", score, "print scores of these translations, a line for each line")->type_name("FILE");
-  app.add_option("--schedule", schedule, "batched (batched)")->check(one_of(schedules))->type_name("NAME");
-  app.add_option("--batch", options.batch, "sentences decoded at a time (64)")
-      ->check(range(1, 1000000))
-      ->type_name("N");
-  app.add_option("--threads", options.threads, "decoders at work (1)")->check(range(1, 1024))->type_name("N");
-  app.add_option("--stats", stats, "write counts and times as JSON")->type_name("FILE");
+  // Options of one group, so that it can be refused as a whole.
+  using Group = std::vector<CLI::Option*>;
+  auto const add = [&](char const* name, auto& value, char const* type, std::string const& what) {
+    return app.add_option(name, value, what)->type_name(type);
+  };
+
+  auto* const one_model = add("--model", model, "DIR|FILE", "folder of model.safetensors and spm.model, or the former");
+  auto* const models = add("--ensemble", ensemble, "DIR,DIR", "average the probabilities of several models");
+  add("--input", input, "FILE", "text to translate (standard input)");
+  add("--output", output, "FILE", "where the translations go (standard output)");
+  auto* const searching = add("--search", search, "NAME", "greedy, beam or sample (beam)")->check(one_of(searches));
+  auto* const nbest =
+      add("--n-best", n_best, "N", "print N hypotheses a line: index ||| text ||| score")->check(range(1, 10000));
+  auto* const mbr =
+      add("--mbr", utility, "NAME", "print the one nearest to the others by chrf or bleu")->check(one_of(utilities));
+  Group const lengths{
+      add("--min-length", options.min_length, "N", "tokens before the end at least (1)")->check(range(0, many)),
+      add("--max-length", options.max_length, "N", "tokens generated at most (256)")->check(range(1, many))};
+  Group const beam{
+      add("--preset", preset, "NAME", "rules of fairseq, ctranslate2, huggingface, sockeye, marian or varstream")
+          ->check(one_of(presets)),
+      add("--width", options.width, "K", "hypotheses in the beam (5)")->check(range(1, 10000)),
+      add("--absolute-threshold", options.absolute_threshold, "D", "drop what is D below the best log-probability")
+          ->check(positive()),
+      add("--relative-threshold", options.relative_threshold, "R",
+          "drop what is less than R times as probable as the best")
+          ->check(number([](float x) { return x > 0 && x < 1; }, " between 0 and 1")),
+      add("--max-per-parent", options.max_per_parent, "M", "children of one hypothesis in a step")
+          ->check(range(1, many))};
+  auto* const penalty = add("--length-penalty", options.length_penalty, "A", "score = log-probability / length^A (1)")
+                            ->check(any_number());
+  Group const sampling{
+      add("--temperature", options.temperature, "T", "of the samples (1)")->check(positive()),
+      add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(range(1, many)),
+      add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
+          ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
+      add("--seed", options.seed, "S", "of the samples (1)")->check(natural())};
+  Group const masks{
+      add("--no-repeat-ngram", options.no_repeat_ngram, "N", "no N tokens in a row twice")->check(range(1, many)),
+      add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
+          ->check(positive()),
+      add("--forbid", forbid, "FILE", "phrases that do not come, a phrase a line")};
+  auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
+  add("--score", score, "FILE", "print scores of these translations, a line for each line");
+  add("--schedule", schedule, "NAME", "batched (batched)")->check(one_of(schedules));
+  add("--batch", options.batch, "N", "sentences decoded at a time (64)")->check(range(1, 1000000));
+  add("--threads", options.threads, "N", "decoders at work (1)")->check(range(1, 1024));
+  add("--stats", stats, "FILE", "write counts, memory and times as JSON");
   app.add_flag("--progress", options.progress, "show progress even where standard error is no terminal");
 
   try {
@@ -100,23 +167,44 @@ std::optional<Options> parse(int argc, char const* const* argv) {
     throw text::InputError(error.what());
   }
 
-  options.search = searches.at(search);
-  options.schedule = schedules.at(schedule);
-  auto const useless = [](CLI::Option const* option, std::string const& with) {
-    if (option->count() > 0) throw text::InputError(option->get_name() + " has no effect with " + with);
+  auto const useless = [](std::string const& with, auto const&... groups) {
+    auto const refuse = [&](Group const& group) {
+      for (auto const* option : group)
+        if (option->count() > 0) throw text::InputError(option->get_name() + " has no effect with " + with);
+    };
+    (refuse(groups), ...);
   };
-  if (!score.empty())
-    for (auto const* option : {width, nbest, longest, begin}) useless(option, "--score");
-  else if (options.search == SearchName::greedy)
-    for (auto const* option : {width, nbest, penalty}) useless(option, "--search greedy");
-  if (n_best > options.width)
+  if (models->count() > 0) useless("--ensemble", Group{one_model});
+  options.search = score.empty() ? searches.at(search) : SearchName::score;
+  switch (options.search) {
+    case SearchName::score:
+      useless("--score", Group{searching, nbest, mbr, begin}, lengths, beam, sampling, masks);
+      break;
+    case SearchName::greedy: useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling); break;
+    case SearchName::beam: useless("--search beam", sampling); break;
+    case SearchName::sample: useless("--search sample", Group{penalty}, beam); break;
+  }
+  if (options.search == SearchName::beam && n_best > options.width)
     throw text::InputError("--n-best " + std::to_string(n_best) + " is more than --width " +
                            std::to_string(options.width));
+  if (lengths[0]->count() > 0 && options.min_length >= options.max_length)
+    throw text::InputError("--min-length " + std::to_string(options.min_length) +
+                           " leaves no room for the end in --max-length " + std::to_string(options.max_length));
 
-  if (n_best > 0) options.n_best = n_best;
-  options.model = model.empty() ? default_model(argv[0]) : std::filesystem::path(model);
-  options.input = input, options.output = output, options.stats = stats;
-  options.prefix = prefix, options.score = score;
+  if (!utility.empty()) options.mbr = utilities.at(utility);
+  if (!preset.empty()) options.preset = presets.at(preset);
+  options.schedule = schedules.at(schedule);
+  options.list = n_best > 0 && !options.mbr;
+  if (n_best > 0) options.candidates = n_best;
+  else if (options.mbr) options.candidates = options.search == SearchName::sample ? 16 : options.width;
+  if (options.mbr && options.candidates < 2)
+    throw text::InputError("--mbr has no effect with one candidate: " +
+                           std::string(n_best > 0 ? "--n-best" : "--width") + " must be 2 or more");
+
+  if (models->count() > 0) options.models = split(ensemble);
+  else options.models = {model.empty() ? default_model(argv[0]) : std::filesystem::path(model)};
+  options.input = input, options.output = output, options.stats = stats, options.forbid = forbid;
+  options.targets = score.empty() ? prefix : score;
   return options;
 }
 

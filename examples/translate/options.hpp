@@ -7,24 +7,47 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace translate {
 
-enum class SearchName { greedy, beam };
+enum class SearchName { greedy, beam, sample, score };
+enum class PresetName { fairseq, ctranslate2, huggingface, sockeye, marian, varstream };
+enum class UtilityName { chrf, bleu };
 enum class ScheduleName { batched };
 
 struct Options {
-  std::filesystem::path model;   ///< of the weights; the tokenizer lies beside them
-  std::filesystem::path input;   ///< empty: standard input
-  std::filesystem::path output;  ///< empty: standard output
-  std::filesystem::path prefix;  ///< what the output of each line begins with; empty: nothing
-  std::filesystem::path score;   ///< targets to score instead of searching; empty: none
-  std::filesystem::path stats;   ///< JSON; empty: none
+  std::vector<std::filesystem::path> models;  ///< of the weights; several are averaged. The tokenizer lies beside them
+  std::filesystem::path input;                ///< empty: standard input
+  std::filesystem::path output;               ///< empty: standard output
+  std::filesystem::path targets;              ///< prefixes, or what SearchName::score scores; empty: none
+  std::filesystem::path stats;                ///< JSON; empty: none
+
   SearchName search = SearchName::beam;
-  std::int32_t width = 5;
-  std::optional<std::int32_t> n_best{};  ///< print so many hypotheses with index and score
-  double length_penalty = 1;
+  std::int32_t candidates = 1;       ///< hypotheses wanted of each sentence
+  bool list = false;                 ///< print all of them, with index and score
+  std::optional<UtilityName> mbr{};  ///< print the one of least Bayes risk
+  std::int32_t min_length = 1;       ///< a sentence is not translated by nothing
   std::int32_t max_length = 256;
+
+  // of SearchName::beam
+  std::optional<PresetName> preset{};
+  std::int32_t width = 5;
+  std::optional<double> length_penalty{};  ///< in place of the preset's; also of SearchName::score
+  std::optional<double> absolute_threshold{}, relative_threshold{};
+  std::optional<std::int32_t> max_per_parent{};
+
+  // of SearchName::sample
+  float temperature = 1;
+  std::int32_t top_k = 0;
+  float top_p = 1;
+  std::uint64_t seed = 1;
+
+  // masks
+  std::int32_t no_repeat_ngram = 0;
+  float repetition_penalty = 1;
+  std::filesystem::path forbid;  ///< phrases; empty: none
+
   ScheduleName schedule = ScheduleName::batched;
   std::size_t batch = 64;
   std::size_t threads = 1;

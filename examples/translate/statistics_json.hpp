@@ -5,26 +5,39 @@
 
 #include <sluice/decode/statistics.hpp>
 
+#include <translate/model.hpp>
+
 #include <nlohmann/json.hpp>
+
+#include <string>
 
 namespace translate {
 
+/// An object with an entry a line.
 /// \param seconds  that went by; those of the parts are sums over all threads
-inline nlohmann::ordered_json to_json(sluice::Statistics const& s, double seconds) {
-  return {{"sentences", s.sentences},
-          {"tokens", s.tokens},
-          {"steps", s.steps},
-          {"rows", s.rows},
-          {"expansions", s.expansions},
-          {"forks", s.forks},
-          {"encoder_calls", s.encoder_calls},
-          {"rows_histogram", s.rows_histogram},
-          {"seconds",
-           {{"total", seconds},
-            {"encode", s.seconds.encode},
-            {"model", s.seconds.model},
-            {"output", s.seconds.output},
-            {"search", s.seconds.search}}}};
+inline std::string to_json(sluice::Statistics const& s, CacheUse const& cache, double seconds) {
+  nlohmann::ordered_json const all{
+      {"sentences", s.sentences},
+      {"tokens", s.tokens},
+      {"steps", s.steps},
+      {"model_calls", s.model_calls},
+      {"rows", s.rows},
+      {"fed", s.fed},
+      {"expansions", s.expansions},
+      {"forks", s.forks},
+      {"encoder_calls", s.encoder_calls},
+      {"rows_histogram", s.rows_histogram},
+      {"cache", {{"pages", cache.pages}, {"peak_pages", cache.peak_pages}, {"bytes", cache.bytes}}},
+      {"seconds",
+       {{"total", seconds},
+        {"encode", s.seconds.encode},
+        {"model", s.seconds.model},
+        {"output", s.seconds.output},
+        {"search", s.seconds.search}}}};
+  std::string text;
+  for (auto const& [key, value] : all.items())
+    text.append(text.empty() ? "{\n" : ",\n").append("  \"" + key + "\": " + value.dump());
+  return text + "\n}\n";
 }
 
 }  // namespace translate

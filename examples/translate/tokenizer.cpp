@@ -29,6 +29,17 @@ std::vector<sluice::Token> Tokenizer::encode(std::string_view text) const {
   return {ids.begin(), ids.end()};
 }
 
+std::vector<sluice::Token> Tokenizer::encode_inside(std::string_view text) const {
+  // SentencePiece begins every text as a word. So the text goes behind a character of private use, which is in no piece
+  // and so joins none, and whose own pieces are dropped.
+  constexpr std::string_view anchor = "\xEE\x80\x80";
+  auto const before = encode(anchor);
+  auto tokens = encode(std::string(anchor).append(text));
+  auto const same = std::ranges::mismatch(tokens, before).in1 - tokens.begin();
+  tokens.erase(tokens.begin(), tokens.begin() + same);
+  return tokens;
+}
+
 std::string Tokenizer::decode(std::span<sluice::Token const> tokens) const {
   std::string text;
   auto const status = processor_->Decode(std::vector<int>(tokens.begin(), tokens.end()), &text);
@@ -40,6 +51,8 @@ std::string Tokenizer::decode(std::span<sluice::Token const> tokens) const {
 }
 
 std::int32_t Tokenizer::size() const { return processor_->GetPieceSize(); }
+std::string const& Tokenizer::piece(sluice::Token token) const { return processor_->IdToPiece(token); }
 sluice::Token Tokenizer::eos() const { return processor_->eos_id(); }
+sluice::Token Tokenizer::unk() const { return processor_->unk_id(); }
 
 }  // namespace translate

@@ -27,11 +27,15 @@ class Tokenizer {
 
   /// The pieces of a text, without any end of sentence. Empty for white space.
   std::vector<sluice::Token> encode(std::string_view text) const;
+  /// The pieces of a text that goes on where another one stopped, maybe within a word: without a space before it.
+  std::vector<sluice::Token> encode_inside(std::string_view text) const;
   /// One line of UTF-8, whatever the tokens.
   std::string decode(std::span<sluice::Token const> tokens) const;
 
   std::int32_t size() const;
+  std::string const& piece(sluice::Token token) const;
   sluice::Token eos() const;
+  sluice::Token unk() const;  ///< -1 if there is none
 
  private:
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Several decoders, each in a thread of its own.
+/// The decoders behind Decoders, for the files that each compile one search.
 #pragma once
 
-#include <sluice/core/model.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/statistics.hpp>
+#include <sluice/schedule/batched.hpp>
 
+#include <translate/decoders.hpp>
+#include <translate/model.hpp>
+#include <translate/options.hpp>
 #include <translate/progress.hpp>
 
 #include <algorithm>
@@ -26,32 +29,25 @@
 
 namespace translate {
 
-/// N models that share their weights, a decoder over each. A result depends on its request alone.
-template <sluice::Model M, sluice::Search S, class Schedule, class Expander>
-class Workers {
+/// N models that share their weights, a decoder over each.
+template <sluice::Search S, class Schedule>
+class Workers final : public Decoders {
  public:
-  using Request = sluice::Request<typename M::Source, S>;
-
-  /// \param make  returns a model, called `count` times
-  /// \throws std::invalid_argument  for options of the search or the schedule that make no sense
-  template <class Make>
-  Workers(std::size_t count, Make make, S const& search, Schedule const& schedule, Expander const& expander) {
+  Workers(std::size_t count, Models& models, S const& search, Schedule const& schedule) {
     for (std::size_t i = 0; i < count; ++i)
-      workers_.push_back(std::make_unique<Worker>(make(), search, schedule, expander));
+      workers_.push_back(std::make_unique<Worker>(models.make(), search, schedule, models.output()));
   }
 
-  /// The results in the order of the requests, which are moved from.
-  ///
-  /// \param portion  requests that a worker takes at a time; of similar length, so that batches are even
-  std::vector<sluice::Result> decode(std::vector<Request>& requests, std::size_t portion, Progress& progress) {
-    Job job{.requests = requests, .portion = portion, .progress = progress};
-    job.order.resize(requests.size());
+  std::vector<sluice::Result> decode(std::vector<Sentence>& sentences, std::size_t portion,
+                                     Progress& progress) override {
+    Job job{.sentences = sentences, .portion = portion, .progress = progress};
+    job.order.resize(sentences.size());
     std::iota(job.order.begin(), job.order.end(), std::size_t{0});
     // The longest first: whoever comes last has little to do.
-    std::ranges::stable_sort(job.order, std::greater{}, [&](std::size_t i) { return requests[i].source.size(); });
-    job.results.resize(requests.size());
+    std::ranges::stable_sort(job.order, std::greater{}, [&](std::size_t i) { return sentences[i].source.size(); });
+    job.results.resize(sentences.size());
 
-    auto const portions = (requests.size() + portion - 1) / portion;
+    auto const portions = (sentences.size() + portion - 1) / portion;
     auto const busy = std::min(workers_.size(), portions);
     std::vector<std::exception_ptr> problems(busy);
     auto const work = [&](std::size_t i) {
@@ -59,7 +55,7 @@ class Workers {
         workers_[i]->work(job);
       } catch (...) {
         problems[i] = std::current_exception();
-        job.next = requests.size();  // the others need not go on
+        job.next = sentences.size();  // the others need not go on
       }
     };
     {
@@ -72,7 +68,7 @@ class Workers {
     return std::move(job.results);
   }
 
-  sluice::Statistics statistics() const {
+  sluice::Statistics statistics() const override {
     sluice::Statistics sum;
     for (auto const& worker : workers_) sum += worker->decoder.statistics();
     return sum;
@@ -80,17 +76,17 @@ class Workers {
 
  private:
   struct Job {
-    std::vector<Request>& requests;
+    std::vector<Sentence>& sentences;
     std::size_t portion;
     Progress& progress;
-    std::vector<std::size_t> order{};       // in which requests are taken
+    std::vector<std::size_t> order{};       // in which sentences are taken
     std::atomic<std::size_t> next{0};       // place in `order`
     std::vector<sluice::Result> results{};  // each written by one worker
   };
 
   struct Worker {
-    Worker(M own, S const& search, Schedule const& schedule, Expander const& expander)
-        : model(std::move(own)), decoder(model, search, schedule, expander) {}
+    Worker(Model own, S const& search, Schedule const& schedule, Output output)
+        : model(std::move(own)), decoder(model, search, schedule, std::move(output)) {}
 
     void work(Job& job) {
       std::vector<std::size_t> taken;
@@ -102,7 +98,9 @@ class Workers {
           auto const end = std::min(begin + job.portion, job.order.size());
           for (auto i = begin; i < end; ++i, ++submitted) {
             taken.push_back(job.order[i]);
-            decoder.submit(std::move(job.requests[job.order[i]]));
+            auto& sentence = job.sentences[job.order[i]];
+            decoder.submit(
+                {.source = std::move(sentence.source), .prefix = std::move(sentence.prefix), .seed = sentence.seed});
           }
         }
       };
@@ -126,12 +124,22 @@ class Workers {
       collect();  // requests that were refused at once
     }
 
-    M model;
-    sluice::Decoder<M, S, Schedule, Expander> decoder;
+    Model model;
+    sluice::Decoder<Model, S, Schedule, Output> decoder;
     std::uint64_t submitted = 0;
   };
 
   std::vector<std::unique_ptr<Worker>> workers_;
 };
+
+/// Decoders for one search; a new schedule is another case.
+template <sluice::Search S>
+std::unique_ptr<Decoders> make_workers(Options const& options, Models& models, S const& search) {
+  switch (options.schedule) {
+    case ScheduleName::batched: break;
+  }
+  return std::make_unique<Workers<S, sluice::Batched>>(options.threads, models, search,
+                                                       sluice::Batched{.size = options.batch});
+}
 
 }  // namespace translate

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/search/greedy.hpp>
+
+#include <translate/workers.hpp>
+
+namespace translate {
+
+std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Masks const& masks) {
+  // Probabilities are needed only where a penalty depends on them.
+  sluice::Greedy const search{.length = {.min = options.min_length, .max = options.max_length},
+                              .scores = options.repetition_penalty != 1};
+  return make_workers(options, models, sluice::Ruled<sluice::Greedy, Masks>{search, masks});
+}
+
+}  // namespace translate

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What may not come, or less likely, whatever the search.
+#pragma once
+
+#include <sluice/search/ruled.hpp>
+#include <sluice/search/rules.hpp>
+
+#include <translate/options.hpp>
+#include <translate/tokenizer.hpp>
+
+namespace translate {
+
+using Masks = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::ForbidPhrases>;
+
+/// \throws text::InputError  if the file of phrases cannot be read
+Masks make_masks(Options const& options, Tokenizer const& tokenizer);
+
+}  // namespace translate

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Minimum Bayes risk over texts.
+#pragma once
+
+#include <sluice/core/result.hpp>
+
+#include <translate/options.hpp>
+
+#include <functional>
+#include <span>
+#include <string>
+
+namespace translate {
+
+/// The hypothesis whose text is nearest to those of all, by `utility`: samples count alike, other lists by probability.
+/// \param text  of a hypothesis
+sluice::Hypothesis const& least_risk(Options const& options, std::span<sluice::Hypothesis const> hypotheses,
+                                     std::function<std::string(sluice::Hypothesis const&)> const& text);
+
+}  // namespace translate

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/core/model.hpp>
+#include <sluice/model/ensemble.hpp>
+#include <sluice/model/projected.hpp>
+
+#include <text/lines.hpp>
+#include <transformer/transformer.hpp>
+#include <transformer/weights.hpp>
+#include <translate/model.hpp>
+
+#include <deque>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace translate {
+
+namespace {
+
+using sluice::DenseProjection;
+using sluice::example::Transformer;
+using sluice::example::Weights;
+
+std::shared_ptr<Weights const> load_weights(std::filesystem::path const& file) {
+  if (!std::filesystem::is_regular_file(file)) throw text::InputError(file.string() + ": no such file");
+  try {
+    return Weights::load(file);
+  } catch (std::runtime_error const& error) {
+    std::string const what = error.what();
+    throw text::InputError(what.find(file.string()) != std::string::npos ? what : file.string() + ": " + what);
+  }
+}
+
+/// What a model consists of on disk, shared by all threads.
+struct Files {
+  explicit Files(std::filesystem::path const& path)
+      : file(std::filesystem::is_directory(path) ? path / "model.safetensors" : path),
+        weights(load_weights(file)),
+        projection(weights->projection(), weights->bias),
+        tokenizer(file.parent_path() / "spm.model") {
+    if (tokenizer.size() != weights->vocabulary.size)
+      throw text::InputError("spm.model has " + std::to_string(tokenizer.size()) + " pieces, " + file.string() +
+                             " has " + std::to_string(weights->vocabulary.size));
+  }
+
+  std::filesystem::path file;
+  std::shared_ptr<Weights const> weights;
+  DenseProjection projection;
+  Tokenizer tokenizer;
+};
+
+/// Averages of probabilities mean something only if the same token is the same piece.
+void check_same(Files const& one, Files const& other) {
+  auto const different = other.file.string() + ": has another vocabulary than " + one.file.string() + ": ";
+  auto const &a = one.tokenizer, &b = other.tokenizer;
+  if (a.size() != b.size())
+    throw text::InputError(different + std::to_string(b.size()) + " pieces, not " + std::to_string(a.size()));
+  for (sluice::Token token = 0; token < a.size(); ++token)
+    if (a.piece(token) != b.piece(token))
+      throw text::InputError(different + "piece " + std::to_string(token) + " is '" + b.piece(token) + "', not '" +
+                             a.piece(token) + "'");
+}
+
+/// A Transformer with its output layer.
+struct Part {
+  explicit Part(Files const& files) : transformer(files.weights), projection(files.projection) {}
+  Part(Part const&) = delete;
+  Part& operator=(Part const&) = delete;
+
+  Transformer transformer;
+  DenseProjection projection;
+  sluice::Projected<Transformer, DenseProjection> scoring{transformer, projection};
+};
+using Ensemble = sluice::EnsembleOf<sluice::Projected<Transformer, DenseProjection>>;
+
+/// One thread's.
+struct Made {
+  std::deque<Part> parts;
+  std::optional<Ensemble> ensemble;
+};
+
+/// Somebody else's model, with the common type of answer.
+template <sluice::Model M>
+class Answering {
+ public:
+  using Source = typename M::Source;
+  static constexpr auto abilities = sluice::abilities<M>();
+
+  explicit Answering(M& model) : model_(&model) {}
+  decltype(auto) vocabulary() const { return model_->vocabulary(); }
+  sluice::Limits limits() const { return model_->limits(); }
+  void start(std::span<Source const* const> sources, std::span<sluice::Slot const> slots) {
+    model_->start(sources, slots);
+  }
+  Answer step(std::span<sluice::Row const> rows) { return model_->step(rows); }
+  void release(std::span<sluice::Slot const> slots) { model_->release(slots); }
+
+ private:
+  M* model_;
+};
+
+}  // namespace
+
+sluice::Expansion Output::expand(Answer const& answer, std::span<sluice::Query const> queries,
+                                 std::span<sluice::Group const> groups) {
+  if (auto const* const hidden = std::get_if<sluice::Hidden<float>>(&answer))
+    return std::get<DenseProjection>(expander_).expand(*hidden, queries, groups);
+  return std::get<sluice::LogSoftmaxTopK>(expander_).expand(std::get<sluice::Scores<float>>(answer), queries, groups);
+}
+
+struct Models::Parts {
+  std::deque<Files> files;
+  std::deque<Made> made;
+};
+
+Models::Models(std::vector<std::filesystem::path> const& files) : parts_(std::make_unique<Parts>()) {
+  for (auto const& file : files) {
+    auto const& last = parts_->files.emplace_back(file);
+    check_same(parts_->files.front(), last);
+  }
+}
+Models::~Models() = default;
+
+Tokenizer const& Models::tokenizer() const { return parts_->files.front().tokenizer; }
+
+Model Models::make() {
+  auto& made = parts_->made.emplace_back();
+  for (auto const& files : parts_->files) made.parts.emplace_back(files);
+  if (made.parts.size() == 1) return Model(Answering(made.parts.front().transformer));
+  std::vector<sluice::Projected<Transformer, DenseProjection>*> models;
+  for (auto& part : made.parts) models.push_back(&part.scoring);
+  return Model(Answering(made.ensemble.emplace(models)));
+}
+
+Output Models::output() const {
+  if (parts_->files.size() == 1) return Output(parts_->files.front().projection);
+  return Output(sluice::LogSoftmaxTopK());
+}
+
+CacheUse Models::cache_use() const {
+  CacheUse sum;
+  for (auto const& made : parts_->made)
+    for (auto const& part : made.parts) {
+      auto const& use = part.transformer.cache_use();
+      sum.pages += use.pages, sum.peak_pages += use.peak, sum.bytes += use.bytes;
+    }
+  return sum;
+}
+
+}  // namespace translate

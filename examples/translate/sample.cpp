@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/search/sample.hpp>
+
+#include <translate/workers.hpp>
+
+namespace translate {
+
+std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Masks const& masks) {
+  sluice::Sample const search{.temperature = options.temperature,
+                              .top_k = options.top_k,
+                              .top_p = options.top_p,
+                              .samples = options.candidates,
+                              .length = {.min = options.min_length, .max = options.max_length}};
+  return make_workers(options, models, sluice::Ruled<sluice::Sample, Masks>{search, masks});
+}
+
+}  // namespace translate
