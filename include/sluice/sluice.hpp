@@ -33,6 +33,7 @@
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/beam_options.hpp>
 #include <sluice/search/beam_search.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
 #include <sluice/search/forced_score.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/history.hpp>

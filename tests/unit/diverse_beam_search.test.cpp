@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
@@ -110,6 +111,21 @@ TEST_CASE("diverse groups do not depend on batch or abilities", "[diverse]") {
       for (std::size_t i = 0; i < found.size(); ++i) CHECK(identical(found[i], expected[i]));
     }
   });
+}
+
+TEST_CASE("the first group is the plain search of its width, whatever that search's options", "[diverse]") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed)
+    for (auto search : {presets::huggingface(3), presets::varstream(4, 1.5, 2), presets::ctranslate2(3)}) {
+      search.n_best = search.width, search.length.max = 6;
+      DiverseBeamSearch const one{.search = search, .groups = 1, .n_best = search.width};
+      CHECK(identical(run_one<everything>(table, seed, one), run_one<everything>(table, seed, search)));
+      auto const plain_result = run_one<everything>(table, seed, search);
+      DiverseBeamSearch const two{.search = search, .groups = 2, .penalty = 1, .n_best = 2 * search.width};
+      auto const both = run_one<everything>(table, seed, two);
+      for (auto const& h : plain_result.hypotheses)
+        CHECK(std::any_of(both.hypotheses.begin(), both.hypotheses.end(),
+                          [&](Hypothesis const& other) { return other.tokens == h.tokens && other.score == h.score; }));
+    }
 }
 
 TEST_CASE("diverse groups refuse what makes no sense", "[diverse]") {

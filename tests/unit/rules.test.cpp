@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/search/beam_search.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/rules.hpp>
 
@@ -208,6 +209,42 @@ TEST_CASE("rules give the same under any set of abilities and any batch", "[rule
       for (std::size_t i = 0; i < found.size(); ++i) CHECK(identical(found[i], expected[i]));
     }
   });
+}
+
+namespace {
+
+/// Forbids a token that is not in the vocabulary once the output holds two tokens.
+struct Broken {
+  struct State {};
+  State start(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const& output, std::vector<Edit>& edits) const {
+    if (output.tokens.size() == 2 && output.tokens[0] % 2 == 0) edits.push_back({9999, 0, 1});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule that breaks fails its own sentence only, also among groups of beams", "[rules]") {
+  Table const eager{.size = 9, .scale = 3, .eos_bias = -6, .eos_slope = 0.3};
+  auto const both = [&]<class S>(S const& search) {
+    std::vector<TableRequest<Ruled<S, Broken>>> requests;
+    std::vector<TableRequest<S>> plain_requests;
+    for (std::uint64_t seed = 0; seed < 40; ++seed)
+      requests.push_back({.source = seed}), plain_requests.push_back({.source = seed});
+    auto const ruled = run<everything>(eager, requests, Ruled<S, Broken>{search, {}}, Batched{.size = 40});
+    auto const free = run<everything>(eager, plain_requests, search, Batched{.size = 40});
+    std::size_t failed = 0;
+    for (std::size_t i = 0; i < ruled.size(); ++i) {
+      failed += ruled[i].failure == Failure::search;
+      if (ruled[i].ok()) CHECK(identical(ruled[i], free[i]));
+      else CHECK(ruled[i].message.find("9999") != std::string::npos);
+    }
+    CHECK(failed > 0);
+    CHECK(failed < ruled.size());
+  };
+  both(Greedy{.length = {.max = 8}});
+  both(DiverseBeamSearch{.search = {.width = 1, .n_best = 1, .length = {.max = 8}}, .groups = 2});
 }
 
 TEST_CASE("rules refuse what makes no sense", "[rules]") {

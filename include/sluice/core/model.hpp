@@ -80,6 +80,8 @@ consteval Abilities abilities() {
 /// The model's limits; none where it says nothing.
 template <class M>
 Limits limits(M const& model) {
+  static_assert(
+      requires { model.limits(); } || !requires(M & m) { m.limits(); }, "sluice: limits() of a model must be const");
   if constexpr (requires { model.limits(); }) return model.limits();
   else return {};
 }
@@ -88,6 +90,9 @@ Limits limits(M const& model) {
 /// -1 (unknown).
 template <Model M>
 std::int32_t source_length(M const& model, typename M::Source const& source) {
+  static_assert(
+      requires { model.source_length(source); } || !requires(M & m) { m.source_length(source); },
+      "sluice: source_length(source) of a model must be const");
   if constexpr (requires { model.source_length(source); }) return model.source_length(source);
   else if constexpr (requires { source.size(); }) return static_cast<std::int32_t>(source.size());
   else return -1;

@@ -73,6 +73,9 @@ class Decoder {
         blocks_(model, limits_.slots) {
     if constexpr (requires { schedule_.check(); }) schedule_.check();
     vocabulary_.check();
+    if constexpr (requires { expander_.vocabulary_size(); })
+      require(expander_.vocabulary_size() == vocabulary_.size, "projection.vocabulary_size",
+              expander_.vocabulary_size(), "the model's vocabulary has " + std::to_string(vocabulary_.size));
     check(search_);
   }
   Decoder(Decoder const&) = delete;
@@ -81,19 +84,18 @@ class Decoder {
     for (auto const& s : running_) blocks_.give_back(s->base, s->slots);
   }
 
-  /// Queues a request and returns its id (0, 1, 2 ...). Never throws for what the request says: a bad one ends at once
-  /// with Failure::bad_request.
+  /// Queues a request and returns its id (0, 1, 2 ...). Never throws for what the request says: one that makes no sense
+  /// ends with Failure::bad_request, at once or when it would be admitted.
   std::uint64_t submit(SearchRequest request) {
     auto const id = next_id_++;
     try {
       sluice::check(request, vocabulary_);
       if (request.search) check(*request.search);
+      auto const length = sluice::source_length(std::as_const(model_), request.source);
+      waiting_.push(id, std::move(request), length);
     } catch (std::exception const& e) {
       refuse(id, Failure::bad_request, e.what(), std::current_exception());
-      return id;
     }
-    auto const length = sluice::source_length(std::as_const(model_), request.source);
-    waiting_.push(id, std::move(request), length);
     return id;
   }
 
@@ -261,12 +263,13 @@ class Decoder {
     step_.clear();
     for (auto* s : chosen_) {
       auto const rows = step_.rows.size(), lines = step_.queries.size(), released = step_.released.size();
+      auto const groups = step_.groups.size();
       try {
         Plan plan(step_, s->base);
         s->search->plan(s->state, plan);
       } catch (...) {
         step_.rows.resize(rows), step_.queries.resize(lines), step_.released.resize(released);
-        step_.groups.back() = {};
+        step_.groups.resize(groups);
         end(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
       }
       s->first = lines, s->lines = step_.queries.size() - lines, s->rows = step_.rows.size() - rows;
@@ -310,12 +313,14 @@ class Decoder {
         end(*s, Failure::not_a_number, "the model's scores hold a NaN or +infinity");
         continue;
       }
+      auto over = false;
       try {
-        if (s->search->advance(s->state, answer)) end(*s);
-        else draft(*s);
+        over = s->search->advance(s->state, answer);
+        if (!over) draft(*s);
       } catch (...) {
         end(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
       }
+      if (over) end(*s);
     }
     if constexpr (ProposingModel<M>) propose();
   }
@@ -350,9 +355,9 @@ class Decoder {
       }
     if (why != Failure::none) result.fail(why, std::move(message), std::move(cause));
     if (!result.hypotheses.empty()) statistics_.tokens += result.hypotheses.front().tokens.size();
+    s.ended = true;  // whatever throws from here on, there is one result
     give(std::move(result));
     blocks_.give_back(s.base, s.slots);
-    s.ended = true;
   }
 
   void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause) {

@@ -44,8 +44,10 @@ class Roster {
   void sweep() {
     std::size_t kept = 0;
     for (auto& one : alive_) {
-      if (one->ended) spare_.push_back(std::move(one));
-      else std::swap(alive_[kept++], one);
+      if (one->ended) {
+        one->request = {};  // what the caller gave is the caller's again
+        spare_.push_back(std::move(one));
+      } else std::swap(alive_[kept++], one);
     }
     alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(kept), alive_.end());
   }

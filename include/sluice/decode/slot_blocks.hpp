@@ -44,9 +44,14 @@ class SlotBlocks {
     held_[static_cast<std::size_t>(slot)] = true;
   }
   void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) held_[static_cast<std::size_t>(slot)] = false;
+    releasing_.clear();
+    for (auto const slot : slots)
+      if (static_cast<std::size_t>(slot) < held_.size() && held_[static_cast<std::size_t>(slot)]) {
+        held_[static_cast<std::size_t>(slot)] = false;
+        releasing_.push_back(slot);
+      }
     if constexpr (ReleasingModel<M>)
-      if (!slots.empty()) model_.release(slots);
+      if (!releasing_.empty()) model_.release(std::span<Slot const>(releasing_));
   }
 
   /// Releases what the model still keeps in the block.
@@ -75,7 +80,7 @@ class SlotBlocks {
   M& model_;
   std::vector<Gap> free_;   // ascending, no two touch
   std::vector<bool> held_;  // [slot]: whether the model keeps something there
-  std::vector<Slot> leaving_;
+  std::vector<Slot> leaving_, releasing_;
   Slot top_ = 0;  // all slots from here on are free too
   std::int32_t limit_;
 };

@@ -146,7 +146,7 @@ class LogSoftmaxTopK {
     std::erase_if(found_, [&](Found const& f) {
       return std::ranges::find(after.edits, f.token, &Edit::token) != after.edits.end();
     });
-    for (auto& f : found_) f.rank = static_cast<double>(norm.rounded(f.score));
+    for (auto& f : found_) f.rank = norm(f.score);
     for (auto e = after.edits.begin(); e != after.edits.end(); ++e) {
       auto const seen =
           std::find_if(after.edits.begin(), e, [&](Edit const& other) { return other.token == e->token; }) != e;

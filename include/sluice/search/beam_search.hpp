@@ -65,6 +65,8 @@ struct BeamSearch {
             "with Finished::stay the beam itself ranks finished against live hypotheses: use Rule::count");
     require(sibling_penalty >= 0 && std::isfinite(sibling_penalty), "sibling_penalty", sibling_penalty,
             "must be a number >= 0");
+    require(!pruning.by_total() || (finished != Finished::stay && sibling_penalty <= 0), "pruning", "a threshold",
+            "compares log-probabilities, but Finished::stay and sibling_penalty rank by something else");
     length.check(), penalty.check(), pruning.check();
   }
 

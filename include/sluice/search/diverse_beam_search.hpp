@@ -19,7 +19,7 @@
 namespace sluice::inline v0 {
 
 /// Several beam searches of one sentence, one after the other at every step: a token costs each group `penalty` for every
-/// hypothesis of an earlier group that has just taken it (Vijayakumar et al. 2018, Hamming diversity; cumulative, as in
+/// live hypothesis of an earlier group that has just taken it (Vijayakumar et al. 2018, Hamming diversity; cumulative, as in
 /// fairseq and Hugging Face: log_prob and score of a hypothesis contain what its tokens have cost). The first group is the
 /// plain beam search of its width. Groups end and keep their finished hypotheses on their own.
 ///
@@ -32,7 +32,6 @@ struct DiverseBeamSearch {
 
   struct Group {
     BeamSearch::State state;
-    std::vector<Token> taken;  // in the last step
     bool over = false;
     std::size_t lines = 0;  // of the step
   };
@@ -59,7 +58,7 @@ struct DiverseBeamSearch {
     s.groups.resize(static_cast<std::size_t>(groups));
     for (auto& group : s.groups) {
       search.start(group.state, sentence);
-      group.taken.clear(), group.over = false, group.lines = 0;
+      group.over = false, group.lines = 0;
     }
     s.opening = s.first = true;
   }
@@ -111,11 +110,6 @@ struct DiverseBeamSearch {
       group.over = search.advance(group.state, own);
       over = over && group.over;
     }
-    for (auto& group : s.groups) {
-      group.taken.clear();
-      for (auto const& entry : group.state.beam)
-        if (!group.over && !entry.ended) group.taken.push_back(entry.token);
-    }
     s.opening = s.opening && !s.groups[0].state.opening.done();
     return over;
   }
@@ -142,10 +136,10 @@ struct DiverseBeamSearch {
     auto& h = all.hypotheses;
     std::vector<std::size_t> order(h.size());
     for (std::size_t i = 0; i < h.size(); ++i) order[i] = i;
+    auto const early = !std::ranges::all_of(s.groups, &Group::over);  // then what is alive comes behind what has ended
     std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-      return h[a].finished != h[b].finished ? h[a].finished
-             : h[a].score != h[b].score     ? h[a].score > h[b].score
-                                            : a < b;
+      if (early && h[a].finished != h[b].finished) return h[a].finished;
+      return h[a].score != h[b].score ? h[a].score > h[b].score : a < b;
     });
     result = {.id = result.id};
     if (h.empty()) return result.fail(all.failure, all.message, all.cause);
@@ -154,23 +148,28 @@ struct DiverseBeamSearch {
   }
 
  private:
-  /// The answer with what the tokens cost group g; each list in its new order.
+  /// The answer with what the tokens cost group g; each list in its new order, no longer than the group alone would ask.
   Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
-    if (g == 0 || penalty == 0) return answer;
+    auto const ends = static_cast<std::int32_t>(s.groups[g].state.vocabulary->eos.size());
+    auto const longest = static_cast<std::size_t>(std::min(search.width + ends, search.pruning.max_per_parent));
     s.entries.clear(), s.candidates.clear(), s.probes.clear();
     for (std::size_t i = 0; i < answer.size(); ++i) {
       auto const line = answer[i];
       auto& entry = s.entries.emplace_back();
-      entry.best = s.candidates.size(), entry.best_count = line.best.size();
+      entry.best = s.candidates.size();
       entry.probes = s.probes.size(), entry.probe_count = line.probes.size();  // forced tokens cost nothing more
       s.probes.insert(s.probes.end(), line.probes.begin(), line.probes.end());
       entry.log_sum_exp = line.log_sum_exp, entry.entropy = line.entropy, entry.valid = line.valid;
       for (auto const candidate : line.best)
         s.candidates.push_back({candidate.token, candidate.log_prob - cost(s, g, candidate.token)});
-      std::sort(s.candidates.begin() + static_cast<std::ptrdiff_t>(entry.best), s.candidates.end(),
-                [](Candidate a, Candidate b) {
-                  return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
-                });
+      if (g > 0 && penalty > 0)
+        std::sort(s.candidates.begin() + static_cast<std::ptrdiff_t>(entry.best), s.candidates.end(),
+                  [](Candidate a, Candidate b) {
+                    return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
+                  });
+      entry.best_count = std::min(line.best.size(), longest);
+      s.candidates.erase(s.candidates.begin() + static_cast<std::ptrdiff_t>(entry.best + entry.best_count),
+                         s.candidates.end());
     }
     return {s.entries, s.candidates, s.probes};
   }

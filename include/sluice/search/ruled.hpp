@@ -3,6 +3,7 @@
 /// Rules about what may come next, for any search.
 #pragma once
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 
 #include <algorithm>
@@ -158,6 +159,8 @@ struct Ruled {
     rule.edit(followed.after.back(), {tokens.subspan(std::min(s.prompt, tokens.size())), s.prefix, *s.vocabulary},
               edits);
     if (edits.empty()) return;
+    for (auto const& e : edits)
+      require(s.vocabulary->contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");
     std::erase_if(edits, [&](Edit const& e) { return std::ranges::find(query.probes, e.token) != query.probes.end(); });
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
     query.edits = edits;

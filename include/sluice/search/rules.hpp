@@ -62,7 +62,7 @@ struct ForbidFirst {
 };
 
 /// Phrases that do not come (bad_words, suppress_sequences): the token that would complete one is forbidden. A phrase may
-/// begin in the forced prefix. Cheap for any number of phrases.
+/// begin in the forced prefix. Cheap for any number of phrases of two tokens and more; single tokens cost as ForbidTokens.
 struct ForbidPhrases {
   std::shared_ptr<PhraseMatcher const> matcher = std::make_shared<PhraseMatcher>();
 

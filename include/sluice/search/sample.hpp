@@ -39,7 +39,7 @@ struct Sample {
   float top_p = 1;           ///< 1 = off
   float min_p = 0;           ///< 0 = off
   float typical = 1;         ///< 1 = off
-  std::int32_t samples = 1;  ///< of each sentence; >= 1. Hypothesis i is sample i
+  std::int32_t samples = 1;  ///< of each sentence; >= 1. In their order; one that runs out of possible tokens is left out
   bool distinct = false;     ///< drop repetitions, and sort by log_prob (equal ones by tokens): up to `samples`
                              ///< different hypotheses, best first
   LengthLimits length{};

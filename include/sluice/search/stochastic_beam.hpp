@@ -32,7 +32,7 @@ namespace sluice::inline v0 {
 ///
 /// computed as in the paper's appendix B. A beam ranked by G~ never loses one of the k largest.
 ///
-/// The hypotheses come in the order of G, which is their `score`; log_prob is the true one. The noise belongs to the
+/// The hypotheses come in the order of G, which is their `score`; log_prob is that of the model at this temperature. The noise belongs to the
 /// sentence's seed and a hypothesis' own tokens, not to rank or slot: the same seed gives the same sample in any batch,
 /// and a narrower beam the first of a wider one's. Tokens never generated, and eos while the output is too short, are
 /// forbidden before the softmax: the distribution is that of the model so restricted. An output cut at the maximum
