@@ -48,6 +48,20 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
     set(wrong TRUE)
   endif()
 endforeach()
+
+# sluice.hpp brings everything but what only other headers use.
+set(internal decode/answer decode/roster decode/slot_blocks decode/waiting_queue model/combine model/log_mixture
+  output/aligned_vector output/line_scan search/beam_state search/placement sluice)
+file(READ ${root}/include/sluice/sluice.hpp umbrella)
+foreach(header IN LISTS headers)
+  string(REGEX REPLACE "^include/sluice/(.*)\\.hpp$" "\\1" stem ${header})
+  string(FIND "${umbrella}" "#include <sluice/${stem}.hpp>" at)
+  if(at EQUAL -1 AND NOT stem IN_LIST internal)
+    message(NOTICE "not in sluice.hpp: ${stem}")
+    set(wrong TRUE)
+  endif()
+endforeach()
+
 if(wrong)
-  message(FATAL_ERROR "cmake/headers.cmake and the folders differ")
+  message(FATAL_ERROR "cmake/headers.cmake, sluice.hpp and the folders differ")
 endif()

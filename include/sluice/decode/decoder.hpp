@@ -41,9 +41,8 @@ namespace sluice::inline v0 {
 ///       while (decoder.poll(result)) use(result);          // in the order in which sentences end
 ///     while (decoder.poll(result)) use(result);
 ///
-/// A request that fails has its own Failure; the others never notice. Results depend on the request alone: neither batch
-/// nor schedule changes one (given a model whose rows do not depend on each other). More threads = more decoders, over
-/// models that share their weights. A Decoder is neither copied nor shared between threads.
+/// A request that fails has its own Failure; the others never notice. Neither batch nor schedule changes a result (given a
+/// model whose rows do not depend on each other). More threads = more decoders, over models that share their weights.
 ///
 /// \tparam M  the model; it belongs to this decoder while the decoder lives
 /// \tparam E  what turns the model's answer into candidates; LogSoftmaxTopK for models that give scores
