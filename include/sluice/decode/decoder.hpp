@@ -52,7 +52,6 @@ class Decoder {
  public:
   using Source = typename M::Source;
   using SearchRequest = Request<Source, S>;
-
   static_assert(
       abilities<M>().roll_back || !needs<S>().roll_back,
       "sluice: this search rolls the model back, and the model does not say that it can (Abilities::roll_back); "
