@@ -34,14 +34,15 @@ namespace sluice::inline v0 {
 /// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
 /// whole line, sorted once, O(V log V).
 struct Sample {
-  float temperature = 1;     ///< > 0; nearer 0: nearer to Greedy
-  std::int32_t top_k = 0;    ///< this and the next three: see Truncation; 0 = off
-  float top_p = 1;           ///< 1 = off
-  float min_p = 0;           ///< 0 = off
-  float typical = 1;         ///< 1 = off
-  std::int32_t samples = 1;  ///< of each sentence; >= 1. In their order; one that runs out of possible tokens is left out
-  bool distinct = false;     ///< drop repetitions, and sort by log_prob (equal ones by tokens): up to `samples`
-                             ///< different hypotheses, best first
+  float temperature = 1;   ///< > 0; nearer 0: nearer to Greedy
+  std::int32_t top_k = 0;  ///< this and the next three: see Truncation; 0 = off
+  float top_p = 1;         ///< 1 = off
+  float min_p = 0;         ///< 0 = off
+  float typical = 1;       ///< 1 = off
+  std::int32_t samples =
+      1;                  ///< of each sentence; >= 1. In their order; one that runs out of possible tokens is left out
+  bool distinct = false;  ///< drop repetitions, and sort by log_prob (equal ones by tokens): up to `samples`
+                          ///< different hypotheses, best first
   LengthLimits length{};
 
   /// The noise under which sample `sample` of a sentence draws token `position` of its output, forced prefix counted.
