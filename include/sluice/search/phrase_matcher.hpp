@@ -111,7 +111,7 @@ class PhraseMatcher {
       auto const& shorter = node(n.fallback).completions;
       n.completions.insert(n.completions.end(), shorter.begin(), shorter.end());
       std::ranges::sort(n.completions);
-      n.completions.erase(std::ranges::unique(n.completions).begin(), n.completions.end());
+      n.completions.erase(std::unique(n.completions.begin(), n.completions.end()), n.completions.end());
     }
   }
 

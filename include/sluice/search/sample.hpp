@@ -187,8 +187,8 @@ inline void Sample::finish(State const& s, Result& result) const {
   if (!distinct) return;
   auto& all = result.hypotheses;
   std::ranges::sort(all, {}, &Hypothesis::tokens);
-  auto const repeated = std::ranges::unique(all, {}, &Hypothesis::tokens);
-  all.erase(repeated.begin(), repeated.end());
+  auto const same = [](Hypothesis const& a, Hypothesis const& b) { return a.tokens == b.tokens; };
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
   std::ranges::sort(all, [](Hypothesis const& a, Hypothesis const& b) {
     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.tokens < b.tokens;
   });
