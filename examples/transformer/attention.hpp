@@ -20,7 +20,7 @@ inline namespace SLUICE_ISA {
 
 /// y = (x - mean) / sqrt(variance + 1e-5) * weight + bias; all [d], d a multiple of 16.
 inline void layer_norm(float const* x, std::span<float const> weight, std::span<float const> bias, float* y) {
-  using namespace simd;
+  using simd::Vec, simd::lanes, simd::load, simd::store, simd::broadcast, simd::sum;
   auto const size = weight.size();
   auto const scale = 1 / static_cast<float>(size);
   Vec total{};

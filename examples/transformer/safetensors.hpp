@@ -52,7 +52,10 @@ class Safetensors {
   Safetensors(std::string name, std::vector<std::byte> bytes) : path_(std::move(name)), bytes_(std::move(bytes)) {
     parse();
   }
-  Safetensors(Safetensors&&) = default;  // moving keeps the bytes where the views look for them
+  ~Safetensors() = default;
+  Safetensors(Safetensors const&) = delete;  // views look at the bytes; moving keeps them where they are
+  Safetensors& operator=(Safetensors const&) = delete;
+  Safetensors(Safetensors&&) = default;
   Safetensors& operator=(Safetensors&&) = default;
 
   std::map<std::string, Tensor> const& tensors() const { return tensors_; }

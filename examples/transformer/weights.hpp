@@ -133,7 +133,8 @@ inline std::shared_ptr<Weights const> Weights::from(Safetensors const& file) {
   w.vocabulary = {static_cast<std::int32_t>(read.number("vocab")), 1, {2}, {0, 1}};
   w.embedding = read.floats("emb.weight", {w.vocabulary.size, w.d});
   w.bias = read.floats("bias", {w.vocabulary.size});
-  auto const scale = 1 / std::sqrt(static_cast<float>(w.d / w.heads));
+  auto const head = w.d / w.heads;
+  auto const scale = 1 / std::sqrt(static_cast<float>(head));
 
   auto const layer = [&](Layer& to, std::string const& name, std::string const& norm) {
     to.n1 = read.norm(name + "n1", w.d);

@@ -36,10 +36,9 @@ std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {},
     else decoder.submit({.source = std::forward<decltype(input)>(input)});
   }
   std::vector<Result> results;
-  Result result;
   auto const collect = [&] {
     auto some = false;
-    for (; decoder.poll(result); some = true) {
+    for (Result result; decoder.poll(result); some = true, result = {}) {
       auto const at = static_cast<std::size_t>(result.id);
       if (results.size() <= at) results.resize(at + 1);
       results[at] = std::move(result);

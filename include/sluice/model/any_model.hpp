@@ -63,8 +63,8 @@ class AnyModel {
   struct Held final : Interface {
     static_assert(sluice::abilities<M>().include(A),
                   "sluice: this AnyModel claims abilities that the model does not have");
-    template <class T>
-    explicit Held(T&& m) : model(std::forward<T>(m)) {}
+    explicit Held(M&& m) requires(!std::is_reference_v<Storage>) : model(std::move(m)) {}
+    explicit Held(M& m) requires(std::is_reference_v<Storage>) : model(m) {}
 
     Vocabulary vocabulary() override { return model.vocabulary(); }
     Limits limits() const override { return sluice::limits(std::as_const(model)); }
