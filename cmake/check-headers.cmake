@@ -50,7 +50,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal decode/answer decode/roster decode/slot_blocks decode/waiting_queue model/combine model/log_mixture
+set(internal decode/answer decode/encoding decode/roster decode/slot_blocks decode/waiting_queue model/combine model/log_mixture
   output/aligned_vector output/line_scan search/beam_state search/placement sluice)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
 foreach(header IN LISTS headers)

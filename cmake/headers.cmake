@@ -17,6 +17,8 @@ set(SLUICE_HEADERS
   include/sluice/decode/answer.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
+  include/sluice/decode/encoding.hpp
+  include/sluice/decode/intake.hpp
   include/sluice/decode/roster.hpp
   include/sluice/decode/slot_blocks.hpp
   include/sluice/decode/statistics.hpp
@@ -38,6 +40,7 @@ set(SLUICE_HEADERS
   include/sluice/output/packed_matrix.hpp
   include/sluice/output/simd.hpp
   include/sluice/schedule/batched.hpp
+  include/sluice/schedule/streaming.hpp
   include/sluice/search/beam_options.hpp
   include/sluice/search/beam_search.hpp
   include/sluice/search/beam_state.hpp

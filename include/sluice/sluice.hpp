@@ -17,6 +17,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/intake.hpp>
 #include <sluice/decode/statistics.hpp>
 #include <sluice/decode/trace.hpp>
 #include <sluice/model/any_model.hpp>
@@ -31,6 +32,7 @@
 #include <sluice/output/packed_matrix.hpp>
 #include <sluice/output/simd.hpp>
 #include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam_options.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/diverse_beam_search.hpp>

@@ -14,8 +14,10 @@ namespace sluice::inline v0 {
 /// A sentence that is being decoded, as a schedule sees it.
 struct Live {
   std::int32_t length = 0;         ///< tokens that its slots hold
-  std::int32_t width = 1;          ///< hypotheses alive = rows that it would run
+  std::int32_t width = 1;          ///< hypotheses, ended ones that the beam still carries included
+  std::int32_t rows = 1;           ///< tokens that it would feed next, and the ended hypotheses that it carries
   std::int32_t age = 0;            ///< steps of the decoder since it was admitted, whether or not it took part
+  std::int32_t idle = 0;           ///< steps of the decoder since it last took part (or was admitted)
   std::int32_t source_length = 0;  ///< -1: unknown
 };
 
@@ -25,7 +27,9 @@ struct Live {
 ///  - `admit(live, waiting)`: how many of the waiting sentences (their source lengths, in order) join those alive (oldest
 ///    first) now; asked before every step, again after each admission, until it says 0;
 ///  - `select(live, chosen)`: appends the indices of those that take part in the next step, ascending; at least one if
-///    any are alive. Where the model is not `ragged` the decoder runs those of one length: the shortest chosen.
+///    any are alive. Where the model is not `ragged` the decoder runs those of one length: the shortest chosen;
+///  - `adapt(abilities)`, optional, called once, before anything else: what the model can;
+///  - `check()`, optional: throws std::invalid_argument for options that make no sense.
 template <class S>
 concept Schedule = requires(S const& schedule, std::span<Live const> live, std::span<std::int32_t const> waiting,
                             std::vector<std::int32_t>& chosen) {

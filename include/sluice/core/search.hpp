@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace sluice::inline v0 {
 
@@ -30,6 +31,7 @@ struct Sentence {
 struct Progress {
   std::int32_t length = 0;  ///< tokens that its live slots hold (as of the rows it would plan next)
   std::int32_t width = 1;   ///< hypotheses alive, ended ones that the beam still carries included
+  std::int32_t rows = 0;    ///< tokens that it would feed next, and the ended hypotheses it carries; 0 = width
 };
 
 // clang-format off
@@ -45,7 +47,7 @@ struct Progress {
 ///
 /// plan and advance alternate. Optional: `check()` throws std::invalid_argument for options that make no sense, naming
 /// the option and its value; `needs`: the Abilities without which it cannot work; `draft(state, draft)`: whether, and
-/// for what, it would like guesses; `settled(state)`: how many leading tokens of the output are certain.
+/// for what, it would like guesses; `settled(state, tokens)`: see SettlingSearch.
 template <class S>
 concept Search = std::default_initializable<typename S::State> &&
   requires(S const& search, typename S::State& state, Sentence const& sentence, Plan& plan, Expansion const& answer,
@@ -62,6 +64,15 @@ concept Search = std::default_initializable<typename S::State> &&
 template <class S>
 concept DraftingSearch = Search<S> && requires(S const& search, typename S::State& state, Draft& draft) {
   { search.draft(state, draft) } -> std::same_as<bool>;
+};
+
+/// A search that can say, while it runs, what its result will begin with:
+///
+///  - `settled(state, tokens)`: `tokens` becomes the longest beginning that all hypotheses share which may still be
+///    returned. It only grows.
+template <class S>
+concept SettlingSearch = Search<S> && requires(S const& search, typename S::State& state, std::vector<Token>& tokens) {
+  search.settled(state, tokens);
 };
 // clang-format on
 

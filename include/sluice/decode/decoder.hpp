@@ -12,6 +12,7 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/answer.hpp>
+#include <sluice/decode/intake.hpp>
 #include <sluice/decode/roster.hpp>
 #include <sluice/decode/slot_blocks.hpp>
 #include <sluice/decode/statistics.hpp>
@@ -25,6 +26,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -60,7 +62,7 @@ class Decoder {
                 "sluice: this search needs abilities (S::needs) that the model does not claim (M::abilities)");
 
   /// Throws std::invalid_argument for options of search or schedule, or a vocabulary, that make no sense.
-  explicit Decoder(M& model, S search = {}, P schedule = {}, E expander = {}, T trace = {})
+  explicit Decoder(M& model, S search = {}, P schedule = {}, E expander = {}, T trace = {}, Intake const& intake = {})
       : model_(model),
         search_(std::move(search)),
         schedule_(std::move(schedule)),
@@ -68,7 +70,9 @@ class Decoder {
         trace_(std::move(trace)),
         vocabulary_(model.vocabulary()),
         limits_(sluice::limits(model)),
-        blocks_(model, limits_.slots) {
+        blocks_(model, limits_.slots),
+        waiting_(model, intake) {
+    if constexpr (requires { schedule_.adapt(abilities<M>()); }) schedule_.adapt(abilities<M>());
     if constexpr (requires { schedule_.check(); }) schedule_.check();
     vocabulary_.check();
     if constexpr (requires { expander_.vocabulary_size(); })
@@ -76,6 +80,8 @@ class Decoder {
               expander_.vocabulary_size(), "the model's vocabulary has " + std::to_string(vocabulary_.size));
     check(search_);
   }
+  Decoder(M& model, S search, P schedule, Intake const& intake)
+      : Decoder(model, std::move(search), std::move(schedule), {}, {}, intake) {}
   Decoder(Decoder const&) = delete;
   Decoder& operator=(Decoder const&) = delete;
   ~Decoder() {
@@ -126,20 +132,31 @@ class Decoder {
     return true;
   }
 
-  /// Ends a waiting or running request with Failure::cancelled and what hypotheses there are. False if it has ended
-  /// already (or never was).
-  bool cancel(std::uint64_t id) {
+  /// Ends a waiting or running request with Failure::cancelled (or another) and what hypotheses there are. False if it
+  /// has ended already (or never was). O(waiting + running).
+  bool cancel(std::uint64_t id, Failure why = Failure::cancelled) {
     if (waiting_.remove(id)) {
-      refuse(id, Failure::cancelled, "cancelled while waiting", {});
+      refuse(id, why, std::string(name(why)) + " while waiting", {});
       return true;
     }
     for (auto const& s : running_)
       if (s->id == id) {
-        end(*s, Failure::cancelled, "cancelled while running");
+        end(*s, why, std::string(name(why)) + " while running");
         running_.sweep();
         return true;
       }
     return false;
+  }
+
+  /// Calls f(id, tokens) for every live sentence of the last step with what its result will begin with, so far.
+  template <class F>
+    requires SettlingSearch<S>
+  void settled(F&& f) {
+    for (auto const& s : running_)
+      if (s->idle == 0 && s->age > 0) {
+        s->search->settled(s->state, settled_);
+        f(s->id, std::span<Token const>(settled_));
+      }
   }
 
   std::size_t waiting() const { return waiting_.size(); }  ///< requests not yet admitted
@@ -148,7 +165,7 @@ class Decoder {
   T& trace() { return trace_; }
 
  private:
-  using Waiting = detail::WaitingQueue<SearchRequest>;
+  using Waiting = detail::WaitingQueue<M, SearchRequest>;
   using Running = detail::Running<Source, S>;
 
   void check(S const& search) const {
@@ -161,48 +178,76 @@ class Decoder {
     live_.clear();
     for (auto const& s : running_) {
       auto const progress = s->search->progress(s->state);
-      live_.push_back({progress.length, progress.width, s->age, s->source_length});
+      live_.push_back({.length = progress.length,
+                       .width = progress.width,
+                       .rows = progress.rows > 0 ? progress.rows : progress.width,
+                       .age = s->age,
+                       .idle = s->idle,
+                       .source_length = s->source_length});
     }
   }
 
   void admit() {
     while (!waiting_.empty()) {
       view();
-      auto const wanted = std::min<std::size_t>(schedule_.admit(live_, waiting_.lengths()), waiting_.size());
-      if (wanted == 0 || !admit(wanted)) return;
+      auto wanted = std::size_t{0};
+      do wanted = schedule_.admit(live_, waiting_.lengths());
+      while (wanted >= waiting_.lengths().size() && waiting_.look_further());
+      wanted = std::min(wanted, waiting_.lengths().size());
+      if (wanted == 0 || !admit(wanted)) break;
     }
+    waiting_.feed();
   }
 
-  /// Starts up to `count` waiting sentences; false if not even one could be given slots.
+  /// Starts up to `count` waiting sentences; false if there were not slots for all.
   bool admit(std::size_t count) {
-    sources_.clear(), starts_.clear();
+    while (count > 0) {
+      stopwatch_.book(statistics_.seconds.search);
+      auto const run = waiting_.ready(count, [this](auto const& group) {
+        statistics_.encoder_calls += group.calls, statistics_.encoded += group.sources.size();
+        if (waiting_.threaded()) statistics_.seconds.beside += group.seconds;
+      });
+      stopwatch_.book(statistics_.seconds.encode);
+      if (auto const taken = admit(run); taken < run.count) return false;
+      count -= run.count;
+    }
+    return true;
+  }
+
+  std::size_t admit(typename Waiting::Run const& run) {
+    sources_.clear(), starts_.clear(), places_.clear();
+    group_ = run.group;
     auto const alive = running_.size();
     std::size_t taken = 0;
-    for (; taken < count; ++taken) {
+    for (; taken < run.count; ++taken) {
       auto& next = waiting_[taken];
       auto const slots = static_cast<std::int32_t>((next.request.search ? *next.request.search : search_).slots());
       auto const base = blocks_.take(slots);
       if (!base) break;
-      begin(next, waiting_.lengths()[taken], *base, slots);
+      begin(next, *base, slots);
     }
     waiting_.pop(taken);
     stopwatch_.book(statistics_.seconds.search);
-    if (!starts_.empty() && !start(sources_, starts_)) start_one_by_one(alive);
+    if (!starts_.empty() && !start(0, starts_.size()))
+      for (std::size_t i = 0; i < starts_.size(); ++i)  // whoever cannot be started alone is to blame
+        if (!start(i, 1)) end(running_[alive + i], Failure::source, describe(problem_), problem_, false);
+    running_.sweep();
     stopwatch_.book(statistics_.seconds.encode);
-    return taken > 0;
+    return taken;
   }
 
-  void begin(typename Waiting::Entry& next, std::int32_t source_length, Slot base, std::int32_t slots) {
+  void begin(typename Waiting::Entry& next, Slot base, std::int32_t slots) {
     auto s = running_.take();
     s->id = next.id, s->request = std::move(next.request);
     s->search = s->request.search ? &*s->request.search : &search_;
-    s->base = base, s->slots = slots, s->source_length = source_length, s->age = 0, s->ended = false;
+    s->base = base, s->slots = slots, s->source_length = next.source_length;
+    s->age = s->idle = 0, s->ended = false;
     if (s->request.prompt.empty()) s->request.prompt.assign(1, vocabulary_.bos);
     try {
       s->search->start(s->state, {.vocabulary = &vocabulary_,
                                   .prompt = s->request.prompt,
                                   .prefix = s->request.prefix,
-                                  .source_length = source_length,
+                                  .source_length = s->source_length,
                                   .seed = s->request.seed.value_or(s->id),
                                   .abilities = abilities<M>(),
                                   .limits = limits_});
@@ -214,30 +259,26 @@ class Decoder {
       return blocks_.give_back(base, slots);
     }
     if constexpr (requires { trace_.admitted(s->id, base, slots); }) trace_.admitted(s->id, base, slots);
-    sources_.push_back(&s->request.source), starts_.push_back(base);
+    sources_.push_back(&s->request.source), starts_.push_back(base), places_.push_back(next.place);
     running_.add(std::move(s));
   }
 
-  bool start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    ++statistics_.encoder_calls;
+  /// Has the model start some of those just admitted; false, and the problem, if it throws.
+  bool start(std::size_t first, std::size_t count) {
+    auto const slots = std::span<Slot const>(starts_).subspan(first, count);
     try {
-      model_.start(sources, slots);
+      if (group_ != nullptr) {
+        if constexpr (EncodingModel<M>) group_->start(model_, std::span(places_).subspan(first, count), slots);
+      } else {
+        ++statistics_.encoder_calls, statistics_.encoded += count;
+        model_.start(std::span<Source const* const>(sources_).subspan(first, count), slots);
+      }
     } catch (...) {
       problem_ = std::current_exception();
       return false;
     }
     for (auto const slot : slots) blocks_.hold(slot);
     return true;
-  }
-
-  /// A group could not be started: whoever cannot be started alone is to blame.
-  void start_one_by_one(std::size_t first) {
-    for (auto i = first; i < running_.size(); ++i) {
-      auto& s = running_[i];
-      Source const* const source = &s.request.source;
-      if (!start({&source, 1}, {&s.base, 1})) end(s, Failure::source, describe(problem_), problem_, false);
-    }
-    running_.sweep();
   }
 
   void choose() {
@@ -251,10 +292,11 @@ class Decoder {
     for (auto const i : picked_)
       if (abilities<M>().ragged || live_[static_cast<std::size_t>(i)].length == shortest) {
         chosen_.push_back(&running_[static_cast<std::size_t>(i)]);
+        chosen_.back()->idle = -1;
         statistics_.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
       }
     std::ranges::sort(chosen_, {}, &Running::base);
-    for (auto const& s : running_) ++s->age;
+    for (auto const& s : running_) ++s->age, ++s->idle;
   }
 
   void plan() {
@@ -391,9 +433,12 @@ class Decoder {
   std::vector<Running*> chosen_;
   std::vector<Source const*> sources_;
   std::vector<Slot> starts_;
+  std::vector<std::size_t> places_;  // in the group that has encoded them
+  std::shared_ptr<typename Waiting::Group> group_;
   StepPlan step_;
   Expansion answers_;
   std::vector<Draft> drafts_;
+  std::vector<Token> settled_;
   std::exception_ptr problem_;
 };
 

@@ -21,13 +21,15 @@ struct Statistics {
   std::uint64_t fed = 0;            ///< tokens in these rows
   std::uint64_t expansions = 0;     ///< rows, plus the ended hypotheses that beams carried (the papers' count)
   std::uint64_t forks = 0;          ///< rows that copied a slot
-  std::uint64_t encoder_calls = 0;  ///< Model::start
+  std::uint64_t encoder_calls = 0;  ///< Model::start; Model::encode where sentences are encoded ahead
+  std::uint64_t encoded = 0;        ///< sentences in these calls
   std::vector<std::uint64_t> rows_histogram;  ///< [n]: model calls with n rows
   struct Seconds {
-    double encode = 0;  ///< Model::start
+    double encode = 0;  ///< Model::start; waiting for, or doing, Model::encode
     double model = 0;   ///< Model::step
     double output = 0;  ///< the expander: projection, softmax, selection
     double search = 0;  ///< everything else in Decoder::step
+    double beside = 0;  ///< Model::encode in the encoder thread; not part of the total
     double total() const { return encode + model + output + search; }
   } seconds;
 
@@ -42,11 +44,12 @@ struct Statistics {
   Statistics& operator+=(Statistics const& other) {
     sentences += other.sentences, tokens += other.tokens, steps += other.steps, model_calls += other.model_calls;
     rows += other.rows, fed += other.fed, expansions += other.expansions, forks += other.forks;
-    encoder_calls += other.encoder_calls;
+    encoder_calls += other.encoder_calls, encoded += other.encoded;
     if (rows_histogram.size() < other.rows_histogram.size()) rows_histogram.resize(other.rows_histogram.size());
     for (std::size_t n = 0; n < other.rows_histogram.size(); ++n) rows_histogram[n] += other.rows_histogram[n];
     seconds.encode += other.seconds.encode, seconds.model += other.seconds.model;
     seconds.output += other.seconds.output, seconds.search += other.seconds.search;
+    seconds.beside += other.seconds.beside;
     return *this;
   }
 };

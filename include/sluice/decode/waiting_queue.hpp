@@ -3,37 +3,114 @@
 /// The requests that are not yet admitted.
 #pragma once
 
+#include <sluice/core/error.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/decode/encoding.hpp>
+#include <sluice/decode/intake.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
-/// First in, first out; the source lengths lie in one span, for schedules that look ahead.
-template <class Request>
+struct NoGroup {};
+template <class M>
+struct GroupOf {
+  using Type = NoGroup;
+};
+template <EncodingModel M>
+struct GroupOf<M> {
+  using Type = EncodedGroup<M>;
+};
+
+/// First in, first out, but for sorting in windows; encodes ahead where asked. The source lengths lie in one span, for
+/// schedules that look ahead.
+template <Model M, class Request>
 class WaitingQueue {
  public:
+  using Group = typename GroupOf<M>::Type;
   struct Entry {
     std::uint64_t id;
     Request request;
+    std::int32_t source_length;
+    std::shared_ptr<Group> group{};  // that encodes it, if any
+    std::size_t place = 0;           // in the group
+  };
+  /// The first `count` entries, with the group that has encoded all of them, if any.
+  struct Run {
+    std::size_t count = 0;
+    std::shared_ptr<Group> group{};
   };
 
+  WaitingQueue(M& model, Intake const& intake) : model_(model), intake_(intake) {
+    intake.check();
+    if (intake.encode_ahead == 0) return;
+    require(EncodingModel<M>, "encode_ahead", intake.encode_ahead, "the model has no encode(sources): must be 0");
+    if constexpr (EncodingModel<M>)
+      if (intake.encoder_thread) thread_.emplace(model);
+  }
+
   void push(std::uint64_t id, Request request, std::int32_t source_length) {
-    entries_.push_back({id, std::move(request)});
+    entries_.push_back(std::make_unique<Entry>(Entry{id, std::move(request), source_length}));
     lengths_.push_back(source_length);
+    if (intake_.window == 0) ++arranged_;
+    else if (size() - arranged_ >= intake_.window) arrange();
   }
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  std::span<std::int32_t const> lengths() const { return std::span(lengths_).subspan(gone_); }
-  Entry& operator[](std::size_t i) { return entries_[i]; }
+  Entry& operator[](std::size_t i) { return *entries_[i]; }
+
+  bool threaded() const { return thread_.has_value(); }
+  /// Of those whose place is settled; a window that is not full gets its place when nothing else is left.
+  std::span<std::int32_t const> lengths() {
+    if (arranged_ == 0) arrange();
+    return std::span(lengths_).subspan(gone_, arranged_);
+  }
+  /// Settles the places of one more window; false if there is none.
+  bool look_further() {
+    auto const before = arranged_;
+    arrange();
+    return arranged_ > before;
+  }
+
+  /// How many of the first `count` can be started together; waits until they are encoded. `done(group)` is called for
+  /// every group when it is.
+  template <class F>
+  Run ready(std::size_t count, F&& done) {
+    if constexpr (EncodingModel<M>)
+      if (intake_.encode_ahead > 0) {
+        if (sent_ == 0) send(std::min(intake_.group(), size()));
+        auto const group = entries_[0]->group;
+        if (thread_) thread_->wait(*group);
+        if (!std::exchange(group->counted, true)) done(std::as_const(*group));
+        Run run{.count = 1, .group = group};
+        while (run.count < std::min(count, sent_) && entries_[run.count]->group == group) ++run.count;
+        return run;
+      }
+    return {.count = count};
+  }
+
+  /// Gives the encoder thread what may be encoded ahead.
+  void feed() {
+    if constexpr (EncodingModel<M>) {
+      if (!thread_) return;
+      auto const group = intake_.group();
+      if (sent_ == 0 && !empty() && size() < group) send(size());
+      while (size() - sent_ >= group && sent_ + group <= intake_.encode_ahead) send(group);
+    }
+  }
 
   void pop(std::size_t count) {
     entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
-    gone_ += count;
+    gone_ += count, arranged_ -= count, sent_ -= std::min(sent_, count);
     if (gone_ * 2 <= lengths_.size()) return;  // moved down now and then: constant time a request
     lengths_.erase(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(gone_));
     gone_ = 0;
@@ -41,17 +118,63 @@ class WaitingQueue {
 
   /// Takes a request out; false if it is not there.
   bool remove(std::uint64_t id) {
-    auto const entry = std::ranges::find(entries_, id, &Entry::id);
+    auto const entry = std::ranges::find(entries_, id, [](auto const& one) { return one->id; });
     if (entry == entries_.end()) return false;
-    lengths_.erase(lengths_.begin() + static_cast<std::ptrdiff_t>(gone_) + (entry - entries_.begin()));
+    auto const i = static_cast<std::size_t>(entry - entries_.begin());
+    if constexpr (EncodingModel<M>)
+      if (auto const group = std::move((*entry)->group)) group->left.push_back(std::move(*entry));
+    lengths_.erase(lengths_.begin() + static_cast<std::ptrdiff_t>(gone_ + i));
     entries_.erase(entry);
+    arranged_ -= i < arranged_, sent_ -= i < sent_;
     return true;
   }
 
  private:
-  std::deque<Entry> entries_;
-  std::vector<std::int32_t> lengths_;  // those before gone_ have left
+  /// Sorts the next window. Equal lengths stay in the order in which they came.
+  void arrange() {
+    auto const count = std::min(intake_.window, size() - arranged_);
+    auto const first = entries_.begin() + static_cast<std::ptrdiff_t>(arranged_);
+    std::sort(first, first + static_cast<std::ptrdiff_t>(count), [](auto const& a, auto const& b) {
+      return std::tuple(b->source_length, a->id) < std::tuple(a->source_length, b->id);
+    });
+    for (auto i = arranged_; i < arranged_ + count; ++i) lengths_[gone_ + i] = entries_[i]->source_length;
+    arranged_ += count;
+  }
+
+  /// Has the next `count` encoded.
+  void send(std::size_t count) requires EncodingModel<M> {
+    while (arranged_ < sent_ + count) arrange();
+    auto const group = std::make_shared<Group>();
+    for (auto i = sent_; i < sent_ + count; ++i) {
+      entries_[i]->group = group, entries_[i]->place = group->sources.size();
+      group->sources.push_back(&entries_[i]->request.source);
+    }
+    group->places.resize(count);
+    sent_ += count;
+    if (thread_) thread_->post(group);
+    else group->run(model_), group->done = true;
+  }
+
+  struct NoThread {
+    explicit NoThread(M const&) {}
+  };
+  template <class X>
+  struct ThreadOf {
+    using Type = NoThread;
+  };
+  template <EncodingModel X>
+  struct ThreadOf<X> {
+    using Type = EncoderThread<X>;
+  };
+
+  M const& model_;
+  Intake intake_;
+  std::deque<std::unique_ptr<Entry>> entries_;  // at addresses of their own: the encoder thread reads their sources
+  std::vector<std::int32_t> lengths_;           // those before gone_ have left
   std::size_t gone_ = 0;
+  std::size_t arranged_ = 0;                          // so many of the first have their final places
+  std::size_t sent_ = 0;                              // so many of the first are encoded, or will be
+  std::optional<typename ThreadOf<M>::Type> thread_;  // last: ends before what it reads
 };
 
 }  // namespace sluice::inline v0::detail

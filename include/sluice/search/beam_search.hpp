@@ -17,6 +17,7 @@
 #include <limits>
 #include <span>
 #include <tuple>
+#include <vector>
 
 namespace sluice::inline v0 {
 
@@ -76,6 +77,7 @@ struct BeamSearch {
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const;
+  void settled(State& s, std::vector<Token>& tokens) const;
   void finish(State const& s, Result& result) const;
 
  private:
@@ -349,7 +351,22 @@ inline void BeamSearch::place(State& s) const {
 }
 
 inline Progress BeamSearch::progress(State const& s) const {
-  return {s.held, static_cast<std::int32_t>(s.beam.size())};
+  return {s.held, static_cast<std::int32_t>(s.beam.size()), s.opening.done() ? 0 : s.opening.rows()};
+}
+
+/// What the hypotheses alive and those ended that may yet be returned begin with.
+inline void BeamSearch::settled(State& s, std::vector<Token>& tokens) const {
+  s.nodes.clear();
+  if (!s.opening.done()) return tokens.clear();
+  for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
+  for (std::size_t i = 0; i < s.out.size(); ++i) {
+    auto const before = [&, i, order = std::size_t{0}](Ended const& e) mutable {
+      auto const earlier = order++ < i;
+      return e.score > s.out[i].score || (earlier && !(e.score < s.out[i].score));
+    };
+    if (std::ranges::count_if(s.out, before) < n_best) s.nodes.push_back(s.out[i].node);
+  }
+  s.history.write(s.history.common(s.nodes), tokens);
 }
 
 inline void BeamSearch::finish(State const& s, Result& result) const {

@@ -57,6 +57,7 @@ struct BeamState {
   std::vector<std::int32_t> line;    // [rank] -> line of the answer
   std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = nobody
   std::vector<Slot> unused;          // to be released
+  std::vector<History::Node> nodes;  // of settled()
   double best_finished = 0;          // log_prob
   std::int32_t held = 0;             // tokens in the slots
   std::int32_t generated = 0;        // tokens, prefix included

@@ -41,6 +41,7 @@ struct DiverseBeamSearch {
     std::vector<Expansion::Entry> entries;
     std::vector<Candidate> candidates;
     std::vector<float> probes;
+    std::vector<Token> own;             // of settled()
     bool opening = true, first = true;  // feeding the prompt; the step after it
   };
 
@@ -120,8 +121,21 @@ struct DiverseBeamSearch {
       if (!group.over) {
         auto const one = search.progress(group.state);
         all.length = one.length, all.width = s.opening ? 1 : all.width + one.width;
+        if (s.opening) all.rows = one.rows;
       }
     return all;
+  }
+
+  void settled(State& s, std::vector<Token>& tokens) const {
+    tokens.clear();
+    auto first = true;
+    for (auto& group : s.groups) {
+      if (group.over && group.state.out.empty()) continue;  // came to nothing
+      search.settled(group.state, s.own);
+      if (first) tokens = s.own;
+      else tokens.erase(std::ranges::mismatch(tokens, s.own).in1, tokens.end());
+      first = false;
+    }
   }
 
   void finish(State const& s, Result& result) const {

@@ -53,7 +53,7 @@ struct ForcedScore {
     s.last = answer.back().probes[0];
     return s.ended = true;
   }
-  Progress progress(State const& s) const { return {s.opening.length(), 1}; }
+  Progress progress(State const& s) const { return {s.opening.length(), 1, s.opening.rows()}; }
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     if (!s.ended) return;

@@ -76,7 +76,12 @@ struct Greedy {
     return s.ended = s.finished || full;
   }
 
-  Progress progress(State const& s) const { return {s.held, 1}; }
+  Progress progress(State const& s) const { return {s.held, 1, s.opening.done() ? 1 : s.opening.rows()}; }
+
+  void settled(State& s, std::vector<Token>& tokens) const {
+    if (s.tokens.size() == s.log_probs.size()) tokens = s.tokens;
+    else tokens.clear();
+  }
 
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();

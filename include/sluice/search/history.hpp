@@ -6,6 +6,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -29,6 +30,25 @@ class History {
   std::int32_t length(Node node) const { return node == root ? 0 : at(node).length; }
   Token token(Node node) const { return at(node).token; }
   Node parent(Node node) const { return at(node).parent; }
+
+  /// The longest beginning that all of `nodes` share; changes them on the way. Root for none. A parent has a lower number
+  /// than its children, so whoever has the highest cannot be an ancestor of the others.
+  Node common(std::vector<Node>& nodes) const {
+    if (nodes.empty()) return root;
+    for (;;) {
+      auto const highest = *std::ranges::max_element(nodes);
+      auto const lowest = *std::ranges::min_element(nodes);
+      if (highest == lowest) return lowest;
+      std::ranges::replace(nodes, highest, at(highest).parent);
+    }
+  }
+
+  /// Writes the tokens of a hypothesis.
+  void write(Node node, std::vector<Token>& tokens) const {
+    auto n = static_cast<std::size_t>(length(node));
+    tokens.resize(n);
+    for (; node != root; node = at(node).parent) tokens[--n] = at(node).token;
+  }
 
   /// Writes tokens and log_probs of a hypothesis.
   void write(Node node, Hypothesis& out) const {

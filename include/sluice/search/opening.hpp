@@ -59,6 +59,8 @@ class Opening {
 
   bool done() const { return fed_ == tokens_.size(); }
   std::int32_t length() const { return static_cast<std::int32_t>(fed_); }
+  /// Tokens that plan() would feed next.
+  std::int32_t rows() const { return blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) : 1; }
   /// Of the prefix's tokens, as far as it has been told.
   std::span<float const> log_probs() const { return log_probs_; }
   std::span<Token const> prefix() const { return std::span(tokens_).subspan(prompt_); }

@@ -138,6 +138,9 @@ struct Ruled {
 
   bool advance(State& s, Expansion const& answer) const { return search.advance(s.inner, answer); }
   Progress progress(State const& s) const { return search.progress(s.inner); }
+  void settled(State& s, std::vector<Token>& tokens) const requires SettlingSearch<S> {
+    search.settled(s.inner, tokens);
+  }
   void finish(State& s, Result& result) const { search.finish(s.inner, result); }
   bool draft(State& s, Draft& draft) const requires requires(S const& x, typename S::State& state) {
     x.draft(state, draft);

@@ -65,11 +65,12 @@ struct Sample {
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
     std::uint64_t seed = 0;
-    std::vector<Drawn> drawn;        // [samples]
-    std::vector<Slot> unused;        // to be released
-    std::vector<Candidate> scratch;  // of the truncation
-    std::int32_t held = 0;           // tokens in the slots
-    std::int32_t generated = 0;      // tokens, prefix included
+    std::vector<Drawn> drawn;          // [samples]
+    std::vector<History::Node> nodes;  // of settled()
+    std::vector<Slot> unused;          // to be released
+    std::vector<Candidate> scratch;    // of the truncation
+    std::int32_t held = 0;             // tokens in the slots
+    std::int32_t generated = 0;        // tokens, prefix included
     bool forked = false, over = false;
   };
 
@@ -86,7 +87,15 @@ struct Sample {
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const {
     auto const alive = std::ranges::count_if(s.drawn, &State::Drawn::alive);
-    return {s.held, s.opening.done() ? static_cast<std::int32_t>(alive) : 1};
+    if (!s.opening.done()) return {s.held, 1, s.opening.rows()};
+    return {s.held, static_cast<std::int32_t>(alive)};
+  }
+  void settled(State& s, std::vector<Token>& tokens) const {
+    s.nodes.clear();
+    if (!s.opening.done()) return tokens.clear();
+    for (auto const& d : s.drawn)
+      if (!d.lost) s.nodes.push_back(d.node);
+    s.history.write(s.history.common(s.nodes), tokens);
   }
   void finish(State const& s, Result& result) const;
 

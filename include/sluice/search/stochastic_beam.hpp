@@ -72,6 +72,7 @@ struct StochasticBeam {
     std::vector<Pick> picks;
     std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = nobody
     std::vector<std::int32_t> line;    // [rank] -> line of the answer
+    std::vector<History::Node> nodes;  // of settled()
     std::vector<Slot> unused;          // to be released
     std::int32_t held = 0;             // tokens in the slots
     std::int32_t generated = 0;        // tokens, prefix included
@@ -88,7 +89,10 @@ struct StochasticBeam {
   void start(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
-  Progress progress(State const& s) const { return {s.held, static_cast<std::int32_t>(s.beam.size())}; }
+  Progress progress(State const& s) const {
+    return {s.held, static_cast<std::int32_t>(s.beam.size()), s.opening.done() ? 0 : s.opening.rows()};
+  }
+  void settled(State& s, std::vector<Token>& tokens) const;
   void finish(State const& s, Result& result) const;
 
  private:
@@ -250,6 +254,13 @@ inline void StochasticBeam::extend(State& s, State::Pick const& pick) const {
                     .from = parent.slot,
                     .ended = finished || full,
                     .finished = finished});
+}
+
+inline void StochasticBeam::settled(State& s, std::vector<Token>& tokens) const {
+  s.nodes.clear();
+  if (!s.opening.done()) return tokens.clear();
+  for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
+  s.history.write(s.history.common(s.nodes), tokens);
 }
 
 inline void StochasticBeam::finish(State const& s, Result& result) const {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Encoding sentences before they are admitted.
+#pragma once
+
+#include <sluice/core/model.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Sentences that are encoded in one call.
+template <class M>
+struct EncodedGroup {
+  using Source = typename M::Source;
+  struct Place {
+    std::size_t part = 0;  // of `parts`
+    std::int32_t item = 0;
+    std::exception_ptr problem{};
+  };
+
+  /// Starts sentences in the model's slots; throws what encoding one of them threw.
+  void start(M& model, std::span<std::size_t const> which, std::span<Slot const> slots) {
+    for (auto const i : which)
+      if (places[i].problem != nullptr) std::rethrow_exception(places[i].problem);
+    for (std::size_t first = 0, last = 0; first < which.size(); first = last) {
+      items.clear();
+      auto const part = places[which[first]].part;
+      for (; last < which.size() && places[which[last]].part == part; ++last) items.push_back(places[which[last]].item);
+      model.start(parts[part], std::span<std::int32_t const>(items), slots.subspan(first, last - first));
+    }
+  }
+  std::vector<Source const*> sources;      // somebody keeps them until `done`
+  std::vector<typename M::Encoded> parts;  // one, unless the call failed
+  std::vector<Place> places;               // [source]
+  std::vector<std::int32_t> items;         // of start()
+  std::uint64_t calls = 0;                 // of Model::encode
+  double seconds = 0;
+  bool done = false, counted = false;
+  std::vector<std::shared_ptr<void>> left;  // withdrawn meanwhile; kept for their sources
+
+  /// A group that cannot be encoded is tried one by one: whoever cannot be encoded alone is to blame.
+  void run(M const& model) {
+    auto const began = std::chrono::steady_clock::now();
+    try {
+      encode(model, sources);
+      for (std::size_t i = 0; i < sources.size(); ++i) places[i].item = static_cast<std::int32_t>(i);
+    } catch (...) {
+      if (sources.size() == 1) places[0].problem = std::current_exception();
+      else
+        for (std::size_t i = 0; i < sources.size(); ++i) try {
+            encode(model, std::span(sources).subspan(i, 1));
+            places[i].part = parts.size() - 1;
+          } catch (...) {
+            places[i].problem = std::current_exception();
+          }
+    }
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+
+ private:
+  void encode(M const& model, std::span<Source const* const> some) {
+    ++calls;
+    parts.push_back(model.encode(some));
+  }
+};
+
+/// A thread that encodes groups in the order in which they come.
+template <class M>
+class EncoderThread {
+ public:
+  using Group = EncodedGroup<M>;
+
+  explicit EncoderThread(M const& model) : model_(model), thread_([this] { work(); }) {}
+  EncoderThread(EncoderThread const&) = delete;
+  EncoderThread& operator=(EncoderThread const&) = delete;
+
+  /// Waits for the call that is running; what is still to come is dropped.
+  ~EncoderThread() {
+    {
+      std::lock_guard const lock(mutex_);
+      stop_ = true;
+    }
+    work_.notify_all();
+    thread_.join();
+  }
+
+  void post(std::shared_ptr<Group> group) {
+    {
+      std::lock_guard const lock(mutex_);
+      groups_.push_back(std::move(group));
+    }
+    work_.notify_one();
+  }
+  void wait(Group const& group) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return group.done; });
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      work_.wait(lock, [this] { return stop_ || !groups_.empty(); });
+      if (stop_) return;
+      auto const group = std::move(groups_.front());
+      groups_.pop_front();
+      lock.unlock();
+      group->run(model_);
+      lock.lock();
+      group->done = true;
+      done_.notify_all();
+    }
+  }
+
+  M const& model_;
+  std::mutex mutex_;
+  std::condition_variable work_, done_;
+  std::deque<std::shared_ptr<Group>> groups_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How requests wait: in which order, and whether they are encoded meanwhile.
+#pragma once
+
+#include <sluice/core/error.hpp>
+
+#include <cstddef>
+
+namespace sluice::inline v0 {
+
+/// What a decoder does with requests between submit and admission. Changes speed, never results.
+struct Intake {
+  std::size_t window = 0;  ///< sorts every so many requests by source length, longest first, so that neighbours are
+      ///< alike ("maxi-batch"); nobody is overtaken by a request of a later window. 0 = as they come
+  std::size_t encode_ahead = 0;  ///< sentences that may be encoded and wait to be admitted; 0 = encode on admission.
+                                 ///< Needs an EncodingModel
+  std::size_t encode_group =
+      0;                       ///< sentences in one call of Model::encode; 0 = half of encode_ahead with a thread, all
+                               ///< of it without
+  bool encoder_thread = true;  ///< encode in a thread of its own, beside Model::step; false: between the steps
+
+  /// Sentences in one call of Model::encode.
+  std::size_t group() const {
+    if (encode_group > 0) return encode_group;
+    return encoder_thread ? (encode_ahead + 1) / 2 : encode_ahead;
+  }
+
+  /// Throws std::invalid_argument naming the option and its value.
+  void check() const {
+    require(encode_group <= encode_ahead, "encode_group", encode_group, "must be at most encode_ahead");
+  }
+};
+
+}  // namespace sluice::inline v0

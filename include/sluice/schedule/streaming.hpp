@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A schedule that refills the batch while sentences end.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Admits new sentences as soon as the batch has run down to a part of its size; they start beside those that are
+/// half-way. Never less than Batched gets out of a model whose step costs little more for many rows than for few.
+///
+///  - `refill_below = 1`: whoever ends is replaced at once; 1/2: amun's top-up of half-empty batches (Hoang et al. 2018);
+///    1/6: VAR-STREAM (Yang et al. 2020, algorithm 1: epsilon); 0: Batched;
+///  - `Order::shortest_only` steps the sentences with the fewest tokens alone (VAR-STREAM): all rows of a step have one
+///    length, which suits models that pad, and those that are not `ragged` need it;
+///  - `Order::oldest_first` steps everybody, oldest first as far as `max_rows` goes (VAR-STR-FIFO, their appendix A.2).
+///
+/// Both functions cost O(live).
+struct Streaming {
+  enum class Order : std::uint8_t {
+    automatic,      ///< oldest_first, or shortest_only where the model is not `ragged`
+    oldest_first,   ///< everybody, in the order of admission, up to max_rows
+    shortest_only,  ///< those with the fewest tokens; among them, whoever stepped last first, then the oldest
+  };
+
+  /// How much a refill brings. By default it fills the batch; the papers' programs work by batches of the input.
+  struct Refill {
+    std::size_t sentences = 0;       ///< at most so many at once; 0 = as many as fit
+    std::int64_t source_tokens = 0;  ///< > 0: count in source tokens. A refill takes sentences while they have at most
+                                     ///< so many together (the first always), when at most refill_below /
+                                     ///< (1 - refill_below) of that is left alive. Needs known source lengths
+  };
+
+  std::size_t size = 64;          ///< sentences alive at most; >= 1
+  double refill_below = 1.0 / 6;  ///< refill when at most this part of `size` is left; in [0, 1]
+  Order order = Order::automatic;
+  std::int32_t max_rows = 0;  ///< tokens fed in one step at most, ended hypotheses that beams carry included: takes
+                              ///< sentences in order until the next does not fit; the first always runs. 0 = no bound
+  std::int32_t drain_after = 500;  ///< admits nobody while a live sentence is older than so many steps, or a stream of
+      ///< newcomers could keep it waiting for ever (and what came after it, where output is
+      ///< in input order); 0 = never
+  Refill refill{};
+
+  /// Throws std::invalid_argument naming the option and its value.
+  void check() const {
+    require(size >= 1, "size", size, "must be at least 1");
+    require(refill_below >= 0 && refill_below <= 1, "refill_below", refill_below, "must be between 0 and 1");
+    require(max_rows >= 0, "max_rows", max_rows, "must be 0 (no bound) or more");
+    require(drain_after >= 0, "drain_after", drain_after, "must be 0 (never) or more");
+    require(refill.source_tokens >= 0, "refill.source_tokens", refill.source_tokens, "must be 0 (off) or more");
+    require(refill.source_tokens == 0 || refill_below < 1, "refill_below", refill_below,
+            "must be less than 1 where refills are counted in source tokens");
+    require(refill.source_tokens == 0 || refill.sentences == 0, "refill.sentences", refill.sentences,
+            "must be 0 where refills are counted in source tokens");
+  }
+
+  /// Called by the decoder with what its model can.
+  void adapt(Abilities const& abilities) {
+    if (order == Order::automatic) order = abilities.ragged ? Order::oldest_first : Order::shortest_only;
+  }
+
+  std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
+    if (waiting.empty() || live.size() >= size) return 0;
+    auto const old = [this](Live const& one) { return one.age > drain_after; };
+    if (drain_after > 0 && std::ranges::any_of(live, old)) return 0;
+    auto const room = size - live.size();
+    if (refill.source_tokens > 0) return by_tokens(live, waiting.first(std::min(room, waiting.size())));
+    // Not an integer's worth of rounding: of 12 a sixth is 2, whatever 1.0 / 6 is.
+    if (static_cast<double>(live.size()) > refill_below * static_cast<double>(size) + 1e-9) return 0;
+    return refill.sentences > 0 ? std::min(refill.sentences, room) : room;
+  }
+
+  void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
+    if (live.empty()) return;
+    auto const first = static_cast<std::ptrdiff_t>(chosen.size());
+    auto const least = std::ranges::min(live, {}, &Live::length).length;
+    for (std::size_t i = 0; i < live.size(); ++i)
+      if (order != Order::shortest_only || live[i].length == least) chosen.push_back(static_cast<std::int32_t>(i));
+    if (max_rows == 0) return;
+    auto const at = [live](std::int32_t i) -> Live const& { return live[static_cast<std::size_t>(i)]; };
+    if (order == Order::shortest_only)
+      std::sort(chosen.begin() + first, chosen.end(), [at](std::int32_t a, std::int32_t b) {
+        return at(a).idle != at(b).idle ? at(a).idle < at(b).idle : a < b;
+      });
+    std::int64_t rows = 0;
+    auto const end = std::find_if(chosen.begin() + first, chosen.end(), [&](std::int32_t i) {
+      rows += at(i).rows;
+      return rows > max_rows && rows > at(i).rows;
+    });
+    chosen.erase(end, chosen.end());
+    std::sort(chosen.begin() + first, chosen.end());
+  }
+
+ private:
+  std::size_t by_tokens(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
+    std::int64_t alive = 0, taken = 0;
+    for (auto const& one : live) alive += std::max(one.source_length, 0);
+    auto const batch = static_cast<double>(refill.source_tokens);
+    if (static_cast<double>(alive) > batch * refill_below / (1 - refill_below) + 1e-9) return 0;
+    std::size_t count = 0;
+    for (; count < waiting.size(); ++count) {
+      taken += std::max(waiting[count], 0);
+      if (count > 0 && taken > refill.source_tokens) break;
+    }
+    return count;
+  }
+};
+
+}  // namespace sluice::inline v0
