@@ -18,6 +18,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/intake.hpp>
+#include <sluice/decode/server.hpp>
 #include <sluice/decode/statistics.hpp>
 #include <sluice/decode/trace.hpp>
 #include <sluice/model/any_model.hpp>

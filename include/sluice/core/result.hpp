@@ -31,6 +31,7 @@ enum class Failure : std::uint8_t {
   not_a_number,   ///< the model's scores held a NaN or +infinity
   no_token_left,  ///< every token was impossible before any hypothesis had finished
   late,           ///< the deadline passed; the hypotheses are what there was
+  refused,        ///< a Server's queue was full, or it had closed; nothing was run
   cancelled,      ///< the caller withdrew the request; the hypotheses are what there was
 };
 
@@ -45,6 +46,7 @@ constexpr char const* name(Failure failure) {
     case Failure::not_a_number: return "not_a_number";
     case Failure::no_token_left: return "no_token_left";
     case Failure::late: return "late";
+    case Failure::refused: return "refused";
     case Failure::cancelled: return "cancelled";
   }
   return "unknown";

@@ -148,12 +148,24 @@ class Decoder {
     return false;
   }
 
-  /// Calls f(id, tokens) for every live sentence of the last step with what its result will begin with, so far.
-  template <class F>
+  /// Ends all that is waiting or running, with what hypotheses there are.
+  void end_all(Failure why, std::string const& message, std::exception_ptr const& cause = {}) {
+    for (auto const& s : running_) end(*s, why, message, cause);
+    running_.sweep();
+    while (!waiting_.empty()) {
+      auto const id = waiting_[0].id;
+      waiting_.remove(id);
+      refuse(id, why, message, cause);
+    }
+  }
+
+  /// Calls f(id, tokens) for every live sentence of the last step of which wanted(id), with what its result will begin
+  /// with, as far as that is certain.
+  template <class Wanted, class F>
     requires SettlingSearch<S>
-  void settled(F&& f) {
+  void settled(Wanted&& wanted, F&& f) {
     for (auto const& s : running_)
-      if (s->idle == 0 && s->age > 0) {
+      if (s->idle == 0 && s->age > 0 && wanted(s->id)) {
         s->search->settled(s->state, settled_);
         f(s->id, std::span<Token const>(settled_));
       }

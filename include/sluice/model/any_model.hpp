@@ -20,11 +20,13 @@ namespace sluice::inline v0 {
 /// once, in one translation unit, for all models of a program; the rest of the program may be C++17 (see
 /// docs/getting-started.md).
 ///
-/// \tparam A  the abilities that it claims: the held model must have them all (and may have more)
-template <class SourceType, class AnswerType = Scores<float>, Abilities A = Abilities{}>
+/// \tparam A        the abilities that it claims: the held model must have them all (and may have more)
+/// \tparam Encodes  whether sentences can be encoded ahead: the held model must then be an EncodingModel
+template <class SourceType, class AnswerType = Scores<float>, Abilities A = Abilities{}, bool Encodes = false>
 class AnyModel {
  public:
   using Source = SourceType;
+  using Encoded = std::shared_ptr<void>;  ///< the held model's
   static constexpr Abilities abilities = A;
 
   /// Takes the model over.
@@ -44,6 +46,10 @@ class AnyModel {
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) { held_->start(sources, slots); }
   AnswerType step(std::span<Row const> rows) { return held_->step(rows); }
   void release(std::span<Slot const> slots) { held_->release(slots); }
+  Encoded encode(std::span<Source const* const> sources) const requires Encodes { return held_->encode(sources); }
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) requires Encodes {
+    held_->start(encoded.get(), items, slots);
+  }
 
  private:
   struct Interface {
@@ -57,12 +63,15 @@ class AnyModel {
     virtual void start(std::span<Source const* const> sources, std::span<Slot const> slots) = 0;
     virtual AnswerType step(std::span<Row const> rows) = 0;
     virtual void release(std::span<Slot const> slots) = 0;
+    virtual Encoded encode(std::span<Source const* const> sources) const = 0;
+    virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) = 0;
   };
 
   template <Model M, class Storage>
   struct Held final : Interface {
     static_assert(sluice::abilities<M>().include(A),
                   "sluice: this AnyModel claims abilities that the model does not have");
+    static_assert(EncodingModel<M> || !Encodes, "sluice: this AnyModel encodes ahead, and the model cannot");
     explicit Held(M&& m) requires(!std::is_reference_v<Storage>) : model(std::move(m)) {}
     explicit Held(M& m) requires(std::is_reference_v<Storage>) : model(m) {}
 
@@ -77,6 +86,13 @@ class AnyModel {
     AnswerType step(std::span<Row const> rows) override { return model.step(rows); }
     void release(std::span<Slot const> slots) override {
       if constexpr (ReleasingModel<M>) model.release(slots);
+    }
+    Encoded encode(std::span<Source const* const> sources) const override {
+      if constexpr (Encodes) return std::make_shared<typename M::Encoded>(std::as_const(model).encode(sources));
+      else return {};
+    }
+    void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) override {
+      if constexpr (Encodes) model.start(*static_cast<typename M::Encoded*>(encoded), items, slots);
     }
     Storage model;
   };
