@@ -15,6 +15,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -38,9 +39,23 @@ struct EnsembleOptions {
 
 namespace detail {
 
+/// What several models have encoded, if all of them can; nothing of a model without a say.
+template <class... Ms>
+struct EncodedByAll {};
+template <EncodingModel... Ms>
+struct EncodedByAll<Ms...> {
+  using Encoded = std::tuple<std::optional<typename Ms::Encoded>...>;
+};
+template <class M>
+struct EncodedByEach {};
+template <EncodingModel M>
+struct EncodedByEach<M> {
+  using Encoded = std::vector<std::optional<typename M::Encoded>>;
+};
+
 /// Models of different types.
 template <ScoringModel M, ScoringModel... Ms>
-class ModelTuple {
+class ModelTuple : public EncodedByAll<M, Ms...> {
  public:
   using Source = typename M::Source;
   static constexpr Abilities abilities = [] {
@@ -56,6 +71,12 @@ class ModelTuple {
   void for_each(F&& f) const {
     std::apply([&](auto*... model) { (f(*model), ...); }, models_);
   }
+  /// f(model, what it has encoded)
+  template <class Encoded, class F>
+  void for_each(Encoded& encoded, F&& f) const {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(*std::get<I>(models_), std::get<I>(encoded)), ...); }
+    (std::index_sequence_for<M, Ms...>());
+  }
 
  private:
   std::tuple<M*, Ms*...> models_;
@@ -63,7 +84,7 @@ class ModelTuple {
 
 /// Any number of models of one type.
 template <ScoringModel M>
-class ModelList {
+class ModelList : public EncodedByEach<M> {
  public:
   using Source = typename M::Source;
   static constexpr Abilities abilities = sluice::abilities<M>();
@@ -78,16 +99,30 @@ class ModelList {
   void for_each(F&& f) const {
     for (auto* const model : models_) f(*model);
   }
+  /// f(model, what it has encoded)
+  template <class Encoded, class F>
+  void for_each(Encoded& encoded, F&& f) const {
+    encoded.resize(size());
+    for (std::size_t i = 0; i < size(); ++i) f(*models_[i], encoded[i]);
+  }
 
  private:
   std::vector<M*> models_;
+};
+
+template <class Models>
+struct EncodedOfEnsemble {};
+template <class Models>
+  requires requires { typename Models::Encoded; }
+struct EncodedOfEnsemble<Models> {
+  using Encoded = typename Models::Encoded;
 };
 
 inline namespace SLUICE_ISA {
 
 /// What Ensemble and EnsembleOf share. `Models` is a ModelTuple or a ModelList.
 template <class Models>
-class BasicEnsemble {
+class BasicEnsemble : public EncodedOfEnsemble<Models> {
  public:
   using Source = typename Models::Source;
   static constexpr Abilities abilities = Models::abilities;  ///< what all of them can do
@@ -101,14 +136,31 @@ class BasicEnsemble {
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     std::size_t started = 0;
-    try {
+    undo_if_thrown(slots, started, [&] {
       for_each([&](auto& model, std::size_t i) { model.start(sources, slots), started = i + 1; });
-    } catch (...) {
-      for_each([&](auto& model, std::size_t i) {
-        if (i < started) detail::release(model, slots);
+    });
+  }
+
+  /// Where all models can encode ahead, so can the ensemble.
+  auto encode(std::span<Source const* const> sources) const requires requires { typename Models::Encoded; }
+  {
+    typename Models::Encoded encoded;
+    auto weight = weights_.begin();
+    models_.for_each(encoded, [&](auto const& model, auto& own) {
+      if (*weight++ > 0) own.emplace(model.encode(sources));
+    });
+    return encoded;
+  }
+  template <class Encoded>
+    requires requires { typename Models::Encoded; }
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+    std::size_t started = 0, i = 0;
+    undo_if_thrown(slots, started, [&] {
+      models_.for_each(encoded, [&](auto& model, auto& own) {
+        if (own) model.start(*own, items, slots);
+        started = ++i;
       });
-      throw;
-    }
+    });
   }
 
   void release(std::span<Slot const> slots) {
@@ -150,6 +202,19 @@ class BasicEnsemble {
   }
 
  private:
+  /// Releases what the first `started` models hold if f throws.
+  template <class F>
+  void undo_if_thrown(std::span<Slot const> slots, std::size_t const& started, F&& f) {
+    try {
+      f();
+    } catch (...) {
+      for_each([&](auto& model, std::size_t i) {
+        if (i < started) detail::release(model, slots);
+      });
+      throw;
+    }
+  }
+
   /// Calls f(model, index) for the models that have a say.
   template <class F>
   void for_each(F&& f) {
