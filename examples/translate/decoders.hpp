@@ -3,28 +3,16 @@
 /// Several decoders, each in a thread of its own; what they search is hidden.
 #pragma once
 
-#include <sluice/core/result.hpp>
-#include <sluice/core/types.hpp>
 #include <sluice/decode/statistics.hpp>
 
+#include <translate/exchange.hpp>
 #include <translate/masks.hpp>
 #include <translate/model.hpp>
 #include <translate/options.hpp>
-#include <translate/progress.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace translate {
-
-/// What a sentence's request says, whatever the search.
-struct Sentence {
-  std::vector<sluice::Token> source;
-  std::vector<sluice::Token> prefix;
-  std::uint64_t seed = 0;
-};
 
 class Decoders {
  public:
@@ -33,11 +21,8 @@ class Decoders {
   Decoders& operator=(Decoders const&) = delete;
   virtual ~Decoders() = default;
 
-  /// The results in the order of the sentences, which are moved from. A result depends on its sentence alone.
-  ///
-  /// \param portion  sentences that a worker takes at a time; of similar length, so that batches are even
-  virtual std::vector<sluice::Result> decode(std::vector<Sentence>& sentences, std::size_t portion,
-                                             Progress& progress) = 0;
+  /// Decodes all that the exchange hands out. A result depends on its sentence alone.
+  virtual void run(Exchange& exchange) = 0;
   virtual sluice::Statistics statistics() const = 0;
 };
 

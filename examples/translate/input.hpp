@@ -43,6 +43,8 @@ class Input {
   std::string const& name() const { return name_; }
   /// Known for files only.
   std::optional<std::size_t> count() const { return count_; }
+  /// Lines to be sorted together: many of a file; a pipe wants its answers.
+  std::size_t window(std::size_t batch) const { return (count_ ? 64 : 4) * batch; }
   /// Whether somebody types.
   bool interactive() const { return interactive_; }
 

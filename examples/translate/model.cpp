@@ -84,6 +84,7 @@ template <sluice::Model M>
 class Answering {
  public:
   using Source = typename M::Source;
+  using Encoded = typename M::Encoded;
   static constexpr auto abilities = sluice::abilities<M>();
 
   explicit Answering(M& model) : model_(&model) {}
@@ -91,6 +92,10 @@ class Answering {
   sluice::Limits limits() const { return model_->limits(); }
   void start(std::span<Source const* const> sources, std::span<sluice::Slot const> slots) {
     model_->start(sources, slots);
+  }
+  Encoded encode(std::span<Source const* const> sources) const { return std::as_const(*model_).encode(sources); }
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<sluice::Slot const> slots) {
+    model_->start(encoded, items, slots);
   }
   Answer step(std::span<sluice::Row const> rows) { return model_->step(rows); }
   void release(std::span<sluice::Slot const> slots) { model_->release(slots); }

@@ -29,7 +29,7 @@ using Answer = std::variant<sluice::Hidden<float>, sluice::Scores<float>>;
 
 /// What translates. Sources are the tokenizer's pieces.
 using Model = sluice::AnyModel<std::vector<sluice::Token>, Answer,
-                               sluice::Abilities{.ragged = true, .blocks = true, .roll_back = true}>;
+                               sluice::Abilities{.ragged = true, .blocks = true, .roll_back = true}, true>;
 
 /// The expander for either answer.
 class Output {

@@ -26,7 +26,11 @@ std::map<std::string, PresetName> const presets{
     {"huggingface", PresetName::huggingface}, {"sockeye", PresetName::sockeye},
     {"marian", PresetName::marian},           {"varstream", PresetName::varstream}};
 std::map<std::string, UtilityName> const utilities{{"chrf", UtilityName::chrf}, {"bleu", UtilityName::bleu}};
-std::map<std::string, ScheduleName> const schedules{{"batched", ScheduleName::batched}};
+std::map<std::string, ScheduleName> const schedules{{"batched", ScheduleName::batched},
+                                                    {"streaming", ScheduleName::streaming}};
+using Order = sluice::Streaming::Order;
+std::map<std::string, Order> const orders{{"shortest_only", Order::shortest_only},
+                                          {"oldest_first", Order::oldest_first}};
 
 /// Beside the executable, where it is installed, where it was built.
 std::filesystem::path default_model(char const* program) {
@@ -100,7 +104,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
   std::string model, ensemble, input, output, prefix, score, stats, forbid;
-  std::string search = "beam", preset, utility, schedule = "batched";
+  std::string search = "beam", preset, utility, schedule = "batched", order;
   std::int32_t n_best = 0;
 
   CLI::App app("Translates German to English, a sentence a line.", "translate");
@@ -152,8 +156,19 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       add("--forbid", forbid, "FILE", "phrases that do not come, a phrase a line")};
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
-  add("--schedule", schedule, "NAME", "batched (batched)")->check(one_of(schedules));
+  add("--schedule", schedule, "NAME", "batched or streaming (batched)")->check(one_of(schedules));
   add("--batch", options.batch, "N", "sentences decoded at a time (64)")->check(range(1, 1000000));
+  add("--window", options.window, "N", "sort N lines by length (64 batches; 4 of a pipe; 0 = do not)")
+      ->check(range(0, 10000000));
+  add("--encode-ahead", options.encode_ahead, "N", "encode up to N sentences beside the decoder (0)")
+      ->check(range(0, 1000000));
+  Group const streaming{
+      add("--refill-below", options.refill_below, "F", "refill when this part of the batch is left (1/6)")
+          ->check(number([](float x) { return x >= 0 && x <= 1; }, " in [0, 1]")),
+      add("--order", order, "NAME", "who steps: shortest_only or oldest_first (oldest_first)")->check(one_of(orders)),
+      add("--max-rows", options.max_rows, "N", "rows in one step at most (0 = no bound)")->check(range(0, many)),
+      add("--drain-after", options.drain_after, "N", "wait for who is older than N steps (500; 0 = never)")
+          ->check(range(0, many))};
   add("--threads", options.threads, "N", "decoders at work (1)")->check(range(1, 1024));
   add("--stats", stats, "FILE", "write counts, memory and times as JSON");
   app.add_flag("--progress", options.progress, "show progress even where standard error is no terminal");
@@ -194,6 +209,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   if (!utility.empty()) options.mbr = utilities.at(utility);
   if (!preset.empty()) options.preset = presets.at(preset);
   options.schedule = schedules.at(schedule);
+  if (options.schedule != ScheduleName::streaming) useless("--schedule " + schedule, streaming);
+  if (!order.empty()) options.order = orders.at(order);
   options.list = n_best > 0 && !options.mbr;
   if (n_best > 0) options.candidates = n_best;
   else if (options.mbr) options.candidates = options.search == SearchName::sample ? 16 : options.width;

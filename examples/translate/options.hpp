@@ -3,6 +3,8 @@
 /// The command line of translate.
 #pragma once
 
+#include <sluice/schedule/streaming.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +16,7 @@ namespace translate {
 enum class SearchName { greedy, beam, sample, score };
 enum class PresetName { fairseq, ctranslate2, huggingface, sockeye, marian, varstream };
 enum class UtilityName { chrf, bleu };
-enum class ScheduleName { batched };
+enum class ScheduleName { batched, streaming };
 
 struct Options {
   std::vector<std::filesystem::path> models;  ///< of the weights; several are averaged. The tokenizer lies beside them
@@ -50,6 +52,12 @@ struct Options {
 
   ScheduleName schedule = ScheduleName::batched;
   std::size_t batch = 64;
+  std::optional<std::size_t> window{};  ///< sentences sorted by length together; nothing: as suits the input
+  std::size_t encode_ahead = 0;
+  double refill_below = 1.0 / 6;  ///< this and the next three: of ScheduleName::streaming
+  sluice::Streaming::Order order = sluice::Streaming::Order::automatic;
+  std::int32_t max_rows = 0;
+  std::int32_t drain_after = 500;
   std::size_t threads = 1;
   bool progress = false;
 };

@@ -26,6 +26,7 @@ inline std::string to_json(sluice::Statistics const& s, CacheUse const& cache, d
       {"expansions", s.expansions},
       {"forks", s.forks},
       {"encoder_calls", s.encoder_calls},
+      {"encoded", s.encoded},
       {"rows_histogram", s.rows_histogram},
       {"cache", {{"pages", cache.pages}, {"peak_pages", cache.peak_pages}, {"bytes", cache.bytes}}},
       {"seconds",
@@ -33,7 +34,8 @@ inline std::string to_json(sluice::Statistics const& s, CacheUse const& cache, d
         {"encode", s.seconds.encode},
         {"model", s.seconds.model},
         {"output", s.seconds.output},
-        {"search", s.seconds.search}}}};
+        {"search", s.seconds.search},
+        {"beside", s.seconds.beside}}}};
   std::string text;
   for (auto const& [key, value] : all.items())
     text.append(text.empty() ? "{\n" : ",\n").append("  \"" + key + "\": " + value.dump());

@@ -32,9 +32,10 @@ int main(int argc, char** argv) {
     return code;
   };
   try {
-    auto const options = translate::parse(argc, argv);
+    auto options = translate::parse(argc, argv);
     if (!options) return translate::fine;
     translate::Resources resources(*options);
+    if (!options->window) options->window = resources.input.window(options->batch);
     auto const decoders = translate::make_decoders(*options, resources.models, resources.masks);
     return translate::Translation(*options, resources, *decoders).run();
   } catch (text::InputError const& error) {

@@ -60,21 +60,14 @@ Translation::Translation(Options const& options, Resources& resources, Decoders&
     : options_(options),
       resources_(resources),
       decoders_(decoders),
-      progress_(options.progress, resources.input.count().value_or(0)) {}
+      progress_(options.progress, resources.input.count().value_or(0)),
+      ahead_(4096 + 4 * options.threads * (*options.window + options.batch + options.encode_ahead)) {}
 
 int Translation::run() {
   auto const begin = std::chrono::steady_clock::now();
-  // Sorting wants many lines, a pipe wants its answers, somebody who types wants each at once.
-  auto const together = options_.batch * options_.threads;
-  auto const window = resources_.input.interactive() ? 1
-                      : resources_.input.count()     ? std::max<std::size_t>(16 * together, 4096)
-                                                     : 4 * together;
-  while (read(window)) {
-    auto const results = decoders_.decode(sentences_, options_.batch, progress_);
-    for (auto const& line : lines_) write(line, results);
-    resources_.output.flush();
-    if (!resources_.output) throw std::runtime_error("the output cannot be written");
-  }
+  decoders_.run(*this);
+  resources_.output.flush();
+  if (!resources_.output) throw std::runtime_error("the output cannot be written");
   if (auto const lines = resources_.input.number(); lines < resources_.targets.size())
     complain(bad_input, options_.targets.string() + " has " + std::to_string(resources_.targets.size()) + " lines, " +
                             resources_.input.name() + " has " + std::to_string(lines));
@@ -87,21 +80,64 @@ int Translation::run() {
   return code_;
 }
 
-/// Reads the next lines, fills sentences_; false at the end.
-bool Translation::read(std::size_t count) {
-  lines_.clear(), sentences_.clear();
-  std::size_t empty = 0;
-  for (std::string text; lines_.size() < count && resources_.input.next(text);) {
-    lines_.push_back({resources_.input.number(), std::nullopt});
-    if (auto sentence = make_sentence(text, resources_.input.number())) {
-      lines_.back().sentence = sentences_.size();
-      sentences_.push_back(std::move(*sentence));
+bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sentences) {
+  auto& input = resources_.input;
+  {
+    std::unique_lock lock(writing_);
+    auto const room = [this] { return abandoned_ || ended_ || lines_.size() < ahead_; };
+    if (wait) room_.wait(lock, room);
+    if (abandoned_ || ended_) return false;
+    if (!room()) return true;
+  }
+  std::unique_lock reading(reading_, std::defer_lock);
+  if (wait) reading.lock();
+  else if (!reading.try_lock()) return true;
+  if (input.interactive()) count = 1;      // somebody wants each at once
+  if (auto const total = input.count()) {  // the others want some too
+    auto const left = *total - std::min(*total, input.number());
+    count = std::min(count, std::max<std::size_t>(1, (left + options_.threads - 1) / options_.threads));
+  }
+  for (std::string text; count > 0;) {
+    auto const more = input.next(text);
+    auto sentence = more ? make_sentence(text, input.number()) : std::nullopt;
+    auto const place = input.number() - 1;
+    {
+      std::lock_guard const lock(writing_);
+      if (!more) {
+        ended_ = true;
+        room_.notify_all();
+        return false;
+      }
+      lines_.emplace_back();
+    }
+    if (sentence) {
+      sentence->place = place, --count;
+      sentences.push_back(std::move(*sentence));
     } else {
-      ++empty;
+      finish(place, std::nullopt);
     }
   }
-  progress_.add(empty);
-  return !lines_.empty();
+  return true;
+}
+
+void Translation::give(std::size_t place, sluice::Result result) { finish(place, std::move(result)); }
+
+void Translation::abandon() {
+  std::lock_guard const lock(writing_);
+  abandoned_ = true;
+  room_.notify_all();
+}
+
+/// Writes what can be written now that this line is done.
+void Translation::finish(std::size_t place, std::optional<sluice::Result> result) {
+  std::lock_guard const lock(writing_);
+  lines_[place - written_] = {.done = true, .result = std::move(result)};
+  progress_.add(1);
+  if (!lines_.front().done) return;
+  for (; !lines_.empty() && lines_.front().done; lines_.pop_front()) write(++written_, lines_.front());
+  if (!resources_.input.count()) resources_.output.flush();
+  if (!resources_.output) throw std::runtime_error("the output cannot be written");
+  room_.notify_all();
 }
 
 std::optional<Sentence> Translation::make_sentence(std::string const& text, std::size_t number) {
@@ -111,30 +147,29 @@ std::optional<Sentence> Translation::make_sentence(std::string const& text, std:
   if (given && number > resources_.targets.size())
     return complain(bad_input, where + options_.targets.string() + " has no such line"), std::nullopt;
   auto const& tokenizer = resources_.models.tokenizer();
-  Sentence sentence{.source = tokenizer.encode(text), .prefix = {}, .seed = sluice::derive(options_.seed, number)};
+  Sentence sentence{.source = tokenizer.encode(text), .seed = sluice::derive(options_.seed, number)};
   if (sentence.source.empty()) return std::nullopt;
   if (given) sentence.prefix = tokenizer.encode(resources_.targets[number - 1]);
   if (options_.search == SearchName::score) sentence.prefix.push_back(tokenizer.eos());
   return sentence;
 }
 
-void Translation::write(Line const& line, std::vector<sluice::Result> const& results) {
+void Translation::write(std::size_t number, Line const& line) {
   auto& out = resources_.output;
-  if (!line.sentence) {
+  if (!line.result) {
     out << '\n';
     return;
   }
-  auto const& result = results[*line.sentence];
+  auto const& result = *line.result;
   auto const& hypotheses = result.hypotheses;
   if (!result.ok() || hypotheses.empty()) {
-    complain(sentence_failed,
-             resources_.input.where(line.number) + sluice::name(result.failure) + ": " + result.message);
+    complain(sentence_failed, resources_.input.where(number) + sluice::name(result.failure) + ": " + result.message);
     out << '\n';
   } else if (options_.search == SearchName::score) {
     out << format(hypotheses.front().score) << '\n';
   } else if (options_.list) {
     for (auto const& hypothesis : hypotheses)
-      out << line.number - 1 << " ||| " << text_of(hypothesis) << " ||| " << format(hypothesis.score) << '\n';
+      out << number - 1 << " ||| " << text_of(hypothesis) << " ||| " << format(hypothesis.score) << '\n';
   } else if (options_.mbr) {
     out << text_of(least_risk(options_, hypotheses, [&](auto const& hypothesis) { return text_of(hypothesis); }))
         << '\n';
@@ -151,7 +186,7 @@ std::string Translation::text_of(sluice::Hypothesis const& hypothesis) const {
 }
 
 void Translation::complain(Code code, std::string const& message) {
-  code_ = std::max(code_, static_cast<int>(code));
+  code_ = std::max(code_.load(), static_cast<int>(code));
   progress_.say(message);
 }
 

@@ -6,15 +6,20 @@
 #include <sluice/core/result.hpp>
 
 #include <translate/decoders.hpp>
+#include <translate/exchange.hpp>
 #include <translate/input.hpp>
 #include <translate/masks.hpp>
 #include <translate/model.hpp>
 #include <translate/options.hpp>
 #include <translate/progress.hpp>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <fstream>
 #include <iosfwd>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,22 +42,28 @@ struct Resources {
   std::ostream& output;
 };
 
-/// Decodes window after window of the input.
-class Translation {
+/// Reads lines as the decoders want them, writes translations as soon as their turn has come. Holds a bounded part of the
+/// text, however long it is.
+class Translation final : public Exchange {
  public:
   Translation(Options const& options, Resources& resources, Decoders& decoders);
   /// \return the exit code
   int run();
 
+  bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) override;
+  void give(std::size_t place, sluice::Result result) override;
+  void abandon() override;
+
  private:
+  /// A line that is not yet written.
   struct Line {
-    std::size_t number;                   // from 1
-    std::optional<std::size_t> sentence;  // nothing: an empty line comes out
+    bool done = false;
+    std::optional<sluice::Result> result{};  // nothing: an empty line comes out
   };
 
-  bool read(std::size_t count);
   std::optional<Sentence> make_sentence(std::string const& text, std::size_t number);
-  void write(Line const& line, std::vector<sluice::Result> const& results);
+  void finish(std::size_t place, std::optional<sluice::Result> result);
+  void write(std::size_t number, Line const& line);
   std::string text_of(sluice::Hypothesis const& hypothesis) const;
   void complain(Code code, std::string const& message);
 
@@ -60,9 +71,15 @@ class Translation {
   Resources& resources_;
   Decoders& decoders_;
   Progress progress_;
-  std::vector<Line> lines_;  // of the window
-  std::vector<Sentence> sentences_;
-  int code_ = fine;
+  std::size_t ahead_;  // lines that may be read and not yet written
+  std::atomic<int> code_ = fine;
+
+  std::mutex reading_;  // of the input
+  std::mutex writing_;  // of the output and what follows
+  std::condition_variable room_;
+  std::deque<Line> lines_;
+  std::size_t written_ = 0;
+  bool ended_ = false, abandoned_ = false;
 };
 
 }  // namespace translate

@@ -62,7 +62,8 @@ refused '--frobnicate' --frobnicate
 refused 'stray' stray
 for flag in --model --ensemble --input --output --search --n-best --mbr --min-length --max-length --preset --width \
   --absolute-threshold --relative-threshold --max-per-parent --length-penalty --temperature --top-k --top-p --seed \
-  --no-repeat-ngram --repetition-penalty --forbid --prefix --score --schedule --batch --threads --stats; do
+  --no-repeat-ngram --repetition-penalty --forbid --prefix --score --schedule --batch --window --encode-ahead \
+  --refill-below --order --max-rows --drain-after --threads --stats; do
   refused "$flag" $flag
 done
 for flag in --width --n-best --max-length --max-per-parent --top-k --no-repeat-ngram --batch --threads; do
@@ -84,7 +85,12 @@ refused "--top-p: '1.5' is not a number in \(0, 1\]" --top-p 1.5
 refused "--search: 'deepest' is not one of beam, greedy, sample" --search deepest
 refused "--preset: 'opennmt' is not one of ctranslate2, fairseq, huggingface, marian, sockeye, varstream" --preset opennmt
 refused "--mbr: 'meteor' is not one of bleu, chrf" --mbr meteor
-refused "--schedule: 'tomorrow' is not one of batched" --schedule tomorrow
+refused "--schedule: 'tomorrow' is not one of batched, streaming" --schedule tomorrow
+refused "--order: 'newest' is not one of oldest_first, shortest_only" --schedule streaming --order newest
+for value in -0.1 1.1 nan half; do refused "--refill-below: '$value'" --schedule streaming --refill-below $value; done
+for flag in --window --encode-ahead --max-rows --drain-after; do
+  for value in -1 many 2.5; do refused "$flag" --schedule streaming $flag $value; done
+done
 for flag in --search --preset --mbr --schedule; do # the numbers behind the names are nobody's business
   for value in 0 1; do refused "$flag: '$value' is not one of" $flag $value; done
 done
@@ -102,6 +108,7 @@ useless '--search beam' "${sampling[@]}"
 useless '--search sample' "${beam[@]}" '--length-penalty 1'
 useless '--score' "${beam[@]}" "${sampling[@]}" '--n-best 2' '--mbr bleu' '--min-length 2' '--max-length 3' \
   '--prefix prefix' '--search greedy' '--search beam' '--no-repeat-ngram 3' '--repetition-penalty 2' '--forbid prefix'
+useless '--schedule batched' '--refill-below 1' '--order oldest_first' '--max-rows 9' '--drain-after 9'
 refused '--model has no effect with --ensemble' --model "$model" --ensemble "$model,second"
 refused '--n-best 6 is more than --width 5' --n-best 6
 refused '--n-best 6 is more than --width 5' --n-best 6 --mbr chrf
@@ -153,7 +160,8 @@ for search in "--search greedy" "--width 4" "--width 3 --n-best 3" "--preset var
   "--search sample --n-best 2 --seed 5 --top-p 0.9 --forbid forbid --no-repeat-ngram 3"; do
   run $search --input few --output expected 2>err || fail "translate $search"
   check "messages of translate $search" [ ! -s err ]
-  for way in "--batch 1" "--batch 4 --threads 2"; do
+  for way in "--batch 1" "--batch 4 --threads 2" "--schedule streaming --batch 3 --window 0 --encode-ahead 4" \
+    "--schedule streaming --refill-below 1 --batch 2 --order shortest_only --max-rows 3 --threads 2 --window 3"; do
     run $search $way <few >actual || fail "translate $search $way"
     same expected actual
   done
@@ -163,7 +171,7 @@ lines "$count" greedy
 check 'an empty line came out' [ "$(grep -c -v '[a-z]' greedy)" -eq 0 ]
 OMP_NUM_THREADS=2 run --search greedy --batch 8 --threads 3 --input "$sample" >actual
 same greedy actual
-for key in sentences tokens steps model_calls rows fed expansions forks encoder_calls rows_histogram cache pages \
+for key in sentences tokens steps model_calls rows fed expansions forks encoder_calls encoded rows_histogram cache pages \
   peak_pages bytes seconds total encode model output search; do
   check "--stats: $key" grep -q "\"$key\": *[0-9[{]" stats
 done
@@ -186,6 +194,33 @@ run --input <(cat few) >actual
 same few_beam actual
 "$translate" --model "$model/model.safetensors" --input few >actual
 same few_beam actual
+
+# ---- streaming ----------------------------------------------------------------------------------------------------------
+
+steps_of() { run --search greedy --batch 8 --window 0 --input "$sample" --stats stats "$@" >actual; stat steps; }
+batched=$(steps_of) rows_batched=$(stat rows)
+refilled=$(steps_of --schedule streaming --refill-below 1)
+same greedy actual
+check '--schedule streaming runs other rows' [ "$(stat rows)" -eq "$rows_batched" ]
+check '--refill-below 1 takes no fewer steps' [ "$refilled" -lt "$batched" ]
+check '--refill-below 0 is not batched' [ "$(steps_of --schedule streaming --refill-below 0)" -eq "$batched" ]
+check '--max-rows 4 does nothing' [ "$(steps_of --schedule streaming --max-rows 4)" -ge $((rows_batched / 4)) ]
+check '--order shortest_only does nothing' [ "$(steps_of --schedule streaming --order shortest_only)" -gt \
+  "$(steps_of --schedule streaming)" ]
+check '--drain-after 1 does nothing' [ "$(steps_of --schedule streaming --refill-below 1 --drain-after 1)" -gt "$refilled" ]
+run --search greedy --batch 8 --window 60 --input "$sample" --stats stats >actual
+check "--window does nothing" [ "$(stat steps)" -lt "$batched" ]
+steps_of --encode-ahead 16 >steps
+check '--encode-ahead: groups' [ "$(stat encoder_calls)" -eq 8 -a "$(stat encoded)" -eq "$count" ]
+# However long the input, memory holds a part of it; and output comes while input is still to come.
+mkfifo pipe
+run --search greedy --max-length 1 --schedule streaming <pipe >actual &
+exec 3>pipe
+for _ in 1 2 3 4 5; do cat few few few few few few; done >&3
+for _ in $(seq 300); do [ -s actual ] && break; sleep 0.1; done
+check 'a pipe has no answer before its end' [ -s actual ]
+exec 3>&-
+wait
 
 # ---- lines --------------------------------------------------------------------------------------------------------------
 

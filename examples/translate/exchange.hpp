@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Between the lines of a text and the decoders that work on them.
+#pragma once
+
+#include <sluice/core/result.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace translate {
+
+/// What a sentence's request says, whatever the search.
+struct Sentence {
+  std::size_t place = 0;  ///< by which its result is given back
+  std::vector<sluice::Token> source{};
+  std::vector<sluice::Token> prefix{};
+  std::uint64_t seed = 0;
+};
+
+/// Hands sentences out in the order of the input and takes results in any order. Any thread may call.
+class Exchange {
+ public:
+  Exchange() = default;
+  Exchange(Exchange const&) = delete;
+  Exchange& operator=(Exchange const&) = delete;
+  virtual ~Exchange() = default;
+
+  /// Up to `count` sentences, appended to `sentences`; false if there are none left. Fewer than asked, or none, where so
+  /// many have been handed out that the results before them do not fit into memory.
+  /// \param wait  whether to wait until at least one can be had
+  virtual bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) = 0;
+  virtual void give(std::size_t place, sluice::Result result) = 0;
+  /// Nobody need wait any longer: a thread has failed.
+  virtual void abandon() = 0;
+};
+
+}  // namespace translate
