@@ -27,6 +27,7 @@ struct Data {
   std::shared_ptr<example::Weights const> weights;
   std::unique_ptr<sluice::DenseProjection> projection;
   std::vector<Sentence> sentences;  // short ones first
+  std::vector<Sentence> unsorted;   // in the order of the file
   double parameters = 0;            // touched by one row of a decoder step
 };
 
@@ -43,6 +44,7 @@ inline Data const& data() {
     std::ifstream file(text != nullptr ? text : shipped / "sample.de");
     for (std::string line; std::getline(file, line);)
       if (auto tokens = tokenizer.encode(line); !tokens.empty()) d.sentences.push_back(std::move(tokens));
+    d.unsorted = d.sentences;
     std::ranges::stable_sort(d.sentences, {}, &Sentence::size);
     auto const width = static_cast<double>(d.weights->d), inner = 4 * width;
     d.parameters = static_cast<double>(d.weights->decoder.size()) * (6 * width * width + 2 * width * inner) +
