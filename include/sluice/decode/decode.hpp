@@ -7,6 +7,7 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/intake.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 
@@ -24,12 +25,14 @@ namespace sluice::inline v0 {
 /// \param search    e.g. Greedy{}, BeamSearch{.width = 5}
 /// \param schedule  e.g. Batched{.size = 64}; changes speed, never results
 /// \param expander  what makes candidates of the model's answers; a DenseProjection for models that give hidden vectors
+/// \param intake    sorting windows, encoding ahead
 /// \throws std::invalid_argument  for options that make no sense, before any work. What happens to single inputs, an
 ///                  exception from the model included, is in their results.
 template <Model M, std::ranges::input_range Inputs, Search S, Schedule P = Batched,
           Expander<Answer<M>> E = LogSoftmaxTopK>
-std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {}) {
-  Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander));
+std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
+                           Intake const& intake = {}) {
+  Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander), {}, intake);
   for (auto&& input : inputs) {
     if constexpr (std::same_as<std::ranges::range_value_t<Inputs>, Request<typename M::Source, S>>)
       decoder.submit(std::forward<decltype(input)>(input));

@@ -97,8 +97,8 @@ class Decoder {
       if (request.search) check(*request.search);
       auto const length = sluice::source_length(std::as_const(model_), request.source);
       waiting_.push(id, std::move(request), length);
-    } catch (std::exception const& e) {
-      refuse(id, Failure::bad_request, e.what(), std::current_exception());
+    } catch (...) {
+      refuse(id, Failure::bad_request, describe(std::current_exception()), std::current_exception());
     }
     return id;
   }
@@ -240,10 +240,11 @@ class Decoder {
     }
     waiting_.pop(taken);
     stopwatch_.book(statistics_.seconds.search);
-    if (!starts_.empty() && !start(0, starts_.size()))
-      for (std::size_t i = 0; i < starts_.size(); ++i)  // whoever cannot be started alone is to blame
-        if (!start(i, 1)) end(running_[alive + i], Failure::source, describe(problem_), problem_, false);
+    if (!starts_.empty())
+      for (auto i = start(0, starts_.size()); i < starts_.size(); ++i)  // whoever cannot be started alone is to blame
+        if (start(i, 1) == 0) end(running_[alive + i], Failure::source, describe(problem_), problem_, false);
     running_.sweep();
+    group_.reset();  // its encoded sentences go with the last of them
     stopwatch_.book(statistics_.seconds.encode);
     return taken;
   }
@@ -275,22 +276,24 @@ class Decoder {
     running_.add(std::move(s));
   }
 
-  /// Has the model start some of those just admitted; false, and the problem, if it throws.
-  bool start(std::size_t first, std::size_t count) {
+  /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
+  /// throws.
+  std::size_t start(std::size_t first, std::size_t count) {
     auto const slots = std::span<Slot const>(starts_).subspan(first, count);
+    std::size_t begun = 0;
     try {
       if (group_ != nullptr) {
-        if constexpr (EncodingModel<M>) group_->start(model_, std::span(places_).subspan(first, count), slots);
+        if constexpr (EncodingModel<M>) group_->start(model_, std::span(places_).subspan(first, count), slots, begun);
       } else {
         ++statistics_.encoder_calls, statistics_.encoded += count;
         model_.start(std::span<Source const* const>(sources_).subspan(first, count), slots);
+        begun = count;
       }
     } catch (...) {
       problem_ = std::current_exception();
-      return false;
     }
-    for (auto const slot : slots) blocks_.hold(slot);
-    return true;
+    for (auto const slot : slots.first(begun)) blocks_.hold(slot);
+    return begun;
   }
 
   void choose() {

@@ -30,8 +30,10 @@ struct EncodedGroup {
     std::exception_ptr problem{};
   };
 
-  /// Starts sentences in the model's slots; throws what encoding one of them threw.
-  void start(M& model, std::span<std::size_t const> which, std::span<Slot const> slots) {
+  /// Starts sentences in the model's slots; throws what encoding one of them, or starting some, threw. The first `begun`
+  /// slots have been started then: a group in several parts is several calls.
+  void start(M& model, std::span<std::size_t const> which, std::span<Slot const> slots, std::size_t& begun) {
+    begun = 0;
     for (auto const i : which)
       if (places[i].problem != nullptr) std::rethrow_exception(places[i].problem);
     for (std::size_t first = 0, last = 0; first < which.size(); first = last) {
@@ -39,6 +41,7 @@ struct EncodedGroup {
       auto const part = places[which[first]].part;
       for (; last < which.size() && places[which[last]].part == part; ++last) items.push_back(places[which[last]].item);
       model.start(parts[part], std::span<std::int32_t const>(items), slots.subspan(first, last - first));
+      begun = last;
     }
   }
   std::vector<Source const*> sources;      // somebody keeps them until `done`
@@ -99,6 +102,7 @@ class EncoderThread {
   void post(std::shared_ptr<Group> group) {
     {
       std::lock_guard const lock(mutex_);
+      std::erase_if(groups_, [](auto const& one) { return one.use_count() == 1; });  // all of it withdrawn meanwhile
       groups_.push_back(std::move(group));
     }
     work_.notify_one();
@@ -117,7 +121,7 @@ class EncoderThread {
       auto const group = std::move(groups_.front());
       groups_.pop_front();
       lock.unlock();
-      group->run(model_);
+      if (group.use_count() > 1) group->run(model_);  // else nobody wants it any more
       lock.lock();
       group->done = true;
       done_.notify_all();

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/serving.md.
+#include "typist.hpp"
+
+#include <chrono>
+#include <future>
+#include <iostream>
+#include <map>
+#include <thread>
+
+namespace {
+
+// [encoding]
+/// A Typist whose encoder can run in another thread.
+class EncodingTypist : public Typist {
+ public:
+  struct Encoded {
+    std::vector<std::string> words;  // refers to nothing of the sources
+  };
+  Encoded encode(std::span<std::string const* const> sources) const {
+    Encoded encoded;
+    for (auto const* const source : sources) encoded.words.push_back(*source);
+    return encoded;
+  }
+
+  using Typist::start;
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<sluice::Slot const> slots) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      words_[slots[i]] = std::move(encoded.words[static_cast<std::size_t>(items[i])]);  // each is started once
+      auto const* const word = &words_[slots[i]];
+      Typist::start({&word, 1}, slots.subspan(i, 1));
+    }
+  }
+
+ private:
+  std::map<sluice::Slot, std::string> words_;
+};
+// [/encoding]
+
+void streaming() {
+  // [streaming]
+  Typist model;
+  auto const keyboard = Typist::keyboard();
+  std::vector<std::string> words;
+  for (auto i = 0; i < 200; ++i) words.emplace_back(i % 20 == 0 ? "incomprehensibilities" : "short");
+
+  auto const steps = [&](auto const& schedule) {
+    sluice::Decoder decoder(model, sluice::Greedy{}, schedule, keyboard);
+    for (auto const& word : words) decoder.submit({.source = word});
+    while (decoder.step()) {
+    }
+    auto const& s = decoder.statistics();
+    std::cout << s.steps << " steps, " << s.rows << " rows\n";
+  };
+  steps(sluice::Batched{.size = 20});
+  steps(sluice::Streaming{.size = 20, .refill_below = 0.5});
+  steps(sluice::Streaming{.size = 20, .refill_below = 1});
+  // [/streaming]
+}
+
+void ahead() {
+  auto const keyboard = EncodingTypist::keyboard();
+  std::vector<std::string> const words{"one", "two", "three", "four", "five", "six", "seven"};
+  // [ahead]
+  EncodingTypist model;
+  auto const results = sluice::decode(model, words, sluice::Greedy{}, sluice::Streaming{.size = 2, .refill_below = 1},
+                                      keyboard, sluice::Intake{.window = 4, .encode_ahead = 4});
+  for (auto const& result : results) std::cout << Typist::text(result.hypotheses.at(0).tokens) << ' ';
+  std::cout << '\n';
+  // [/ahead]
+}
+
+void futures() {
+  // [futures]
+  Typist model;
+  sluice::Server server(model, sluice::BeamSearch{.width = 3}, sluice::Streaming{.size = 8}, {.queue = 100},
+                        Typist::keyboard());
+  std::vector<std::jthread> writers;
+  std::vector<std::future<sluice::Result>> answers(4);
+  for (std::size_t i = 0; i < 4; ++i)
+    writers.emplace_back([&, i] { answers[i] = server.submit({.source = "writer"}); });
+  writers.clear();  // joins
+  for (auto& answer : answers) std::cout << Typist::text(answer.get().hypotheses.at(0).tokens) << '\n';
+  // [/futures]
+}
+
+void callbacks() {
+  // [callbacks]
+  using namespace std::chrono_literals;
+  Typist model;
+  sluice::Server server(model, sluice::Greedy{}, sluice::Streaming{.size = 8}, {}, Typist::keyboard());
+  server.submit({.source = "stream"}, {.done =
+                                           [](sluice::Result const& result) {
+                                             std::cout << name(result.failure) << ": "
+                                                       << Typist::text(result.hypotheses.at(0).tokens) << '\n';
+                                           },
+                                       .settled = [](auto, auto tokens) { std::cout << Typist::text(tokens) << "\n"; },
+                                       .deadline = sluice::ServerClock::now() + 60s});
+  server.drain();  // until all are answered
+  // [/callbacks]
+}
+
+}  // namespace
+
+/// Runs the snippet that is named, or all of them.
+int main(int argc, char** argv) {
+  std::string const only = argc > 1 ? argv[1] : "";
+  auto const run = [&](char const* name, void (*snippet)()) {
+    if (only.empty() || only == name) snippet();
+  };
+  run("streaming", streaming);
+  run("ahead", ahead);
+  run("futures", futures);
+  run("callbacks", callbacks);
+}
