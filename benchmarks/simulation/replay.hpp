@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A search that does what its sentence's script says.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+
+#include "script.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace simulation {
+
+/// Plans the rows of the script whose index is the request's seed, and ends after as many steps as it says. The
+/// result has no hypotheses.
+struct Replay {
+  Scripts const* scripts = nullptr;
+  std::int32_t width = 1;  ///< the widest script's
+
+  struct State {
+    Script const* script = nullptr;
+    std::int32_t step = 0;
+    std::int32_t before = 1;  // rows of the step before
+    std::int32_t rows = 1;
+  };
+
+  std::int32_t slots() const { return width; }
+
+  void start(State& s, sluice::Sentence const& sentence) const {
+    s.script = &scripts->all[static_cast<std::size_t>(sentence.seed)];
+    s.step = 0, s.before = 1, s.rows = scripts->rows(*s.script, 0, 1);
+  }
+  void plan(State& s, sluice::Plan& plan) const {
+    static constexpr std::array<sluice::Token, 1> token{0};
+    for (std::int32_t i = 0; i < s.rows; ++i) {
+      plan.row(i < s.before ? i : 0, i, s.step, token);
+      plan.ask({.best = 0, .normalise = false});
+    }
+  }
+  bool advance(State& s, sluice::Expansion const&) const {
+    if (++s.step >= s.script->output) return true;
+    s.before = s.rows, s.rows = scripts->rows(*s.script, s.step, s.rows);
+    return false;
+  }
+  sluice::Progress progress(State const& s) const { return {s.step, s.rows, s.rows}; }
+  void finish(State const&, sluice::Result& result) const { result.hypotheses.clear(); }
+};
+
+}  // namespace simulation
