@@ -59,7 +59,7 @@ void step(benchmark::State& state) {
 
 BENCHMARK(step)
     ->ArgNames({"rows", "length"})
-    ->ArgsProduct({{1, 2, 4, 8, 16, 32, 64, 128}, {1, 10, 20, 40}})
+    ->ArgsProduct({{1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 320}, {1, 10, 20, 40}})
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);
 

@@ -4,7 +4,8 @@
 //
 // One iteration decodes all sentences by either schedule. Counters: x_decoder, x_total = seconds of Batched / seconds of
 // Streaming (medians over the iterations; decoder = all but encoding); steps, steps_batched; full = mean rows of a step /
-// capacity, as long as somebody waits (greedy: capacity = size).
+// capacity, as long as somebody waits (greedy: capacity = size). SLUICE_ROUNDS: iterations. SLUICE_TRAFFIC: a folder for
+// the sentences' lengths and rows, which benchmarks/simulation reads.
 
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -21,6 +22,11 @@
 #include <cpu_clock.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
 #include <shipped_model.hpp>
 #include <string>
 #include <utility>
@@ -58,6 +64,46 @@ Cost cost(S const& search, P const& schedule, std::size_t size, std::size_t wind
                                           static_cast<double>(size)};
 }
 
+/// Notes how many rows each sentence has in each of its steps.
+class RowsOfSentences {
+ public:
+  void admitted(std::uint64_t id, sluice::Slot base, std::int32_t slots) {
+    for (auto slot = base; slot < base + slots; ++slot) holder_[slot] = id;
+    rows_.resize(std::max(rows_.size(), static_cast<std::size_t>(id) + 1));
+  }
+  void planned(sluice::StepPlan const& step) {
+    auto last = std::numeric_limits<std::uint64_t>::max();
+    for (auto const& row : step.rows) {
+      auto const id = holder_.at(row.to);
+      if (id != last) rows_[id].push_back(0);
+      ++rows_[id].back(), last = id;
+    }
+  }
+  std::vector<std::vector<int>> const& rows() const { return rows_; }
+
+ private:
+  std::map<sluice::Slot, std::uint64_t> holder_;
+  std::vector<std::vector<int>> rows_;  // [sentence][step]
+};
+
+/// A file of benchmarks/simulation: source tokens, steps, rows of each step.
+template <class S>
+void write_traffic(std::filesystem::path const& file, S const& search) {
+  auto const& data = bench::data();
+  sluice::example::Transformer model(data.weights);
+  sluice::Decoder decoder(model, search, sluice::Batched{}, *data.projection, RowsOfSentences());
+  for (auto const& sentence : data.unsorted) decoder.submit({.source = sentence});
+  while (decoder.step()) {
+  }
+  std::ofstream out(file);
+  for (std::size_t i = 0; i < data.unsorted.size(); ++i) {
+    auto const& rows = decoder.trace().rows()[i];
+    out << data.unsorted[i].size() << ' ' << rows.size();
+    for (auto const n : rows) out << ' ' << n;
+    out << '\n';
+  }
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
@@ -82,6 +128,12 @@ void compare(benchmark::State& state, S const& search, sluice::Streaming streami
   if (batched.rows != streamed.rows) state.SkipWithError("the schedules ran different rows");
 }
 
+/// SLUICE_ROUNDS: of which the medians are taken.
+int rounds() {
+  auto const* const number = std::getenv("SLUICE_ROUNDS");
+  return number != nullptr ? std::max(1, std::atoi(number)) : 1;
+}
+
 void add(std::string const& name, auto const& search, sluice::Streaming const& streaming, std::size_t window) {
   auto const full = "streaming/" + name + "/size:" + std::to_string(streaming.size) +
                     "/refill:" + std::to_string(streaming.refill_below).substr(0, 4) +
@@ -89,6 +141,7 @@ void add(std::string const& name, auto const& search, sluice::Streaming const& s
                     "/window:" + std::to_string(window);
   benchmark::RegisterBenchmark(full.c_str(),
                                [=](benchmark::State& state) { compare(state, search, streaming, window); })
+      ->Iterations(rounds())
       ->Unit(benchmark::kMillisecond)
       ->MeasureProcessCPUTime();
 }
@@ -100,6 +153,11 @@ bool const registered = [] {
   auto variable = sluice::presets::varstream(10);
   variable.length = {.min = 1, .max = cut};
   sluice::Sample const sample{.length = {.min = 1, .max = cut}};
+  if (auto const* const folder = std::getenv("SLUICE_TRAFFIC")) {
+    std::filesystem::path const to = folder;
+    write_traffic(to / "greedy", greedy), write_traffic(to / "beam5", beam);
+    write_traffic(to / "variable10", variable), write_traffic(to / "sample", sample);
+  }
   for (std::size_t const window : {0u, 640u}) {
     for (std::size_t const size : {64u, 16u}) {
       for (double const refill : {1.0, 0.5, 1.0 / 6})
