@@ -25,7 +25,7 @@ namespace sluice::inline v0 {
 ///    next step: `Scores<T>`, `Hidden<T>`, or a type for which the user has an Expander.
 ///
 /// A slot that no row names stays as it is until it is named, overwritten as a `to`, or released; start only gets free
-/// slots. If step throws, its rows' slots hold anything or nothing, and release must bear it.
+/// slots. If step throws, its rows' slots hold anything or nothing, and release must bear it. release must not throw.
 /// Found, never demanded: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`.
 ///
 /// Semantic requirements: a line depends on its slot's source and tokens only, so that a batch never changes a result.

@@ -160,15 +160,24 @@ class Decoder {
   }
 
   /// Calls f(id, tokens) for every live sentence of the last step of which wanted(id), with what its result will begin
-  /// with, as far as that is certain.
+  /// with, as far as that is certain. Whoever's search throws then ends with Failure::search.
   template <class Wanted, class F>
     requires SettlingSearch<S>
   void settled(Wanted&& wanted, F&& f) {
-    for (auto const& s : running_)
-      if (s->idle == 0 && s->age > 0 && wanted(s->id)) {
+    struct Sweep {  // also where f throws
+      Decoder& decoder;
+      ~Sweep() { decoder.running_.sweep(); }
+    } const sweep{*this};
+    for (auto const& s : running_) {
+      if (s->idle != 0 || s->age == 0 || !wanted(s->id)) continue;
+      try {
         s->search->settled(s->state, settled_);
-        f(s->id, std::span<Token const>(settled_));
+      } catch (...) {
+        end(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
+        continue;
       }
+      f(s->id, std::span<Token const>(settled_));
+    }
   }
 
   std::size_t waiting() const { return waiting_.size(); }  ///< requests not yet admitted

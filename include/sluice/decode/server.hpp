@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -106,16 +107,18 @@ class Server {
     auto const free = [this] { return closed_ || queued_ < options_.queue; };
     if (options_.full == ServerOptions::Full::wait && std::this_thread::get_id() != worker_id_) room_.wait(lock, free);
     if (closed_ || !free()) return std::nullopt;
-    auto const id = next_id_++;
+    auto const id = next_id_;
     inbox_.push_back({id, std::move(request), std::move(delivery)});
-    ++queued_, ++open_;
+    ++next_id_, ++queued_, ++open_;  // not where moving the request throws
     lock.unlock();
     wake_.notify_one();
     return id;
   }
 
-  /// The same with a future. A refused request's result has Failure::refused.
-  std::future<Result> submit(SearchRequest request, Clock::time_point deadline = Clock::time_point::max()) {
+  /// The same with a future. A refused request's result has Failure::refused, and no id.
+  std::future<Result> submit(SearchRequest request) { return submit(std::move(request), Clock::time_point::max()); }
+  template <std::same_as<Clock::time_point> Time>
+  std::future<Result> submit(SearchRequest request, Time deadline) {
     auto const promise = std::make_shared<std::promise<Result>>();
     auto future = promise->get_future();
     Delivery delivery{.done = [promise](Result result) { promise->set_value(std::move(result)); },

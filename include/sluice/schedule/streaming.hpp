@@ -18,8 +18,8 @@ namespace sluice::inline v0 {
 /// Admits new sentences as soon as the batch has run down to a part of its size; they start beside those that are
 /// half-way. Worth it where a step costs little more for many rows than for few.
 ///
-///  - `refill_below = 1`: whoever ends is replaced at once; 1/2: amun's top-up of half-empty batches ("Faster Neural Machine Translation Inference");
-///    1/6: VAR-STREAM (Yang et al. 2020, algorithm 1: epsilon); 0: Batched;
+///  - `refill_below = 1`: whoever ends is replaced at once; 1/2: amun's top-up of half-empty batches ("Faster Neural
+///    Machine Translation Inference"); 1/6: VAR-STREAM (Yang et al. 2020, algorithm 1: epsilon); 0: Batched;
 ///  - `Order::shortest_only` steps the sentences with the fewest tokens alone (VAR-STREAM): all rows of a step have one
 ///    length, which suits models that pad, and those that are not `ragged` need it;
 ///  - `Order::oldest_first` steps everybody, oldest first as far as `max_rows` goes (VAR-STR-FIFO, their appendix A.2).

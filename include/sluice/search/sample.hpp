@@ -65,12 +65,12 @@ struct Sample {
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
     std::uint64_t seed = 0;
-    std::vector<Drawn> drawn;          // [samples]
-    std::vector<History::Node> nodes;  // of settled()
-    std::vector<Slot> unused;          // to be released
-    std::vector<Candidate> scratch;    // of the truncation
-    std::int32_t held = 0;             // tokens in the slots
-    std::int32_t generated = 0;        // tokens, prefix included
+    std::vector<Drawn> drawn;        // [samples]
+    std::vector<Token> own;          // of settled()
+    std::vector<Slot> unused;        // to be released
+    std::vector<Candidate> scratch;  // of the truncation
+    std::int32_t held = 0;           // tokens in the slots
+    std::int32_t generated = 0;      // tokens, prefix included
     bool forked = false, over = false;
   };
 
@@ -91,11 +91,15 @@ struct Sample {
     return {s.held, static_cast<std::int32_t>(alive)};
   }
   void settled(State& s, std::vector<Token>& tokens) const {
-    s.nodes.clear();
-    if (!s.opening.done()) return tokens.clear();
-    for (auto const& d : s.drawn)
-      if (!d.lost) s.nodes.push_back(d.node);
-    s.history.write(s.history.common(s.nodes), tokens);
+    tokens.clear();
+    if (!s.opening.done()) return;
+    auto first = true;
+    for (auto const& d : s.drawn) {  // tokens, not nodes: samples that draw the same have each their own
+      if (d.lost) continue;
+      s.history.write(d.node, first ? tokens : s.own);
+      if (!first) tokens.erase(std::ranges::mismatch(tokens, s.own).in1, tokens.end());
+      first = false;
+    }
   }
   void finish(State const& s, Result& result) const;
 

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many threads, one server, everything going wrong at once. SLUICE_STRESS=N for N sentences, with figures.
+#include <sluice/decode/server.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/beam_search.hpp>
+
+#include <support/catch.hpp>
+#include <support/decoding.hpp>
+#include <support/encoding_table.hpp>
+#include <support/slot_checker.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr std::uint64_t kinds = 256;  // different sentences
+constexpr std::size_t writers = 64, failures = 10, moments = 8;
+
+bool no_encoding(std::uint64_t seed) { return seed % 64 == 1; }
+bool no_start(std::uint64_t seed) { return seed % 64 == 2; }
+bool bad_prefix(std::uint64_t seed) { return seed % 64 == 3; }
+
+std::size_t resident_kib() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * 4;
+}
+
+/// What is told of one request.
+struct Told {
+  std::atomic<std::uint64_t> seed{0};
+  std::vector<Token> tokens;  // the worker's
+  std::atomic<int> answers{0};
+};
+
+struct Stress {
+  std::size_t sentences = 10'000;
+  ServerOptions options;
+};
+
+class Run {
+ public:
+  explicit Run(Stress const& stress)
+      : stress_(stress), cancelled_(stress.sentences), answered_(stress.sentences), expected_(kinds) {
+    for (std::uint64_t seed = 0; seed < kinds; ++seed) expected_[seed] = run_one<everything>(table_, seed, search_);
+  }
+
+  void operator()() {
+    auto const sources = HeapSource::alive();
+    auto const broken_steps = [](std::size_t call) {
+      if (hash_mix(call) % 128 == 0) throw std::runtime_error("no step");
+    };
+    auto const slow = [this](std::uint64_t seed) {
+      auto const n = hash_mix(++encodings_);
+      if (n % 256 == 0) std::this_thread::sleep_for(std::chrono::microseconds(n / 256 % 1000));
+      if (no_encoding(seed)) throw std::runtime_error("no encoding");
+    };
+    auto const start = [](std::uint64_t seed) {
+      if (no_start(seed)) throw std::runtime_error("no start");
+    };
+    SlotChecker model{EncodingTable<>(table_, {.encode = slow, .start = start, .step = broken_steps})};
+    {
+      Server server(model, search_, Streaming{.size = 16, .refill_below = 0.5}, stress_.options);
+      std::vector<std::thread> threads;
+      for (std::size_t w = 0; w < writers; ++w) threads.emplace_back([&, w] { write(server, w); });
+      for (auto& thread : threads) thread.join();
+      server.drain();
+      CHECK(server.open() == 0);
+      CHECK(server.statistics().sentences == stress_.sentences);
+    }
+    CHECK(std::ranges::all_of(answered_, [](auto const& n) { return n == 1; }));
+    CHECK(wrong_ == 0);
+    CHECK(counts_[0] > stress_.sentences / 4);
+    for (auto const failure :
+         {Failure::source, Failure::model, Failure::bad_request, Failure::late, Failure::cancelled})
+      CHECK(counts_[static_cast<std::size_t>(failure)] > 0);
+    CHECK((stress_.options.full == ServerOptions::Full::refuse) ==
+          (counts_[static_cast<std::size_t>(Failure::refused)] > 0));
+    CHECK(tellings_ > stress_.sentences / 4);
+    auto const& counts = model.model().counts();
+    CHECK(counts.broken == 0);
+    CHECK(counts.batches == 0);
+    CHECK(counts.waiting == 0);
+    CHECK(model.report() == "");
+    CHECK(HeapSource::alive() == sources);
+    // Whoever writes holds one, the queue, the batch; and those withdrawn from groups that others still wait for.
+    auto const bound = writers + 2 * stress_.options.queue + 16 + 4 * stress_.options.intake.encode_ahead + writers;
+    CHECK(HeapSource::most() - sources <= static_cast<std::int64_t>(bound));
+    if (std::getenv("SLUICE_STRESS") != nullptr) figures(counts);
+  }
+
+ private:
+  template <class S>
+  void write(S& server, std::size_t writer) {
+    std::mt19937_64 random(writer + 1);
+    std::deque<std::pair<std::uint64_t, std::future<Result>>> futures;
+    auto const take = [&] {
+      auto const result = futures.front().second.get();
+      check(result, futures.front().first, true, {});
+      ++answered_[result.id];
+      futures.pop_front();
+    };
+    while (ticket_++ < stress_.sentences) {
+      Request<HeapSource, BeamSearch> request{};
+      auto const seed = random() % kinds;
+      auto deadline = ServerClock::time_point::max();
+      if (random() % 8 == 0)
+        deadline = ServerClock::now() + std::chrono::microseconds(random() % 2 * (random() % 4000));
+      auto const past = deadline != ServerClock::time_point::max();
+      auto const future = stress_.options.full == ServerOptions::Full::wait && random() % 4 == 0;
+      for (;;) {  // until there is room
+        request = {.source = HeapSource(seed), .seed = seed};
+        if (bad_prefix(seed)) request.prefix = {3, 1000};
+        if (future) {
+          futures.emplace_back(seed, server.submit(std::move(request), deadline));
+          break;
+        }
+        auto const told = std::make_shared<Told>();
+        Delivery delivery{.done =
+                              [this, told, seed, past](Result result) {
+                                check(result, seed, past, told->tokens);
+                                if (++told->answers != 1) ++wrong_;
+                                if (result.id < answered_.size()) ++answered_[result.id];
+                                else ++wrong_;
+                                if (result.id % 16 == 0) throw std::runtime_error("a callback that throws");
+                              },
+                          .deadline = deadline};
+        if (random() % 2 == 0)
+          delivery.settled = [this, told](std::uint64_t, std::span<Token const> tokens) {
+            auto& before = told->tokens;
+            if (told->answers != 0 || tokens.size() <= before.size() ||
+                !std::equal(before.begin(), before.end(), tokens.begin()))
+              ++wrong_;
+            before.assign(tokens.begin(), tokens.end());
+            ++tellings_;
+          };
+        auto const id = server.submit(std::move(request), std::move(delivery));
+        if (!id) {
+          ++counts_[static_cast<std::size_t>(Failure::refused)];
+          std::this_thread::yield();
+          continue;
+        }
+        if (random() % 16 == 0) cancel(server, *id);
+        if (random() % 16 == 0) cancel(server, random() % (*id + 1));  // anybody's, ended or not
+        break;
+      }
+      if (futures.size() > 4) take();
+    }
+    while (!futures.empty()) take();
+  }
+
+  template <class S>
+  void cancel(S& server, std::uint64_t id) {
+    cancelled_[id] = true;
+    server.cancel(id);
+  }
+
+  /// Whether the result is one that this request may have. `limited`: it may have had a deadline.
+  void check(Result const& result, std::uint64_t seed, bool limited, std::vector<Token> const& told) {
+    ++counts_[static_cast<std::size_t>(result.failure)];
+    auto right = false;
+    switch (result.failure) {
+      case Failure::none: right = identical(result, expected_[seed]) && !bad_prefix(seed); break;
+      case Failure::bad_request: right = bad_prefix(seed); break;
+      case Failure::source:
+        right = no_start(seed) || (no_encoding(seed) && stress_.options.intake.encode_ahead > 0);
+        break;
+      case Failure::model: right = result.message == "no step"; break;
+      case Failure::late: right = limited; break;
+      case Failure::cancelled: right = result.id < cancelled_.size() && cancelled_[result.id]; break;
+      default: break;
+    }
+    for (auto const& h : result.hypotheses)
+      right = right && h.tokens.size() >= told.size() && std::equal(told.begin(), told.end(), h.tokens.begin());
+    wrong_ += !right;
+    auto const n = ++all_;
+    if (n % (stress_.sentences / moments) == 0 && n / (stress_.sentences / moments) <= moments)
+      memory_[n / (stress_.sentences / moments) - 1] = resident_kib();
+  }
+
+  void figures(EncodingCounts const& counts) const {
+    std::ostringstream text;
+    text << stress_.sentences << " sentences of " << writers << " writers:";
+    for (std::size_t i = 0; i < failures; ++i) text << ' ' << name(static_cast<Failure>(i)) << ' ' << counts_[i] << ',';
+    text << " told " << tellings_ << " times, encode calls " << counts.encodes << ", most encoded and waiting "
+         << counts.most_waiting << ", most sources alive " << HeapSource::most() << "; resident KiB:";
+    for (auto const& kib : memory_) text << ' ' << kib;
+    WARN(text.str());
+  }
+
+  Table const table_{.size = 12, .scale = 6, .eos_bias = -2, .eos_slope = 0.3};
+  BeamSearch const search_{.width = 3, .length = {.max = 20}};
+  Stress stress_;
+  std::vector<std::atomic<bool>> cancelled_;         // [id]: somebody asked
+  std::vector<std::atomic<std::uint8_t>> answered_;  // [id]
+  std::vector<Result> expected_;                     // [seed]
+  std::array<std::atomic<std::size_t>, failures> counts_{};
+  std::array<std::atomic<std::size_t>, moments> memory_{};
+  std::atomic<std::size_t> ticket_{0}, all_{0}, wrong_{0}, tellings_{0}, encodings_{0};
+};
+
+std::size_t sentences(std::size_t usual) {
+  auto const* const asked = std::getenv("SLUICE_STRESS");
+  return asked == nullptr ? usual : std::max<std::size_t>(usual, std::strtoull(asked, nullptr, 10));
+}
+
+}  // namespace
+
+TEST_CASE("64 writers, cancels, deadlines and errors: nothing is lost or answered twice", "[stress]") {
+  Run run({.sentences = sentences(10'000),
+           .options = {.queue = 64, .intake = {.window = 16, .encode_ahead = 12, .encode_group = 4}}});
+  run();
+}
+TEST_CASE("the same with a queue of one", "[stress]") {
+  Run run({.sentences = sentences(2'000), .options = {.queue = 1, .intake = {.encode_ahead = 2}}});
+  run();
+}
+TEST_CASE("the same where a full queue refuses, and nothing is encoded ahead", "[stress]") {
+  Run run({.sentences = sentences(2'000),
+           .options = {.queue = 8, .full = ServerOptions::Full::refuse, .intake = {.window = 4}}});
+  run();
+}
