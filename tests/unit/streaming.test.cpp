@@ -172,10 +172,10 @@ TEST_CASE("nobody is admitted while somebody is old", "[streaming]") {
 TEST_CASE("who steps", "[streaming]") {
   using Chosen = std::vector<std::int32_t>;
   std::vector<Live> const live{{.length = 7, .rows = 4},
-                               {.length = 3, .rows = 2, .idle = 5},
+                               {.length = 3, .rows = 2, .turn = 5},
                                {.length = 5, .rows = 3},
-                               {.length = 3, .rows = 2, .idle = 1},
-                               {.length = 3, .rows = 2, .idle = 1}};
+                               {.length = 3, .rows = 2, .turn = 1},
+                               {.length = 3, .rows = 2, .turn = 2}};
   auto const with = [](Order order, std::int32_t max_rows) { return Streaming{.order = order, .max_rows = max_rows}; };
   CHECK(selected(with(Order::oldest_first, 0), live) == Chosen{0, 1, 2, 3, 4});
   CHECK(selected(with(Order::oldest_first, 9), live) == Chosen{0, 1, 2});

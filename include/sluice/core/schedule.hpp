@@ -13,11 +13,12 @@ namespace sluice::inline v0 {
 
 /// A sentence that is being decoded, as a schedule sees it.
 struct Live {
-  std::int32_t length = 0;         ///< tokens that its slots hold
-  std::int32_t width = 1;          ///< hypotheses, ended ones that the beam still carries included
-  std::int32_t rows = 1;           ///< tokens that it would feed next, and the ended hypotheses that it carries
-  std::int32_t age = 0;            ///< steps of the decoder since it was admitted, whether or not it took part
-  std::int32_t idle = 0;           ///< steps of the decoder since it last took part (or was admitted)
+  std::int32_t length = 0;  ///< tokens that its slots hold
+  std::int32_t width = 1;   ///< hypotheses, ended ones that the beam still carries included
+  std::int32_t rows = 1;    ///< tokens that it would feed next, and the ended hypotheses that it carries
+  std::int32_t age = 0;     ///< steps of the decoder since it was admitted, whether or not it took part
+  std::int64_t turn = 0;    ///< its place, ascending, in a list to whose front move those that take part in a step,
+                            ///< in their order there, and to whose end come those that are admitted
   std::int32_t source_length = 0;  ///< -1: unknown
 };
 

@@ -203,7 +203,7 @@ class Decoder {
                        .width = progress.width,
                        .rows = progress.rows > 0 ? progress.rows : progress.width,
                        .age = s->age,
-                       .idle = s->idle,
+                       .turn = s->turn,
                        .source_length = s->source_length});
     }
   }
@@ -263,7 +263,7 @@ class Decoder {
     s->id = next.id, s->request = std::move(next.request);
     s->search = s->request.search ? &*s->request.search : &search_;
     s->base = base, s->slots = slots, s->source_length = next.source_length;
-    s->age = s->idle = 0, s->ended = false;
+    s->age = s->idle = 0, s->turn = back_++, s->ended = false;
     if (s->request.prompt.empty()) s->request.prompt.assign(1, vocabulary_.bos);
     try {
       s->search->start(s->state, {.vocabulary = &vocabulary_,
@@ -319,6 +319,9 @@ class Decoder {
         chosen_.back()->idle = -1;
         statistics_.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
       }
+    std::ranges::sort(chosen_, {}, &Running::turn);
+    front_ -= std::ssize(chosen_);
+    for (std::ptrdiff_t i = 0; auto* s : chosen_) s->turn = front_ + i++;
     std::ranges::sort(chosen_, {}, &Running::base);
     for (auto const& s : running_) ++s->age, ++s->idle;
   }
@@ -455,6 +458,7 @@ class Decoder {
   std::vector<Live> live_;
   std::vector<std::int32_t> picked_;
   std::vector<Running*> chosen_;
+  std::int64_t front_ = 0, back_ = 0;  // of Live::turn: the first that is taken, the next behind
   std::vector<Source const*> sources_;
   std::vector<Slot> starts_;
   std::vector<std::size_t> places_;  // in the group that has encoded them

@@ -23,6 +23,7 @@ struct Running {
   S const* search = nullptr;
   Slot base = 0;
   std::int32_t slots = 0, source_length = 0, age = 0, idle = 0;
+  std::int64_t turn = 0;                       // see Live
   std::size_t first = 0, lines = 0, rows = 0;  // its part of the step
   bool ended = false;
 };

@@ -88,9 +88,8 @@ struct Streaming {
     if (max_rows == 0) return;
     auto const at = [live](std::int32_t i) -> Live const& { return live[static_cast<std::size_t>(i)]; };
     if (order == Order::shortest_only)
-      std::sort(chosen.begin() + first, chosen.end(), [at](std::int32_t a, std::int32_t b) {
-        return at(a).idle != at(b).idle ? at(a).idle < at(b).idle : a < b;
-      });
+      std::sort(chosen.begin() + first, chosen.end(),
+                [at](std::int32_t a, std::int32_t b) { return at(a).turn < at(b).turn; });
     std::int64_t rows = 0;
     auto const end = std::find_if(chosen.begin() + first, chosen.end(), [&](std::int32_t i) {
       rows += at(i).rows;

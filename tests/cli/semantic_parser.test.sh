@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# semantic_parser.test.sh SEMANTIC_PARSER SHARED: the command line of semantic_parser, and, where the folders SHARED/jobs
+# and SHARED/geo are, the counts and lists of VAR-STREAM's authors.
+# shellcheck disable=SC2086  # options are split on purpose
+set -u
+export LC_ALL=C
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # waiting threads would cost more than they bring
+
+parser=$(realpath "$1") shared=$(realpath -m "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+passed=0 failed=0
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
+check() { # check WHAT COMMAND...
+  local what=$1
+  shift
+  if "$@"; then pass; else fail "$what"; fi
+}
+same() { check "$1 and $2 differ" cmp -s "$1" "$2"; }
+# refused PATTERN ARGUMENTS...: exit code 2, one line on standard error that matches, nothing on standard output.
+refused() {
+  local pattern=$1 code
+  shift
+  "$parser" "$@" >out 2>err </dev/null
+  code=$?
+  if [ $code -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q -E -- "^semantic_parser: .*$pattern" err && [ ! -s out ]; then pass
+  else fail "semantic_parser $*: exit code $code: $(cat err)"; fi
+}
+# run FOLDER ARGUMENTS...: writes the files lists and stats.
+run() { "$parser" --model "$@" --output lists --stats stats 2>err || fail "semantic_parser --model $*: $(cat err)"; }
+stat() { sed -n "s/^  \"$1\": \([0-9.e+-]*\),*$/\1/p" stats; } # stat KEY: of the file stats
+
+# ---- a model of zeros, but for the bias of <E> -------------------------------------------------------------------------------
+
+# words SIZE: a list of so many
+words() { seq -s ', ' -f '"w%g"' "$1"; }
+tensor() { printf '"%s": {"offset": %d, "shape": %s}' "$@"; }
+mkdir tiny empty
+{
+  printf '{"rnn_size": 1, "dec_seq_length": 3, "src_vocab": [%s], "tgt_vocab": [%s],\n"tensors": {' "$(words 4)" "$(words 5)"
+  for side in encoder decoder; do
+    tensor $side.embedding.weight 0 "[$([ $side = encoder ] && echo 4 || echo 5), 1]"
+    for layer in i2h h2h; do
+      tensor ", $side.lstm.$layer.weight" 0 '[4, 1]' | sed 's/", /, "/'
+      tensor ", $side.lstm.$layer.bias" 0 '[4]' | sed 's/", /, "/'
+    done
+    printf ',\n'
+  done
+  tensor attention.linear_att.weight 0 '[1, 2]' && printf ', '
+  tensor attention.linear_att.bias 0 '[1]' && printf ', '
+  tensor attention.linear_out.weight 0 '[5, 1]' && printf ',\n'
+  tensor attention.linear_out.bias 32 '[5]' && printf '},\n'
+  printf '"test": [{"src": [3, 2], "ref": []}, {"src": [], "ref": [0]}, {"src": [0], "ref": [4]}]}\n'
+} >tiny/manifest.json
+zeros() { head -c "$1" /dev/zero; }
+{ zeros 36 && printf '\0\0\200\77' && zeros 12; } >tiny/weights.f32 # 1.0
+
+for schedule in batched streaming fifo; do
+  run tiny --search greedy --schedule $schedule
+  check "greedy $schedule ends at once" [ "$(paste -s -d ' ' lists)" = '[[]] [[]] [[]]' ]
+  check "greedy $schedule: counts" [ "$(stat sentences) $(stat steps) $(stat expansions) $(stat rows)" = '3 1 3 3' ]
+done
+check 'accuracy' [ "$(stat accuracy) $(stat oracle_accuracy)" = '0.3333333333333333 0.3333333333333333' ]
+check 'stats is one object, an entry a line' [ "$(head -n 1 stats)$(tail -n 1 stats)$(wc -l <stats)" = '{}12' ]
+run tiny --search fixed --width 2 # <E>, then <S> <E>
+check 'fixed: lists' [ "$(paste -s -d ' ' lists)" = '[[],[0]] [[],[0]] [[],[0]]' ]
+check 'fixed: oracle' [ "$(stat oracle_accuracy)" = 0.6666666666666666 ]
+"$parser" --model tiny --search fixed --width 2 >out 2>err
+check 'standard output' [ $? -eq 0 -a ! -s err ]
+same lists out
+# All the same, but <E> is rare: 4 tokens, of which the last is dropped.
+{ zeros 36 && printf '\0\0\200\277' && zeros 12; } >weights && mv weights tiny/weights.f32 # -1.0
+for search in greedy 'variable --width 3' 'fixed --width 1'; do
+  run tiny --search $search --schedule batched
+  check "$search stops at the maximum length" [ "$(paste -s -d ' ' lists)" = '[[0,0,0]] [[0,0,0]] [[0,0,0]]' ]
+  check "$search takes one step more" [ "$(stat steps)" -eq 4 ]
+done
+run tiny --search greedy --schedule batched --size 2
+check '--size' [ "$(stat steps)" -eq 8 ]
+run tiny --search greedy --schedule fifo --max-rows 2
+check '--max-rows, fifo' [ "$(stat steps)" -eq 8 ]
+run tiny --search greedy --schedule streaming --max-rows 2
+check '--max-rows, streaming' [ "$(stat steps)" -eq 8 ]
+
+# ---- refused -----------------------------------------------------------------------------------------------------------------
+
+refused '--model DIR is required'
+refused '--frobnicate' --model tiny --frobnicate
+refused "--search: 'beam' is not one of fixed, greedy, variable" --model tiny --search beam
+refused "--schedule: 'lifo' is not one of batched, fifo, streaming" --model tiny --schedule lifo
+for flag in --width --max-per-parent --size --max-rows; do
+  for value in 0 -1 many; do refused "$flag: .*$value" --model tiny $flag $value; done
+done
+for value in 0 -1 nan many; do
+  refused "--absolute-threshold: '$value' is not a number > 0" --model tiny --absolute-threshold $value
+done
+refused 'absent/manifest.json: cannot be opened' --model absent
+refused 'empty/manifest.json: cannot be opened' --model empty
+cp tiny/manifest.json empty/
+refused 'empty/weights.f32: cannot be opened' --model empty
+zeros 51 >empty/weights.f32
+refused 'empty/weights.f32: has 51 bytes, no multiple of 4' --model empty
+zeros 48 >empty/weights.f32
+refused 'manifest.json: tensors.attention.linear_out.bias.offset = 32: the tensor has 20 bytes, .* only 48' --model empty
+zeros 52 >empty/weights.f32
+# broken FROM TO PATTERN: an edit of the manifest
+broken() {
+  sed "s/$1/$2/" tiny/manifest.json >empty/manifest.json
+  refused "empty/manifest.json: $3" --model empty --output unborn
+}
+broken '"rnn_size": 1' '"rnn_size": 2' 'tensors.encoder.embedding.weight.shape = \[4,1\]: must be \[4,2\]'
+broken '"rnn_size": 1' '"rnn_size": -5' 'rnn_size = -5: must be'
+broken '"dec_seq_length": 3, ' '' 'dec_seq_length is missing'
+broken '"src": \[3, 2\]' '"src": [3, 4]' 'test\[0\].src\[1\] = 4: must be'
+broken '}]}' '' 'is not JSON: '
+check 'a file was made before the folder was read' [ ! -e unborn ]
+refused 'absent/out: cannot be written' --model tiny --output absent/out
+refused 'absent/stats: cannot be written' --model tiny --stats absent/stats
+
+check '--help fails' "$parser" --help >help
+for flag in --model --search --schedule --width --absolute-threshold --max-per-parent --size --max-rows --output --stats; do
+  check "--help names $flag" grep -q -E -- "^  $flag [A-Z]" help
+done
+check '--help shows what the parser thinks' [ "$(grep -c -E 'value in|\{|UINT|FLOAT|TEXT' help)" -eq 0 ]
+check '--help is too wide' [ "$(awk 'length > 120' help)" = '' ]
+check '--version' grep -q -E '^semantic_parser \(sluice [0-9]+\.[0-9]+\.[0-9]+\)$' <("$parser" --version)
+
+# ---- the authors' counts and lists -------------------------------------------------------------------------------------------
+
+# expected KEY: that list of the manifest, a sentence a line
+expected() {
+  tr -d ' \n' <"$folder/manifest.json" | grep -o "\"$1\":[][0-9,]*" |
+    sed 's/^[^[]*\[//; s/\],*$//; s/\]\],\[\[/]]\n[[/g'
+}
+best() { sed 's/\].*/]]/' "$1"; }
+# counts STEPS EXPANSIONS OPTION...: what they cost; the lists stay
+counts() {
+  local steps=$1 expansions=$2
+  shift 2
+  run "$folder" "$@"
+  check "$name $*: $(stat steps) steps, not $steps" [ "$(stat steps)" -eq "$steps" ]
+  check "$name $*: $(stat expansions) expansions, not $expansions" [ "$(stat expansions)" -eq "$expansions" ]
+}
+
+# paper FOLDER GREEDY FIXED VAR-BATCH VAR-STREAM FIFO, each 'STEPS EXPANSIONS'
+paper() {
+  folder=$shared/$1 name=$1
+  for key in greedy fixed var_batch var_stream var_fifo; do expected out_$key >$key; done
+  counts $2 --search greedy --schedule batched
+  same greedy lists
+  counts $3 --search fixed --schedule batched
+  same fixed lists
+  counts $4 --search variable --schedule batched
+  same var_stream lists # theirs is filled up with copies
+  check "$name: VAR-BATCH, best" cmp -s <(best lists) <(best var_batch)
+  counts $5 # the defaults
+  same var_stream lists
+  counts $6 --schedule fifo
+  same var_fifo lists
+}
+
+# The rest are counts of the authors' rules restated, not of their programs.
+if [ -d "$shared" ]; then
+  paper jobs '83 2527' '542 26268' '498 3946' '75 3946' '79 3946'
+  check 'accuracy of jobs' [ "$(stat accuracy) $(stat oracle_accuracy)" = '0.8928571428571429 0.8928571428571429' ]
+  counts 248 3946 --max-rows 20
+  counts 252 3946 --max-rows 20 --schedule fifo
+  counts 142 3946 --max-rows 37
+  counts 275 17716 --width 50 --absolute-threshold 15 --max-per-parent 5
+  counts 259 17716 --width 50 --absolute-threshold 15 --max-per-parent 5 --schedule fifo
+  counts 89 2749 --width 5 --absolute-threshold 2.5 --max-per-parent 2 --schedule fifo --max-rows 50
+
+  paper geo '144 5050' '1267 52073' '1148 10798' '186 10798' '157 10798'
+  check 'accuracy of geo' [ "$(stat accuracy) $(stat oracle_accuracy)" = '0.8071428571428572 0.8428571428571429' ]
+  check 'trees of geo' [ "$(stat tree_accuracy) $(stat oracle_tree_accuracy)" = '0.8357142857142857 0.8678571428571429' ]
+  counts 784 10798 --max-rows 20
+  counts 732 10798 --max-rows 20 --schedule fifo
+  counts 429 10798 --max-rows 37
+  counts 712 46265 --absolute-threshold 20 --max-per-parent 10
+  mv lists streaming
+  for way in '--schedule fifo --max-rows 11' '--schedule batched --size 7' '--schedule batched --size 1000'; do
+    run "$folder" --absolute-threshold 20 --max-per-parent 10 $way
+    same streaming lists
+  done
+  # A beam of one is greedy, whatever else is asked.
+  run "$folder" --width 1
+  same greedy lists
+
+  # Cut after five tokens.
+  mkdir short
+  sed 's/"dec_seq_length": *[0-9]*/"dec_seq_length": 5/' "$folder/manifest.json" >short/manifest.json
+  ln -s "$folder/weights.f32" short/
+  run short --search greedy
+  sed -E 's/^(\[\[[0-9]+(,[0-9]+){0,4}).*/\1]]/' greedy >five
+  same five lists
+fi
+
+printf '%d passed, %d failed\n' $passed $failed
+[ $failed -eq 0 ] || exit 1
+[ -d "$shared" ] || printf 'SKIPPED: %s is missing: not compared with the authors\n' "$shared"
