@@ -26,7 +26,7 @@ class EncodingTypist : public Typist {
   using Typist::start;
   void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<sluice::Slot const> slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      words_[slots[i]] = std::move(encoded.words[static_cast<std::size_t>(items[i])]);  // each is started once
+      words_[slots[i]] = encoded.words[static_cast<std::size_t>(items[i])];
       auto const* const word = &words_[slots[i]];
       Typist::start({&word, 1}, slots.subspan(i, 1));
     }
@@ -73,8 +73,8 @@ void ahead() {
 void futures() {
   // [futures]
   Typist model;
-  sluice::Server server(model, sluice::BeamSearch{.width = 3}, sluice::Streaming{.size = 8}, {.queue = 100},
-                        Typist::keyboard());
+  sluice::Server server(model, sluice::BeamSearch{.width = 3}, sluice::Streaming{.size = 8, .refill_below = 1},
+                        {.queue = 100}, Typist::keyboard());
   std::vector<std::jthread> writers;
   std::vector<std::future<sluice::Result>> answers(4);
   for (std::size_t i = 0; i < 4; ++i)
@@ -88,14 +88,15 @@ void callbacks() {
   // [callbacks]
   using namespace std::chrono_literals;
   Typist model;
-  sluice::Server server(model, sluice::Greedy{}, sluice::Streaming{.size = 8}, {}, Typist::keyboard());
-  server.submit({.source = "stream"}, {.done =
-                                           [](sluice::Result const& result) {
-                                             std::cout << name(result.failure) << ": "
-                                                       << Typist::text(result.hypotheses.at(0).tokens) << '\n';
-                                           },
-                                       .settled = [](auto, auto tokens) { std::cout << Typist::text(tokens) << "\n"; },
-                                       .deadline = sluice::ServerClock::now() + 60s});
+  sluice::Server server(model, sluice::Greedy{}, sluice::Streaming{.size = 8, .refill_below = 1}, {},
+                        Typist::keyboard());
+  auto const done = [](sluice::Result const& result) {
+    std::cout << name(result.failure) << ": ";  // who fails, or is late before it has begun, has no hypotheses
+    if (!result.hypotheses.empty()) std::cout << Typist::text(result.hypotheses.front().tokens);
+    std::cout << '\n';
+  };
+  auto const settled = [](std::uint64_t, auto tokens) { std::cout << Typist::text(tokens) << '\n'; };
+  server.submit({.source = "stream"}, {.done = done, .settled = settled, .deadline = sluice::ServerClock::now() + 60s});
   server.drain();  // until all are answered
   // [/callbacks]
 }

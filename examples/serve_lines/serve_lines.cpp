@@ -26,7 +26,7 @@ namespace {
 using Clock = sluice::ServerClock;
 
 struct Options {
-  std::filesystem::path model = SLUICE_EXAMPLE_MODEL;
+  std::filesystem::path model = translate::default_model();
   std::int32_t width = 5;
   std::size_t size = 16;     // sentences in the batch
   std::size_t queue = 1000;  // lines that wait, at most: then reading waits too

@@ -29,8 +29,8 @@ class Exchange {
   virtual ~Exchange() = default;
 
   /// Up to `count` sentences, appended to `sentences`; false if there are none left. Fewer than asked, or none, where so
-  /// many have been handed out that the results before them do not fit into memory.
-  /// \param wait  whether to wait until at least one can be had
+  /// many have been handed out that the results before them do not fit into memory, or the input has no more to give yet.
+  /// \param wait  whether to wait until there is something to be had
   virtual bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) = 0;
   virtual void give(std::size_t place, sluice::Result result) = 0;
   /// Nobody need wait any longer: a thread has failed.

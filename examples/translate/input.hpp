@@ -12,6 +12,7 @@
 #include <istream>
 #include <memory>
 #include <optional>
+#include <poll.h>
 #include <string>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ class Input {
   /// \throws text::InputError  if the file cannot be read or holds a line that is not UTF-8
   explicit Input(std::filesystem::path const& file)
       : name_(file.empty() ? "standard input" : file.string()),
+        standard_(file.empty()),
         interactive_(file.empty() && isatty(STDIN_FILENO) != 0),
         reader_(file.empty() ? std::cin : file_) {
     if (file.empty()) return;
@@ -48,6 +50,12 @@ class Input {
   /// Whether somebody types.
   bool interactive() const { return interactive_; }
 
+  /// Whether next() would return at once, as far as one can know: a line may come in pieces.
+  bool ready() const {
+    if (!standard_ || std::cin.rdbuf()->in_avail() != 0) return true;
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    return poll(&input, 1, 0) != 0;
+  }
   /// Whether there was another line; a stream's may be no UTF-8.
   bool next(std::string& line) { return reader_.next(line); }
   /// Of the line read last, from 1.
@@ -59,7 +67,7 @@ class Input {
   std::string name_;
   std::ifstream file_;
   std::optional<std::size_t> count_;
-  bool interactive_;
+  bool standard_, interactive_;
   text::LineReader reader_;
 };
 

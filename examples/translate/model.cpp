@@ -12,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace translate {
 
@@ -105,6 +106,19 @@ class Answering {
 };
 
 }  // namespace
+
+std::filesystem::path default_model() {
+  std::error_code ignored;
+  auto const executable = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  auto const folder = executable.parent_path();
+  for (auto const& candidate : {folder / "model", folder / "../share/sluice/model"})
+    if (std::filesystem::exists(candidate / "model.safetensors", ignored)) return candidate;
+#ifdef SLUICE_EXAMPLE_MODEL
+  return SLUICE_EXAMPLE_MODEL;
+#else
+  return folder / "model";
+#endif
+}
 
 sluice::Expansion Output::expand(Answer const& answer, std::span<sluice::Query const> queries,
                                  std::span<sluice::Group const> groups) {

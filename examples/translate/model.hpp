@@ -43,6 +43,9 @@ class Output {
   std::variant<sluice::DenseProjection, sluice::LogSoftmaxTopK> expander_;
 };
 
+/// The folder of the model that ships: beside the program, where it is installed, or where it was built.
+std::filesystem::path default_model();
+
 /// The caches of all models that were made.
 struct CacheUse {
   std::int64_t pages = 0, peak_pages = 0;  ///< in use now, and at most

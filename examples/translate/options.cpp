@@ -2,6 +2,7 @@
 #include <sluice/version.hpp>
 
 #include <text/lines.hpp>
+#include <translate/model.hpp>
 #include <translate/options.hpp>
 
 #include <CLI/CLI.hpp>
@@ -31,21 +32,6 @@ std::map<std::string, ScheduleName> const schedules{{"batched", ScheduleName::ba
 using Order = sluice::Streaming::Order;
 std::map<std::string, Order> const orders{{"shortest_only", Order::shortest_only},
                                           {"oldest_first", Order::oldest_first}};
-
-/// Beside the executable, where it is installed, where it was built.
-std::filesystem::path default_model(char const* program) {
-  std::error_code ignored;
-  auto executable = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  if (executable.empty()) executable = std::filesystem::absolute(program, ignored);
-  auto const folder = executable.parent_path();
-  for (auto const& candidate : {folder / "model", folder / "../share/sluice/model"})
-    if (std::filesystem::exists(candidate / "model.safetensors", ignored)) return candidate;
-#ifdef SLUICE_EXAMPLE_MODEL
-  return SLUICE_EXAMPLE_MODEL;
-#else
-  return folder / "model";
-#endif
-}
 
 CLI::Validator range(std::int32_t lowest, std::int32_t highest) { return CLI::Range(lowest, highest).description(""); }
 
@@ -219,7 +205,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
                            std::string(n_best > 0 ? "--n-best" : "--width") + " must be 2 or more");
 
   if (models->count() > 0) options.models = split(ensemble);
-  else options.models = {model.empty() ? default_model(argv[0]) : std::filesystem::path(model)};
+  else options.models = {model.empty() ? default_model() : std::filesystem::path(model)};
   options.input = input, options.output = output, options.stats = stats, options.forbid = forbid;
   options.targets = score.empty() ? prefix : score;
   return options;

@@ -98,6 +98,11 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
     count = std::min(count, std::max<std::size_t>(1, (left + options_.threads - 1) / options_.threads));
   }
   for (std::string text; count > 0;) {
+    if ((!wait || !sentences.empty()) && !input.ready()) return true;  // the decoder has something to do meanwhile
+    {
+      std::lock_guard const lock(writing_);
+      if (lines_.size() >= ahead_) return true;
+    }
     auto const more = input.next(text);
     auto sentence = more ? make_sentence(text, input.number()) : std::nullopt;
     auto const place = input.number() - 1;

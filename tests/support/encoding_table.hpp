@@ -96,6 +96,7 @@ struct EncodingHooks {
   std::function<void(std::uint64_t seed)> encode{};  ///< for every sentence of a call; in the encoder's thread
   std::function<void(std::uint64_t seed)> start{};   ///< the same of start
   std::function<void(std::size_t call)> step{};      ///< counted from 0
+  bool again = false;  ///< items may be started twice: a model beside this one throws, and the caller cannot know
 };
 
 /// A table with encode(). `counts()` may be read while others work.
@@ -169,7 +170,8 @@ class EncodingTable {
     seeds_.clear();
     for (auto const item : items) {
       auto const i = static_cast<std::size_t>(item);
-      if (i >= encoded.seeds_.size() || encoded.started_[i]) broken("start of an item that is not there, or no more");
+      if (i >= encoded.seeds_.size() || (encoded.started_[i] && !hooks_.again))
+        broken("start of an item that is not there, or no more");
       if (hooks_.start) try {
           hooks_.start(encoded.seeds_[i]);
         } catch (...) {

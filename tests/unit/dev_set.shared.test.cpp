@@ -3,6 +3,7 @@
 // decoded with the same float32 weights; and the same again for every batch size, order and precision.
 #include <sluice/decode/decode.hpp>
 #include <sluice/output/dense_projection.hpp>
+#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/greedy.hpp>
 
@@ -138,6 +139,34 @@ TEST_CASE("neither batch size nor order changes a bit of a result", "[dev_set]")
     auto other = found[inputs.size() - 1 - i];
     CHECK(identical(other, expected[i]));
   }
+}
+
+TEST_CASE("refilling at once takes half the steps of batches, in full batches", "[dev_set]") {
+  if (missing()) return;
+  Loaded const loaded(folder / "model.safetensors");
+  auto const inputs = sources();
+  auto const size = sentences == 2000 ? std::size_t{64} : std::size_t{16};
+  auto const decoded = [&](auto const& schedule, double& full) {
+    example::Transformer model(loaded.weights);
+    Decoder decoder(model, greedy, schedule, loaded.projection, {}, {.encode_ahead = 64, .encoder_thread = false});
+    for (auto const& input : inputs) decoder.submit({.source = input});
+    std::uint64_t rows = 0, steps = 0;
+    while (decoder.step())
+      if (decoder.waiting() > 0) rows = decoder.statistics().rows, steps = decoder.statistics().steps;
+    full = static_cast<double>(rows) / static_cast<double>(steps * size);
+    return decoder.statistics();
+  };
+  double batched_full = 0, streaming_full = 0;
+  auto const batched = decoded(Batched{.size = size}, batched_full);
+  auto const streaming =
+      decoded(Streaming{.size = size, .refill_below = 1, .order = Streaming::Order::oldest_first}, streaming_full);
+  std::cout << "greedy, size " << size << ": " << batched.steps << " steps batched (" << 100 * batched_full
+            << " % full), " << streaming.steps << " steps streaming (" << 100 * streaming_full << " % full)\n";
+  CHECK(streaming.rows == batched.rows);
+  CHECK(streaming.encoder_calls == batched.encoder_calls);
+  CHECK(streaming_full >= 0.95);
+  if (sentences == 2000) CHECK(2 * streaming.steps <= batched.steps);
+  else CHECK(streaming.steps < batched.steps);
 }
 
 }  // namespace sluice::test

@@ -9,6 +9,7 @@
 #include <support/catch.hpp>
 #include <support/combining.hpp>
 #include <support/decoding.hpp>
+#include <support/encoding_table.hpp>
 
 #include <array>
 #include <cmath>
@@ -400,4 +401,33 @@ TEST_CASE("an ensemble allocates nothing once warm", "[ensemble]") {
     ensemble.step(rows);
   }
   CHECK(allocations() == before);
+}
+
+TEST_CASE("an ensemble encodes ahead where all its models can", "[ensemble]") {
+  using Encoding = EncodingTable<everything>;
+  static_assert(EncodingModel<Ensemble<Encoding, Encoding>> && EncodingModel<EnsembleOf<Encoding>>);
+  static_assert(!EncodingModel<EnsembleOf<TableModel<>>>);
+  Table const one{.size = 9, .eos_bias = 0}, two{.size = 9, .scale = 4, .eos_bias = 1};
+  auto const broken = [](std::uint64_t seed) {
+    if (seed == 13) throw std::runtime_error("13 is broken");
+  };
+  Encoding a(one, {.again = true}), b(two, {.start = broken}), idle(two);
+  Ensemble ensemble({.weights = {2, 1, 0}}, a, b, idle);
+  std::vector<Encoding*> const pointers{&a, &b, &idle};
+  EnsembleOf<Encoding> list(pointers, {.weights = {2, 1, 0}});
+  std::vector<HeapSource> sources;
+  for (std::uint64_t i = 0; i < 40; ++i) sources.emplace_back(i);
+  BeamSearch const search{.width = 3, .length = {.max = 8}};
+  auto const expected = decode(ensemble, sources, search, Batched{1});
+  auto const check = [&](auto& model) {
+    auto const results = decode(model, sources, search, Batched{7}, LogSoftmaxTopK(), {.encode_ahead = 10});
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      CHECK(results[i].failure == (i == 13 ? Failure::source : Failure::none));
+      CHECK(identical(results[i], expected[i]));
+    }
+  };
+  check(ensemble);
+  check(list);
+  CHECK(idle.counts().encodes == 0);
+  CHECK(a.counts().encoded == 2 * sources.size());
 }

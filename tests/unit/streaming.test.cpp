@@ -246,21 +246,21 @@ void check_schedules(std::uint64_t seed, int rounds, Make&& make_search) {
 TEST_CASE("no schedule changes a result: greedy and beams", "[streaming]") {
   auto const max = [](auto& random) { return 4 + static_cast<std::int32_t>(random() % 20); };
   auto const width = [](auto& random) { return 1 + static_cast<std::int32_t>(random() % 6); };
-  check_schedules<Greedy>(1, 150, [&](auto& random) { return Greedy{.length = {.max = max(random)}}; });
-  check_schedules<BeamSearch>(2, 150, [&](auto& random) {
+  check_schedules<Greedy>(1, 400, [&](auto& random) { return Greedy{.length = {.max = max(random)}}; });
+  check_schedules<BeamSearch>(2, 350, [&](auto& random) {
     auto const k = width(random);
     return BeamSearch{.width = k,
                       .n_best = 1 + static_cast<std::int32_t>(random() % static_cast<unsigned>(k)),
                       .length = {.max = max(random)}};
   });
-  check_schedules<BeamSearch>(3, 200, [&](auto& random) {
+  check_schedules<BeamSearch>(3, 450, [&](auto& random) {
     auto const k = width(random);
     auto search = presets::varstream(k, 0.5 + static_cast<double>(random() % 50) / 10,
                                      1 + static_cast<std::int32_t>(random() % static_cast<unsigned>(k)));
     search.n_best = k, search.length.max = max(random);
     return search;
   });
-  check_schedules<BeamSearch>(4, 150, [&](auto& random) {
+  check_schedules<BeamSearch>(4, 350, [&](auto& random) {
     auto const k = width(random);
     auto search = random() % 2 == 0 ? presets::marian(k) : presets::ctranslate2(k);
     search.length.max = max(random);
@@ -269,10 +269,10 @@ TEST_CASE("no schedule changes a result: greedy and beams", "[streaming]") {
 }
 
 TEST_CASE("no schedule changes a result: samples, diverse beams, rules", "[streaming]") {
-  check_schedules<Sample>(5, 120, [](auto& random) {
+  check_schedules<Sample>(5, 250, [](auto& random) {
     return Sample{.samples = 1 + static_cast<std::int32_t>(random() % 4), .length = {.max = 15}};
   });
-  check_schedules<StochasticBeam>(6, 80, [](auto& random) {
+  check_schedules<StochasticBeam>(6, 150, [](auto& random) {
     return StochasticBeam{.width = 1 + static_cast<std::int32_t>(random() % 4), .length = {.max = 12}};
   });
   check_schedules<DiverseBeamSearch>(7, 60, [](auto&) {

@@ -47,7 +47,8 @@ template <class M>
 concept ReleasingModel = Model<M> && requires(M& model, std::span<Slot const> slots) { model.release(slots); };
 
 /// A model whose encoder can run apart from the decoder, in another thread: `encode` is const and touches no slot;
-/// `start(encoded, items, slots)` puts sentence `items[i]` of one encoded batch into `slots[i]`, each once unless it throws.
+/// `start(encoded, items, slots)` puts sentence `items[i]` of one encoded batch into `slots[i]`, again if that, or
+/// the start of another model beside this one, throws: leave what is encoded as it is.
 /// `encode` may run in one thread beside all other members in another. The sources live as long as its call: what is
 /// encoded must not refer to them.
 template <class M>

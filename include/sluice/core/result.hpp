@@ -25,7 +25,7 @@ struct Hypothesis {
 enum class Failure : std::uint8_t {
   none,
   bad_request,    ///< the request made no sense; nothing was run
-  source,         ///< Model::start threw for this source
+  source,         ///< Model::start (or encode) threw for this source
   search,         ///< the search threw for this sentence
   model,          ///< Model::step (or the expander) threw in a step that this sentence took part in
   not_a_number,   ///< the model's scores held a NaN or +infinity

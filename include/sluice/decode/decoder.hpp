@@ -108,11 +108,12 @@ class Decoder {
   /// decoder stays usable.
   bool step() {
     stopwatch_.restart();
+    auto const answered = statistics_.sentences;
     admit();
     choose();
     if (chosen_.empty()) {
       stopwatch_.book(statistics_.seconds.search);
-      return false;
+      return !waiting_.empty() && statistics_.sentences > answered;  // whoever would have stepped has failed
     }
     plan();
     problem_ = run();
@@ -198,7 +199,14 @@ class Decoder {
   void view() {
     live_.clear();
     for (auto const& s : running_) {
-      auto const progress = s->search->progress(s->state);
+      Progress progress;
+      try {
+        progress = s->search->progress(s->state);
+      } catch (...) {
+        end(*s, Failure::search, describe(std::current_exception()), std::current_exception(), false);
+        running_.sweep();
+        return view();
+      }
       live_.push_back({.length = progress.length,
                        .width = progress.width,
                        .rows = progress.rows > 0 ? progress.rows : progress.width,
@@ -213,7 +221,7 @@ class Decoder {
       view();
       auto wanted = std::size_t{0};
       do wanted = schedule_.admit(live_, waiting_.lengths());
-      while (wanted >= waiting_.lengths().size() && waiting_.look_further());
+      while (wanted > 0 && wanted >= waiting_.arranged() && waiting_.look_further());
       wanted = std::min(wanted, waiting_.lengths().size());
       if (wanted == 0 || !admit(wanted)) break;
     }
@@ -241,13 +249,17 @@ class Decoder {
     auto const alive = running_.size();
     std::size_t taken = 0;
     for (; taken < run.count; ++taken) {
-      auto& next = waiting_[taken];
-      auto const slots = static_cast<std::int32_t>((next.request.search ? *next.request.search : search_).slots());
-      auto const base = blocks_.take(slots);
-      if (!base) break;
-      begin(next, *base, slots);
+      auto& next = waiting_[0];
+      try {
+        auto const slots = static_cast<std::int32_t>((next.request.search ? *next.request.search : search_).slots());
+        auto const base = blocks_.take(slots);
+        if (!base) break;
+        begin(next, *base, slots);
+      } catch (...) {
+        refuse(next.id, Failure::search, describe(std::current_exception()), std::current_exception());
+      }
+      waiting_.pop(1);
     }
-    waiting_.pop(taken);
     stopwatch_.book(statistics_.seconds.search);
     if (!starts_.empty())
       for (auto i = start(0, starts_.size()); i < starts_.size(); ++i)  // whoever cannot be started alone is to blame
@@ -260,12 +272,12 @@ class Decoder {
 
   void begin(typename Waiting::Entry& next, Slot base, std::int32_t slots) {
     auto s = running_.take();
-    s->id = next.id, s->request = std::move(next.request);
-    s->search = s->request.search ? &*s->request.search : &search_;
-    s->base = base, s->slots = slots, s->source_length = next.source_length;
-    s->age = s->idle = 0, s->turn = back_++, s->ended = false;
-    if (s->request.prompt.empty()) s->request.prompt.assign(1, vocabulary_.bos);
     try {
+      s->id = next.id, s->request = std::move(next.request);
+      s->search = s->request.search ? &*s->request.search : &search_;
+      s->base = base, s->slots = slots, s->source_length = next.source_length;
+      s->age = s->idle = 0, s->turn = back_++, s->ended = false;
+      if (s->request.prompt.empty()) s->request.prompt.assign(1, vocabulary_.bos);
       s->search->start(s->state, {.vocabulary = &vocabulary_,
                                   .prompt = s->request.prompt,
                                   .prefix = s->request.prefix,
@@ -273,14 +285,14 @@ class Decoder {
                                   .seed = s->request.seed.value_or(s->id),
                                   .abilities = abilities<M>(),
                                   .limits = limits_});
+      if constexpr (requires { trace_.admitted(s->id, base, slots); }) trace_.admitted(s->id, base, slots);
     } catch (std::invalid_argument const& e) {
-      refuse(s->id, Failure::bad_request, e.what(), std::current_exception());
-      return blocks_.give_back(base, slots);
+      blocks_.give_back(base, slots);
+      return refuse(next.id, Failure::bad_request, e.what(), std::current_exception());
     } catch (...) {
-      refuse(s->id, Failure::search, describe(std::current_exception()), std::current_exception());
-      return blocks_.give_back(base, slots);
+      blocks_.give_back(base, slots);
+      return refuse(next.id, Failure::search, describe(std::current_exception()), std::current_exception());
     }
-    if constexpr (requires { trace_.admitted(s->id, base, slots); }) trace_.admitted(s->id, base, slots);
     sources_.push_back(&s->request.source), starts_.push_back(base), places_.push_back(next.place);
     running_.add(std::move(s));
   }
@@ -307,8 +319,8 @@ class Decoder {
 
   void choose() {
     chosen_.clear();
-    if (running_.empty()) return;
     view(), picked_.clear();
+    if (running_.empty()) return;
     schedule_.select(live_, picked_);
     if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
     auto shortest = live_[static_cast<std::size_t>(picked_[0])].length;

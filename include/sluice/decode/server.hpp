@@ -67,12 +67,13 @@ struct Delivery {
 
 /// Decodes requests as they come:
 ///
-///     Server server(model, BeamSearch{.width = 5}, Streaming{.size = 64});
+///     Server server(model, BeamSearch{.width = 5}, Streaming{.size = 64, .refill_below = 1});
 ///     auto result = server.submit({.source = s});              // a std::future<Result>; or with callbacks:
 ///     server.submit({.source = s}, {.done = ..., .settled = ..., .deadline = ...});
 ///
 /// Every request that is not refused gets exactly one result, whatever fails, is late, is withdrawn or is left when the
-/// server is destroyed. Results are those of decode(), bit for bit.
+/// server is destroyed. Results are those of decode(), bit for bit (samples: if the request brings a seed; ids depend on
+/// who comes first).
 ///
 /// All functions may be called from any thread. The model belongs to the worker while the server lives.
 template <Model M, Search S, Schedule P = Streaming, Expander<Answer<M>> E = LogSoftmaxTopK>
@@ -83,7 +84,7 @@ class Server {
   using Clock = ServerClock;
 
   /// Throws std::invalid_argument for options that make no sense, before any work.
-  explicit Server(M& model, S search = {}, P schedule = {}, ServerOptions const& options = {}, E expander = {})
+  explicit Server(M& model, S search = {}, P schedule = usual(), ServerOptions const& options = {}, E expander = {})
       : options_((options.check(), options)),
         decoder_(model, std::move(search), std::move(schedule), std::move(expander), {}, options.intake),
         worker_([this] { work(); }) {}
@@ -168,6 +169,12 @@ class Server {
   }
 
  private:
+  /// Who comes need not wait for others to end.
+  static P usual() {
+    if constexpr (std::same_as<P, Streaming>) return {.refill_below = 1};
+    else return {};
+  }
+
   struct Submitted {
     std::uint64_t id;
     SearchRequest request;
@@ -249,6 +256,7 @@ class Server {
     std::size_t count = 0;
     for (Result result; decoder_.poll(result); result = {}, ++count) {
       auto const found = opened_.find(result.id);
+      if (found == opened_.end()) continue;
       auto one = std::move(found->second);
       deadlines_.erase({one.delivery.deadline, result.id});
       if constexpr (SettlingSearch<S>) listeners_ -= one.delivery.settled != nullptr;

@@ -69,12 +69,12 @@ class WaitingQueue {
   Entry& operator[](std::size_t i) { return *entries_[i]; }
 
   bool threaded() const { return thread_.has_value(); }
-  /// Of those whose place is settled; a window that is not full gets its place when nothing else is left.
-  std::span<std::int32_t const> lengths() {
-    if (arranged_ == 0) arrange();
-    return std::span(lengths_).subspan(gone_, arranged_);
+  std::size_t arranged() const { return arranged_; }
+  /// Of those whose places are settled; if there are none, of the window that would be next, as they came.
+  std::span<std::int32_t const> lengths() const {
+    return std::span(lengths_).subspan(gone_, arranged_ > 0 ? arranged_ : std::min(intake_.window, size()));
   }
-  /// Settles the places of one more window; false if there is none.
+  /// Settles the places of one more window, full or not; false if there is none.
   bool look_further() {
     auto const before = arranged_;
     arrange();
@@ -87,7 +87,7 @@ class WaitingQueue {
   Run ready(std::size_t count, F&& done) {
     if constexpr (EncodingModel<M>)
       if (intake_.encode_ahead > 0) {
-        if (sent_ == 0) send(std::min(intake_.group(), size()));
+        if (sent_ == 0) send(std::min(intake_.group(), arranged_));
         auto const group = entries_[0]->group;
         if (thread_) thread_->wait(*group);
         if (!std::exchange(group->counted, true)) done(std::as_const(*group));
@@ -103,8 +103,9 @@ class WaitingQueue {
     if constexpr (EncodingModel<M>) {
       if (!thread_) return;
       auto const group = intake_.group();
-      if (sent_ == 0 && !empty() && size() < group) send(size());
-      while (size() - sent_ >= group && sent_ + group <= intake_.encode_ahead) send(group);
+      if (sent_ == 0 && arranged_ == 0) look_further();
+      if (sent_ == 0 && arranged_ > 0 && arranged_ < group) send(arranged_);
+      while (arranged_ - sent_ >= group && sent_ + group <= intake_.encode_ahead) send(group);
     }
   }
 
@@ -123,6 +124,11 @@ class WaitingQueue {
     auto const i = static_cast<std::size_t>(entry - entries_.begin());
     if constexpr (EncodingModel<M>)
       if (auto const group = std::move((*entry)->group)) group->left.push_back(std::move(*entry));
+    if (i == 0) {
+      if (arranged_ == 0) ++arranged_;  // which pop() takes back
+      pop(1);
+      return true;
+    }
     lengths_.erase(lengths_.begin() + static_cast<std::ptrdiff_t>(gone_ + i));
     entries_.erase(entry);
     arranged_ -= i < arranged_, sent_ -= i < sent_;
@@ -141,9 +147,8 @@ class WaitingQueue {
     arranged_ += count;
   }
 
-  /// Has the next `count` encoded.
+  /// Has the next `count` encoded, whose places are settled.
   void send(std::size_t count) requires EncodingModel<M> {
-    while (arranged_ < sent_ + count) arrange();
     auto const group = std::make_shared<Group>();
     for (auto i = sent_; i < sent_ + count; ++i) {
       entries_[i]->group = group, entries_[i]->place = group->sources.size();

@@ -47,7 +47,7 @@ struct Streaming {
                               ///< sentences in order until the next does not fit; the first always runs. 0 = no bound
   std::int32_t drain_after = 500;  ///< admits nobody while a live sentence is older than so many steps, or a stream of
       ///< newcomers could keep it waiting for ever (and what came after it, where output is
-      ///< in input order); 0 = never
+      ///< in input order); 0 = never. Who never ends keeps all others out, so give searches a maximum length
   Refill refill{};
 
   /// Throws std::invalid_argument naming the option and its value.
