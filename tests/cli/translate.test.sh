@@ -216,9 +216,12 @@ check '--encode-ahead: groups' [ "$(stat encoder_calls)" -eq 8 -a "$(stat encode
 mkfifo pipe
 run --search greedy --max-length 1 --schedule streaming <pipe >actual &
 exec 3>pipe
-for _ in 1 2 3 4 5; do cat few few few few few few; done >&3
+head -n 1 few >&3
 for _ in $(seq 300); do [ -s actual ] && break; sleep 0.1; done
-check 'a pipe has no answer before its end' [ -s actual ]
+check 'a pipe has no answer before the next line' [ "$(wc -l <actual)" -eq 1 ]
+cat few few >&3
+for _ in $(seq 300); do [ "$(wc -l <actual)" -eq $((2 * some + 1)) ] && break; sleep 0.1; done
+check 'a pipe has no answers before its end' [ "$(wc -l <actual)" -eq $((2 * some + 1)) ]
 exec 3>&-
 wait
 
