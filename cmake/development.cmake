@@ -24,12 +24,11 @@ target_compile_options(sluice_warnings INTERFACE
   "$<${gcc_or_clang}:${warnings}>"
   # Part of Clang's -Wconversion, not of GCC's; and Clang reports std::stable_sort of libstdc++ 12 to whoever calls it.
   "$<${clang}:-Wno-sign-conversion;-Wno-deprecated-declarations>"
-  # GCC 12 finds it in std::optional and in Eigen, where it is not; the sanitizers and Clang look too.
+  # GCC 12 finds it in std::optional and in its own AVX-512 intrinsics; the sanitizers and Clang look too.
   "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
 
 add_library(sluice_native INTERFACE)
 if(SLUICE_NATIVE)
-  # GCC 12 takes the undefined operands of its own AVX-512 intrinsics for uninitialised ones.
   target_compile_options(sluice_native INTERFACE $<${gcc_or_clang}:-march=native>)
 endif()
 
