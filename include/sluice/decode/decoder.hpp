@@ -166,9 +166,12 @@ class Decoder {
     requires SettlingSearch<S>
   void settled(Wanted&& wanted, F&& f) {
     struct Sweep {  // also where f throws
-      Decoder& decoder;
+      explicit Sweep(Decoder& d) : decoder(d) {}
+      Sweep(Sweep const&) = delete;
+      Sweep& operator=(Sweep const&) = delete;
       ~Sweep() { decoder.running_.sweep(); }
-    } const sweep{*this};
+      Decoder& decoder;
+    } const sweep(*this);
     for (auto const& s : running_) {
       if (s->idle != 0 || s->age == 0 || !wanted(s->id)) continue;
       try {
