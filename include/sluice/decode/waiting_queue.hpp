@@ -21,14 +21,18 @@
 
 namespace sluice::inline v0::detail {
 
-struct NoGroup {};
+/// What a model encodes ahead with: nothing, unless it can.
 template <class M>
-struct GroupOf {
-  using Type = NoGroup;
+struct EncodingOf {
+  struct Group {};
+  struct Thread {
+    explicit Thread(M const&) {}
+  };
 };
 template <EncodingModel M>
-struct GroupOf<M> {
-  using Type = EncodedGroup<M>;
+struct EncodingOf<M> {
+  using Group = EncodedGroup<M>;
+  using Thread = EncoderThread<M>;
 };
 
 /// First in, first out, but for sorting in windows; encodes ahead where asked. The source lengths lie in one span, for
@@ -36,7 +40,7 @@ struct GroupOf<M> {
 template <Model M, class Request>
 class WaitingQueue {
  public:
-  using Group = typename GroupOf<M>::Type;
+  using Group = typename EncodingOf<M>::Group;
   struct Entry {
     std::uint64_t id;
     Request request;
@@ -160,26 +164,14 @@ class WaitingQueue {
     else group->run(model_), group->done = true;
   }
 
-  struct NoThread {
-    explicit NoThread(M const&) {}
-  };
-  template <class X>
-  struct ThreadOf {
-    using Type = NoThread;
-  };
-  template <EncodingModel X>
-  struct ThreadOf<X> {
-    using Type = EncoderThread<X>;
-  };
-
   M const& model_;
   Intake intake_;
   std::deque<std::unique_ptr<Entry>> entries_;  // at addresses of their own: the encoder thread reads their sources
   std::vector<std::int32_t> lengths_;           // those before gone_ have left
   std::size_t gone_ = 0;
-  std::size_t arranged_ = 0;                          // so many of the first have their final places
-  std::size_t sent_ = 0;                              // so many of the first are encoded, or will be
-  std::optional<typename ThreadOf<M>::Type> thread_;  // last: ends before what it reads
+  std::size_t arranged_ = 0;                              // so many of the first have their final places
+  std::size_t sent_ = 0;                                  // so many of the first are encoded, or will be
+  std::optional<typename EncodingOf<M>::Thread> thread_;  // last: ends before what it reads
 };
 
 }  // namespace sluice::inline v0::detail
