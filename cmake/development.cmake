@@ -32,20 +32,21 @@ if(SLUICE_NATIVE)
   target_compile_options(sluice_native INTERFACE $<${gcc_or_clang}:-march=native>)
 endif()
 
+# For those who ask: our programs have threads of their own, each with products in one thread.
 add_library(sluice_openmp INTERFACE)
 if(SLUICE_OPENMP)
   find_package(OpenMP QUIET COMPONENTS CXX)
   if(OpenMP_CXX_FOUND)
     target_link_libraries(sluice_openmp INTERFACE OpenMP::OpenMP_CXX)
   else()
-    message(STATUS "OpenMP was not found: programs use one thread for products (Debian, Clang 19: libomp-19-dev)")
+    message(STATUS "OpenMP was not found: its test runs in one thread (Debian, Clang 19: libomp-19-dev)")
   endif()
 endif()
 
 # sluice_program(<name> <source>...): one of our programs.
 function(sluice_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE sluice::sluice sluice_warnings sluice_native sluice_openmp)
+  target_link_libraries(${name} PRIVATE sluice::sluice sluice_warnings sluice_native)
 endfunction()
 
 # sluice_missing(<option> <what> <package>): a package is not there. Fatal where the option insists.

@@ -85,7 +85,8 @@ class LogMixture {
       Sum sum(sum_.data() + i * stride_, columns_);
       if (!first_ && std::isnan(sum[0])) continue;
       auto const line = as_float(scores[i]);
-      scan_.scan(line, scores.kind == Kind::logits);
+      scan_.begin(0, scores.kind == Kind::logits);
+      scan_.run(line);
       if (!scan_.valid()) {
         sum.setConstant(std::numeric_limits<float>::quiet_NaN());
         continue;

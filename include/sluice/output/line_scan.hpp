@@ -1,82 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One pass over a line of scores: maximum, sum of exponentials, and the maxima from which the k best are found without
-/// looking at everything again.
+/// One pass over a line of scores, chunk by chunk: maximum, sum of exponentials, the k best.
 #pragma once
 
+#include <sluice/output/best_scores.hpp>
+#include <sluice/output/exponential.hpp>
 #include <sluice/output/simd.hpp>
-
-#include <Eigen/Core>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
-#include <vector>
 
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The online softmax (Milakov and Gimelshein 2018) with one maximum kept per lane: in every chunk of 1,024 scores, lane
-/// l is the 16 scores at positions l, l + 64, l + 128 and so on. The k-th largest lane maximum is a lower bound of the
-/// k-th largest score, so the k best are all in lanes whose maximum reaches it: at most 16 candidates for each, whatever
-/// the order of the scores.
+/// The online softmax (Milakov and Gimelshein 2018) with a selection that looks at a score only where it may matter: of
+/// every chunk of 1,024 scores, lane l is the 16 scores at places l, l + 64, l + 128 and so on, of which the pass takes the
+/// maximum. Blocks of some chunks whose maxima do not exceed the bar, a lower bound of the k-th best so far, are
+/// done. Of another, the bar is raised to what k of its lanes reach before anything is picked out. So at most 16 scores for
+/// each of some k lanes are picked from a block, whatever their order, and few where the order is random.
+///
+/// What comes out depends on the scores and k alone, bit for bit: not on how the line was cut into blocks.
 class LineScan {
  public:
-  static constexpr std::size_t lanes = 64, depth = 16, chunk = lanes * depth;
+  static constexpr std::size_t lanes = 64, depth = 16, chunk = lanes * depth, block = 32 * chunk;
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
-  /// Reads the line (which must stay alive for gather()); `sum` = whether the sum of exponentials is wanted.
-  void scan(std::span<float const> line, bool sum) {
-    line_ = line;
-    auto const chunks = (line.size() + chunk - 1) / chunk;
-    maxima_.resize(chunks * lanes);
+  /// A new line, of which the k best are wanted, and perhaps the sum of exponentials.
+  void begin(std::size_t k, bool sum) {
+    best_.begin(std::max<std::size_t>(k, 1));
+    k_ = k, sum_wanted_ = sum;
     maximum_ = lowest, sum_ = 0, valid_ = true;
-    for (std::size_t c = 0; c < chunks; ++c) {
-      auto const first = c * chunk;
-      auto const count = std::min(chunk, line.size() - first);
-      float const* data = line.data() + first;
-      if (count < chunk) {
-        tail_.fill(lowest);
-        std::copy_n(data, count, tail_.begin());
-        data = tail_.data();
-      }
-      auto const top = lane_maxima(data, &maxima_[c * lanes]);
-      if (top > maximum_) sum_ *= std::exp(static_cast<double>(maximum_ - top)), maximum_ = top;
-      if (sum && top > lowest && valid_)
-        sum_ += static_cast<double>(
-            (Eigen::Map<Eigen::ArrayXf const>(data, static_cast<Eigen::Index>(count)) - maximum_).exp().sum());
+  }
+
+  /// The scores at places first .. first + count - 1, in ascending order of calls; count is a multiple of `chunk`, at most
+  /// `block`. What lies behind the line's end must be `lowest`.
+  void add(std::size_t first, float const* data, std::size_t count) {
+    alignas(64) float maxima[block / depth];
+    float tops[block / chunk];
+    auto higher = false;
+    for (std::size_t c = 0; c < count / chunk; ++c) {
+      tops[c] = lane_maxima(data + c * chunk, maxima + c * lanes);
+      if (sum_wanted_ && tops[c] > lowest && valid_) add_sum(data + c * chunk, tops[c]);
+      maximum_ = std::max(maximum_, tops[c]);
+      higher = higher || tops[c] > best_.bar();
+    }
+    if (higher && k_ > 0) collect(first, data, {maxima, count / depth}, tops);
+  }
+
+  /// The whole line at once; it may lie anywhere.
+  void run(std::span<float const> line) {
+    auto const whole = line.size() / chunk * chunk;
+    for (std::size_t first = 0; first < whole; first += block)
+      add(first, line.data() + first, std::min(block, whole - first));
+    if (whole < line.size()) {
+      alignas(64) std::array<float, chunk> tail;
+      std::ranges::fill(std::ranges::copy(line.subspan(whole), tail.begin()).out, tail.end(), lowest);
+      add(whole, tail.data(), chunk);
     }
   }
+
+  /// After the last chunk: the k best, or all that are not -infinity where there are fewer. Best first, and of equal ones
+  /// the first.
+  std::span<Found const> best() { return k_ == 0 ? std::span<Found const>{} : best_.finish(); }
 
   bool valid() const { return valid_; }  ///< no NaN, no +infinity
   float maximum() const { return maximum_; }
   double log_sum() const { return std::log(sum_); }  ///< of exp(score - maximum)
-
-  /// A score that at least min(k, line size) scores reach.
-  float threshold(std::size_t k) {
-    if (k <= 1) return maximum_;
-    if (k > maxima_.size()) return lowest;
-    scratch_ = maxima_;
-    auto const kth = scratch_.begin() + static_cast<std::ptrdiff_t>(k) - 1;
-    std::nth_element(scratch_.begin(), kth, scratch_.end(), std::greater{});
-    return *kth;
-  }
-
-  /// Calls found(token, score) for every score >= threshold that is not -infinity.
-  template <class F>
-  void gather(float threshold, F&& found) const {
-    for (std::size_t m = 0; m < maxima_.size(); ++m) {
-      if (!(maxima_[m] >= threshold) || maxima_[m] == lowest) continue;
-      auto const first = m / lanes * chunk + m % lanes;
-      for (auto i = first; i < std::min(first - m % lanes + chunk, line_.size()); i += lanes)
-        if (line_[i] >= threshold && line_[i] > lowest) found(static_cast<std::int32_t>(i), line_[i]);
-    }
-  }
 
  private:
   /// Lane maxima of a chunk to out[lanes]; returns the largest.
@@ -99,12 +92,44 @@ class LineScan {
     return simd::max(top);
   }
 
-  std::span<float const> line_;
-  std::vector<float> maxima_, scratch_;
-  std::array<float, chunk> tail_{};
-  float maximum_ = lowest;
+  void add_sum(float const* data, float top) {
+    // Beyond this, 2^31 scores add less than a double holds of the sum.
+    constexpr float negligible = 60;
+    if (top > maximum_) {
+      sum_ *= maximum_ > lowest ? std::exp(static_cast<double>(maximum_) - static_cast<double>(top)) : 0;
+    } else if (maximum_ - top > negligible) {
+      return;
+    }
+    auto const maximum = simd::broadcast(std::max(maximum_, top));
+    simd::Vec sums[4] = {};
+    for (std::size_t i = 0; i < chunk; i += 4 * simd::lanes)
+      for (std::size_t j = 0; j < 4; ++j)
+        sums[j] += simd::exp_of_negative(simd::load(data + i + j * simd::lanes) - maximum);
+    sum_ += static_cast<double>(simd::sum((sums[0] + sums[1]) + (sums[2] + sums[3])));
+  }
+
+  /// Takes what may be among the k best from a block, and raises the bar.
+  void collect(std::size_t first, float const* data, std::span<float const> maxima, float const* tops) {
+    // k lanes that reach a score make k scores that do; an equal one in a later block comes behind all of them.
+    auto least = std::nextafter(best_.bar(), std::numeric_limits<float>::infinity());
+    auto const raised = simd::count_at_least(maxima.data(), maxima.size(), least) > k_;
+    if (raised) {
+      auto const low = simd::least_from(maxima.data(), maxima.size(), least);
+      least = reached_by(maxima, k_, low, maximum_);
+    }
+    for (std::size_t c = 0; c < maxima.size() / lanes; ++c) {
+      if (tops[c] < least || tops[c] <= best_.bar()) continue;
+      best_.take(first + c * chunk, data + c * chunk, chunk, least);
+      best_.tidy();
+    }
+    if (raised) best_.raise(least);
+  }
+
+  BestScores best_;
+  std::size_t k_ = 0;
   double sum_ = 0;
-  bool valid_ = true;
+  float maximum_ = lowest;
+  bool sum_wanted_ = false, valid_ = true;
 };
 
 }  // namespace SLUICE_ISA

@@ -8,14 +8,41 @@
 
 #include <cstddef>
 
+// Named after all that makes a difference somewhere: the width of a vector, fused multiply-adds, products of integers,
+// threads.
 #if defined(__AVX512F__)
-#define SLUICE_ISA avx512
-#elif defined(__AVX__) && defined(__FMA__)
-#define SLUICE_ISA avx_fma
-#elif defined(__AVX__)
-#define SLUICE_ISA avx
+#if defined(__AVX512VNNI__)
+#define SLUICE_ISA_FLAGS avx512_vnni
+#elif defined(__AVX512BW__)
+#define SLUICE_ISA_FLAGS avx512_bw
 #else
-#define SLUICE_ISA baseline
+#define SLUICE_ISA_FLAGS avx512
+#endif
+#elif defined(__AVX__) && defined(__FMA__)
+#if defined(__AVXVNNI__)
+#define SLUICE_ISA_FLAGS avx2_fma_vnni
+#elif defined(__AVX2__)
+#define SLUICE_ISA_FLAGS avx2_fma
+#else
+#define SLUICE_ISA_FLAGS avx_fma
+#endif
+#elif defined(__AVX__)
+#if defined(__AVXVNNI__)
+#define SLUICE_ISA_FLAGS avx2_vnni
+#elif defined(__AVX2__)
+#define SLUICE_ISA_FLAGS avx2
+#else
+#define SLUICE_ISA_FLAGS avx
+#endif
+#else
+#define SLUICE_ISA_FLAGS baseline
+#endif
+#if defined(_OPENMP)
+#define SLUICE_ISA_JOIN(flags, threads) flags##threads
+#define SLUICE_ISA_NAME(flags) SLUICE_ISA_JOIN(flags, _openmp)
+#define SLUICE_ISA SLUICE_ISA_NAME(SLUICE_ISA_FLAGS)
+#else
+#define SLUICE_ISA SLUICE_ISA_FLAGS
 #endif
 
 namespace sluice::inline v0 {
@@ -47,6 +74,20 @@ using Vec = float __attribute__((vector_size(lanes * sizeof(float))));
 
 /// x in every lane. (x - 0 is x for every x, so that the compiler drops the subtraction; x + 0 is not.)
 [[gnu::always_inline]] inline Vec broadcast(float x) { return x - Vec{}; }
+
+/// x (a float, or a vector of them) as it is, with its own rounding: the compiler does not see where it comes from, so
+/// that it cannot fuse a product with the sum that takes it. For numbers that must be the same on all processors.
+template <class T>
+[[gnu::always_inline]] inline T rounded(T x) {
+#if defined(__x86_64__)
+  asm("" : "+v"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+#else
+  asm("" : "+m"(x));
+#endif
+  return x;
+}
 
 [[gnu::always_inline]] inline Vec max(Vec a, Vec b) { return a < b ? b : a; }
 
