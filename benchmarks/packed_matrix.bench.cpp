@@ -56,22 +56,16 @@ void run(benchmark::State& state, Shape& shape, Multiply&& multiply) {
   state.counters["weights_GB/s"] = static_cast<double>(shape.n * shape.d) * sizeof(float) / best / 1e9;
 }
 
+template <sluice::Precision precision>
 void packed_matrix(benchmark::State& state) {
   Shape shape(state);
-  sluice::PackedMatrix const matrix({shape.weights.data(), shape.n, shape.d, shape.d});
+  sluice::PackedMatrix const matrix({shape.weights.data(), shape.n, shape.d, shape.d}, {}, precision);
+  sluice::PackedRows rows;
   run(state, shape, [&] {
-    matrix.multiply({shape.x.data(), shape.rows, shape.d, shape.d}, {shape.y.data(), shape.rows, shape.n, shape.n});
+    rows.assign({shape.x.data(), shape.rows, shape.d, shape.d}, precision);
+    matrix.multiply(rows, {shape.y.data(), shape.rows, shape.n, shape.n});
   });
-}
-
-/// The same, tiles only looked at: what an output layer does.
-void packed_matrix_tiles(benchmark::State& state) {
-  Shape shape(state);
-  sluice::PackedMatrix const matrix({shape.weights.data(), shape.n, shape.d, shape.d});
-  run(state, shape, [&] {
-    matrix.for_each_tile({shape.x.data(), shape.rows, shape.d, shape.d},
-                         [](auto, auto, auto tile) { benchmark::DoNotOptimize(tile.data); });
-  });
+  state.counters["weights_GB/s"] *= static_cast<double>(matrix.bytes()) / static_cast<double>(shape.n * shape.d * 4);
 }
 
 void eigen(benchmark::State& state) {
@@ -85,8 +79,11 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
     for (std::int64_t const rows : {1, 5, 8, 16, 64, 320}) benchmark->Args({n, d, rows});
 }
 
-BENCHMARK(packed_matrix)->Apply(shapes);
-BENCHMARK(packed_matrix_tiles)->Apply(shapes);
+constexpr auto float32 = sluice::Precision::float32, bfloat16 = sluice::Precision::bfloat16,
+               int8 = sluice::Precision::int8;
+BENCHMARK(packed_matrix<float32>)->Apply(shapes);
+BENCHMARK(packed_matrix<bfloat16>)->Apply(shapes);
+BENCHMARK(packed_matrix<int8>)->Apply(shapes);
 BENCHMARK(eigen)->Apply(shapes);
 
 }  // namespace

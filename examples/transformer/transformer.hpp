@@ -9,6 +9,8 @@
 #include <sluice/core/types.hpp>
 #include <sluice/model/paged_cache.hpp>
 #include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/packed_rows.hpp>
 
 #include <transformer/attention.hpp>
 #include <transformer/weights.hpp>
@@ -134,6 +136,12 @@ class Transformer {
     for (std::ptrdiff_t i = 0; i < x.rows; ++i)
       layer_norm(x.data + i * x.stride, norm.weight, norm.bias, to.data + i * to.stride);
   }
+  /// y = the layer's product with x, which `rows` is for.
+  static void apply(PackedMatrix const& layer, MatrixView<float> x, MatrixView<float> y, PackedRows& rows,
+                    Finish finish = {}) {
+    rows.assign(read(x), layer.precision());
+    layer.multiply(rows, y, finish);
+  }
   void prepare(std::span<Row const> rows);
 
   std::shared_ptr<Weights const> weights_;
@@ -147,6 +155,7 @@ class Transformer {
   std::vector<PagedCache<float>::Place> places_;  // by token
   std::vector<float const*> pages_;
   Buffer x_, normed_, qkv_, attended_, inner_, scores_, answer_;
+  PackedRows rows_;
 };
 
 inline void Transformer::fill_positions() {
@@ -193,6 +202,7 @@ inline Transformer::Encoded Transformer::encode(std::span<Source const* const> s
   }
   auto const total = begin.back();
   Buffer x_memory, normed_memory, qkv_memory, inner_memory, scores;
+  PackedRows rows;
   auto const x = view(x_memory, total, w.d);
   auto const normed = view(normed_memory, total, w.d);
   auto const qkv = view(qkv_memory, total, 3 * w.d);
@@ -207,7 +217,7 @@ inline Transformer::Encoded Transformer::encode(std::span<Source const* const> s
   std::vector<float const*> pages;
   for (auto const& layer : w.encoder) {
     normalise(layer.n1, x, normed);
-    layer.qkv.multiply(read(normed), qkv);
+    apply(layer.qkv, normed, qkv, rows);
     for (std::size_t s = 0; s < sources.size(); ++s) {
       pages.clear();
       for (auto i = begin[s]; i < begin[s + 1]; i += KeysValues::page) pages.push_back(qkv.data + i * qkv.stride);
@@ -215,14 +225,14 @@ inline Transformer::Encoded Transformer::encode(std::span<Source const* const> s
         attend(qkv.data + i * qkv.stride, w.d, w.heads, {pages, w.d, qkv.stride, w.d},
                static_cast<std::int32_t>(begin[s + 1] - begin[s]), scores.data(), normed.data + i * w.d);
     }
-    layer.o.multiply(read(normed), x, {.add = true});
+    apply(layer.o, normed, x, rows, {.add = true});
     normalise(layer.nf, x, normed);
-    layer.fi.multiply(read(normed), inner, {.relu = true});
-    layer.fo.multiply(read(inner), x, {.add = true});
+    apply(layer.fi, normed, inner, rows, {.relu = true});
+    apply(layer.fo, inner, x, rows, {.add = true});
   }
   normalise(w.en, x, normed);
   auto const keys_values = view(qkv_memory, total, width());
-  w.source.multiply(read(normed), keys_values);
+  apply(w.source, normed, keys_values, rows);
   Encoded encoded;
   for (std::size_t s = 0; s < sources.size(); ++s) {
     auto result = std::make_shared<Memory>();
@@ -297,7 +307,7 @@ inline Hidden<float> Transformer::step(std::span<Row const> rows) {
   for (std::ptrdiff_t l = 0; l < std::ssize(w.decoder); ++l) {
     auto const& layer = w.decoder[static_cast<std::size_t>(l)];
     normalise(layer.n1, x, normed);
-    layer.qkv.multiply(read(normed), qkv);
+    apply(layer.qkv, normed, qkv, rows_);
     for (std::ptrdiff_t t = 0; t < total; ++t) {
       auto const& place = places_[static_cast<std::size_t>(t)];
       write(qkv.data + t * qkv.stride + d, place.page.data(), place.position, l);
@@ -309,11 +319,11 @@ inline Hidden<float> Transformer::step(std::span<Row const> rows) {
         attend(qkv.data + (part.first + i) * qkv.stride, d, w.heads, target, part.length + i + 1, scores.data,
                attended.data + (part.first + i) * d);
     }
-    layer.o.multiply(read(attended), x, {.add = true});
+    apply(layer.o, attended, x, rows_, {.add = true});
 
     normalise(layer.n2, x, normed);
     auto const query = view(qkv_, total, d);
-    layer.cq.multiply(read(normed), query);
+    apply(layer.cq, normed, query, rows_);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       auto const& part = parts_[r];
       auto const source = memory(part.sources, l);
@@ -321,11 +331,11 @@ inline Hidden<float> Transformer::step(std::span<Row const> rows) {
         attend(query.data + (part.first + i) * d, d, w.heads, source, part.source_length, scores.data,
                attended.data + (part.first + i) * d);
     }
-    layer.co.multiply(read(attended), x, {.add = true});
+    apply(layer.co, attended, x, rows_, {.add = true});
 
     normalise(layer.nf, x, normed);
-    layer.fi.multiply(read(normed), inner, {.relu = true});
-    layer.fo.multiply(read(inner), x, {.add = true});
+    apply(layer.fi, normed, inner, rows_, {.relu = true});
+    apply(layer.fo, inner, x, rows_, {.add = true});
   }
 
   std::ptrdiff_t lines = 0;

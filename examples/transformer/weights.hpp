@@ -7,6 +7,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/packed_rows.hpp>
 
 #include <transformer/safetensors.hpp>
 
@@ -67,9 +68,12 @@ struct Weights {
   }
 
   /// Reads and checks a file with the names of README.md.
+  /// \param layers  what the linear layers of encoder and decoder are kept as; the embedding stays as it is
   /// \throws std::runtime_error  for a file that is not what it should be, naming tensor and value
-  static std::shared_ptr<Weights const> load(std::filesystem::path const& path) { return from(Safetensors(path)); }
-  static std::shared_ptr<Weights const> from(Safetensors const& file);
+  static std::shared_ptr<Weights const> load(std::filesystem::path const& path, Precision layers = Precision::float32) {
+    return from(Safetensors(path), layers);
+  }
+  static std::shared_ptr<Weights const> from(Safetensors const& file, Precision layers = Precision::float32);
 };
 
 namespace detail {
@@ -77,7 +81,7 @@ namespace detail {
 /// Takes tensors out of a file and remembers which.
 class Reader {
  public:
-  explicit Reader(Safetensors const& file) : file_(file) {}
+  Reader(Safetensors const& file, Precision layers) : file_(file), layers_(layers) {}
 
   std::int64_t number(std::string const& key) const {
     auto const found = file_.metadata().find(key);
@@ -105,7 +109,7 @@ class Reader {
       for (auto const x : floats(names[i] + ".weight", {out, in})) weights.push_back(x * factor);
       for (auto const x : floats(names[i] + ".bias", {out})) biases.push_back(x * factor);
     }
-    return PackedMatrix({weights.data(), std::ssize(biases), in, in}, biases);
+    return PackedMatrix({weights.data(), std::ssize(biases), in, in}, biases, layers_);
   }
   void check_all_used() const {
     if (used_ != file_.tensors().size())
@@ -115,13 +119,14 @@ class Reader {
 
  private:
   Safetensors const& file_;
+  Precision layers_;
   std::size_t used_ = 0;
 };
 
 }  // namespace detail
 
-inline std::shared_ptr<Weights const> Weights::from(Safetensors const& file) {
-  detail::Reader read(file);
+inline std::shared_ptr<Weights const> Weights::from(Safetensors const& file, Precision layers) {
+  detail::Reader read(file, layers);
   auto result = std::make_shared<Weights>();
   auto& w = *result;
   w.d = read.number("d_model");

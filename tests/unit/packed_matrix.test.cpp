@@ -80,19 +80,43 @@ TEST_CASE("a row's product does not depend on the other rows, nor on its place",
         e.matrix.multiply({x.data() + first * d, rows, d, d}, dense(y, rows, n));
         INFO("n " << n << ", d " << d << ", rows " << rows << " from " << first);
         CHECK(std::equal(y.begin(), y.end(), alone.begin() + first * n));
-        bool same = true;
-        e.matrix.for_each_tile({x.data() + first * d, rows, d, d}, [&](auto row, auto column, auto tile) {
-          for (std::ptrdiff_t r = 0; r < tile.rows; ++r)
-            for (std::ptrdiff_t j = 0; j < tile.columns; ++j) {
-              auto& y_rj = y[static_cast<std::size_t>((row + r) * n + column + j)];
-              same = same && y_rj == tile[r][static_cast<std::size_t>(j)];
-              y_rj = std::numeric_limits<float>::quiet_NaN();  // a second visit is not the same
-            }
-        });
-        CHECK(same);
-        CHECK(std::ranges::all_of(y, [](float value) { return std::isnan(value); }));
       }
   }
+}
+
+TEST_CASE("any part of the columns may be had, in any precision, bit for bit", "[packed_matrix]") {
+  std::mt19937 random(7);
+  for (auto const& [n, d] : {std::pair<std::ptrdiff_t, std::ptrdiff_t>{333, 67}, {160, 30}, {31, 9}})
+    for (auto const precision : {Precision::float32, Precision::bfloat16, Precision::int8}) {
+      auto const weights = random_numbers(n * d, 1), bias = random_numbers(n, 2);
+      PackedMatrix const matrix({weights.data(), n, d, d}, bias, precision);
+      CHECK(matrix.precision() == precision);
+      constexpr std::ptrdiff_t most = 40;
+      auto const x = random_numbers(most * d, 4);
+      std::vector<float> alone(static_cast<std::size_t>(most * n));
+      for (std::ptrdiff_t r = 0; r < most; ++r)
+        matrix.multiply({x.data() + r * d, 1, d, d}, {alone.data() + r * n, 1, n, n});
+      PackedRows rows;
+      for (int i = 0; i < 100; ++i) {
+        auto const first_row = static_cast<std::ptrdiff_t>(random() % most);
+        auto const count = static_cast<std::ptrdiff_t>(random()) % (most - first_row) + 1;
+        auto const first = static_cast<std::ptrdiff_t>(random()) % n / PackedMatrix::panel * PackedMatrix::panel;
+        auto const columns = static_cast<std::ptrdiff_t>(random()) % (n - first + 1);
+        auto const stride = columns + 3;
+        std::vector<float> y(static_cast<std::size_t>(count * stride), 99);
+        rows.assign({x.data() + first_row * d, count, d, d}, precision);
+        matrix.multiply(rows, {y.data(), count, columns, stride}, {}, first);
+        bool same = true;
+        for (std::ptrdiff_t r = 0; r < count; ++r)
+          for (std::ptrdiff_t j = 0; j < stride; ++j) {
+            auto const expected =
+                j < columns ? alone[static_cast<std::size_t>((first_row + r) * n + first + j)] : 99.0f;
+            same = same && y[static_cast<std::size_t>(r * stride + j)] == expected;
+          }
+        INFO("n " << n << ", d " << d << ", rows " << count << ", columns " << columns << " from " << first);
+        CHECK(same);
+      }
+    }
 }
 
 TEST_CASE("rows may be apart, and nothing is written between them", "[packed_matrix]") {
@@ -138,6 +162,16 @@ TEST_CASE("without a bias nothing is added", "[packed_matrix]") {
   CHECK(y == std::vector<float>{21, 43, 65});
 }
 
+TEST_CASE("fewer bits take less memory", "[packed_matrix]") {
+  std::vector<float> const weights(64 * 1024);
+  auto const bytes = [&](Precision precision) {
+    return PackedMatrix({weights.data(), 64, 1024, 1024}, {}, precision).bytes();
+  };
+  CHECK(bytes(Precision::float32) < 4 * weights.size() + 5000);
+  CHECK(bytes(Precision::bfloat16) < 2 * weights.size() + 5000);
+  CHECK(bytes(Precision::int8) < weights.size() + 5000);
+}
+
 TEST_CASE("shapes that do not fit are refused", "[packed_matrix]") {
   std::vector<float> memory(64);
   MatrixView<float const> const weights{memory.data(), 3, 2, 2};
@@ -150,4 +184,16 @@ TEST_CASE("shapes that do not fit are refused", "[packed_matrix]") {
   CHECK_THROWS_AS(multiply(1, 2, 2, 3), std::invalid_argument);
   CHECK_THROWS_AS(multiply(1, 2, 1, 2), std::invalid_argument);
   CHECK_NOTHROW(multiply(1, 2, 1, 3));
+
+  std::vector<float> const wide(40);
+  PackedMatrix const two_panels({wide.data(), 40, 1, 1}, {}, Precision::int8);
+  auto const part = [&](Precision precision, std::ptrdiff_t first, std::ptrdiff_t n) {
+    two_panels.multiply(PackedRows({memory.data(), 1, 1, 1}, precision), {memory.data() + 1, 1, n, n}, {}, first);
+  };
+  CHECK_THROWS_AS(part(Precision::int8, 32, 9), std::invalid_argument);
+  CHECK_THROWS_AS(part(Precision::int8, 16, 4), std::invalid_argument);
+  CHECK_THROWS_AS(part(Precision::int8, -32, 4), std::invalid_argument);
+  CHECK_THROWS_AS(part(Precision::int8, 64, 0), std::invalid_argument);
+  CHECK_THROWS_AS(part(Precision::float32, 0, 4), std::invalid_argument);
+  CHECK_NOTHROW(part(Precision::int8, 32, 8));
 }

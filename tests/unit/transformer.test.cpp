@@ -4,6 +4,7 @@
 #include <transformer/transformer.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -20,10 +21,14 @@ namespace {
 
 static_assert(Model<Transformer> && ReleasingModel<Transformer> && EncodingModel<Transformer>);
 
-std::shared_ptr<Weights const> weights() {
-  static auto const shared =
-      Weights::load(std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/translate/model/model.safetensors");
-  return shared;
+std::shared_ptr<Weights const> weights(Precision layers = Precision::float32) {
+  static auto const load = [](Precision precision) {
+    return Weights::load(std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/translate/model/model.safetensors",
+                         precision);
+  };
+  static std::shared_ptr<Weights const> const shared[] = {load(Precision::float32), load(Precision::bfloat16),
+                                                          load(Precision::int8)};
+  return shared[static_cast<std::size_t>(layers)];
 }
 
 std::vector<Token> random_tokens(std::mt19937& random, std::size_t size) {
@@ -48,8 +53,9 @@ Vectors step(Transformer& model, std::vector<Row> const& rows) {
 }
 
 /// One sentence on its own, token by token.
-Vectors alone(std::vector<Token> const& source, std::vector<Token> const& tokens) {
-  Transformer model(weights());
+Vectors alone(std::vector<Token> const& source, std::vector<Token> const& tokens,
+              Precision layers = Precision::float32) {
+  Transformer model(weights(layers));
   start(model, source, 0);
   Vectors vectors;
   for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -64,6 +70,7 @@ std::span<Token const> part(std::vector<Token> const& tokens, std::size_t first,
 }  // namespace
 
 TEST_CASE("a hidden vector depends on its own sentence only, bit for bit", "[transformer]") {
+  auto const layers = GENERATE(Precision::float32, Precision::bfloat16, Precision::int8);
   std::mt19937 random(1);
   constexpr std::size_t sentences = 64, steps = 19;
   std::vector<std::vector<Token>> sources, tokens;
@@ -71,14 +78,14 @@ TEST_CASE("a hidden vector depends on its own sentence only, bit for bit", "[tra
   for (std::size_t i = 0; i < sentences; ++i) {
     sources.push_back(random_tokens(random, i % 23));
     tokens.push_back(random_tokens(random, steps));
-    expected.push_back(alone(sources[i], tokens[i]));
+    expected.push_back(alone(sources[i], tokens[i], layers));
   }
   for (std::size_t const count : {1u, 2u, 3u, 5u, 13u, 64u}) {
     // In a new order each time; the slots' numbers have nothing to do with it.
     std::vector<std::size_t> order(sentences);
     for (std::size_t i = 0; i < sentences; ++i) order[i] = i;
     std::ranges::shuffle(order, random);
-    Transformer model(weights());
+    Transformer model(weights(layers));
     std::vector<std::vector<Token> const*> batch;
     std::vector<Slot> slots;
     for (std::size_t i = 0; i < count; ++i)
@@ -94,6 +101,26 @@ TEST_CASE("a hidden vector depends on its own sentence only, bit for bit", "[tra
     }
     INFO(count << " sentences");
     CHECK(same);
+  }
+}
+
+TEST_CASE("layers of fewer bits give hidden vectors near the same", "[transformer]") {
+  std::mt19937 random(7);
+  for (int i = 0; i < 8; ++i) {
+    auto const source = random_tokens(random, 12), tokens = random_tokens(random, 20);
+    auto const expected = alone(source, tokens);
+    for (auto const& [layers, bound] : {std::pair{Precision::bfloat16, 0.01}, std::pair{Precision::int8, 0.04}}) {
+      auto const vectors = alone(source, tokens, layers);
+      double error = 0, size = 0;
+      for (std::size_t t = 0; t < tokens.size(); ++t)
+        for (std::size_t k = 0; k < expected[t].size(); ++k) {
+          error += std::pow(double{vectors[t][k]} - expected[t][k], 2);
+          size += std::pow(double{expected[t][k]}, 2);
+        }
+      INFO("precision " << static_cast<int>(layers));
+      CHECK(std::sqrt(error / size) < bound);
+      CHECK(error > 0);
+    }
   }
 }
 
@@ -175,9 +202,10 @@ TEST_CASE("sources may be encoded in another thread, and a slot started twice", 
 }
 
 TEST_CASE("a warm model allocates nothing", "[transformer]") {
+  auto const layers = GENERATE(Precision::float32, Precision::int8);
   std::mt19937 random(5);
   auto const source = random_tokens(random, 8), tokens = random_tokens(random, 60);
-  Transformer model(weights());
+  Transformer model(weights(layers));
   std::vector<Row> rows;
   auto const run = [&] {
     for (std::size_t i = 0; i < 60; ++i) {

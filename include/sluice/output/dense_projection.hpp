@@ -8,71 +8,92 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/output/aligned_vector.hpp>
-#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/line_lists.hpp>
 #include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/packed_rows.hpp>
+#include <sluice/output/parallel.hpp>
+#include <sluice/output/projection_pass.hpp>
 #include <sluice/output/simd.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The output layer: logits = W h + b for the whole vocabulary, then LogSoftmaxTopK. Copies share the packed weights, so
-/// one projection serves decoders in several threads.
+/// The output layer: the best of W h + b for the whole vocabulary, with their log-probabilities. Logits are made piece by
+/// piece, looked at where they are, and never stored (papers: Hoang et al. 2018). Copies share the packed weights, so one
+/// projection serves decoders in several threads; with OpenMP, threads share blocks of rows.
 ///
-/// Logits are made for some rows at a time, so that they are still in the cache when the selection reads them. A line's
-/// answer depends on that line alone, bit for bit.
+/// A line's answer depends on that line alone, bit for bit, and is what LogSoftmaxTopK gives for logits().
 class DenseProjection {
  public:
   /// Packs (copies) `weights` [V, d] and `bias` [V] or empty.
   /// \throws std::invalid_argument  if the bias has another size
-  explicit DenseProjection(MatrixView<float const> weights, std::span<float const> bias = {})
-      : DenseProjection(std::make_shared<PackedMatrix const>(weights, bias)) {}
+  explicit DenseProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                           Precision precision = Precision::float32)
+      : DenseProjection(std::make_shared<PackedMatrix const>(weights, bias, precision)) {}
   /// Uses weights that are packed already.
   explicit DenseProjection(std::shared_ptr<PackedMatrix const> weights) : weights_(std::move(weights)) {
     require(weights_ != nullptr, "DenseProjection: weights", "nullptr", "must be given");
   }
 
   /// \param hidden  one vector per query, [queries.size(), d]
+  /// \throws std::invalid_argument  if the vectors have another size
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
-    auto const lines = static_cast<std::ptrdiff_t>(queries.size());
-    selection_.begin();
-    for (std::ptrdiff_t first = 0; first < lines; first += rows_at_once) {
-      auto const count = std::min(lines - first, rows_at_once);
-      auto const block = multiply(hidden, first, count);
-      for (std::ptrdiff_t i = 0; i < count; ++i)
-        selection_.add(block[i], Kind::logits, queries[static_cast<std::size_t>(first + i)]);
-    }
-    return selection_.end(queries, groups);
+    auto const lines = std::ssize(queries);
+    auto const blocks = (lines + rows_at_once - 1) / rows_at_once;
+    auto const parts = parallel_parts(blocks, lines * vocabulary_size());
+    if (workers_.size() < parts) workers_.resize(parts);
+    parallel_for(parts, blocks, [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
+      auto& worker = workers_[part];
+      worker.lists.clear();
+      for (auto block = first; block < last; ++block) {
+        auto const begin = lines * block / blocks, end = lines * (block + 1) / blocks;
+        worker.rows.assign({hidden.data + begin * hidden.stride, end - begin, hidden.columns, hidden.stride},
+                           weights_->precision());
+        worker.pass.run(
+            queries.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), vocabulary_size(),
+            {},
+            [&](std::ptrdiff_t column, MatrixView<float> tile) { weights_->multiply(worker.rows, tile, {}, column); },
+            worker.lists);
+      }
+    });
+    auto& lists = workers_.front().lists;
+    for (std::size_t part = 1; part < parts; ++part) lists.append(workers_[part].lists);
+    return lists.answer(queries, groups);
   }
 
   /// All logits [hidden.rows, V], for those who need whole lines (ensembles). Valid until the next call.
   Scores<float> logits(Hidden<float> const& hidden) {
-    auto const block = multiply(hidden, 0, hidden.rows);
-    return scores<float>(block.data, block.rows, block.columns);
+    auto const size = static_cast<std::size_t>(hidden.rows * vocabulary_size());
+    if (logits_.size() < size) logits_.resize(size);
+    auto& rows = workers_.front().rows;
+    rows.assign(hidden, weights_->precision());
+    weights_->multiply(rows, {logits_.data(), hidden.rows, vocabulary_size(), vocabulary_size()});
+    return scores<float>(logits_.data(), hidden.rows, vocabulary_size());
   }
 
   std::ptrdiff_t vocabulary_size() const { return weights_->outputs(); }
   std::ptrdiff_t hidden_size() const { return weights_->inputs(); }
+  std::shared_ptr<PackedMatrix const> const& weights() const { return weights_; }
 
  private:
-  static constexpr std::ptrdiff_t rows_at_once = 48;
+  static constexpr std::ptrdiff_t rows_at_once = 96;
 
-  MatrixView<float> multiply(Hidden<float> const& hidden, std::ptrdiff_t first, std::ptrdiff_t count) {
-    auto const outputs = weights_->outputs();
-    if (std::ssize(logits_) < count * outputs) logits_.resize(static_cast<std::size_t>(count * outputs));
-    MatrixView<float> const block{logits_.data(), count, outputs, outputs};
-    weights_->multiply({hidden.data + first * hidden.stride, count, hidden.columns, hidden.stride}, block);
-    return block;
-  }
+  /// What one thread needs.
+  struct Worker {
+    PackedRows rows;
+    ProjectionPass pass;
+    LineLists lists;
+  };
 
   std::shared_ptr<PackedMatrix const> weights_;
+  std::vector<Worker> workers_ = std::vector<Worker>(1);
   AlignedVector<float> logits_;
-  LogSoftmaxTopK selection_;
 };
 
 }  // namespace SLUICE_ISA
