@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/decode/statistics.hpp>
+#include <sluice/output/clustered_projection.hpp>
 
 #include <translate/exchange.hpp>
 #include <translate/masks.hpp>
@@ -24,6 +25,8 @@ class Decoders {
   /// Decodes all that the exchange hands out. A result depends on its sentence alone.
   virtual void run(Exchange& exchange) = 0;
   virtual sluice::Statistics statistics() const = 0;
+  /// Of --projection clustered.
+  virtual sluice::ClusteredStatistics clusters() const = 0;
 };
 
 /// As many as the command line asks for, with the search that it names, each over a model of its own. Every search is

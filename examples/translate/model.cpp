@@ -2,6 +2,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/projected.hpp>
+#include <sluice/output/clusters_file.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/transformer.hpp>
@@ -9,10 +10,12 @@
 #include <translate/model.hpp>
 
 #include <deque>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace translate {
 
@@ -22,22 +25,51 @@ using sluice::DenseProjection;
 using sluice::example::Transformer;
 using sluice::example::Weights;
 
-std::shared_ptr<Weights const> load_weights(std::filesystem::path const& file) {
+sluice::Precision precision_of(ProjectionName projection) {
+  switch (projection) {
+    case ProjectionName::bfloat16: return sluice::Precision::bfloat16;
+    case ProjectionName::int8: return sluice::Precision::int8;
+    case ProjectionName::logits:
+    case ProjectionName::dense:
+    case ProjectionName::clustered: break;
+  }
+  return sluice::Precision::float32;
+}
+
+std::shared_ptr<Weights const> load_weights(std::filesystem::path const& file, sluice::Precision layers) {
   if (!std::filesystem::is_regular_file(file)) throw text::InputError(file.string() + ": no such file");
   try {
-    return Weights::load(file);
+    return Weights::load(file, layers);
   } catch (std::runtime_error const& error) {
     std::string const what = error.what();
     throw text::InputError(what.find(file.string()) != std::string::npos ? what : file.string() + ": " + what);
   }
 }
 
+/// The clusters of one direction.
+sluice::Clusters load_clusters(std::filesystem::path const& path, std::string const& direction) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw text::InputError(path.string() + ": cannot be read");
+  sluice::ClustersByDirection all;
+  try {
+    all = sluice::read_clusters(stream);
+  } catch (std::runtime_error const& error) {
+    throw text::InputError(path.string() + ": " + error.what());
+  }
+  if (direction.empty() && all.size() == 1) return std::move(all.begin()->second);
+  if (auto const found = all.find(direction); found != all.end()) return std::move(found->second);
+  std::string names;
+  for (auto const& [name, clusters] : all) names += (names.empty() ? "" : ", ") + name;
+  throw text::InputError(path.string() + ": has clusters for " + (names.empty() ? "nothing" : names) +
+                         (direction.empty() ? ": --direction says which" : ", not for '" + direction + "'"));
+}
+
 /// What a model consists of on disk, shared by all threads.
 struct Files {
-  explicit Files(std::filesystem::path const& path)
+  Files(std::filesystem::path const& path, ModelOptions const& options)
       : file(std::filesystem::is_directory(path) ? path / "model.safetensors" : path),
-        weights(load_weights(file)),
-        projection(weights->projection(), weights->bias),
+        weights(load_weights(file, options.layers)),
+        projection(weights->projection(), weights->bias, precision_of(options.projection)),
         tokenizer(file.parent_path() / "spm.model") {
     if (tokenizer.size() != weights->vocabulary.size)
       throw text::InputError("spm.model has " + std::to_string(tokenizer.size()) + " pieces, " + file.string() +
@@ -120,22 +152,34 @@ std::filesystem::path default_model() {
 #endif
 }
 
-sluice::Expansion Output::expand(Answer const& answer, std::span<sluice::Query const> queries,
-                                 std::span<sluice::Group const> groups) {
-  if (auto const* const hidden = std::get_if<sluice::Hidden<float>>(&answer))
-    return std::get<DenseProjection>(expander_).expand(*hidden, queries, groups);
-  return std::get<sluice::LogSoftmaxTopK>(expander_).expand(std::get<sluice::Scores<float>>(answer), queries, groups);
-}
-
 struct Models::Parts {
   std::deque<Files> files;
+  std::optional<Output> output;  // one is copied for each thread
   std::deque<Made> made;
 };
 
-Models::Models(std::vector<std::filesystem::path> const& files) : parts_(std::make_unique<Parts>()) {
+Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions const& options)
+    : parts_(std::make_unique<Parts>()) {
   for (auto const& file : files) {
-    auto const& last = parts_->files.emplace_back(file);
+    auto const& last = parts_->files.emplace_back(file, options);
     check_same(parts_->files.front(), last);
+  }
+  auto const& first = parts_->files.front();
+  if (files.size() > 1) {
+    parts_->output.emplace(sluice::LogSoftmaxTopK());
+  } else if (options.projection == ProjectionName::clustered) {
+    auto const path = options.clusters.empty() ? first.file.parent_path() / "clusters.bin" : options.clusters;
+    try {
+      parts_->output.emplace(sluice::ClusteredProjection(
+          first.weights->projection(), first.weights->bias, load_clusters(path, options.direction),
+          {.always = first.weights->vocabulary.eos, .audit = options.audit}, first.projection.weights()));
+    } catch (std::invalid_argument const& error) {
+      throw text::InputError(path.string() + ": " + error.what());
+    }
+  } else if (options.projection == ProjectionName::logits) {
+    parts_->output.emplace(WholeLogits(first.projection));
+  } else {
+    parts_->output.emplace(first.projection);
   }
 }
 Models::~Models() = default;
@@ -151,10 +195,7 @@ Model Models::make() {
   return Model(Answering(made.ensemble.emplace(models)));
 }
 
-Output Models::output() const {
-  if (parts_->files.size() == 1) return Output(parts_->files.front().projection);
-  return Output(sluice::LogSoftmaxTopK());
-}
+Output Models::output() const { return *parts_->output; }
 
 CacheUse Models::cache_use() const {
   CacheUse sum;

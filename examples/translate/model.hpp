@@ -8,40 +8,23 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/output/dense_projection.hpp>
-#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/packed_rows.hpp>
 
+#include <translate/output.hpp>
 #include <translate/tokenizer.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <span>
-#include <utility>
-#include <variant>
+#include <string>
 #include <vector>
 
 namespace translate {
 
-/// Of one model: hidden vectors, so that the output layer and the selection are one pass. Of several: averaged scores.
-using Answer = std::variant<sluice::Hidden<float>, sluice::Scores<float>>;
-
 /// What translates. Sources are the tokenizer's pieces.
 using Model = sluice::AnyModel<std::vector<sluice::Token>, Answer,
                                sluice::Abilities{.ragged = true, .blocks = true, .roll_back = true}, true>;
-
-/// The expander for either answer.
-class Output {
- public:
-  explicit Output(std::variant<sluice::DenseProjection, sluice::LogSoftmaxTopK> expander)
-      : expander_(std::move(expander)) {}
-  sluice::Expansion expand(Answer const& answer, std::span<sluice::Query const> queries,
-                           std::span<sluice::Group const> groups);
-
- private:
-  std::variant<sluice::DenseProjection, sluice::LogSoftmaxTopK> expander_;
-};
 
 /// The folder of the model that ships: beside the program, where it is installed, or where it was built.
 std::filesystem::path default_model();
@@ -52,12 +35,21 @@ struct CacheUse {
   std::size_t bytes = 0;
 };
 
+/// What the weights are made into.
+struct ModelOptions {
+  sluice::Precision layers = sluice::Precision::float32;  ///< of encoder and decoder
+  ProjectionName projection = ProjectionName::dense;
+  std::filesystem::path clusters;  ///< of ProjectionName::clustered; empty: clusters.bin beside the weights
+  std::string direction;           ///< in that file; empty: the only one
+  std::int32_t audit = 0;          ///< every so many-th step is projected in full too, for the statistics
+};
+
 /// Weights, and what is made of them.
 class Models {
  public:
   /// \param files  folders, or files of weights in folders with an spm.model
   /// \throws text::InputError  if something is missing or broken, or the models' vocabularies differ
-  explicit Models(std::vector<std::filesystem::path> const& files);
+  explicit Models(std::vector<std::filesystem::path> const& files, ModelOptions const& options = {});
   ~Models();
 
   Tokenizer const& tokenizer() const;

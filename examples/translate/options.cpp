@@ -29,6 +29,14 @@ std::map<std::string, PresetName> const presets{
 std::map<std::string, UtilityName> const utilities{{"chrf", UtilityName::chrf}, {"bleu", UtilityName::bleu}};
 std::map<std::string, ScheduleName> const schedules{{"batched", ScheduleName::batched},
                                                     {"streaming", ScheduleName::streaming}};
+std::map<std::string, ProjectionName> const projections{{"logits", ProjectionName::logits},
+                                                        {"dense", ProjectionName::dense},
+                                                        {"bfloat16", ProjectionName::bfloat16},
+                                                        {"int8", ProjectionName::int8},
+                                                        {"clustered", ProjectionName::clustered}};
+std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Precision::float32},
+                                                          {"bfloat16", sluice::Precision::bfloat16},
+                                                          {"int8", sluice::Precision::int8}};
 using Order = sluice::Streaming::Order;
 std::map<std::string, Order> const orders{{"shortest_only", Order::shortest_only},
                                           {"oldest_first", Order::oldest_first}};
@@ -90,7 +98,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
   std::string model, ensemble, input, output, prefix, score, stats, forbid;
-  std::string search = "beam", preset, utility, schedule = "batched", order;
+  std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers = "float32",
+              clusters;
   std::int32_t n_best = 0;
 
   CLI::App app("Translates German to English, a sentence a line.", "translate");
@@ -142,6 +151,16 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       add("--forbid", forbid, "FILE", "phrases that do not come, a phrase a line")};
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
+  auto* const projecting =
+      add("--projection", projection, "NAME", "output layer: dense, logits, bfloat16, int8 or clustered (dense)")
+          ->check(one_of(projections));
+  Group const clustering{
+      add("--clusters", clusters, "FILE", "of --projection clustered (clusters.bin beside the model)"),
+      add("--direction", options.model_options.direction, "NAME", "in that file, where it has several"),
+      add("--audit", options.model_options.audit, "N", "project every Nth step in full too, for --stats")
+          ->check(range(1, many))};
+  add("--layers", layers, "NAME", "weights of encoder and decoder: float32, bfloat16 or int8 (float32)")
+      ->check(one_of(precisions));
   add("--schedule", schedule, "NAME", "batched or streaming (batched)")->check(one_of(schedules));
   add("--batch", options.batch, "N", "sentences decoded at a time (64)")->check(range(1, 1000000));
   add("--window", options.window, "N", "sort N lines by length (64 batches; 4 of a pipe; 0 = do not)")
@@ -191,6 +210,13 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   if (lengths[0]->count() > 0 && options.min_length >= options.max_length)
     throw text::InputError("--min-length " + std::to_string(options.min_length) +
                            " leaves no room for the end in --max-length " + std::to_string(options.max_length));
+
+  options.model_options.projection = projections.at(projection);
+  options.model_options.layers = precisions.at(layers);
+  options.model_options.clusters = clusters;
+  if (options.model_options.projection != ProjectionName::clustered) useless("--projection " + projection, clustering);
+  if (models->count() > 0 && (projection == "logits" || projection == "clustered"))
+    useless("--ensemble", Group{projecting});
 
   if (!utility.empty()) options.mbr = utilities.at(utility);
   if (!preset.empty()) options.preset = presets.at(preset);

@@ -5,6 +5,8 @@
 
 #include <sluice/schedule/streaming.hpp>
 
+#include <translate/model.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -49,6 +51,8 @@ struct Options {
   std::int32_t no_repeat_ngram = 0;
   float repetition_penalty = 1;
   std::filesystem::path forbid;  ///< phrases; empty: none
+
+  ModelOptions model_options;
 
   ScheduleName schedule = ScheduleName::batched;
   std::size_t batch = 64;

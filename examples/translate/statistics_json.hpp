@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/decode/statistics.hpp>
+#include <sluice/output/clustered_projection.hpp>
 
 #include <translate/model.hpp>
 
@@ -15,8 +16,9 @@ namespace translate {
 
 /// An object with an entry a line.
 /// \param seconds  that went by; those of the parts are sums over all threads
-inline std::string to_json(sluice::Statistics const& s, CacheUse const& cache, double seconds) {
-  nlohmann::ordered_json const all{
+inline std::string to_json(sluice::Statistics const& s, sluice::ClusteredStatistics const& clusters,
+                           CacheUse const& cache, double seconds) {
+  nlohmann::ordered_json all{
       {"sentences", s.sentences},
       {"tokens", s.tokens},
       {"steps", s.steps},
@@ -36,6 +38,10 @@ inline std::string to_json(sluice::Statistics const& s, CacheUse const& cache, d
         {"output", s.seconds.output},
         {"search", s.seconds.search},
         {"beside", s.seconds.beside}}}};
+  if (clusters.unions > 0)
+    all["clusters"] = {{"lines", clusters.lines},   {"unions", clusters.unions},   {"full", clusters.full},
+                       {"active", clusters.active}, {"audited", clusters.audited}, {"agreed", clusters.agreed},
+                       {"bias", clusters.bias}};
   std::string text;
   for (auto const& [key, value] : all.items())
     text.append(text.empty() ? "{\n" : ",\n").append("  \"" + key + "\": " + value.dump());

@@ -50,7 +50,7 @@ std::string format(double score) {
 Resources::Resources(Options const& options)
     : input(options.input),
       targets(read_targets(options.targets, input)),
-      models(options.models),
+      models(options.models, options.model_options),
       masks(make_masks(options, models.tokenizer())),
       output_file(create(options.output, options.input)),
       stats_file(create(options.stats, options.input)),
@@ -74,7 +74,9 @@ int Translation::run() {
   progress_.finish();
   if (resources_.stats_file.is_open()) {
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    resources_.stats_file << to_json(decoders_.statistics(), resources_.models.cache_use(), seconds) << std::flush;
+    resources_.stats_file << to_json(decoders_.statistics(), decoders_.clusters(), resources_.models.cache_use(),
+                                     seconds)
+                          << std::flush;
     if (!resources_.stats_file) throw std::runtime_error(options_.stats.string() + ": cannot be written");
   }
   return code_;

@@ -61,6 +61,11 @@ class Workers final : public Decoders {
     for (auto const& worker : workers_) sum += worker->decoder.statistics();
     return sum;
   }
+  sluice::ClusteredStatistics clusters() const override {
+    sluice::ClusteredStatistics sum;
+    for (auto const& worker : workers_) sum += worker->decoder.expander().clusters();
+    return sum;
+  }
 
  private:
   struct Worker {

@@ -26,7 +26,8 @@ struct StepPlan {
 /// sentence's block of slots begins.
 class Plan {
  public:
-  Plan(StepPlan& step, Slot base) : step_(step), base_(base), row_(step.rows.size()), query_(step.queries.size()) {
+  Plan(StepPlan& step, Slot base)
+      : step_(step), base_(base), row_(step.rows.size()), query_(step.queries.size()), group_(step.groups.size()) {
     step_.groups.push_back({});
   }
 
@@ -42,6 +43,14 @@ class Plan {
   /// The slot holds nothing that is needed any more. Released before the step's rows are run.
   void release(Slot slot) { step_.released.push_back(slot + base_); }
 
+  /// What the request says of all its lines: tokens that it allows (nullptr: all), its direction. Lines that have a mask
+  /// keep it.
+  void restrict_to(TokenSet const* shortlist, std::int32_t direction) {
+    for (auto& query : queries())
+      if (query.only == nullptr) query.only = shortlist;
+    for (auto& group : std::span(step_.groups).subspan(group_)) group.direction = direction;
+  }
+
   /// A plan for a search inside this one, whose slot 0 is this one's `first`; its lines follow those planned so far, as a
   /// group of their own.
   Plan part(Slot first) { return {step_, base_ + first}; }
@@ -54,7 +63,7 @@ class Plan {
  private:
   StepPlan& step_;
   Slot base_;
-  std::size_t row_, query_;
+  std::size_t row_, query_, group_;
 };
 
 }  // namespace sluice::inline v0

@@ -3,6 +3,7 @@
 /// What a search asks of one line of scores.
 #pragma once
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
 #include <cstdint>
@@ -31,10 +32,23 @@ class TokenSet {
   /// The empty set over a vocabulary of `size` tokens.
   explicit TokenSet(std::int32_t size) : words_((static_cast<std::size_t>(size) + 63) / 64) {}
 
-  void insert(Token token) { words_[word(token)] |= bit(token); }
-  void erase(Token token) { words_[word(token)] &= ~bit(token); }
+  /// The set grows where it was made for a smaller vocabulary.
+  /// \throws std::invalid_argument  for a negative token
+  void insert(Token token) {
+    require(token >= 0, "TokenSet: token", token, "must not be negative");
+    if (word(token) >= words_.size()) words_.resize(word(token) + 1);
+    words_[word(token)] |= bit(token);
+  }
+  void insert(std::span<Token const> tokens) {
+    for (auto const token : tokens) insert(token);
+  }
+  void erase(Token token) {
+    if (contains(token)) words_[word(token)] &= ~bit(token);
+  }
   /// A token outside the vocabulary is not in the set.
   bool contains(Token token) const { return word(token) < words_.size() && (words_[word(token)] & bit(token)) != 0; }
+  /// Bit t % 64 of word t / 64: whether it holds token t.
+  std::span<std::uint64_t const> words() const { return words_; }
 
  private:
   static std::size_t word(Token token) { return static_cast<std::size_t>(static_cast<std::uint32_t>(token)) / 64; }
@@ -70,6 +84,7 @@ struct Group {
   std::int32_t lines = 0;
   std::int32_t keep = 0;  ///< > 0: candidates of which the group has `keep` strictly better ones by base + log_prob (or
                           ///< that plus noise) may be left out of the lists; 0: every list is complete
+  std::int32_t direction = 0;  ///< Request::direction: which of the expander's sets of clusters serves it
 };
 
 }  // namespace sluice::inline v0

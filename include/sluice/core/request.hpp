@@ -4,8 +4,11 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +24,9 @@ struct Request {
   std::vector<Token> prefix{};          ///< the output begins with these
   std::optional<SearchType> search{};   ///< in place of the decoder's own
   std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
+  std::optional<TokenSet> shortlist{};  ///< but for its prefix and the end, the output holds these tokens only; lines
+                                        ///< that the search masks itself are left to it. See ShortlistProjection
+  std::int32_t direction = 0;           ///< of a multilingual model: which clusters serve it, see ClusteredProjection
 };
 
 /// Throws std::invalid_argument if the request names tokens outside the vocabulary.
@@ -29,6 +35,17 @@ void check(Request<Source, SearchType> const& request, Vocabulary const& vocabul
   auto const rule = "is outside the vocabulary of " + std::to_string(vocabulary.size);
   for (auto const token : request.prompt) require(vocabulary.contains(token), "prompt", token, rule);
   for (auto const token : request.prefix) require(vocabulary.contains(token), "prefix", token, rule);
+  if (request.shortlist) {
+    auto some = false;
+    auto const words = request.shortlist->words();
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == 0) continue;
+      auto const last = i * 64 + 63 - static_cast<std::size_t>(std::countl_zero(words[i]));
+      require(last < static_cast<std::size_t>(vocabulary.size), "shortlist", last, rule);
+      some = true;
+    }
+    require(some, "shortlist", "no token", "must hold one");
+  }
 }
 
 }  // namespace sluice::inline v0

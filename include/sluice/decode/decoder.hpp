@@ -187,6 +187,7 @@ class Decoder {
   std::size_t waiting() const { return waiting_.size(); }  ///< requests not yet admitted
   std::size_t running() const { return running_.size(); }  ///< sentences alive
   Statistics const& statistics() const { return statistics_; }
+  E const& expander() const { return expander_; }
   T& trace() { return trace_; }
 
  private:
@@ -281,6 +282,8 @@ class Decoder {
       s->base = base, s->slots = slots, s->source_length = next.source_length;
       s->age = s->idle = 0, s->turn = back_++, s->ended = false;
       if (s->request.prompt.empty()) s->request.prompt.assign(1, vocabulary_.bos);
+      if (auto& shortlist = s->request.shortlist)
+        shortlist->insert(vocabulary_.eos), shortlist->insert(s->request.prefix);
       s->search->start(s->state, {.vocabulary = &vocabulary_,
                                   .prompt = s->request.prompt,
                                   .prefix = s->request.prefix,
@@ -349,6 +352,7 @@ class Decoder {
       try {
         Plan plan(step_, s->base);
         s->search->plan(s->state, plan);
+        plan.restrict_to(s->request.shortlist ? &*s->request.shortlist : nullptr, s->request.direction);
       } catch (...) {
         step_.rows.resize(rows), step_.queries.resize(lines), step_.released.resize(released);
         step_.groups.resize(groups);

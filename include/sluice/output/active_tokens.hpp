@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A union of token lists, and queries in its terms.
+#pragma once
+
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Which tokens a product is for. Allocates nothing once warm.
+class ActiveTokens {
+ public:
+  void begin(std::int32_t vocabulary_size) {
+    words_.assign((static_cast<std::size_t>(vocabulary_size) + 63) / 64, 0);
+    size_ = vocabulary_size;
+  }
+  void insert(Token token) {
+    words_[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(token) % 64);
+  }
+  void insert(std::span<Token const> tokens) {
+    for (auto const token : tokens) insert(token);
+  }
+  /// All of `tokens` that are in the vocabulary.
+  void insert(TokenSet const& tokens) {
+    auto const words = tokens.words();
+    for (std::size_t i = 0; i < std::min(words.size(), words_.size()); ++i) words_[i] |= words[i];
+    if (size_ % 64 != 0) words_.back() &= (std::uint64_t{1} << (size_ % 64)) - 1;
+  }
+  std::int32_t count() const {
+    std::int32_t sum = 0;
+    for (auto const word : words_) sum += std::popcount(word);
+    return sum;
+  }
+
+  /// Ends the union: its tokens, ascending.
+  std::span<Token const> list() {
+    tokens_.clear();
+    for (std::size_t i = 0; i < words_.size(); ++i)
+      for (auto word = words_[i]; word != 0; word &= word - 1)
+        tokens_.push_back(static_cast<Token>(i * 64 + static_cast<std::size_t>(std::countr_zero(word))));
+    return tokens_;
+  }
+
+  /// The queries with places in list() for tokens, and without `only`; valid until the next call. A token that is not
+  /// active has no place: its edits fall away, its probes name place -1.
+  std::span<Query const> translate(std::span<Query const> queries) {
+    std::size_t probes = 0, edits = 0;
+    for (auto const& query : queries) probes += query.probes.size(), edits += query.edits.size();
+    // Spans into these must not move.
+    probes_.clear(), edits_.clear(), queries_.clear();
+    probes_.reserve(probes), edits_.reserve(edits);
+    for (auto const& query : queries) {
+      auto& to = queries_.emplace_back(query);
+      auto const first_probe = probes_.size(), first_edit = edits_.size();
+      for (auto const token : query.probes) probes_.push_back(place(token));
+      for (auto const& edit : query.edits)
+        if (auto const at = place(edit.token); at >= 0) edits_.push_back({at, edit.add, edit.penalty});
+      to.probes = std::span<Token const>(probes_).subspan(first_probe);
+      to.edits = std::span<Edit const>(edits_).subspan(first_edit);
+      to.only = nullptr;
+    }
+    return queries_;
+  }
+
+ private:
+  Token place(Token token) const {
+    auto const at = std::ranges::lower_bound(tokens_, token);
+    return at != tokens_.end() && *at == token ? static_cast<Token>(at - tokens_.begin()) : -1;
+  }
+
+  std::int32_t size_ = 0;
+  std::vector<std::uint64_t> words_;
+  std::vector<Token> tokens_, probes_;
+  std::vector<Edit> edits_;
+  std::vector<Query> queries_;
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Clusters of hidden vectors, with the tokens that are likely in each: what a clustered projection is made from.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Groups of hidden vectors, with the tokens that are likely in each (one direction of one model). A vector belongs to the
+/// cluster c whose centroid is nearest, the lower c among equals; clusters may share tokens. See train_clusters().
+struct Clusters {
+  std::ptrdiff_t hidden_size = 0;      ///< d; >= 1
+  std::int32_t vocabulary_size = 0;    ///< V; >= 1
+  std::vector<float> centroids{};      ///< [size(), d], finite
+  std::vector<std::int64_t> begin{0};  ///< [size() + 1]: cluster c has tokens[begin[c] .. begin[c + 1])
+  std::vector<Token> tokens{};         ///< in [0, V), ascending within a cluster, none twice
+
+  /// How many clusters there are.
+  std::ptrdiff_t size() const { return std::ssize(begin) - 1; }
+  /// The tokens of cluster c, ascending.
+  std::span<Token const> operator[](std::ptrdiff_t c) const {
+    auto const i = static_cast<std::size_t>(c);
+    return std::span(tokens).subspan(static_cast<std::size_t>(begin[i]),
+                                     static_cast<std::size_t>(begin[i + 1] - begin[i]));
+  }
+  /// The centroid of cluster c, [d].
+  std::span<float const> centroid(std::ptrdiff_t c) const {
+    return std::span(centroids).subspan(static_cast<std::size_t>(c * hidden_size),
+                                        static_cast<std::size_t>(hidden_size));
+  }
+  friend bool operator==(Clusters const&, Clusters const&) = default;
+};
+
+/// The clusters of a multilingual model, by direction ("de-en").
+using ClustersByDirection = std::map<std::string, Clusters, std::less<>>;
+
+/// Throws std::invalid_argument, which names the member and its value, for clusters that are not as the members say.
+inline void check(Clusters const& clusters) {
+  require(clusters.hidden_size >= 1, "clusters.hidden_size", clusters.hidden_size, "must be at least 1");
+  require(clusters.vocabulary_size >= 1, "clusters.vocabulary_size", clusters.vocabulary_size, "must be at least 1");
+  auto const& begin = clusters.begin;
+  require(begin.size() >= 2, "clusters.size()", clusters.size(), "must be at least 1");
+  // A division, since a product may not fit.
+  auto const d = static_cast<std::size_t>(clusters.hidden_size);
+  auto const all = clusters.centroids.size();
+  require(all % d == 0 && all / d == begin.size() - 1, "clusters.centroids.size()", all,
+          "must be size() * hidden_size");
+
+  auto const name = [](char const* member, std::size_t i) {
+    return std::string("clusters.") + member + '[' + std::to_string(i) + ']';
+  };
+  for (std::size_t i = 0; i < all; ++i)
+    if (!std::isfinite(clusters.centroids[i]))
+      require(false, name("centroids", i), clusters.centroids[i], "must be finite");
+
+  require(begin.front() == 0, "clusters.begin[0]", begin.front(), "must be 0");
+  for (std::size_t c = 1; c < begin.size(); ++c)
+    if (begin[c] < begin[c - 1]) require(false, name("begin", c), begin[c], "is less than the one before");
+  require(begin.back() == std::ssize(clusters.tokens), "clusters.begin.back()", begin.back(), "must be tokens.size()");
+
+  for (std::size_t c = 0; c + 1 < begin.size(); ++c)
+    for (auto i = static_cast<std::size_t>(begin[c]); i < static_cast<std::size_t>(begin[c + 1]); ++i) {
+      auto const token = clusters.tokens[i];
+      if (token < 0 || token >= clusters.vocabulary_size)
+        require(false, name("tokens", i), token, "is outside the vocabulary");
+      if (i > static_cast<std::size_t>(begin[c]) && token <= clusters.tokens[i - 1])
+        require(false, name("tokens", i), token, "must be more than the one before it in its cluster");
+    }
+}
+
+/// The nearest number of 8 significant bits, ties to even: a float whose lower half is 0. Larger than the largest becomes
+/// infinity; not for NaN.
+inline float round_to_bfloat16(float x) {
+  auto const bits = std::bit_cast<std::uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+}
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// NearestCentroid: the cluster that a hidden vector belongs to.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/simd.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// argmin_c |h - C_c|^2 = argmax_c (h . C_c - |C_c|^2 / 2) for many vectors h at once (Amer et al. 2022, equation 2): one
+/// product with the packed centroids, in float32. An answer depends on its vector alone, bit for bit; ties go to the lower
+/// cluster. Vectors with a NaN belong to cluster 0.
+///
+/// Training and prediction share it, so that both find the same cluster for the same vector.
+class NearestCentroid {
+ public:
+  /// Packs (copies) `centroids` [clusters, d].
+  /// \throws std::invalid_argument  if there is none
+  explicit NearestCentroid(MatrixView<float const> centroids)
+      : centroids_(centroids, half_norms(centroids)),
+        scores_(static_cast<std::size_t>(rows_at_once * centroids.rows)) {}
+
+  std::ptrdiff_t size() const { return centroids_.outputs(); }
+  std::ptrdiff_t hidden_size() const { return centroids_.inputs(); }
+
+  /// The cluster of each row of `hidden` [rows, d], to `clusters` [rows]. Allocates nothing. rows * clusters * d products.
+  /// \throws std::invalid_argument  if the shapes do not fit
+  void find(MatrixView<float const> hidden, std::span<std::int32_t> clusters) {
+    require(std::ssize(clusters) == hidden.rows, "NearestCentroid: clusters.size()", clusters.size(),
+            "must be the number of rows");
+    for (std::ptrdiff_t first = 0; first < hidden.rows; first += rows_at_once) {
+      auto const rows = std::min(hidden.rows - first, rows_at_once);
+      MatrixView<float> const scores{scores_.data(), rows, size(), size()};
+      centroids_.multiply({hidden.data + first * hidden.stride, rows, hidden.columns, hidden.stride}, scores);
+      for (std::ptrdiff_t i = 0; i < rows; ++i)
+        clusters[static_cast<std::size_t>(first + i)] = static_cast<std::int32_t>(largest(scores[i]));
+    }
+  }
+
+ private:
+  static constexpr std::ptrdiff_t rows_at_once = 96;
+
+  static std::vector<float> half_norms(MatrixView<float const> centroids) {
+    require(centroids.rows >= 1, "NearestCentroid: centroids.rows", centroids.rows, "must be at least 1");
+    std::vector<float> bias(static_cast<std::size_t>(centroids.rows));
+    for (std::ptrdiff_t c = 0; c < centroids.rows; ++c) {
+      double sum = 0;
+      for (auto const x : centroids[c]) sum += double{x} * x;
+      bias[static_cast<std::size_t>(c)] = static_cast<float>(-sum / 2);
+    }
+    return bias;
+  }
+
+  /// The first of the largest; 0 where nothing compares.
+  static std::size_t largest(std::span<float const> line) {
+    auto top = line[0];
+    std::size_t i = 0;
+    if (std::ssize(line) >= simd::lanes) {
+      auto best = simd::load(line.data());
+      for (i = simd::lanes; i + simd::lanes <= line.size(); i += simd::lanes)
+        best = simd::max(best, simd::load(line.data() + i));
+      top = simd::max(best);
+    }
+    for (; i < line.size(); ++i) top = std::max(top, line[i]);
+    auto const at = std::ranges::find(line, top);
+    return at == line.end() ? 0 : static_cast<std::size_t>(at - line.begin());
+  }
+
+  PackedMatrix centroids_;
+  AlignedVector<float> scores_;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// ShortlistProjection: an output layer for the tokens that a request allows.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/clusters.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// DenseProjection with Request::shortlist in mind (lexical shortlists as Marian's: tokens that the source's words were
+/// aligned with, and the most frequent ones; see LexicalShortlist): a sentence whose lines allow so many tokens costs
+/// that many d products a line, and no more than the weights of those are read. Answers are DenseProjection's: those of
+/// sentences without a shortlist, too.
+class ShortlistProjection {
+ public:
+  /// \param weights     [V, d]; referred to, must outlive this and its copies
+  /// \param bias        [V] or empty; referred to
+  /// \param full_above  a larger share of the vocabulary is projected in full
+  /// \throws std::invalid_argument  if these do not fit
+  explicit ShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                               double full_above = 0.5)
+      : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = full_above}) {}
+
+  /// \param hidden  one vector per query, [queries.size(), d]
+  Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+    return projection_.expand(hidden, queries, groups);
+  }
+  /// Unions are sentences and steps; those without a shortlist, or with a large one, count as full.
+  ClusteredStatistics const& statistics() const { return projection_.statistics(); }
+  std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
+  std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
+  /// Memory held beyond the weights that were given; copies share it.
+  std::size_t bytes() const { return projection_.bytes(); }
+
+ private:
+  ClusteredProjection projection_;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0
