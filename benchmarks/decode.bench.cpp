@@ -9,68 +9,38 @@
 //   weights_read         time of the decoder for one row over the time to read the weights it touches once (batch 1)
 //   steps, rows          of one pass over the sentences
 //   search_percent       of all time; search_us: per sentence and step
+// Times are the thread's CPU seconds, by the decoder's own account of where they went.
 
 #include <sluice/sluice.hpp>
 
 #include "shipped_model.hpp"
+#include "yardstick.hpp"
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace {
 
 namespace example = sluice::example;
-using bench::data;
-
-double seconds(auto const& work) {
-  auto const begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> numbers) {
-  std::ranges::sort(numbers);
-  return (numbers[(numbers.size() - 1) / 2] + numbers[numbers.size() / 2]) / 2;
-}
-
-template <class Work>
-double median_seconds(Work const& work) {
-  std::vector<double> times;
-  for (int i = 0; i < 7; ++i) times.push_back(seconds(work));
-  return median(times);
-}
-
-/// GF/s of one Eigen product, in one thread as everything else here.
-double eigen_gflops() {
-  Eigen::setNbThreads(1);
-  Eigen::MatrixXf const a = Eigen::MatrixXf::Random(1024, 1024), b = Eigen::MatrixXf::Random(1024, 1024);
-  Eigen::MatrixXf c(1024, 1024);
-  auto const time = median_seconds([&] {
-    c.noalias() = a * b;
-    benchmark::DoNotOptimize(c.data());
-  });
-  return 2.0 * 1024 * 1024 * 1024 / time / 1e9;
-}
-
-/// Time to read as many floats as the decoder has parameters, from where they lie.
-double read_seconds() {
-  std::vector<float> memory(static_cast<std::size_t>(data().parameters), 1.0f);
-  return median_seconds([&] {
-    auto sum = Eigen::Map<Eigen::ArrayXf const>(memory.data(), static_cast<Eigen::Index>(memory.size())).sum();
-    benchmark::DoNotOptimize(sum);
-  });
-}
+using ::bench::data;
+using sluice::bench::eigen_gflops;
+using sluice::bench::median;
+using sluice::bench::read_seconds;
+using sluice::bench::seconds;
 
 template <class Search>
 void decode(benchmark::State& state, Search const& search) {
+  sluice::bench::one_thread();
   auto const& d = data();
   auto const batch = static_cast<std::size_t>(state.range(0));
-  std::vector<double> products{eigen_gflops()},
-      reads{read_seconds()};  // the machine's speed drifts: asked again and again
+  auto const bytes = static_cast<std::size_t>(d.parameters) * sizeof(float);
+  // The machine's speed drifts: asked again and again.
+  std::vector<double> products{eigen_gflops()}, reads{read_seconds(bytes)};
   sluice::Statistics total;
   double time = 0;
   std::uint64_t sentence_steps = 0;
@@ -86,19 +56,20 @@ void decode(benchmark::State& state, Search const& search) {
       }
     });
     total += decoder.statistics();
-    products.push_back(eigen_gflops()), reads.push_back(read_seconds());
+    products.push_back(eigen_gflops()), reads.push_back(read_seconds(bytes));
   }
   auto const gflops = median(products), read = median(reads);
   auto const& s = total.seconds;
   auto const count = static_cast<double>(total.sentences);
-  auto const decoder_seconds = s.model + s.output;
+  auto const decoder_seconds = time * (s.model + s.output) / s.total();
   state.counters["sentences/s"] = count / time;
   state.counters["eigen_gflops"] = gflops;
   state.counters["per_eigen_gflops"] = count / time / gflops;
   state.counters["of_eigen"] = 2 * d.parameters * static_cast<double>(total.rows) / decoder_seconds / 1e9 / gflops;
   state.counters["weights_read"] = decoder_seconds / static_cast<double>(total.model_calls) / read;
   state.counters["search_percent"] = 100 * s.search / s.total();
-  state.counters["search_us"] = 1e6 * s.search / static_cast<double>(std::max<std::uint64_t>(sentence_steps, 1));
+  state.counters["search_us"] =
+      1e6 * time * s.search / s.total() / static_cast<double>(std::max<std::uint64_t>(sentence_steps, 1));
   state.counters["steps"] = static_cast<double>(total.steps) / static_cast<double>(state.iterations());
   state.counters["rows"] = static_cast<double>(total.rows) / static_cast<double>(state.iterations());
   state.counters["encode_percent"] = 100 * s.encode / s.total();

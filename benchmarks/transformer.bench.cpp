@@ -5,6 +5,7 @@
 #include <sluice/output/packed_matrix.hpp>
 
 #include "cpu_clock.hpp"
+#include "yardstick.hpp"
 #include <transformer/transformer.hpp>
 
 #include <Eigen/Core>
@@ -31,39 +32,9 @@ std::shared_ptr<Weights const> weights() {
   return shared;
 }
 
-double eigen_1024() {
-  static double const best = [] {
-    using Matrix = Eigen::MatrixXf;
-    Eigen::setNbThreads(1);  // as everything here
-    Matrix const a = Matrix::Random(1024, 1024), b = Matrix::Random(1024, 1024);
-    Matrix c(1024, 1024);
-    auto time = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < 10; ++i) {
-      time = std::min(time, seconds([&] { c.noalias() = a * b; }));
-      benchmark::DoNotOptimize(c.data());
-    }
-    return 2.0 * 1024 * 1024 * 1024 / time;
-  }();
-  return best;
-}
-
-/// Seconds to read so many bytes once, not from the nearest caches.
-double read_once(std::size_t bytes) {
-  AlignedVector<float> memory(bytes / sizeof(float), 1);
-  auto time = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 20; ++i)
-    time = std::min(time, seconds([&] {
-                      simd::Vec sum[8] = {};
-                      constexpr std::size_t block = 8 * simd::lanes;
-                      for (std::size_t k = 0; k + block <= memory.size(); k += block)
-                        for (std::size_t v = 0; v < 8; ++v) sum[v] += simd::load(memory.data() + k + v * simd::lanes);
-                      for (auto& part : sum) benchmark::DoNotOptimize(part);
-                    }));
-  return time;
-}
-
 /// 64 sentences (or as few as rows) of 12 to 20 pieces, `rows` hypotheses, 20 steps; a third of the rows forks.
 void transformer_step(benchmark::State& state) {
+  sluice::bench::one_thread();
   auto const rows = static_cast<Slot>(state.range(0));
   auto const beam = rows % 5 == 0 ? 5 : 1;
   Transformer model(weights());
@@ -110,8 +81,9 @@ void transformer_step(benchmark::State& state) {
   state.counters["output_ms"] = 1e3 * output / static_cast<double>(steps);
   state.counters["best_ms"] = 1e3 * best;
   state.counters["GF/s"] = 2 * parameters * rows / mean / 1e9;
-  state.counters["of_1024"] = 2 * parameters * rows / mean / eigen_1024();
-  if (rows == 1) state.counters["of_reading"] = mean / read_once(static_cast<std::size_t>(parameters * 4));
+  state.counters["of_1024"] = 2 * parameters * rows / mean / 1e9 / sluice::bench::eigen_gflops();
+  if (rows == 1)
+    state.counters["of_reading"] = mean / sluice::bench::read_seconds(static_cast<std::size_t>(parameters * 4));
 }
 
 BENCHMARK(transformer_step)->ArgNames({"rows"})->Arg(1)->Arg(5)->Arg(64)->Arg(320)->Unit(benchmark::kMillisecond);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The machine's own speed, by which other times are divided, and pieces of work timed in turns, in CPU time.
+#pragma once
+
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/simd.hpp>
+
+#include "cpu_clock.hpp"
+
+#include <Eigen/Core>
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+namespace sluice::bench {
+
+inline double median(std::vector<double> numbers) {
+  if (numbers.empty()) return 0;
+  std::ranges::sort(numbers);
+  return (numbers[(numbers.size() - 1) / 2] + numbers[numbers.size() / 2]) / 2;
+}
+
+/// Everything in the calling thread from now on: CPU time is that thread's.
+inline void one_thread() {
+  Eigen::setNbThreads(1);
+#if defined(_OPENMP)
+  omp_set_num_threads(1);
+#endif
+}
+
+/// Of seven calls.
+template <class F>
+double median_seconds(F const& f) {
+  std::vector<double> times(7);
+  for (auto& time : times) time = seconds(f);
+  return median(times);
+}
+
+/// GF/s of one Eigen product 1024 x 1024 x 1024.
+inline double eigen_gflops() {
+  one_thread();
+  static Eigen::MatrixXf const a = Eigen::MatrixXf::Random(1024, 1024), b = Eigen::MatrixXf::Random(1024, 1024);
+  static Eigen::MatrixXf c(1024, 1024);
+  auto const time = median_seconds([] {
+    c.noalias() = a * b;
+    benchmark::DoNotOptimize(c.data());
+  });
+  return 2.0 * 1024 * 1024 * 1024 / time / 1e9;
+}
+
+/// Reads every number once, as fast as we know how, and does next to nothing with it: the largest one. Four places at a
+/// time, fetched ahead (a processor's own prefetching stops at every page).
+inline void read(std::span<float const> memory) {
+  constexpr std::size_t places = 4, vectors = 8, block = vectors * simd::lanes, ahead = 1024;
+  simd::Vec best[vectors] = {};
+  auto const take = [&](float const* from) {
+    for (std::size_t v = 0; v < vectors; ++v) {
+      best[v] = simd::max(best[v], simd::load(from + v * simd::lanes));
+      __builtin_prefetch(from + v * simd::lanes + ahead);
+    }
+  };
+  auto const part = memory.size() / places / block * block;
+  for (std::size_t i = 0; i < part; i += block)
+    for (std::size_t p = 0; p < places; ++p) take(memory.data() + p * part + i);
+  for (auto i = places * part; i + block <= memory.size(); i += block) take(memory.data() + i);
+  for (auto& numbers : best) benchmark::DoNotOptimize(numbers);
+}
+
+/// Seconds to read so many bytes once, from where they lie after the last time.
+inline double read_seconds(std::size_t bytes) {
+  AlignedVector<float> const memory(bytes / sizeof(float), 1.0f);
+  return median_seconds([&] { read(memory); });
+}
+
+/// Pieces of work that take turns, so that whatever the machine does meanwhile does it to all of them.
+///
+///     Turns turns;
+///     auto const ours = turns.add([] { f(); }), theirs = turns.add([] { g(); });
+///     for (auto _ : state) turns.round();
+///     turns.seconds(ours), turns.ratio(theirs, ours)
+class Turns {
+ public:
+  /// Each call of `work` is timed as a whole.
+  std::size_t add(std::function<void()> work) {
+    work_.push_back(std::move(work));
+    times_.emplace_back();
+    return work_.size() - 1;
+  }
+
+  /// Everybody once, starting with another one each time.
+  void round() {
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      auto const who = (first_ + i) % work_.size();
+      times_[who].push_back(bench::seconds(work_[who]));
+    }
+    ++first_;
+  }
+
+  double seconds(std::size_t i) const { return median(times_[i]); }
+  /// The median, over the rounds, of i's time divided by j's in the same round.
+  double ratio(std::size_t i, std::size_t j) const {
+    std::vector<double> ratios;
+    for (std::size_t r = 0; r < times_[i].size(); ++r) ratios.push_back(times_[i][r] / times_[j][r]);
+    return median(ratios);
+  }
+
+ private:
+  std::vector<std::function<void()>> work_;
+  std::vector<std::vector<double>> times_;  // [work][round]
+  std::size_t first_ = 0;
+};
+
+/// SLUICE_BENCH_ALL: the large shapes too.
+inline bool all_shapes() { return std::getenv("SLUICE_BENCH_ALL") != nullptr; }
+
+/// SLUICE_ROUNDS: of how many rounds the medians are taken where one takes seconds.
+inline int rounds() {
+  auto const* const number = std::getenv("SLUICE_ROUNDS");
+  return number != nullptr ? std::max(1, std::atoi(number)) : 1;
+}
+
+}  // namespace sluice::bench
