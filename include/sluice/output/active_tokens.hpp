@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0 {
 
-/// Which tokens a product is for. Allocates nothing once warm.
+/// A union of tokens. Allocates nothing once warm.
 class ActiveTokens {
  public:
   void begin(std::int32_t vocabulary_size) {
@@ -40,23 +40,33 @@ class ActiveTokens {
     return sum;
   }
 
-  /// Ends the union: its tokens, ascending.
-  std::span<Token const> list() {
-    tokens_.clear();
+  /// Appends the union, ascending.
+  void append_to(std::vector<Token>& tokens) const {
     for (std::size_t i = 0; i < words_.size(); ++i)
       for (auto word = words_[i]; word != 0; word &= word - 1)
-        tokens_.push_back(static_cast<Token>(i * 64 + static_cast<std::size_t>(std::countr_zero(word))));
-    return tokens_;
+        tokens.push_back(static_cast<Token>(i * 64 + static_cast<std::size_t>(std::countr_zero(word))));
   }
 
-  /// The queries with places in list() for tokens, and without `only`; valid until the next call. A token that is not
-  /// active has no place: its edits fall away, its probes name place -1.
-  std::span<Query const> translate(std::span<Query const> queries) {
+ private:
+  std::int32_t size_ = 0;
+  std::vector<std::uint64_t> words_;
+};
+
+/// Queries in terms of places in a list of active tokens. Allocates nothing once warm.
+class ActiveQueries {
+ public:
+  /// The queries with places in `tokens` (ascending) for tokens, and without `only`; valid until the next call. A token
+  /// that is not active has no place: its edits fall away, its probes name place -1.
+  std::span<Query const> translate(std::span<Query const> queries, std::span<Token const> tokens) {
     std::size_t probes = 0, edits = 0;
     for (auto const& query : queries) probes += query.probes.size(), edits += query.edits.size();
     // Spans into these must not move.
     probes_.clear(), edits_.clear(), queries_.clear();
     probes_.reserve(probes), edits_.reserve(edits);
+    auto const place = [&](Token token) {
+      auto const at = std::ranges::lower_bound(tokens, token);
+      return at != tokens.end() && *at == token ? static_cast<Token>(at - tokens.begin()) : -1;
+    };
     for (auto const& query : queries) {
       auto& to = queries_.emplace_back(query);
       auto const first_probe = probes_.size(), first_edit = edits_.size();
@@ -71,14 +81,7 @@ class ActiveTokens {
   }
 
  private:
-  Token place(Token token) const {
-    auto const at = std::ranges::lower_bound(tokens_, token);
-    return at != tokens_.end() && *at == token ? static_cast<Token>(at - tokens_.begin()) : -1;
-  }
-
-  std::int32_t size_ = 0;
-  std::vector<std::uint64_t> words_;
-  std::vector<Token> tokens_, probes_;
+  std::vector<Token> probes_;
   std::vector<Edit> edits_;
   std::vector<Query> queries_;
 };

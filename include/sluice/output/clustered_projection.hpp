@@ -10,9 +10,12 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/active_tokens.hpp>
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/clusters.hpp>
 #include <sluice/output/line_lists.hpp>
 #include <sluice/output/nearest_centroid.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/projection_pass.hpp>
 #include <sluice/output/subset_projection.hpp>
 
 #include <algorithm>
@@ -74,7 +77,8 @@ struct ClusteredStatistics {
 /// where the query masks tokens (`only`) after the softmax or more of them than `full_above`; a smaller mask before the
 /// softmax is what is active then. The softmax is over the active tokens, so log-probabilities are a little too high.
 ///
-/// Logits of active tokens are DenseProjection's, bit for bit. Costs (clusters + active) d products a line. Copies share
+/// Weights are gathered once a step for the tokens of all sentences, where that is cheaper than for each sentence; a line
+/// gets those of its own sentence all the same. Logits of active tokens are DenseProjection's, bit for bit. Costs (clusters + active) d products a line. Copies share
 /// weights and clusters; each has statistics of its own.
 class ClusteredProjection {
  public:
@@ -120,15 +124,17 @@ class ClusteredProjection {
     statistics_.lines += queries.size();
     find_clusters(hidden, queries.size(), groups);
     auto const audited = options_.audit > 0 && step_++ % static_cast<std::uint64_t>(options_.audit) == 0;
+    parts_.clear(), tokens_.clear();
     if (options_.unite == ClusteredOptions::Union::batch) {
-      answer(hidden, queries, 0, queries.size());
+      unite(queries, 0, queries.size());
     } else {
       std::size_t first = 0;
       for_each_group(queries.size(), groups, [&](std::size_t count, std::int32_t) {
-        answer(hidden, queries, first, count);
+        unite(queries, first, count);
         first += count;
       });
     }
+    answer(hidden, queries);
     if (audited) audit(hidden, queries);
     return lists_.answer(queries, groups);
   }
@@ -146,6 +152,13 @@ class ClusteredProjection {
   }
 
  private:
+  /// Lines that share a union.
+  struct Part {
+    std::size_t first = 0, lines = 0;
+    std::size_t begin = 0, size = 0;  // of its tokens, in tokens_
+    bool full = false;                // all tokens instead
+  };
+
   static std::vector<Clusters> one(Clusters clusters) {
     std::vector<Clusters> all;
     all.push_back(std::move(clusters));
@@ -155,6 +168,7 @@ class ClusteredProjection {
     return {hidden.data + static_cast<std::ptrdiff_t>(first) * hidden.stride, static_cast<std::ptrdiff_t>(count),
             hidden.columns, hidden.stride};
   }
+  std::span<Token const> tokens_of(Part const& part) const { return std::span(tokens_).subspan(part.begin, part.size); }
   template <class Body>
   static void for_each_group(std::size_t lines, std::span<Group const> groups, Body&& body) {
     if (groups.empty())
@@ -162,16 +176,16 @@ class ClusteredProjection {
     for (auto const& group : groups) body(static_cast<std::size_t>(group.lines), group.direction);
   }
 
-  /// The tokens of each line's cluster, to line_tokens_; nothing where its direction has no clusters.
+  /// The tokens of each line's cluster, to line_clusters_; nothing where its direction has no clusters.
   void find_clusters(Hidden<float> const& hidden, std::size_t lines, std::span<Group const> groups) {
-    line_tokens_.assign(lines, nullptr);
+    line_clusters_.assign(lines, nullptr);
     found_.resize(lines);
     for (std::size_t direction = 0; direction < nearest_.size(); ++direction) {
       auto const& clusters = (*clusters_)[direction];
       std::size_t first = 0, begin = 0, end = 0;  // lines begin .. end - 1 wait for one product
       auto const flush = [&] {
         nearest_[direction].find(rows(hidden, begin, end - begin), std::span(found_).subspan(begin, end - begin));
-        for (; begin < end; ++begin) line_tokens_[begin] = &clusters;
+        for (; begin < end; ++begin) line_clusters_[begin] = &clusters;
       };
       for_each_group(lines, groups, [&](std::size_t count, std::int32_t of) {
         if (static_cast<std::size_t>(of) == direction) {
@@ -187,8 +201,19 @@ class ClusteredProjection {
     }
   }
 
-  /// The union for some lines, to active_; false where all tokens are to be projected.
-  bool unite(std::span<Query const> queries, std::size_t first) {
+  /// The union for some lines: another part.
+  void unite(std::span<Query const> queries, std::size_t first, std::size_t count) {
+    if (count == 0) return;
+    auto& part = parts_.emplace_back();
+    part.first = first, part.lines = count, part.begin = tokens_.size();
+    part.full = !make_union(queries.subspan(first, count), first);
+    if (!part.full) active_.append_to(tokens_);
+    part.size = tokens_.size() - part.begin;
+    ++statistics_.unions, statistics_.full += part.full, statistics_.active += part.size;
+  }
+
+  /// To active_; false where all tokens are to be projected.
+  bool make_union(std::span<Query const> queries, std::size_t first) {
     active_.begin(vocabulary_size());
     auto const* const only = queries.front().only;
     std::int32_t wanted = 1;
@@ -196,12 +221,12 @@ class ClusteredProjection {
       auto const& query = queries[i];
       // One mask for all lines, before the softmax, or none.
       if (query.only != only || (only != nullptr && query.stage != Stage::before_softmax)) return false;
+      if (only != nullptr) continue;
       std::int32_t forbidden = 0;
       for (auto const& edit : query.edits) forbidden += edit.add == -std::numeric_limits<float>::infinity();
       wanted = std::max(wanted, query.best + forbidden);
-      if (only != nullptr) continue;
-      if (line_tokens_[first + i] == nullptr) return false;
-      active_.insert((*line_tokens_[first + i])[found_[first + i]]);
+      if (line_clusters_[first + i] == nullptr) return false;
+      active_.insert((*line_clusters_[first + i])[found_[first + i]]);
       active_.insert(query.probes);
       for (auto const& edit : query.edits)
         if (edit.add > 0 || edit.penalty < 1) active_.insert(edit.token);
@@ -210,21 +235,98 @@ class ClusteredProjection {
     else active_.insert(options_.always);
     auto const count = active_.count();
     // A mask leaves what it leaves; a union must not take from what the search asks for.
-    return count <= options_.full_above * vocabulary_size() && (only != nullptr || count >= wanted);
+    return count > 0 && count <= options_.full_above * vocabulary_size() && (only != nullptr || count >= wanted);
   }
 
-  void answer(Hidden<float> const& hidden, std::span<Query const> all, std::size_t first, std::size_t count) {
-    if (count == 0) return;
-    auto const queries = all.subspan(first, count);
-    ++statistics_.unions;
-    if (!unite(queries, first)) {
-      ++statistics_.full;
-      projection_.answer_full(rows(hidden, first, count), queries, lists_);
-      return;
+  void answer(Hidden<float> const& hidden, std::span<Query const> queries) {
+    auto const joint = together();
+    if (joint) multiply(hidden);
+    auto* logits = logits_.data();
+    for (auto const& part : parts_) {
+      auto const own = queries.subspan(part.first, part.lines);
+      if (part.full) {
+        projection_.answer_full(rows(hidden, part.first, part.lines), own, lists_);
+        continue;
+      }
+      auto const tokens = tokens_of(part);
+      auto const translated = translated_.translate(own, tokens);
+      if (!joint) {
+        projection_.answer_some(rows(hidden, part.first, part.lines), translated, tokens, lists_);
+        continue;
+      }
+      for (auto const& query : translated) {
+        projection_.answer_line({logits, part.size}, query, tokens, lists_);
+        logits += part.size;
+      }
     }
-    auto const tokens = active_.list();
-    statistics_.active += tokens.size();
-    projection_.answer_some(rows(hidden, first, count), active_.translate(queries), tokens, lists_);
+  }
+
+  /// Whether it is cheaper to gather the weights of all parts' tokens once, multiply all lines with them and give every
+  /// line its own, than to gather for each part. Then makes joint_, all those tokens. It changes no result.
+  bool together() {
+    // In products of one row: what it takes to pick and pack a weight; a block has some rows at least.
+    constexpr std::size_t gathering = 20, few = 4;
+    std::size_t lines = 0, apart = 0, count = 0;
+    active_.begin(vocabulary_size());
+    for (auto const& part : parts_) {
+      if (part.full) continue;
+      active_.insert(tokens_of(part));
+      lines += part.lines, ++count;
+      apart += part.size * (gathering + std::max(part.lines, few));
+    }
+    if (count < 2) return false;
+    if (static_cast<std::size_t>(active_.count()) * (gathering + lines) >= apart) return false;
+    joint_.clear();
+    active_.append_to(joint_);
+    return true;
+  }
+
+  /// The logits of each line's own tokens, line after line, to logits_.
+  void multiply(Hidden<float> const& hidden) {
+    auto const d = static_cast<std::size_t>(hidden.columns);
+    vectors_.clear(), places_.resize(tokens_.size()), cursors_.clear();
+    if (place_of_.empty()) place_of_.resize(static_cast<std::size_t>(vocabulary_size()));
+    for (std::size_t i = 0; i < joint_.size(); ++i)
+      place_of_[static_cast<std::size_t>(joint_[i])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) places_[i] = place_of_[static_cast<std::size_t>(tokens_[i])];
+    std::size_t size = 0;
+    for (auto const& part : parts_) {
+      cursors_.push_back(part.begin);
+      if (part.full) continue;
+      for (std::size_t i = 0; i < part.lines; ++i) {
+        auto const vector = hidden[static_cast<std::ptrdiff_t>(part.first + i)];
+        vectors_.insert(vectors_.end(), vector.begin(), vector.end());
+      }
+      size += part.lines * part.size;
+    }
+    if (logits_.size() < size) logits_.resize(size);
+
+    auto const lines = static_cast<std::ptrdiff_t>(vectors_.size() / d);
+    auto const width = std::min(ProjectionPass::tile_width(lines), std::ssize(joint_));
+    if (std::ssize(tile_) < lines * width) tile_.resize(static_cast<std::size_t>(lines * width));
+    for (std::ptrdiff_t first = 0; first < std::ssize(joint_); first += width) {
+      auto const count = std::min(width, std::ssize(joint_) - first);
+      projection_.multiply({vectors_.data(), lines, hidden.columns, hidden.columns},
+                           std::span(joint_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                           {tile_.data(), lines, count, width});
+      deal_out(first, first + count, width);
+    }
+  }
+
+  /// Copies what lines want of the tile of joint_'s tokens first .. last - 1.
+  void deal_out(std::ptrdiff_t first, std::ptrdiff_t last, std::ptrdiff_t width) {
+    auto const* row = tile_.data();
+    auto* to = logits_.data();
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      auto const& part = parts_[p];
+      if (part.full) continue;
+      auto const begin = cursors_[p];
+      auto end = begin;
+      while (end < part.begin + part.size && places_[end] < last) ++end;
+      cursors_[p] = end;
+      for (std::size_t line = 0; line < part.lines; ++line, row += width, to += part.size)
+        for (auto i = begin; i < end; ++i) to[i - part.begin] = row[places_[i] - first];
+    }
   }
 
   /// Compares the best of every line with the full projection's.
@@ -247,9 +349,15 @@ class ClusteredProjection {
   SubsetProjection projection_;
   std::shared_ptr<std::vector<Clusters> const> clusters_;
   std::vector<NearestCentroid> nearest_;  // by direction
-  std::vector<Clusters const*> line_tokens_;
+  std::vector<Clusters const*> line_clusters_;
   std::vector<std::int32_t> found_;
   ActiveTokens active_;
+  ActiveQueries translated_;
+  std::vector<Part> parts_;
+  std::vector<Token> tokens_, joint_;
+  std::vector<std::int32_t> places_, place_of_;  // of tokens_ in joint_; by token
+  std::vector<std::size_t> cursors_;             // by part
+  AlignedVector<float> vectors_, tile_, logits_;
   LineLists lists_, audit_lists_;
   ClusteredStatistics statistics_;
   std::uint64_t step_ = 0;

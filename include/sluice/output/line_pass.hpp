@@ -11,6 +11,7 @@
 #include <sluice/output/line_scan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -59,6 +60,18 @@ class LinePass {
     };
     for (std::size_t i = 0; i < probes_.size(); ++i) pick(query_->probes[i], probes_[i]);
     for (std::size_t i = 0; i < edited_.size(); ++i) pick(after_[i].token, edited_[i]);
+  }
+
+  /// The whole line at once; what the query wants changed is changed in it.
+  void run(std::span<float> line) {
+    change(line, 0);
+    auto const whole = line.size() / LineScan::chunk * LineScan::chunk;
+    for (std::size_t first = 0; first < whole; first += LineScan::block)
+      add(first, line.data() + first, std::min(LineScan::block, whole - first));
+    if (whole == line.size()) return;
+    alignas(64) std::array<float, LineScan::chunk> tail;
+    std::ranges::fill(std::ranges::copy(line.subspan(whole), tail.begin()).out, tail.end(), LineScan::lowest);
+    add(whole, tail.data(), tail.size());
   }
 
   /// After the last block: appends the answer.

@@ -80,6 +80,7 @@ class LineScan {
     auto fine = top <= largest;  // all lanes true
     for (std::size_t l = 0; l < lanes; l += simd::lanes) {
       auto best = lowest_lanes;
+#pragma GCC unroll 16
       for (std::size_t d = 0; d < depth; ++d) {
         auto const x = simd::load(data + d * lanes + l);
         best = simd::max(best, x);
@@ -103,6 +104,7 @@ class LineScan {
     auto const maximum = simd::broadcast(std::max(maximum_, top));
     simd::Vec sums[4] = {};
     for (std::size_t i = 0; i < chunk; i += 4 * simd::lanes)
+#pragma GCC unroll 4
       for (std::size_t j = 0; j < 4; ++j)
         sums[j] += simd::exp_of_negative(simd::load(data + i + j * simd::lanes) - maximum);
     sum_ += static_cast<double>(simd::sum((sums[0] + sums[1]) + (sums[2] + sums[3])));

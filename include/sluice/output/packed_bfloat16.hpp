@@ -65,20 +65,25 @@ class Bfloat16Panels {
     simd::Vec sum[Rows][Vectors] = {};
     for (std::ptrdiff_t k = 0; k < depth; ++k) {
       simd::Vec weight[Vectors];
+#pragma GCC unroll 16
       for (int v = 0; v < Vectors; v += 2) {
         Pairs pairs;
         __builtin_memcpy(&pairs, from(k, v / 2), sizeof(pairs));
         weight[v] = reinterpret_cast<simd::Vec>(pairs << 16);
         weight[v + 1] = reinterpret_cast<simd::Vec>(pairs & 0xffff0000u);
       }
+#pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         auto const value = simd::broadcast(a[r * stride + k]);
+#pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) sum[r][v] += value * weight[v];
       }
       for (int pair = 0; pair < Vectors / 2; pair += line) __builtin_prefetch(from(k, pair) + ahead / 4);
     }
+#pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) {
       auto const bias = simd::load(bias_.data() + column + v * lanes);
+#pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) write(row + r, column + v * lanes, sum[r][v] + bias);
     }
   }

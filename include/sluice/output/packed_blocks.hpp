@@ -21,6 +21,7 @@ inline std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + panel - 1) / panel 
 
 // Rows x vectors sums at once, in registers: enough chains to hide the latency of an addition, and few rows take many
 // columns, so that the weights are read at the memory's speed.
+// The loops over them are unrolled by a pragma: at -O2, GCC would keep the sums in memory.
 inline constexpr int max_rows = simd::registers == 32 ? 12 : 6;
 constexpr int vectors(std::ptrdiff_t rows) { return rows * 8 <= max_rows * 2 ? 8 : rows * 4 <= max_rows * 2 ? 4 : 2; }
 

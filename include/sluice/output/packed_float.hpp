@@ -47,12 +47,24 @@ class FloatPanels {
     std::fill_n(bias_.begin(), columns, 0.0f);
     if (!bias.empty())
       for (std::size_t j = 0; j < rows.size(); ++j) bias_[j] = bias[static_cast<std::size_t>(rows[j])];
-    for (std::ptrdiff_t j = 0; j < columns; j += 4) {
-      auto* const to = weights_.data() + j / panel * panel * inputs_ + j % panel;
-      std::array<float const*, 4> from{};
-      for (std::ptrdiff_t i = 0; i < 4 && j + i < std::ssize(rows); ++i)
-        from[static_cast<std::size_t>(i)] = weights[rows[static_cast<std::size_t>(j + i)]].data();
-      transpose(from, inputs_, to, panel);
+    constexpr std::ptrdiff_t part = 64;  // of a panel, written while it is in the nearest cache
+    std::array<std::array<float const*, 4>, panel / 4> from{};
+    for (std::ptrdiff_t first = 0; first < columns; first += panel) {
+      for (std::ptrdiff_t j = 0; j < panel; ++j)
+        from[static_cast<std::size_t>(j / 4)][static_cast<std::size_t>(j % 4)] =
+            first + j < std::ssize(rows) ? weights[rows[static_cast<std::size_t>(first + j)]].data() : nullptr;
+      auto* const to = weights_.data() + first * inputs_;
+      for (std::ptrdiff_t k = 0; k < inputs_; k += part) {
+        auto const end = std::min(k + part, inputs_);
+        for (std::size_t j = 0; j < from.size(); ++j) {
+          for (auto const* const row : from[j]) {
+            // The rows lie anywhere: no processor sees the pattern in time.
+            for (auto next = end; row != nullptr && next < std::min(end + part, inputs_); next += 16)
+              __builtin_prefetch(row + next);
+          }
+          transpose(from[j], k, end, to + static_cast<std::ptrdiff_t>(j) * 4, panel);
+        }
+      }
     }
   }
 
@@ -74,16 +86,22 @@ class FloatPanels {
     simd::Vec sum[Rows][Vectors] = {};
     for (std::ptrdiff_t k = 0; k < depth; ++k) {
       simd::Vec weight[Vectors];
+#pragma GCC unroll 16
       for (int v = 0; v < Vectors; ++v) weight[v] = simd::load(from(k, v));
+#pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         auto const value = simd::broadcast(a[r * stride + k]);
+#pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) sum[r][v] += value * weight[v];
       }
       // The processor's own prefetching stops at every page, and a panel is not much longer.
+#pragma GCC unroll 16
       for (int v = 0; v < Vectors; v += line) __builtin_prefetch(from(k, v) + ahead / 4);
     }
+#pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) {
       auto const bias = simd::load(bias_.data() + column + v * lanes);
+#pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) write(row + r, column + v * lanes, sum[r][v] + bias);
     }
   }

@@ -96,17 +96,23 @@ class Int8Panels {
     int8::Sums sum[Rows][Vectors] = {};
     for (std::ptrdiff_t k = 0; k < depth; k += int8::depth) {
       int8::Weights weight[Vectors];
+#pragma GCC unroll 16
       for (int v = 0; v < Vectors; ++v) weight[v] = int8::weights(from(k, v));
+#pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         auto const inputs = int8::broadcast(a + r * stride + k);
+#pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) sum[r][v] = int8::add(sum[r][v], inputs, weight[v]);
       }
+#pragma GCC unroll 16
       for (int v = 0; v < Vectors; v += line) __builtin_prefetch(from(k, v) + ahead);
     }
+#pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) {
       auto const correction = int8::load<int8::Sums>(corrections_.data() + column + v * lanes);
       auto const scale = int8::load<int8::Floats>(scales_.data() + column + v * lanes);
       auto const bias = int8::load<int8::Floats>(bias_.data() + column + v * lanes);
+#pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         auto const total = reinterpret_cast<int8::Signed>(sum[r][v] + correction);
         auto const both = scale * x.scales[static_cast<std::size_t>(row + r)];

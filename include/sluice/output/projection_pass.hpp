@@ -72,15 +72,25 @@ class ProjectionPass {
     }
   }
 
- private:
-  static constexpr auto chunk = static_cast<std::ptrdiff_t>(LineScan::chunk);
+  /// Appends the answer about one line that lies in memory, and may be changed there.
+  void answer(std::span<float> line, Query const& query, std::span<Token const> tokens, LineLists& lists) {
+    if (!LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
+    if (passes_.empty()) passes_.resize(1);
+    passes_[0].begin(query, Kind::logits);
+    passes_[0].run(line);
+    passes_[0].finish(lists, tokens);
+  }
 
-  static std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + chunk - 1) / chunk * chunk; }
-  /// So that a tile takes no more than a part of the second-level cache.
+  /// Columns of a tile of so many rows: it takes no more than a part of the second-level cache.
   static std::ptrdiff_t tile_width(std::ptrdiff_t rows) {
     constexpr std::ptrdiff_t numbers = 96 * 1024;
     return std::clamp(numbers / rows / chunk * chunk, chunk, static_cast<std::ptrdiff_t>(LineScan::block));
   }
+
+ private:
+  static constexpr auto chunk = static_cast<std::ptrdiff_t>(LineScan::chunk);
+
+  static std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + chunk - 1) / chunk * chunk; }
   static void grow(AlignedVector<float>& buffer, std::ptrdiff_t size) {
     if (std::ssize(buffer) < size) buffer.resize(static_cast<std::size_t>(size));
   }

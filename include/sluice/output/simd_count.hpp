@@ -37,6 +37,7 @@ namespace simd {
 inline std::size_t count_at_least(float const* scores, std::size_t n, float bar) {
   int count = 0;
   auto const bars = broadcast(bar);
+#pragma GCC unroll 4
   for (std::size_t i = 0; i < n; i += lanes) count += std::popcount(at_least(load(scores + i), bars));
   return static_cast<std::size_t>(count);
 }

@@ -66,38 +66,46 @@ class SubsetProjection {
   }
 
   /// Answers from the logits of `tokens` (ascending) alone: all others are forbidden.
-  /// \param queries  name places in `tokens`, see ActiveTokens::translate
+  /// \param queries  name places in `tokens`, see ActiveQueries
   void answer_some(MatrixView<float const> hidden, std::span<Query const> queries, std::span<Token const> tokens,
                    LineLists& lists) {
     pass_.run(
         queries, std::ssize(tokens), tokens,
         [&](std::ptrdiff_t first, MatrixView<float> tile) {
-          // Gathered weights are multiplied while they are in the cache.
-          auto const step = std::max<std::ptrdiff_t>(gathered / hidden_size() / packed::panel, 1) * packed::panel;
-          for (std::ptrdiff_t begin = 0; begin < tile.columns; begin += step) {
-            auto const count = std::min(step, tile.columns - begin);
-            some_.gather(weights_, bias_,
-                         tokens.subspan(static_cast<std::size_t>(first + begin), static_cast<std::size_t>(count)));
-            auto const write = [&](std::ptrdiff_t row, std::ptrdiff_t column, auto value)
-                __attribute__((always_inline)) {
-              constexpr int lanes = sizeof(value) / sizeof(float);
-              auto* const to = tile.data + row * tile.stride + begin + column;
-              auto const left = count - column;
-              if (left >= lanes) [[likely]] {
-                __builtin_memcpy(to, &value, sizeof(value));
-              } else {
-                for (int i = 0; i < left; ++i) to[i] = value[i];
-              }
-            };
-            packed::Blocks(some_, hidden, write).run(0, packed::padded(count));
-          }
+          multiply(hidden, tokens.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(tile.columns)),
+                   tile);
         },
         lists);
   }
 
- private:
-  static constexpr std::ptrdiff_t gathered = 1 << 16;  // numbers: 256 KiB
+  /// The same from logits [tokens.size()] that have been made, and may be changed.
+  void answer_line(std::span<float> logits, Query const& query, std::span<Token const> tokens, LineLists& lists) {
+    pass_.answer(logits, query, tokens, lists);
+  }
 
+  /// The logits of some tokens, [hidden.rows, tokens.size()].
+  void multiply(MatrixView<float const> hidden, std::span<Token const> tokens, MatrixView<float> logits) {
+    // Gathered weights are multiplied while they are in the cache.
+    constexpr std::ptrdiff_t numbers = 1 << 16;
+    auto const step = std::max<std::ptrdiff_t>(numbers / hidden_size() / packed::panel, 1) * packed::panel;
+    for (std::ptrdiff_t begin = 0; begin < std::ssize(tokens); begin += step) {
+      auto const count = std::min(step, std::ssize(tokens) - begin);
+      some_.gather(weights_, bias_, tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
+      auto const write = [&](std::ptrdiff_t row, std::ptrdiff_t column, auto value) __attribute__((always_inline)) {
+        constexpr int lanes = sizeof(value) / sizeof(float);
+        auto* const to = logits.data + row * logits.stride + begin + column;
+        auto const left = count - column;
+        if (left >= lanes) [[likely]] {
+          __builtin_memcpy(to, &value, sizeof(value));
+        } else {
+          for (int i = 0; i < left; ++i) to[i] = value[i];
+        }
+      };
+      packed::Blocks(some_, hidden, write).run(0, packed::padded(count));
+    }
+  }
+
+ private:
   MatrixView<float const> weights_;
   std::span<float const> bias_;
   std::shared_ptr<PackedMatrix const> full_;

@@ -12,12 +12,13 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// to[k * stride + i] = from[i][k] for k < length; a row that is nullptr counts as zeros.
-inline void transpose(std::array<float const*, 4> from, std::ptrdiff_t length, float* to, std::ptrdiff_t stride) {
+/// to[k * stride + i] = from[i][k] for first <= k < last; a row that is nullptr counts as zeros.
+inline void transpose(std::array<float const*, 4> const& from, std::ptrdiff_t first, std::ptrdiff_t last, float* to,
+                      std::ptrdiff_t stride) {
   using Four = float __attribute__((vector_size(16)));
-  std::ptrdiff_t k = 0;
+  auto k = first;
   if (from[0] != nullptr && from[1] != nullptr && from[2] != nullptr && from[3] != nullptr) {
-    for (; k + 4 <= length; k += 4) {
+    for (; k + 4 <= last; k += 4) {
       Four row[4];
       for (std::size_t i = 0; i < 4; ++i) __builtin_memcpy(&row[i], from[i] + k, sizeof(Four));
       auto const low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
@@ -30,7 +31,7 @@ inline void transpose(std::array<float const*, 4> from, std::ptrdiff_t length, f
       for (std::ptrdiff_t i = 0; i < 4; ++i) __builtin_memcpy(to + (k + i) * stride, &column[i], sizeof(Four));
     }
   }
-  for (; k < length; ++k)
+  for (; k < last; ++k)
     for (std::size_t i = 0; i < 4; ++i)
       to[k * stride + static_cast<std::ptrdiff_t>(i)] = from[i] == nullptr ? 0 : from[i][k];
 }
