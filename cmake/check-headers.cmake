@@ -50,8 +50,9 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal decode/answer decode/encoding decode/roster decode/slot_blocks decode/waiting_queue model/combine model/log_mixture
-  output/aligned_vector output/line_scan search/beam_state search/placement sluice)
+set(internal decode/answer decode/encoding decode/roster decode/slot_blocks decode/waiting_queue model/combine
+  model/log_mixture output/aligned_vector output/int8_dot output/line_scan output/packed_bfloat16 output/packed_blocks
+  output/packed_float output/packed_int8 output/quantise search/beam_state search/placement sluice)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "^include/sluice/(.*)\\.hpp$" "\\1" stem ${header})

@@ -35,11 +35,27 @@ set(SLUICE_HEADERS
   include/sluice/model/restarting.hpp
   include/sluice/model/slot_tokens.hpp
   include/sluice/output/aligned_vector.hpp
+  include/sluice/output/best_scores.hpp
+  include/sluice/output/clusters.hpp
+  include/sluice/output/clusters_file.hpp
   include/sluice/output/dense_projection.hpp
+  include/sluice/output/exponential.hpp
+  include/sluice/output/int8_dot.hpp
+  include/sluice/output/k_means.hpp
   include/sluice/output/line_scan.hpp
   include/sluice/output/log_softmax_top_k.hpp
+  include/sluice/output/nearest_centroid.hpp
+  include/sluice/output/packed_bfloat16.hpp
+  include/sluice/output/packed_blocks.hpp
+  include/sluice/output/packed_float.hpp
+  include/sluice/output/packed_int8.hpp
   include/sluice/output/packed_matrix.hpp
+  include/sluice/output/packed_rows.hpp
+  include/sluice/output/quantise.hpp
+  include/sluice/output/record_hidden.hpp
   include/sluice/output/simd.hpp
+  include/sluice/output/simd_count.hpp
+  include/sluice/output/train_clusters.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/streaming.hpp
   include/sluice/search/beam_options.hpp
