@@ -172,7 +172,8 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
     try {
       parts_->output.emplace(sluice::ClusteredProjection(
           first.weights->projection(), first.weights->bias, load_clusters(path, options.direction),
-          {.always = first.weights->vocabulary.eos, .audit = options.audit}, first.projection.weights()));
+          {.always = first.weights->vocabulary.eos, .nearest = options.nearest, .audit = options.audit},
+          first.projection.weights()));
     } catch (std::invalid_argument const& error) {
       throw text::InputError(path.string() + ": " + error.what());
     }

@@ -41,6 +41,7 @@ struct ModelOptions {
   ProjectionName projection = ProjectionName::dense;
   std::filesystem::path clusters;  ///< of ProjectionName::clustered; empty: clusters.bin beside the weights
   std::string direction;           ///< in that file; empty: the only one
+  std::int32_t nearest = 2;        ///< clusters of each line
   std::int32_t audit = 0;          ///< every so many-th step is projected in full too, for the statistics
 };
 

@@ -157,6 +157,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   Group const clustering{
       add("--clusters", clusters, "FILE", "of --projection clustered (clusters.bin beside the model)"),
       add("--direction", options.model_options.direction, "NAME", "in that file, where it has several"),
+      add("--nearest", options.model_options.nearest, "N", "clusters of each hypothesis that count (2)")
+          ->check(range(1, many)),
       add("--audit", options.model_options.audit, "N", "project every Nth step in full too, for --stats")
           ->check(range(1, many))};
   add("--layers", layers, "NAME", "weights of encoder and decoder: float32, bfloat16 or int8 (float32)")

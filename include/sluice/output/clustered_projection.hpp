@@ -42,8 +42,9 @@ struct ClusteredOptions {
 
   std::vector<Token> always{};  ///< active whatever the clusters say: the end of a sentence, at least
   Union unite = Union::sentence;
-  double full_above = 0.5;  ///< more active tokens than this share of the vocabulary: all of them are
-  std::int32_t audit = 0;   ///< > 0: every so many-th step is projected in full as well, for the statistics alone
+  std::int32_t nearest = 1;  ///< clusters of each line: the paper's one; more make misses rarer, and cost their tokens
+  double full_above = 0.5;   ///< more active tokens than this share of the vocabulary: all of them are
+  std::int32_t audit = 0;    ///< > 0: every so many-th step is projected in full as well, for the statistics alone
 };
 
 /// What a ClusteredProjection has seen.
@@ -112,6 +113,10 @@ class ClusteredProjection {
               "is outside the vocabulary of " + std::to_string(size));
     require(options_.full_above >= 0 && options_.full_above <= 1, "ClusteredProjection: full_above",
             options_.full_above, "must be in [0, 1]");
+    require(options_.nearest >= 1, "ClusteredProjection: nearest", options_.nearest, "must be at least 1");
+    for (auto const& clusters : *clusters_)
+      require(options_.nearest <= clusters.size(), "ClusteredProjection: nearest", options_.nearest,
+              "must not exceed the number of clusters, " + std::to_string(clusters.size()));
     require(options_.audit >= 0, "ClusteredProjection: audit", options_.audit, "must not be negative");
   }
 
@@ -179,12 +184,14 @@ class ClusteredProjection {
   /// The tokens of each line's cluster, to line_clusters_; nothing where its direction has no clusters.
   void find_clusters(Hidden<float> const& hidden, std::size_t lines, std::span<Group const> groups) {
     line_clusters_.assign(lines, nullptr);
-    found_.resize(lines);
+    auto const each = static_cast<std::size_t>(options_.nearest);
+    found_.resize(lines * each);
     for (std::size_t direction = 0; direction < nearest_.size(); ++direction) {
       auto const& clusters = (*clusters_)[direction];
       std::size_t first = 0, begin = 0, end = 0;  // lines begin .. end - 1 wait for one product
       auto const flush = [&] {
-        nearest_[direction].find(rows(hidden, begin, end - begin), std::span(found_).subspan(begin, end - begin));
+        nearest_[direction].find(rows(hidden, begin, end - begin),
+                                 std::span(found_).subspan(begin * each, (end - begin) * each));
         for (; begin < end; ++begin) line_clusters_[begin] = &clusters;
       };
       for_each_group(lines, groups, [&](std::size_t count, std::int32_t of) {
@@ -216,6 +223,7 @@ class ClusteredProjection {
   bool make_union(std::span<Query const> queries, std::size_t first) {
     active_.begin(vocabulary_size());
     auto const* const only = queries.front().only;
+    auto const each = static_cast<std::size_t>(options_.nearest);
     std::int32_t wanted = 1;
     for (std::size_t i = 0; i < queries.size(); ++i) {
       auto const& query = queries[i];
@@ -226,7 +234,8 @@ class ClusteredProjection {
       for (auto const& edit : query.edits) forbidden += edit.add == -std::numeric_limits<float>::infinity();
       wanted = std::max(wanted, query.best + forbidden);
       if (line_clusters_[first + i] == nullptr) return false;
-      active_.insert((*line_clusters_[first + i])[found_[first + i]]);
+      for (std::size_t n = 0; n < each; ++n)
+        active_.insert((*line_clusters_[first + i])[found_[(first + i) * each + n]]);
       active_.insert(query.probes);
       for (auto const& edit : query.edits)
         if (edit.add > 0 || edit.penalty < 1) active_.insert(edit.token);
@@ -350,7 +359,7 @@ class ClusteredProjection {
   std::shared_ptr<std::vector<Clusters> const> clusters_;
   std::vector<NearestCentroid> nearest_;  // by direction
   std::vector<Clusters const*> line_clusters_;
-  std::vector<std::int32_t> found_;
+  std::vector<std::int32_t> found_;  // [lines, nearest]
   ActiveTokens active_;
   ActiveQueries translated_;
   std::vector<Part> parts_;

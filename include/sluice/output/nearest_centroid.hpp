@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -34,17 +35,25 @@ class NearestCentroid {
   std::ptrdiff_t size() const { return centroids_.outputs(); }
   std::ptrdiff_t hidden_size() const { return centroids_.inputs(); }
 
-  /// The cluster of each row of `hidden` [rows, d], to `clusters` [rows]. Allocates nothing. rows * clusters * d products.
+  /// The nearest clusters of each row of `hidden` [rows, d], nearest first, to `clusters` [rows, any number from 1 to
+  /// size()]. Allocates nothing. rows * size() * d products.
   /// \throws std::invalid_argument  if the shapes do not fit
   void find(MatrixView<float const> hidden, std::span<std::int32_t> clusters) {
-    require(std::ssize(clusters) == hidden.rows, "NearestCentroid: clusters.size()", clusters.size(),
-            "must be the number of rows");
+    if (hidden.rows == 0) return;
+    auto const count = std::ssize(clusters) / hidden.rows;
+    require(count * hidden.rows == std::ssize(clusters) && count >= 1 && count <= size(),
+            "NearestCentroid: clusters.size()", clusters.size(),
+            "must be a multiple of the number of rows, at most size() times");
     for (std::ptrdiff_t first = 0; first < hidden.rows; first += rows_at_once) {
       auto const rows = std::min(hidden.rows - first, rows_at_once);
       MatrixView<float> const scores{scores_.data(), rows, size(), size()};
       centroids_.multiply({hidden.data + first * hidden.stride, rows, hidden.columns, hidden.stride}, scores);
       for (std::ptrdiff_t i = 0; i < rows; ++i)
-        clusters[static_cast<std::size_t>(first + i)] = static_cast<std::int32_t>(largest(scores[i]));
+        for (std::ptrdiff_t n = 0; n < count; ++n) {
+          auto const at = largest(scores[i]);
+          clusters[static_cast<std::size_t>((first + i) * count + n)] = static_cast<std::int32_t>(at);
+          scores[i][at] = -std::numeric_limits<float>::infinity();  // found: the next is the nearest of the rest
+        }
     }
   }
 

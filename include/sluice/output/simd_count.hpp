@@ -48,7 +48,7 @@ inline float least_from(float const* scores, std::size_t n, float bar) {
   auto const bars = broadcast(bar);
   for (std::size_t i = 0; i < n; i += lanes) {
     auto const x = load(scores + i);
-    least = (x >= bars) & (x < least) ? x : least;
+    least = ((x >= bars) & (x < least)) ? x : least;
   }
   return -max(-least);
 }
