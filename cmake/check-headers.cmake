@@ -51,8 +51,10 @@ endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
 set(internal decode/answer decode/encoding decode/roster decode/slot_blocks decode/waiting_queue model/combine
-  model/log_mixture output/aligned_vector output/int8_dot output/line_scan output/packed_bfloat16 output/packed_blocks
-  output/packed_float output/packed_int8 output/quantise search/beam_state search/placement sluice)
+  model/log_mixture output/active_tokens output/aligned_vector output/best_scores output/exponential output/int8_dot
+  output/line_norm output/line_pass output/line_scan output/line_selection output/load_scores output/packed_bfloat16
+  output/packed_blocks output/packed_float output/packed_int8 output/parallel output/quantise output/simd_count
+  output/subset_projection output/transpose search/beam_state search/placement sluice)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "^include/sluice/(.*)\\.hpp$" "\\1" stem ${header})

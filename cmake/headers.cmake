@@ -34,15 +34,22 @@ set(SLUICE_HEADERS
   include/sluice/model/projected.hpp
   include/sluice/model/restarting.hpp
   include/sluice/model/slot_tokens.hpp
+  include/sluice/output/active_tokens.hpp
   include/sluice/output/aligned_vector.hpp
   include/sluice/output/best_scores.hpp
+  include/sluice/output/clustered_projection.hpp
   include/sluice/output/clusters.hpp
   include/sluice/output/clusters_file.hpp
   include/sluice/output/dense_projection.hpp
   include/sluice/output/exponential.hpp
   include/sluice/output/int8_dot.hpp
   include/sluice/output/k_means.hpp
+  include/sluice/output/line_lists.hpp
+  include/sluice/output/line_norm.hpp
+  include/sluice/output/line_pass.hpp
   include/sluice/output/line_scan.hpp
+  include/sluice/output/line_selection.hpp
+  include/sluice/output/load_scores.hpp
   include/sluice/output/log_softmax_top_k.hpp
   include/sluice/output/nearest_centroid.hpp
   include/sluice/output/packed_bfloat16.hpp
@@ -51,11 +58,16 @@ set(SLUICE_HEADERS
   include/sluice/output/packed_int8.hpp
   include/sluice/output/packed_matrix.hpp
   include/sluice/output/packed_rows.hpp
+  include/sluice/output/parallel.hpp
+  include/sluice/output/projection_pass.hpp
   include/sluice/output/quantise.hpp
   include/sluice/output/record_hidden.hpp
+  include/sluice/output/shortlist_projection.hpp
   include/sluice/output/simd.hpp
   include/sluice/output/simd_count.hpp
+  include/sluice/output/subset_projection.hpp
   include/sluice/output/train_clusters.hpp
+  include/sluice/output/transpose.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/streaming.hpp
   include/sluice/search/beam_options.hpp
@@ -66,6 +78,7 @@ set(SLUICE_HEADERS
   include/sluice/search/greedy.hpp
   include/sluice/search/history.hpp
   include/sluice/search/length.hpp
+  include/sluice/search/lexical_shortlist.hpp
   include/sluice/search/minimum_bayes_risk.hpp
   include/sluice/search/opening.hpp
   include/sluice/search/phrase_matcher.hpp

@@ -28,15 +28,19 @@
 #include <sluice/model/projected.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/model/slot_tokens.hpp>
+#include <sluice/output/clustered_projection.hpp>
 #include <sluice/output/clusters.hpp>
 #include <sluice/output/clusters_file.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/output/k_means.hpp>
+#include <sluice/output/line_lists.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/output/nearest_centroid.hpp>
 #include <sluice/output/packed_matrix.hpp>
 #include <sluice/output/packed_rows.hpp>
+#include <sluice/output/projection_pass.hpp>
 #include <sluice/output/record_hidden.hpp>
+#include <sluice/output/shortlist_projection.hpp>
 #include <sluice/output/simd.hpp>
 #include <sluice/output/train_clusters.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -48,6 +52,7 @@
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/history.hpp>
 #include <sluice/search/length.hpp>
+#include <sluice/search/lexical_shortlist.hpp>
 #include <sluice/search/minimum_bayes_risk.hpp>
 #include <sluice/search/opening.hpp>
 #include <sluice/search/phrase_matcher.hpp>
