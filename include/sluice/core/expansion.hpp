@@ -26,7 +26,7 @@ struct Line {
   std::span<float const> probes;    ///< in the order of Query::probes
   float log_sum_exp = 0;  ///< of the scores, after edits before the softmax and temperature; 0 if not normalised
   float entropy = 0;      ///< of the line, in nats, where it was asked for
-  bool valid = true;      ///< false: the scores held a NaN or +infinity, everything else here is empty
+  bool valid = true;      ///< false: the scores, masks and edits applied, held a NaN or +infinity; all else is empty
 };
 
 /// The answers to the queries of a step, or of one sentence's part of it: a view into an expander's memory, valid until

@@ -43,11 +43,9 @@ class Plan {
   /// The slot holds nothing that is needed any more. Released before the step's rows are run.
   void release(Slot slot) { step_.released.push_back(slot + base_); }
 
-  /// What the request says of all its lines: tokens that it allows (nullptr: all), its direction. Lines that have a mask
-  /// keep it.
+  /// What the request says of all its lines: tokens that it allows (nullptr: all), its direction.
   void restrict_to(TokenSet const* shortlist, std::int32_t direction) {
-    for (auto& query : queries())
-      if (query.only == nullptr) query.only = shortlist;
+    for (auto& query : queries()) query.shortlist = shortlist;
     for (auto& group : std::span(step_.groups).subspan(group_)) group.direction = direction;
   }
 

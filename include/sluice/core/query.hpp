@@ -60,7 +60,7 @@ class TokenSet {
 /// of them wants, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed. Under
 /// noise alone the order is that of the perturbed values.
 ///
-/// The order of what happens to a line: edits and `only` at Stage::before_softmax, temperature, softmax, edits and `only`
+/// The order of what happens to a line: edits and `only` at Stage::before_softmax, shortlist, temperature, softmax, edits and `only`
 /// at Stage::after_softmax, selection. Every span must live until the answer has been given.
 struct Query {
   double base = 0;        ///< the hypothesis' log-probability so far; only Group::keep looks at it
@@ -71,9 +71,10 @@ struct Query {
   std::span<Token const> probes{};  ///< the log-probability of these, whatever their rank; edits and `only` apply
   std::span<Edit const> edits{};    ///< a token named twice is edited twice
   Stage stage = Stage::before_softmax;
-  TokenSet const* only = nullptr;  ///< all other tokens are forbidden
-  float temperature = 1;           ///< scores are divided by it; > 0
-  bool normalise = true;           ///< false: no softmax, scores as they are (an argmax needs no probabilities)
+  TokenSet const* only = nullptr;       ///< all other tokens are forbidden
+  TokenSet const* shortlist = nullptr;  ///< so are those that this lacks, always before the softmax
+  float temperature = 1;                ///< scores are divided by it; > 0
+  bool normalise = true;                ///< false: no softmax, scores as they are (an argmax needs no probabilities)
   bool entropy = false;     ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
                             ///< `within` and `typical` select by log_prob all the same

@@ -22,7 +22,9 @@ class ActiveTokens {
     words_.assign((static_cast<std::size_t>(vocabulary_size) + 63) / 64, 0);
     size_ = vocabulary_size;
   }
+  /// Tokens outside the vocabulary are never active.
   void insert(Token token) {
+    if (token < 0 || token >= size_) return;
     words_[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(token) % 64);
   }
   void insert(std::span<Token const> tokens) {
@@ -75,7 +77,7 @@ class ActiveQueries {
         if (auto const at = place(edit.token); at >= 0) edits_.push_back({at, edit.add, edit.penalty});
       to.probes = std::span<Token const>(probes_).subspan(first_probe);
       to.edits = std::span<Edit const>(edits_).subspan(first_edit);
-      to.only = nullptr;
+      to.only = to.shortlist = nullptr;
     }
     return queries_;
   }

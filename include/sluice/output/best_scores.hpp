@@ -29,14 +29,23 @@ struct Found {
 /// counting, so that no branch depends on a single score. scores.size() is a multiple of simd::lanes.
 inline float reached_by(std::span<float const> scores, std::size_t k, float low, float high) {
   auto const enough = k + k / 4 + 2;
-  for (int i = 0; i < 40; ++i) {
-    auto const middle = low / 2 + high / 2;
-    if (!(middle > low)) break;
-    auto const count = simd::count_at_least(scores.data(), scores.size(), middle);
-    (count < k ? high : low) = middle;
+  // Halves the number of floats in between, not the distance: 32 times at most, whatever the scores.
+  auto const order = [](float x) {
+    auto const bits = std::bit_cast<std::int32_t>(x);
+    return std::int64_t{bits ^ ((bits >> 31) & 0x7fffffff)};
+  };
+  auto const number = [](std::int64_t place) {
+    auto const bits = static_cast<std::int32_t>(place);
+    return std::bit_cast<float>(bits ^ ((bits >> 31) & 0x7fffffff));
+  };
+  auto below = order(low), above = order(high) + 1;  // at least k reach the one, fewer the other
+  while (above - below > 1) {
+    auto const middle = below + (above - below) / 2;
+    auto const count = simd::count_at_least(scores.data(), scores.size(), number(middle));
+    (count < k ? above : below) = middle;
     if (count >= k && count <= enough) break;
   }
-  return simd::least_from(scores.data(), scores.size(), low);
+  return simd::least_from(scores.data(), scores.size(), number(below));
 }
 
 /// Takes scores in ascending order of places; those that cannot be among the k best any more are thrown out now and then.

@@ -75,8 +75,8 @@ struct ClusteredStatistics {
 ///
 /// Active beside them: `always`, probes (forced prefixes, tokens whose score is asked for) and tokens whose score the
 /// search raises. All tokens are projected where the union is too large, or has fewer tokens than the search asks for, or
-/// where the query masks tokens (`only`) after the softmax or more of them than `full_above`; a smaller mask before the
-/// softmax is what is active then. The softmax is over the active tokens, so log-probabilities are a little too high.
+/// where the query masks tokens (`only`) after the softmax or leaves more of them than `full_above`; a smaller mask before
+/// the softmax, or a shortlist, is what is active then. The softmax is over the active tokens, so log-probabilities are a little too high.
 ///
 /// Weights are gathered once a step for the tokens of all sentences, where that is cheaper than for each sentence; a line
 /// gets those of its own sentence all the same. Logits of active tokens are DenseProjection's, bit for bit. Costs (clusters + active) d products a line. Copies share
@@ -219,17 +219,22 @@ class ClusteredProjection {
     ++statistics_.unions, statistics_.full += part.full, statistics_.active += part.size;
   }
 
+  /// What a query allows before the softmax.
+  static TokenSet const* mask_of(Query const& query) {
+    return query.shortlist != nullptr ? query.shortlist : query.stage == Stage::before_softmax ? query.only : nullptr;
+  }
+
   /// To active_; false where all tokens are to be projected.
   bool make_union(std::span<Query const> queries, std::size_t first) {
     active_.begin(vocabulary_size());
-    auto const* const only = queries.front().only;
+    auto const* const mask = mask_of(queries.front());
     auto const each = static_cast<std::size_t>(options_.nearest);
     std::int32_t wanted = 1;
     for (std::size_t i = 0; i < queries.size(); ++i) {
       auto const& query = queries[i];
       // One mask for all lines, before the softmax, or none.
-      if (query.only != only || (only != nullptr && query.stage != Stage::before_softmax)) return false;
-      if (only != nullptr) continue;
+      if (mask_of(query) != mask || (query.only != nullptr && query.only != mask)) return false;
+      if (mask != nullptr) continue;
       std::int32_t forbidden = 0;
       for (auto const& edit : query.edits) forbidden += edit.add == -std::numeric_limits<float>::infinity();
       wanted = std::max(wanted, query.best + forbidden);
@@ -240,11 +245,11 @@ class ClusteredProjection {
       for (auto const& edit : query.edits)
         if (edit.add > 0 || edit.penalty < 1) active_.insert(edit.token);
     }
-    if (only != nullptr) active_.insert(*only);
+    if (mask != nullptr) active_.insert(*mask);
     else active_.insert(options_.always);
     auto const count = active_.count();
     // A mask leaves what it leaves; a union must not take from what the search asks for.
-    return count > 0 && count <= options_.full_above * vocabulary_size() && (only != nullptr || count >= wanted);
+    return count > 0 && count <= options_.full_above * vocabulary_size() && (mask != nullptr || count >= wanted);
   }
 
   void answer(Hidden<float> const& hidden, std::span<Query const> queries) {

@@ -17,10 +17,16 @@ namespace sluice::inline v0 {
 struct LineNorm {
   double maximum = 0, log_sum = 0;
   double operator()(float x) const { return static_cast<double>(x) - maximum - log_sum; }
-  float rounded(float x) const { return static_cast<float>((*this)(x)); }
+  /// Finite for a finite x.
+  float rounded(float x) const {
+    constexpr auto lowest = -std::numeric_limits<double>::infinity();
+    constexpr auto least = static_cast<double>(std::numeric_limits<float>::lowest());
+    auto const log_prob = (*this)(x);
+    return static_cast<float>(log_prob < least && log_prob > lowest ? least : log_prob);
+  }
 };
 
-/// A place in a line, what is listed of it, and the number by which it is chosen.
+/// A place in a line, a number, and the one by which it is chosen.
 struct Ranked {
   Token place;
   float value;
@@ -40,16 +46,10 @@ inline float changed(float x, Token token, std::span<Edit const> edits) {
   return x;
 }
 
-/// Edits the scores of tokens first .. first + line.size() - 1; tokens that `only` (unless nullptr) lacks become
-/// -infinity.
-inline void change(std::span<float> line, std::size_t first, std::span<Edit const> edits, TokenSet const* only) {
-  for (auto const& edit : edits) {
-    auto const place = static_cast<std::size_t>(edit.token) - first;  // far too large for a token before `first`
-    if (place < line.size()) line[place] = changed(line[place], edit);
-  }
-  if (only == nullptr) return;
+/// Tokens first .. first + line.size() - 1 that `only` lacks become -infinity.
+inline void mask(std::span<float> line, std::size_t first, TokenSet const& only) {
   constexpr std::size_t bits = 64;
-  auto const words = only->words();
+  auto const words = only.words();
   for (std::size_t i = 0; i < line.size();) {
     auto const word = (first + i) / bits, bit = (first + i) % bits;
     auto const held = (word < words.size() ? words[word] : 0) >> bit;
@@ -58,6 +58,15 @@ inline void change(std::span<float> line, std::size_t first, std::span<Edit cons
       if ((held >> j & 1) == 0) line[i + j] = -std::numeric_limits<float>::infinity();
     i += count;
   }
+}
+
+/// Edits the scores of tokens first .. first + line.size() - 1, then masks them with `only` unless it is nullptr.
+inline void change(std::span<float> line, std::size_t first, std::span<Edit const> edits, TokenSet const* only) {
+  for (auto const& edit : edits) {
+    auto const place = static_cast<std::size_t>(edit.token) - first;  // far too large for a token before `first`
+    if (place < line.size()) line[place] = changed(line[place], edit);
+  }
+  if (only != nullptr) mask(line, first, *only);
 }
 
 }  // namespace sluice::inline v0

@@ -31,7 +31,9 @@ class LinePass {
            query.probes.size() + query.edits.size() <= few && !(after && query.only != nullptr);
   }
   /// Whether blocks have to go through change() first.
-  static bool changes(Query const& query) { return edits_scores(query) || query.temperature != 1.0f; }
+  static bool changes(Query const& query) {
+    return edits_scores(query) || query.shortlist != nullptr || query.temperature != 1.0f;
+  }
 
   /// \param query  must live until finish()
   void begin(Query const& query, Kind kind) {
@@ -47,6 +49,7 @@ class LinePass {
   /// What the query wants changed before the softmax, in the scores of tokens first .. first + scores.size() - 1.
   void change(std::span<float> scores, std::size_t first) const {
     if (edits_scores(*query_)) sluice::change(scores, first, query_->edits, query_->only);
+    if (query_->shortlist != nullptr) mask(scores, first, *query_->shortlist);
     if (query_->temperature != 1.0f)
       for (auto& x : scores) x /= query_->temperature;
   }
@@ -90,7 +93,7 @@ class LinePass {
       for (auto const& found : scan_.best()) lists.list(token(found.place), norm.rounded(found.score));
     if (query_->best > 0 && !after_.empty()) {
       rank_edited(norm);
-      for (auto const& found : ranked_) lists.list(token(found.place), found.value);
+      for (auto const& found : ranked_) lists.list(token(found.place), static_cast<float>(found.rank));
     }
     for (std::size_t i = 0; i < probes_.size(); ++i)
       lists.probe(changed(norm.rounded(probes_[i]), query_->probes[i], after_));
@@ -106,7 +109,7 @@ class LinePass {
     ranked_.clear();
     for (auto const& found : scan_.best())
       if (std::ranges::find(after_, found.place, &Edit::token) == after_.end())
-        ranked_.push_back({found.place, norm.rounded(found.score), norm(found.score)});
+        ranked_.push_back({found.place, found.score, static_cast<double>(norm.rounded(found.score))});
     for (std::size_t i = 0; i < after_.size(); ++i) {
       auto const token = after_[i].token;
       auto const before = after_.first(i);

@@ -39,6 +39,10 @@ class LineSelection {
       change(line, 0, query.edits, query.only);
       kind = Kind::logits;
     }
+    if (query.shortlist != nullptr) {
+      mask(line, 0, *query.shortlist);
+      kind = Kind::logits;
+    }
     if (query.temperature != 1.0f) {
       for (auto& x : line) x /= query.temperature;
       kind = Kind::logits;

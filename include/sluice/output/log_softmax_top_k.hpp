@@ -67,7 +67,7 @@ class LogSoftmaxTopK {
     void answer(std::span<T const> line, std::span<float const> bias, Kind kind, Query const& query) {
       if (!LinePass::suffices(query)) {
         whole.resize(line.size());
-        load_scores(line.data(), bias.data(), line.size(), whole.data());
+        load_scores(line.data(), bias.empty() ? nullptr : bias.data(), line.size(), whole.data());
         return selection.answer(whole, kind, query, lists);
       }
       pass.begin(query, kind);

@@ -48,7 +48,7 @@ class ProjectionPass {
     for (std::ptrdiff_t first = 0; first < columns; first += width) {
       auto const count = std::min(width, columns - first);
       product(first, MatrixView<float>{tile_.data(), rows, count, width});
-      auto* whole = whole_.data() + first;
+      auto* whole = whole_lines > 0 ? whole_.data() + first : nullptr;
       for (std::ptrdiff_t r = 0; r < rows; ++r) {
         auto const& query = queries[static_cast<std::size_t>(r)];
         auto* const line = tile_.data() + r * width;

@@ -19,8 +19,8 @@ inline namespace SLUICE_ISA {
 
 /// DenseProjection with Request::shortlist in mind (lexical shortlists as Marian's: tokens that the source's words were
 /// aligned with, and the most frequent ones; see LexicalShortlist): a sentence whose lines allow so many tokens costs
-/// that many d products a line, and no more than the weights of those are read. Answers are DenseProjection's: those of
-/// sentences without a shortlist, too.
+/// that many d products a line, and no more than the weights of those are read. Tokens are DenseProjection's, log-probabilities
+/// up to rounding (a sum in another order); without a shortlist they are the same.
 class ShortlistProjection {
  public:
   /// \param weights     [V, d]; referred to, must outlive this and its copies

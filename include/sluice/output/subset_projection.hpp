@@ -87,7 +87,9 @@ class SubsetProjection {
   void multiply(MatrixView<float const> hidden, std::span<Token const> tokens, MatrixView<float> logits) {
     // Gathered weights are multiplied while they are in the cache.
     constexpr std::ptrdiff_t numbers = 1 << 16;
-    auto const step = std::max<std::ptrdiff_t>(numbers / hidden_size() / packed::panel, 1) * packed::panel;
+    auto const step =
+        std::max<std::ptrdiff_t>(numbers / std::max<std::ptrdiff_t>(hidden_size(), 1) / packed::panel, 1) *
+        packed::panel;
     for (std::ptrdiff_t begin = 0; begin < std::ssize(tokens); begin += step) {
       auto const count = std::min(step, std::ssize(tokens) - begin);
       some_.gather(weights_, bias_, tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));

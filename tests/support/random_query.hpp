@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Random queries, and whether two answers are the same, bit for bit.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace sluice::test {
+
+/// A number below n.
+inline std::size_t below(std::mt19937_64& random, std::size_t n) { return static_cast<std::size_t>(random() % n); }
+
+inline std::vector<float> normal_numbers(std::mt19937_64& random, std::ptrdiff_t count, double deviation = 1) {
+  std::normal_distribution<double> normal(0, deviation);
+  std::vector<float> result(static_cast<std::size_t>(count));
+  for (auto& x : result) x = static_cast<float>(normal(random));
+  return result;
+}
+
+/// Which fields a RandomQuery may fill.
+struct QueryFields {
+  bool selection = true;  ///< mass, within, typical, noise, entropy
+  bool edits = true, only = true, probes = true, after = true;
+};
+
+/// A random query about `size` tokens, and the memory that it points to. Most fields are left alone most of the time.
+struct RandomQuery {
+  RandomQuery(std::mt19937_64& random, std::size_t size, QueryFields const& fields = {}) {
+    auto const one_of = [&](std::size_t n) { return below(random, n) == 0; };
+    auto const part = [&] { return static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-53); };
+    auto const token = [&] { return static_cast<Token>(below(random, size)); };
+    auto const some = [&](std::size_t most) { return one_of(12) ? 30 + below(random, 50) : 1 + below(random, most); };
+    query.best = static_cast<std::int32_t>(one_of(5)    ? 0
+                                           : one_of(12) ? below(random, size + 3)
+                                                        : 1 + below(random, 12));
+    query.base = -static_cast<double>(part());
+    if (fields.selection) {
+      if (one_of(6)) query.mass = part();
+      if (one_of(6)) query.within = part() * part();
+      if (one_of(6)) query.typical = part();
+      if (one_of(5)) query.noise = random() | 1;
+      query.entropy = one_of(5);
+    }
+    if (fields.probes && one_of(2)) {
+      for (auto i = some(5); i > 0; --i) probes.push_back(token());
+      if (one_of(2)) probes.push_back(probes.front());
+    }
+    if (fields.edits && one_of(2)) {
+      for (auto i = some(5); i > 0; --i)
+        edits.push_back({token(),
+                         one_of(3)   ? -std::numeric_limits<float>::infinity()
+                         : one_of(2) ? 0
+                                     : 6 * part() - 3,
+                         one_of(2) ? 1 : 0.5f + part()});
+      if (one_of(2)) edits.push_back(edits.front());
+    }
+    if (fields.after && one_of(2)) query.stage = Stage::after_softmax;
+    if (fields.only && one_of(4)) {
+      auto const share = 1 + below(random, 6);
+      for (std::size_t v = 0; v < size; ++v)
+        if (one_of(share)) only.insert(static_cast<Token>(v));
+      query.only = &only;
+    }
+    if (one_of(4)) query.temperature = 0.25f + 2 * part();
+    if (one_of(8)) query.normalise = false, query.mass = query.typical = 0, query.entropy = false;
+    query.probes = probes, query.edits = edits;
+  }
+  RandomQuery(RandomQuery const&) = delete;
+  RandomQuery& operator=(RandomQuery const&) = delete;
+
+  Query query{};
+  std::vector<Token> probes;
+  std::vector<Edit> edits;
+  TokenSet only;
+};
+
+inline bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
+
+inline bool same_line(Line const& a, Line const& b) {
+  auto same = a.valid == b.valid && same_bits(a.log_sum_exp, b.log_sum_exp) && same_bits(a.entropy, b.entropy) &&
+              a.best.size() == b.best.size() && a.probes.size() == b.probes.size();
+  for (std::size_t i = 0; same && i < a.best.size(); ++i)
+    same = a.best[i].token == b.best[i].token && same_bits(a.best[i].log_prob, b.best[i].log_prob);
+  for (std::size_t i = 0; same && i < a.probes.size(); ++i) same = same_bits(a.probes[i], b.probes[i]);
+  return same;
+}
+
+/// A copy of a line that outlives its expander's next call.
+struct KeptLine {
+  explicit KeptLine(Line const& line)
+      : line_(line), best_(line.best.begin(), line.best.end()), probes_(line.probes.begin(), line.probes.end()) {}
+  Line view() const {
+    auto line = line_;
+    line.best = best_, line.probes = probes_;
+    return line;
+  }
+
+ private:
+  Line line_;
+  std::vector<Candidate> best_;
+  std::vector<float> probes_;
+};
+
+inline std::vector<KeptLine> kept(Expansion const& expansion) {
+  std::vector<KeptLine> lines;
+  for (std::size_t i = 0; i < expansion.size(); ++i) lines.emplace_back(expansion[i]);
+  return lines;
+}
+
+}  // namespace sluice::test
