@@ -422,6 +422,38 @@ run --prefix prefix >actual 2>err < <(head -n 2 "$sample")
 check 'a stream shorter than its prefixes: exit code' [ $? -eq 2 ]
 lines 2 actual
 
+# ---- projection ---------------------------------------------------------------------------------------------------------------
+
+for search in greedy beam; do
+  run --search $search --projection logits --input few >actual || fail "--projection logits $search"
+  same few_$search actual
+  for options in '--projection int8 --layers int8' '--projection bfloat16 --layers bfloat16' '--projection clustered'; do
+    run --search $search $options --input few >actual || fail "$options $search"
+    lines "$some" actual
+    equal=$(paste -d '\n' few_$search actual | awk 'NR % 2 { a = $0; next } $0 == a { ++n } END { print n + 0 }')
+    check "$options $search: $equal of $some lines are those of dense" [ $((4 * equal)) -ge $((3 * some)) ]
+    run --search $search $options --batch 1 --input few >alone
+    same actual alone
+  done
+done
+run --search greedy --projection clustered --nearest 400 --audit 1 --stats stats --input few >actual || fail '--nearest 400'
+same few_greedy actual
+check '--stats has clusters' grep -q '"agreed"' stats
+cp "$model/clusters.bin" clusters.bin
+printf x >>clusters.bin
+head -c 1000 "$model/clusters.bin" >cut.bin
+few=$work/few
+refused 'clusters.bin: clusters: something follows' --model "$model" --projection clustered --clusters clusters.bin --input "$few"
+refused 'cut.bin: clusters: cut off' --model "$model" --projection clustered --clusters cut.bin --input "$few"
+refused 'no.bin: cannot be read' --model "$model" --projection clustered --clusters no.bin --input "$few"
+refused "not for 'fr-en'" --model "$model" --projection clustered --direction fr-en --input "$few"
+refused 'nearest = 401: must not exceed' --model "$model" --projection clustered --nearest 401 --input "$few"
+refused '--clusters has no effect with --projection dense' --model "$model" --clusters clusters.bin
+refused '--nearest has no effect with --projection int8' --model "$model" --projection int8 --nearest 2
+refused '--projection has no effect with --ensemble' --ensemble "$model,$model" --projection clustered
+refused "'float' is not one of" --model "$model" --projection float
+refused "'int4' is not one of" --model "$model" --layers int4
+
 # ---- score ------------------------------------------------------------------------------------------------------------------
 
 # A translation scores what beam search said, unless the tokenizer cuts its text differently; that is rare.
