@@ -149,7 +149,7 @@ void compare(benchmark::State& state, Precision precision, Shape const& shape, s
   if (!same(LogSoftmaxTopK().expand(scores<float>(logits.data(), rows, shape.vocabulary), queries, {}), lists, 1e-5f))
     return state.SkipWithError("differs from product and selection");
 
-  Turns turns;
+  Turns turns(true);
   auto const expand = [&](DenseProjection& who) {
     return turns.add([&] { benchmark::DoNotOptimize(who.expand(in, queries, {})[0].best.data()); });
   };

@@ -82,7 +82,7 @@ class DenseProjection {
   std::shared_ptr<PackedMatrix const> const& weights() const { return weights_; }
 
  private:
-  static constexpr std::ptrdiff_t rows_at_once = 96;
+  static constexpr std::ptrdiff_t rows_at_once = 160;
 
   /// What one thread needs.
   struct Worker {
