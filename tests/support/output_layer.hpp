@@ -102,12 +102,8 @@ struct OutputLayer {
     for (std::size_t i = 0; i < queries.size(); ++i) {
       auto const& q = queries[i];
       if (q.only != only || (only != nullptr && q.stage == Stage::after_softmax)) return {};
-      auto asked = static_cast<std::size_t>(q.best);
-      for (auto const& edit : q.edits) {
-        if (edit.add == -std::numeric_limits<float>::infinity()) ++asked;
+      for (auto const& edit : q.edits)
         if (edit.add > 0 || edit.penalty < 1) tokens.insert(edit.token);
-      }
-      wanted = std::max(wanted, asked);
       tokens.insert(q.probes.begin(), q.probes.end());
       if (only != nullptr) continue;
       auto const direction = directions[i];
@@ -117,6 +113,12 @@ struct OutputLayer {
       tokens.insert(own.begin(), own.end());
     }
     tokens.insert(options.always.begin(), options.always.end());
+    for (auto const& q : queries) {
+      auto asked = static_cast<std::size_t>(q.best);
+      for (auto const& edit : q.edits)
+        if (edit.add == -std::numeric_limits<float>::infinity() && tokens.contains(edit.token)) ++asked;
+      wanted = std::max(wanted, asked);
+    }
     if (only != nullptr) {
       tokens.clear();
       for (Token v = 0; v < size; ++v)

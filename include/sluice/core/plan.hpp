@@ -45,7 +45,8 @@ class Plan {
 
   /// What the request says of all its lines: tokens that it allows (nullptr: all), its direction.
   void restrict_to(TokenSet const* shortlist, std::int32_t direction) {
-    for (auto& query : queries()) query.shortlist = shortlist;
+    if (shortlist != nullptr)
+      for (auto& query : queries()) query.shortlist = shortlist;
     for (auto& group : std::span(step_.groups).subspan(group_)) group.direction = direction;
   }
 

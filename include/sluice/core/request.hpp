@@ -24,7 +24,7 @@ struct Request {
   std::vector<Token> prefix{};          ///< the output begins with these
   std::optional<SearchType> search{};   ///< in place of the decoder's own
   std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
-  std::optional<TokenSet> shortlist{};  ///< but for its prefix and the end, the output holds these tokens only;
+  std::optional<TokenSet> shortlist{};  ///< the output holds these tokens only, those of its prefix and the end;
                                         ///< probabilities are over them alone. See ShortlistProjection
   std::int32_t direction = 0;           ///< of a multilingual model: which clusters serve it, see ClusteredProjection
 };

@@ -36,6 +36,10 @@ class ActiveTokens {
     for (std::size_t i = 0; i < std::min(words.size(), words_.size()); ++i) words_[i] |= words[i];
     if (size_ % 64 != 0) words_.back() &= (std::uint64_t{1} << (size_ % 64)) - 1;
   }
+  bool contains(Token token) const {
+    auto const place = static_cast<std::size_t>(static_cast<std::uint32_t>(token));
+    return place / 64 < words_.size() && (words_[place / 64] >> (place % 64) & 1) != 0;
+  }
   std::int32_t count() const {
     std::int32_t sum = 0;
     for (auto const word : words_) sum += std::popcount(word);

@@ -116,8 +116,8 @@ class BestScores {
     auto const low = bar_ > lowest ? bar_ : *std::min_element(scores_.data(), scores_.data() + size_);
     bar_ = reached_by(whole(), k_, low, top_);
     // Of those that equal the bar, only the first can be needed.
-    auto const above = std::nextafter(bar_, std::numeric_limits<float>::infinity());
-    auto const higher = simd::count_at_least(scores_.data(), whole().size(), above);
+    std::size_t higher = 0;
+    for (std::size_t i = 0; i < size_; ++i) higher += static_cast<std::size_t>(scores_[i] > bar_);
     auto equal = higher < k_ ? k_ - higher : 0;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < size_; ++i) {

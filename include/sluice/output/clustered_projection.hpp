@@ -235,9 +235,6 @@ class ClusteredProjection {
       // One mask for all lines, before the softmax, or none.
       if (mask_of(query) != mask || (query.only != nullptr && query.only != mask)) return false;
       if (mask != nullptr) continue;
-      std::int32_t forbidden = 0;
-      for (auto const& edit : query.edits) forbidden += edit.add == -std::numeric_limits<float>::infinity();
-      wanted = std::max(wanted, query.best + forbidden);
       if (line_clusters_[first + i] == nullptr) return false;
       for (std::size_t n = 0; n < each; ++n)
         active_.insert((*line_clusters_[first + i])[found_[(first + i) * each + n]]);
@@ -247,6 +244,13 @@ class ClusteredProjection {
     }
     if (mask != nullptr) active_.insert(*mask);
     else active_.insert(options_.always);
+    if (mask == nullptr)
+      for (auto const& query : queries) {
+        std::int32_t forbidden = 0;
+        for (auto const& edit : query.edits)
+          forbidden += edit.add == -std::numeric_limits<float>::infinity() && active_.contains(edit.token);
+        wanted = std::max(wanted, query.best + forbidden);
+      }
     auto const count = active_.count();
     // A mask leaves what it leaves; a union must not take from what the search asks for.
     return count > 0 && count <= options_.full_above * vocabulary_size() && (mask != nullptr || count >= wanted);
@@ -256,12 +260,16 @@ class ClusteredProjection {
     auto const joint = together();
     if (joint) multiply(hidden);
     auto* logits = logits_.data();
-    for (auto const& part : parts_) {
-      auto const own = queries.subspan(part.first, part.lines);
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      auto const& part = parts_[p];
       if (part.full) {
-        projection_.answer_full(rows(hidden, part.first, part.lines), own, lists_);
+        // Neighbours read the weights once.
+        auto lines = part.lines;
+        for (; p + 1 < parts_.size() && parts_[p + 1].full; ++p) lines += parts_[p + 1].lines;
+        projection_.answer_full(rows(hidden, part.first, lines), queries.subspan(part.first, lines), lists_);
         continue;
       }
+      auto const own = queries.subspan(part.first, part.lines);
       auto const tokens = tokens_of(part);
       auto const translated = translated_.translate(own, tokens);
       if (!joint) {
@@ -280,15 +288,17 @@ class ClusteredProjection {
   bool together() {
     // In products of one row: what it takes to pick and pack a weight; a block has some rows at least.
     constexpr std::size_t gathering = 20, few = 4;
-    std::size_t lines = 0, apart = 0, count = 0;
+    std::size_t lines = 0, apart = 0, count = 0, written = 0;
     active_.begin(vocabulary_size());
     for (auto const& part : parts_) {
       if (part.full) continue;
       active_.insert(tokens_of(part));
-      lines += part.lines, ++count;
+      lines += part.lines, written += part.lines * part.size, ++count;
       apart += part.size * (gathering + std::max(part.lines, few));
     }
-    if (count < 2) return false;
+    // What every line gets of its own is written down.
+    constexpr std::size_t most = std::size_t{1} << 24;
+    if (count < 2 || written > most) return false;
     if (static_cast<std::size_t>(active_.count()) * (gathering + lines) >= apart) return false;
     joint_.clear();
     active_.append_to(joint_);

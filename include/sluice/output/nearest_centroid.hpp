@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,11 +30,11 @@ class NearestCentroid {
   /// Packs (copies) `centroids` [clusters, d].
   /// \throws std::invalid_argument  if there is none
   explicit NearestCentroid(MatrixView<float const> centroids)
-      : centroids_(centroids, half_norms(centroids)),
+      : centroids_(std::make_shared<PackedMatrix const>(centroids, half_norms(centroids))),
         scores_(static_cast<std::size_t>(rows_at_once * centroids.rows)) {}
 
-  std::ptrdiff_t size() const { return centroids_.outputs(); }
-  std::ptrdiff_t hidden_size() const { return centroids_.inputs(); }
+  std::ptrdiff_t size() const { return centroids_->outputs(); }
+  std::ptrdiff_t hidden_size() const { return centroids_->inputs(); }
 
   /// The nearest clusters of each row of `hidden` [rows, d], nearest first, to `clusters` [rows, any number from 1 to
   /// size()]. Allocates nothing. rows * size() * d products.
@@ -47,7 +48,7 @@ class NearestCentroid {
     for (std::ptrdiff_t first = 0; first < hidden.rows; first += rows_at_once) {
       auto const rows = std::min(hidden.rows - first, rows_at_once);
       MatrixView<float> const scores{scores_.data(), rows, size(), size()};
-      centroids_.multiply({hidden.data + first * hidden.stride, rows, hidden.columns, hidden.stride}, scores);
+      centroids_->multiply({hidden.data + first * hidden.stride, rows, hidden.columns, hidden.stride}, scores);
       for (std::ptrdiff_t i = 0; i < rows; ++i)
         for (std::ptrdiff_t n = 0; n < count; ++n) {
           auto const at = largest(scores[i]);
@@ -86,7 +87,7 @@ class NearestCentroid {
     return at == line.end() ? 0 : static_cast<std::size_t>(at - line.begin());
   }
 
-  PackedMatrix centroids_;
+  std::shared_ptr<PackedMatrix const> centroids_;  // copies share them
   AlignedVector<float> scores_;
 };
 

@@ -108,7 +108,7 @@ class ClusterSamples {
 };
 
 /// An expander that answers as `E` does and records on the way: every line's hidden vector, and the K tokens that are most
-/// probable after the query's edits and `only`. It asks a second expander, a copy, for those lines whose queries want
+/// probable after the query's edits, `only` and shortlist. It asks a second expander, a copy, for those lines whose queries want
 /// less (a greedy search, where K > 1) or something else (noise).
 ///
 /// \tparam E  an expander for Hidden<float>: DenseProjection
@@ -167,7 +167,8 @@ class RecordHidden {
       queries_.push_back({.best = static_cast<std::int32_t>(samples_->likely()),
                           .edits = query.edits,
                           .stage = query.stage,
-                          .only = query.only});
+                          .only = query.only,
+                          .shortlist = query.shortlist});
       auto const row = hidden[static_cast<std::ptrdiff_t>(i)];
       rows_.insert(rows_.end(), row.begin(), row.end());
     }

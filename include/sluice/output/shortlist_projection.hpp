@@ -3,15 +3,19 @@
 /// ShortlistProjection: an output layer for the tokens that a request allows.
 #pragma once
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/output/clustered_projection.hpp>
 #include <sluice/output/clusters.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -26,10 +30,11 @@ class ShortlistProjection {
   /// \param weights     [V, d]; referred to, must outlive this and its copies
   /// \param bias        [V] or empty; referred to
   /// \param full_above  a larger share of the vocabulary is projected in full
+  /// \param full        the same weights, packed (DenseProjection::weights), where somebody has them already
   /// \throws std::invalid_argument  if these do not fit
   explicit ShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
-                               double full_above = 0.5)
-      : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = full_above}) {}
+                               double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
+      : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)}, std::move(full)) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
@@ -43,6 +48,11 @@ class ShortlistProjection {
   std::size_t bytes() const { return projection_.bytes(); }
 
  private:
+  static double checked(double full_above) {
+    require(full_above >= 0 && full_above <= 1, "ShortlistProjection: full_above", full_above, "must be in [0, 1]");
+    return full_above;
+  }
+
   ClusteredProjection projection_;
 };
 

@@ -59,10 +59,14 @@ class SubsetProjection {
   /// Answers from all logits.
   /// \param hidden  [queries.size(), d]
   void answer_full(MatrixView<float const> hidden, std::span<Query const> queries, LineLists& lists) {
-    rows_.assign(hidden, Precision::float32);
-    pass_.run(
-        queries, vocabulary_size(), {},
-        [&](std::ptrdiff_t first, MatrixView<float> tile) { full_->multiply(rows_, tile, {}, first); }, lists);
+    constexpr std::ptrdiff_t at_once = 160;
+    for (std::ptrdiff_t begin = 0; begin < hidden.rows; begin += at_once) {
+      auto const count = std::min(at_once, hidden.rows - begin);
+      rows_.assign({hidden.data + begin * hidden.stride, count, hidden.columns, hidden.stride}, Precision::float32);
+      pass_.run(
+          queries.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)), vocabulary_size(), {},
+          [&](std::ptrdiff_t first, MatrixView<float> tile) { full_->multiply(rows_, tile, {}, first); }, lists);
+    }
   }
 
   /// Answers from the logits of `tokens` (ascending) alone: all others are forbidden.
