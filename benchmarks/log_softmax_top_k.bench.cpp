@@ -174,13 +174,13 @@ class Contest {
     for (std::ptrdiff_t call = 0; call < calls(); ++call) benchmark::DoNotOptimize(ours(call)[0].best.data());
   }
   void naive() {
-    each([this](auto line) { naive(line); });
+    each([this](auto line) { this->naive(line); });
   }
   void eigen() {
-    each([this](auto line) { eigen(line); });
+    each([this](auto line) { this->eigen(line); });
   }
   void sorted() {
-    each([this](auto line) { sorted(line); });
+    each([this](auto line) { this->sorted(line); });
   }
   void read_only() {
     auto const bytes = static_cast<std::size_t>(calls() * shape_.rows * shape_.vocabulary) * sizeof(T);
@@ -253,7 +253,7 @@ class Contest {
 
   /// Whether that is what was found last. Tokens may only change places where rounding made a tie of them.
   bool same(std::span<Candidate const> best) const {
-    return std::ranges::equal(best, found_, [this](Candidate a, Candidate b) {
+    return std::ranges::equal(best, found_, [](Candidate a, Candidate b) {
       auto const difference = std::abs(a.log_prob - b.log_prob);
       return difference <= 1e-4f && (a.token == b.token || difference <= 4e-6f);
     });
