@@ -70,18 +70,29 @@ set(SLUICE_HEADERS
   include/sluice/output/transpose.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/streaming.hpp
+  include/sluice/search/any_of.hpp
+  include/sluice/search/automaton.hpp
+  include/sluice/search/bank_sizes.hpp
   include/sluice/search/beam_options.hpp
   include/sluice/search/beam_search.hpp
   include/sluice/search/beam_state.hpp
+  include/sluice/search/constrained_beam_search.hpp
+  include/sluice/search/constrained_presets.hpp
+  include/sluice/search/constraints.hpp
   include/sluice/search/diverse_beam_search.hpp
+  include/sluice/search/forbidden.hpp
   include/sluice/search/forced_score.hpp
   include/sluice/search/greedy.hpp
+  include/sluice/search/grid_beam_search.hpp
   include/sluice/search/history.hpp
   include/sluice/search/length.hpp
   include/sluice/search/lexical_shortlist.hpp
   include/sluice/search/minimum_bayes_risk.hpp
   include/sluice/search/opening.hpp
+  include/sluice/search/ordered_phrases.hpp
+  include/sluice/search/phrase.hpp
   include/sluice/search/phrase_matcher.hpp
+  include/sluice/search/phrases.hpp
   include/sluice/search/placement.hpp
   include/sluice/search/presets.hpp
   include/sluice/search/ruled.hpp

@@ -57,9 +57,9 @@ void searches(Typist& model, sluice::DenseProjection const& keyboard) {
   run("ctranslate2", search);
   // [/presets]
   // [rules]
-  using sluice::ForbidPhrases, sluice::NoRepeatNgram, sluice::Rules, sluice::Ruled;
+  using sluice::Forbidden, sluice::NoRepeatNgram, sluice::Rules, sluice::Ruled;
   std::vector<std::vector<Token>> const phrases{Typist::tokens("lu"), Typist::tokens("ice.")};
-  run("rules", Ruled{sluice::BeamSearch{.width = 5}, Rules(ForbidPhrases(phrases), NoRepeatNgram{.n = 2})});
+  run("rules", Ruled{sluice::BeamSearch{.width = 5}, Rules(Forbidden(phrases), NoRepeatNgram{.n = 2})});
   // [/rules]
   // [sample]
   run("sample", sluice::Sample{.temperature = 1.5f, .top_p = 0.95f, .samples = 4});

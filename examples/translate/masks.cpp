@@ -20,7 +20,7 @@ Masks make_masks(Options const& options, Tokenizer const& tokenizer) {
       phrases.push_back(tokenizer.encode_inside(line));
     }
   }
-  return Masks({.n = options.no_repeat_ngram}, {.penalty = options.repetition_penalty}, sluice::ForbidPhrases(phrases));
+  return Masks({.n = options.no_repeat_ngram}, {.penalty = options.repetition_penalty}, sluice::Forbidden(phrases));
 }
 
 }  // namespace translate

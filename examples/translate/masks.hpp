@@ -11,7 +11,7 @@
 
 namespace translate {
 
-using Masks = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::ForbidPhrases>;
+using Masks = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden>;
 
 /// \throws text::InputError  if the file of phrases cannot be read
 Masks make_masks(Options const& options, Tokenizer const& tokenizer);

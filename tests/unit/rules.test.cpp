@@ -112,7 +112,7 @@ TEST_CASE("a forbidden phrase never comes, also across the end of a prefix", "[r
     std::erase_if(phrases, [](auto const& p) { return p == std::vector<Token>{3}; });
     auto const prefix = round % 2 == 0 ? std::vector<Token>{} : std::vector<Token>{3, 4};
     for (auto const& result :
-         under(ForbidPhrases(phrases), table, BeamSearch{.width = 3, .n_best = 3, .length = {.max = 14}}, prefix))
+         under(Forbidden(phrases), table, BeamSearch{.width = 3, .n_best = 3, .length = {.max = 14}}, prefix))
       for (auto const& h : result.hypotheses)
         for (auto const& phrase : phrases)
           CHECK((contains(h.tokens, phrase) == contains(prefix, phrase) || !contains(h.tokens, phrase)));
@@ -192,10 +192,10 @@ TEST_CASE("where every token is forbidden the sentence fails and says so", "[rul
 
 TEST_CASE("rules give the same under any set of abilities and any batch", "[rules]") {
   Table const table{.size = 9, .scale = 2, .eos_bias = -2, .eos_slope = 0.2, .order = 3};
-  using Rule = Rules<NoRepeatNgram, ForbidPhrases, RepetitionPenalty>;
+  using Rule = Rules<NoRepeatNgram, Forbidden, RepetitionPenalty>;
   using Both = Ruled<BeamSearch, Rule>;
   Both const search{{.width = 4, .n_best = 4, .length = {.max = 15}},
-                    Rule(NoRepeatNgram{2}, ForbidPhrases(Phrases{{3, 4}, {5}}), RepetitionPenalty{1.3f})};
+                    Rule(NoRepeatNgram{2}, Forbidden(Phrases{{3, 4}, {5}}), RepetitionPenalty{1.3f})};
   auto const decode_all = [&]<Abilities A>(std::size_t batch) {
     std::vector<TableRequest<Both>> requests;
     for (std::uint64_t seed = 0; seed < 24; ++seed)

@@ -24,8 +24,9 @@ struct Request {
   std::vector<Token> prefix{};          ///< the output begins with these
   std::optional<SearchType> search{};   ///< in place of the decoder's own
   std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
-  std::optional<TokenSet> shortlist{};  ///< the output holds these tokens only, those of its prefix and the end;
-                                        ///< probabilities are over them alone. See ShortlistProjection
+  std::optional<TokenSet> shortlist{};  ///< the output holds these tokens only, those of its prefix, of what its search
+                                        ///< must have, and the end; probabilities are over them alone. See
+                                        ///< ShortlistProjection
   std::int32_t direction = 0;           ///< of a multilingual model: which clusters serve it, see ClusteredProjection
 };
 

@@ -19,6 +19,9 @@ struct Hypothesis {
   double log_prob = 0;           ///< their sum, natural log
   double score = 0;              ///< what hypotheses are ranked by: log_prob after length penalty and the like
   bool finished = false;         ///< ended by eos, or at its fixed length where there is no eos
+  std::int32_t constraints_met =
+      0;  ///< of a ConstrainedBeamSearch: how many of its phrases (or other demands) are in it
+  std::int32_t constraints_total = 0;  ///< of so many
 };
 
 /// Why a request has no (or no complete) result.

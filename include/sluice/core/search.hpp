@@ -47,7 +47,8 @@ struct Progress {
 ///
 /// plan and advance alternate. Optional: `check()` throws std::invalid_argument for options that make no sense, naming
 /// the option and its value; `needs`: the Abilities without which it cannot work; `draft(state, draft)`: whether, and
-/// for what, it would like guesses; `settled(state, tokens)`: see SettlingSearch.
+/// for what, it would like guesses; `settled(state, tokens)`: see SettlingSearch; `insert_into(set)`: adds the tokens
+/// without which it cannot work to a request's shortlist.
 template <class S>
 concept Search = std::default_initializable<typename S::State> &&
   requires(S const& search, typename S::State& state, Sentence const& sentence, Plan& plan, Expansion const& answer,

@@ -291,6 +291,8 @@ class Decoder {
                                   .seed = s->request.seed.value_or(s->id),
                                   .abilities = abilities<M>(),
                                   .limits = limits_});
+      if constexpr (requires(TokenSet & set) { s->search->insert_into(set); })
+        if (auto& shortlist = s->request.shortlist) s->search->insert_into(*shortlist);
       if constexpr (requires { trace_.admitted(s->id, base, slots); }) trace_.admitted(s->id, base, slots);
     } catch (std::invalid_argument const& e) {
       blocks_.give_back(base, slots);

@@ -24,6 +24,10 @@ struct Pruning {
   double relative_local_threshold = 0;      ///< keep those whose last token alone is more than this times as probable
                                             ///< as the most probable last token of all candidates; in [0, 1)
   std::int32_t max_per_parent = unlimited;  ///< children of one hypothesis, ended ones included; >= 1
+  double below_finished = off;  ///< drop what is more than this below the best finished hypothesis, as Sockeye's
+                                ///< beam_prune and Post and Vilar (2018, section 6.3) do: the log_prob of a live one,
+      ///< the score of a finished one, against the best score of a finished one. Under a length
+      ///< penalty that is nearly a bound on log_prob itself; >= 0
 
   bool by_total() const { return absolute_threshold < off || relative_threshold > 0; }
   /// How far below the best a log-probability may lie: the stricter of the two.
@@ -36,6 +40,7 @@ struct Pruning {
             "must be in [0, 1)");
     require(relative_local_threshold >= 0 && relative_local_threshold < 1, "pruning.relative_local_threshold",
             relative_local_threshold, "must be in [0, 1)");
+    require(below_finished >= 0, "pruning.below_finished", below_finished, "must be a number >= 0");
     require(max_per_parent >= 1, "pruning.max_per_parent", max_per_parent, "must be at least 1");
   }
 };

@@ -21,6 +21,9 @@
 
 namespace sluice::inline v0 {
 
+template <class A>
+struct ConstrainedBeamSearch;
+
 /// Keeps the `width` best hypotheses of every length. One algorithm; engines differ in its options (presets.hpp). The
 /// default is fairseq's beam search: fixed width, finished hypotheses set aside, ended when `width` have finished.
 ///
@@ -81,6 +84,9 @@ struct BeamSearch {
   void finish(State const& s, Result& result) const;
 
  private:
+  template <class A>
+  friend struct ConstrainedBeamSearch;  // the same loop; it chooses otherwise among the candidates
+
   using Entry = State::Entry;
   using Pick = State::Pick;
   using Ended = State::Ended;
@@ -89,12 +95,15 @@ struct BeamSearch {
   std::int32_t needed() const;
   Query query(State const& s, double base) const;
   bool forced(State const& s) const;
+  bool receive(State& s, Expansion const& answer) const;
   void collect(State& s, Expansion const& answer) const;
+  void collect_from(State& s, std::size_t rank, Expansion const& answer, double local_bar) const;
   void collect_list(State& s, std::int32_t rank, Line const& line, double local_bar) const;
   void choose(State& s) const;
   void extend(State& s, Pick const& pick) const;
   void end(State& s, Pick const& pick) const;
   void prune(State& s) const;
+  void drop_below_finished(State& s, double threshold) const;
   bool stops(State& s) const;
   void close(State& s) const;
   double score(State const& s, Entry const& entry) const {
@@ -166,21 +175,7 @@ inline void BeamSearch::plan(State& s, Plan& plan) const {
 
 inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return s.over = true;
-  if (!s.opening.done()) {
-    auto const free = s.opening.advance(answer);
-    s.held = s.opening.length();
-    if (!free) return false;
-    auto& first = s.beam[0];
-    for (std::size_t i = 0; i < s.opening.prefix().size(); ++i) {
-      auto const log_prob = prefix_scored ? s.opening.log_probs()[i] : 0.0f;
-      first.node = s.history.add(first.node, s.opening.prefix()[i], log_prob);
-      first.log_prob += static_cast<double>(log_prob);
-    }
-    first.value = first.log_prob;
-    s.line[0] = static_cast<std::int32_t>(answer.size()) - 1;
-  } else {
-    ++s.held;
-  }
+  if (!receive(s, answer)) return false;
   collect(s, answer);
   choose(s);
   ++s.generated;
@@ -191,6 +186,26 @@ inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
   }
   place(s);
   return false;
+}
+
+/// Notes what has been fed; true when there is something to choose from.
+inline bool BeamSearch::receive(State& s, Expansion const& answer) const {
+  if (s.opening.done()) {
+    ++s.held;
+    return true;
+  }
+  auto const free = s.opening.advance(answer);
+  s.held = s.opening.length();
+  if (!free) return false;
+  auto& first = s.beam[0];
+  for (std::size_t i = 0; i < s.opening.prefix().size(); ++i) {
+    auto const log_prob = prefix_scored ? s.opening.log_probs()[i] : 0.0f;
+    first.node = s.history.add(first.node, s.opening.prefix()[i], log_prob);
+    first.log_prob += static_cast<double>(log_prob);
+  }
+  first.value = first.log_prob;
+  s.line[0] = static_cast<std::int32_t>(answer.size()) - 1;
+  return true;
 }
 
 /// All candidates of the step, the best of them sorted to the front.
@@ -204,21 +219,23 @@ inline void BeamSearch::collect(State& s, Expansion const& answer) const {
           local_bar =
               std::max(local_bar, static_cast<double>(best[0].log_prob) + std::log(pruning.relative_local_threshold));
 
-  for (std::size_t r = 0; r < s.beam.size(); ++r) {
-    auto const& entry = s.beam[r];
-    auto const rank = static_cast<std::int32_t>(r);
-    auto const order = static_cast<std::int32_t>(s.picks.size());
-    if (entry.ended) s.picks.push_back({entry.value, entry.log_prob, rank, order, entry.token, 0, true, true});
-    else if (forced(s) && at_maximum == AtMaximum::force_eos_free)
-      s.picks.push_back({entry.value, entry.log_prob, rank, order, s.vocabulary->eos.front(), 0, true, false});
-    else collect_list(s, rank, answer[static_cast<std::size_t>(s.line[r])], local_bar);
-  }
+  for (std::size_t r = 0; r < s.beam.size(); ++r) collect_from(s, r, answer, local_bar);
   auto const count = std::min(s.picks.size(), static_cast<std::size_t>(looked_at(s)));
   auto const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(s.picks.begin(), end, s.picks.end(), [](Pick const& a, Pick const& b) {
     return a.value != b.value ? a.value > b.value : a.order < b.order;
   });
   s.picks.erase(end, s.picks.end());
+}
+
+inline void BeamSearch::collect_from(State& s, std::size_t r, Expansion const& answer, double local_bar) const {
+  auto const& entry = s.beam[r];
+  auto const rank = static_cast<std::int32_t>(r);
+  auto const order = static_cast<std::int32_t>(s.picks.size());
+  if (entry.ended) s.picks.push_back({entry.value, entry.log_prob, rank, order, entry.token, 0, true, true});
+  else if (forced(s) && at_maximum == AtMaximum::force_eos_free)
+    s.picks.push_back({entry.value, entry.log_prob, rank, order, s.vocabulary->eos.front(), 0, true, false});
+  else collect_list(s, rank, answer[static_cast<std::size_t>(s.line[r])], local_bar);
 }
 
 inline void BeamSearch::collect_list(State& s, std::int32_t rank, Line const& line, double local_bar) const {
@@ -291,9 +308,21 @@ inline void BeamSearch::end(State& s, Pick const& pick) const {
 }
 
 inline void BeamSearch::prune(State& s) const {
-  if (!pruning.by_total() || s.next.empty()) return;
-  auto const bar = std::max(s.next[0].value, s.best_finished) - pruning.margin();
-  std::erase_if(s.next, [&](Entry const& entry) { return !(entry.value > bar); });
+  if (pruning.by_total() && !s.next.empty()) {
+    auto const bar = std::max(s.next[0].value, s.best_finished) - pruning.margin();
+    std::erase_if(s.next, [&](Entry const& entry) { return !(entry.value > bar); });
+  }
+  drop_below_finished(s, pruning.below_finished);
+}
+
+inline void BeamSearch::drop_below_finished(State& s, double threshold) const {
+  if (!(threshold < Pruning::off)) return;
+  auto best = -std::numeric_limits<double>::infinity();
+  for (auto const& ended : s.out) best = std::max(best, ended.score);
+  for (auto const& entry : s.next)
+    if (entry.ended) best = std::max(best, score(s, entry));
+  std::erase_if(
+      s.next, [&](Entry const& entry) { return (entry.ended ? score(s, entry) : entry.log_prob) < best - threshold; });
 }
 
 inline bool BeamSearch::stops(State& s) const {

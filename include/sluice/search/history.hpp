@@ -27,6 +27,7 @@ class History {
     entries_.push_back({parent, length(parent) + 1, token, log_prob});
     return static_cast<Node>(entries_.size()) - 1;
   }
+  std::int32_t size() const { return static_cast<std::int32_t>(entries_.size()); }  ///< nodes: 0 .. size() - 1
   std::int32_t length(Node node) const { return node == root ? 0 : at(node).length; }
   Token token(Node node) const { return at(node).token; }
   Node parent(Node node) const { return at(node).parent; }

@@ -58,6 +58,8 @@ class Opening {
   }
 
   bool done() const { return fed_ == tokens_.size(); }
+  /// Whether the row that has just been planned is the last.
+  bool ends() const { return fed_ + now_ == tokens_.size(); }
   std::int32_t length() const { return static_cast<std::int32_t>(fed_); }
   /// Tokens that plan() would feed next.
   std::int32_t rows() const { return blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) : 1; }

@@ -46,8 +46,9 @@ class PhraseMatcher {
     }
   }
 
-  std::int32_t depth(State state) const { return node(state).depth; }  ///< tokens matched
-  State fallback(State state) const { return node(state).fallback; }   ///< the next longest beginning
+  std::int32_t states() const { return static_cast<std::int32_t>(nodes_.size()); }  ///< 0 .. states() - 1
+  std::int32_t depth(State state) const { return node(state).depth; }               ///< tokens matched
+  State fallback(State state) const { return node(state).fallback; }                ///< the next longest beginning
   /// Phrases that end exactly here with all depth() tokens; those that end here with fewer are found along fallback().
   std::span<std::int32_t const> phrases(State state) const { return node(state).phrases; }
   /// Whether any phrase ends here, of whatever length.

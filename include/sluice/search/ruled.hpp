@@ -104,6 +104,8 @@ struct Ruled {
     if constexpr (requires { rule.check(); }) rule.check();
   }
   std::int32_t slots() const { return search.slots(); }
+  void insert_into(TokenSet& set) const requires requires { search.insert_into(set); }
+  { search.insert_into(set); }
 
   void start(State& s, Sentence const& sentence) const {
     search.start(s.inner, sentence);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The rules that every engine has, for Ruled<search, rule>. All of them do nothing by default.
+/// The rules that every engine has, for Ruled<search, rule>: those here, and Forbidden for phrases. All of them do nothing
+/// by default.
 #pragma once
 
 #include <sluice/core/error.hpp>
-#include <sluice/search/phrase_matcher.hpp>
+#include <sluice/search/forbidden.hpp>
 #include <sluice/search/ruled.hpp>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,24 +58,6 @@ struct ForbidFirst {
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
     if (output.tokens.size() != output.prefix) return;
     for (auto const token : tokens) edits.push_back(detail::forbid(token));
-  }
-};
-
-/// Phrases that do not come (bad_words, suppress_sequences): the token that would complete one is forbidden. A phrase may
-/// begin in the forced prefix. Cheap for any number of phrases of two tokens and more; single tokens cost as ForbidTokens.
-struct ForbidPhrases {
-  std::shared_ptr<PhraseMatcher const> matcher = std::make_shared<PhraseMatcher>();
-
-  ForbidPhrases() = default;
-  explicit ForbidPhrases(std::span<std::vector<Token> const> phrases)
-      : matcher(std::make_shared<PhraseMatcher>(phrases)) {}
-
-  using State = PhraseMatcher::State;
-  State start(Sentence const&) const { return PhraseMatcher::root; }
-  State next(State state, Token token) const { return matcher->next(state, token); }
-  void edit(State state, Output const& output, std::vector<Edit>& edits) const {
-    for (auto const token : matcher->completions(state))
-      if (output.vocabulary.contains(token)) edits.push_back(detail::forbid(token));
   }
 };
 
