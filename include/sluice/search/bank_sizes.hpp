@@ -12,14 +12,16 @@ namespace sluice::inline v0 {
 
 /// How many of its `width` places a beam gives to each bank.
 enum class Banks : std::uint8_t {
-  fill,     ///< Post and Vilar 2018, section 3.2: what a bank cannot use goes to the nearest that can
+  even,  ///< by turns, from the top bank down, one place to every bank that has a candidate left
+  paper,  ///< Post and Vilar 2018, section 3.2: equal shares, the rest to the top bank; what a bank cannot use goes to the
+          ///< nearest that can
   sockeye,  ///< Sockeye's way of that: one pass from the top, which may leave places unused
   fairseq,  ///< no sizes: the best of every bank, from the top bank down, then the second best of every bank, and so on
-  equal,    ///< no redistribution: width / banks each (grid beam search)
+  equal,    ///< width / banks each, none redistributed (grid beam search)
 };
 
-/// Sizes of the banks, which are numbered from 0 (nothing met) to the top (all met). Each first gets an equal share, the
-/// top the remainder. Then every bank with more places than candidates, from the top down, gives what it has too much to
+/// Sizes of the banks, which are numbered from 0 (nothing met) to the top (all met), as Post and Vilar (2018, section 3.2)
+/// describe them. Each first gets an equal share, the top the remainder. Then every bank with more places than candidates, from the top down, gives what it has too much to
 /// the nearest bank with more candidates than places, the upper one first where two are as near.
 ///
 /// Fills min(width, candidates) places. O(banks^2).
@@ -42,6 +44,17 @@ inline void bank_sizes(std::span<std::int32_t const> counts, std::int32_t width,
       move(bank, static_cast<std::ptrdiff_t>(bank) - away);
     }
     sizes[bank] = std::min(sizes[bank], counts[bank]);  // nobody can use the rest
+  }
+}
+
+/// Sizes that differ by one at most, but for banks with fewer candidates: place by place to every bank that has a candidate
+/// left, from the top down. Fills min(width, candidates) places. O(banks + width).
+inline void bank_sizes_even(std::span<std::int32_t const> counts, std::int32_t width, std::span<std::int32_t> sizes) {
+  std::ranges::fill(sizes, 0);
+  for (auto given = true; given && width > 0;) {
+    given = false;
+    for (auto bank = sizes.size(); bank-- > 0 && width > 0;)
+      if (sizes[bank] < counts[bank]) ++sizes[bank], --width, given = true;
   }
 }
 

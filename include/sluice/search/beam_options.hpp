@@ -26,8 +26,8 @@ struct Pruning {
   std::int32_t max_per_parent = unlimited;  ///< children of one hypothesis, ended ones included; >= 1
   double below_finished = off;  ///< drop what is more than this below the best finished hypothesis, as Sockeye's
                                 ///< beam_prune and Post and Vilar (2018, section 6.3) do: the log_prob of a live one,
-      ///< the score of a finished one, against the best score of a finished one. Under a length
-      ///< penalty that is nearly a bound on log_prob itself; >= 0
+  ///< the score of a finished one, against the best score of a finished one. Under a length
+  ///< penalty that is nearly a bound on log_prob itself; >= 0
 
   bool by_total() const { return absolute_threshold < off || relative_threshold > 0; }
   /// How far below the best a log-probability may lie: the stricter of the two.

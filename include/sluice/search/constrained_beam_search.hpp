@@ -44,7 +44,7 @@ struct ConstrainedBeamSearch {
 
   BeamSearch beam{};
   A constraints{};
-  Banks banks = Banks::fill;
+  Banks banks = Banks::even;
   double prune_finished =
       20;  ///< Pruning::below_finished of sentences that have something to meet; Pruning::off = none
   bool replace_impossible = true;  ///< whether the best candidates are counted without those that may not come; false:
@@ -295,6 +295,7 @@ template <class A>
 void ConstrainedBeamSearch<A>::take(State& s, std::span<Pick const> picks, std::int32_t places, bool live) const {
   count(s, picks, live);
   if (banks == Banks::sockeye) bank_sizes_sockeye(s.counts, places, s.sizes);
+  else if (banks == Banks::even) bank_sizes_even(s.counts, places, s.sizes);
   else if (banks == Banks::equal) std::ranges::fill(s.sizes, places / static_cast<std::int32_t>(s.sizes.size()));
   else bank_sizes(s.counts, places, s.sizes);
   for (auto const& pick : picks) {

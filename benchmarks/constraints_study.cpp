@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// constraints_study SOURCES REFERENCES: translations under constraints that are drawn from the references, as Post and
+// Vilar (2018) study them: BLEU, steps, time, how many are met and where they come. One row of a Markdown table for each
+// combination of --sets, --widths and --prune. Sets: none, rand1 .. rand9 (random words), phr1 .. phr9 (words in a row),
+// tok1 .. tok99 (random words of so many tokens in all), references (scored as they are).
+
+#include <sluice/decode/decoder.hpp>
+#include <sluice/schedule/batched.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/grid_beam_search.hpp>
+
+#include <bleu/bleu.hpp>
+#include <text/lines.hpp>
+
+#include <CLI/CLI.hpp>
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <cmath>
+#include <constraint_sets.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <shipped_model.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using bench::Demand, bench::Words, sluice::Token;
+using Search = sluice::ConstrainedBeamSearch<sluice::Phrases>;
+
+struct Options {
+  std::string sources, references;
+  std::vector<std::string> sets{"none", "rand1", "rand2", "rand3", "rand4", "phr4"};
+  std::vector<std::int32_t> widths{10};
+  std::vector<double> prunes{20};
+  std::vector<std::int32_t> grids;  // base beams; in place of widths
+  std::string finished = "stay";
+  sluice::Banks banks = sluice::Banks::even;
+  std::size_t batch = 64, sentences = std::numeric_limits<std::size_t>::max(), join = 0;
+  std::uint64_t seed = 1;
+  std::int32_t rounds = 1;
+};
+
+/// Sentences, joined until each source has so many pieces.
+struct Text {
+  std::vector<bench::Sentence> sources;
+  std::vector<std::string> references;
+  std::vector<Words> words;
+  std::vector<bleu::Ngrams> ngrams;
+};
+
+Text read(Options const& options, translate::Tokenizer const& tokenizer) {
+  auto const sources = text::read_lines(std::filesystem::path(options.sources));
+  auto const references = text::read_lines(std::filesystem::path(options.references));
+  if (sources.size() != references.size())
+    throw text::InputError(options.sources + " has " + std::to_string(sources.size()) + " lines, " +
+                           options.references + " has " + std::to_string(references.size()));
+  Text all;
+  std::string source, reference;
+  for (std::size_t i = 0; i < sources.size() && all.sources.size() < options.sentences; ++i) {
+    source += (source.empty() ? "" : " ") + sources[i];
+    reference += (reference.empty() ? "" : " ") + references[i];
+    auto tokens = tokenizer.encode(source);
+    if (tokens.size() < std::max<std::size_t>(options.join, 1)) continue;
+    all.sources.push_back(std::move(tokens));
+    all.words.emplace_back(tokenizer, reference);
+    all.ngrams.emplace_back(reference);
+    all.references.push_back(std::exchange(reference, {}));
+    source.clear();
+  }
+  return all;
+}
+
+Demand draw(std::string const& set, Words const& words, std::uint64_t key) {
+  if (set == "none") return {};
+  auto const count =
+      static_cast<std::size_t>(std::stoul(set.substr(set.size() - (set.starts_with("tok") ? set.size() - 3 : 1))));
+  if (set.starts_with("rand")) return bench::random_words(words, count, key);
+  if (set.starts_with("phr")) return bench::random_phrase(words, count, key);
+  if (set.starts_with("tok")) return bench::random_tokens(words, count, key);
+  throw text::InputError("--sets: '" + set + "' is not none, randN, phrN, tokN or references");
+}
+
+/// Sentence-steps: how often a sentence took part.
+struct Steps {
+  std::uint64_t* count;
+  void planned(sluice::StepPlan const& step) const { *count += step.groups.size(); }
+};
+
+struct Outcome {
+  std::vector<sluice::Result> results;
+  sluice::Statistics statistics;
+  std::uint64_t steps = 0;
+};
+
+template <class S>
+Outcome decode(Text const& text, std::vector<sluice::Request<bench::Sentence, S>> requests, S const& search,
+               std::size_t batch) {
+  auto const& data = bench::data();
+  Outcome outcome;
+  sluice::example::Transformer model(data.weights);
+  sluice::Decoder decoder(model, search, sluice::Batched{batch}, sluice::DenseProjection(*data.projection),
+                          Steps{&outcome.steps});
+  std::vector<std::size_t> order(requests.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return text.sources[i].size(); });
+  for (auto const i : order) decoder.submit(std::move(requests[i]));
+  outcome.results.resize(requests.size());
+  sluice::Result result;
+  for (auto more = true; more;) {
+    more = decoder.step();
+    for (; decoder.poll(result); result = {}) {
+      if (!result.ok()) throw std::runtime_error("sentence " + std::to_string(result.id) + ": " + result.message);
+      auto const place = order[static_cast<std::size_t>(result.id)];
+      outcome.results[place] = std::move(result);
+    }
+  }
+  outcome.statistics = decoder.statistics();
+  return outcome;
+}
+
+Search configured(Options const& options, std::int32_t width, double prune, sluice::Phrases phrases) {
+  sluice::BeamSearch beam{.width = width, .length = {.min = 1, .max_factor = 2, .extra = 2}};
+  if (options.finished == "stay") beam.finished = sluice::Finished::stay, beam.at_maximum = sluice::AtMaximum::truncate;
+  auto const threshold = prune > 0 ? prune : sluice::Pruning::off;
+  beam.pruning.below_finished = threshold;
+  if (!options.grids.empty()) {
+    auto grid = sluice::grid_beam_search(width, std::move(phrases), beam);
+    grid.prune_finished = threshold;
+    return grid;
+  }
+  return {.beam = beam, .constraints = std::move(phrases), .banks = options.banks, .prune_finished = threshold};
+}
+
+double pearson(std::vector<std::pair<double, double>> const& points) {
+  double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+  auto const n = static_cast<double>(points.size());
+  for (auto const& [a, b] : points) x += a / n, y += b / n;
+  for (auto const& [a, b] : points) xx += (a - x) * (a - x), yy += (b - y) * (b - y), xy += (a - x) * (b - y);
+  return points.empty() ? 0 : xy / std::sqrt(xx * yy);
+}
+
+void measure(Options const& options, Text const& text, translate::Tokenizer const& tokenizer, std::string const& set,
+             std::int32_t width, double prune) {
+  std::vector<Demand> demands;
+  for (std::size_t i = 0; i < text.sources.size(); ++i)
+    demands.push_back(draw(set, text.words[i], sluice::derive(options.seed, i)));
+  auto const plain = configured(options, width, prune, {});
+  std::vector<sluice::Request<bench::Sentence, Search>> requests;
+  for (std::size_t i = 0; i < text.sources.size(); ++i)
+    requests.push_back(
+        {.source = text.sources[i], .search = configured(options, width, prune, sluice::Phrases(demands[i].phrases))});
+  std::vector<double> seconds, searching;
+  Outcome outcome;
+  for (std::int32_t round = 0; round < options.rounds; ++round) {
+    outcome = decode(text, requests, plain, options.batch);
+    seconds.push_back(outcome.statistics.seconds.total());
+    searching.push_back(outcome.statistics.seconds.search);
+  }
+  std::ranges::sort(seconds), std::ranges::sort(searching);
+  auto const time = seconds[seconds.size() / 2], search_time = searching[searching.size() / 2];
+
+  std::vector<bleu::Counts> counts;
+  std::vector<std::pair<double, double>> places;
+  std::size_t met = 0, ended = 0, tokens = 0;
+  double score = 0, log_prob = 0;
+  for (std::size_t i = 0; i < outcome.results.size(); ++i) {
+    auto const& h = outcome.results[i].hypotheses.at(0);
+    counts.push_back(bleu::count(bleu::Ngrams(tokenizer.decode(h.tokens)), text.ngrams[i]));
+    auto const& demand = demands[i];
+    auto all = true;
+    for (std::size_t p = 0; p < demand.phrases.size(); ++p) {
+      auto const at = std::search(h.tokens.begin(), h.tokens.end(), demand.phrases[p].begin(), demand.phrases[p].end());
+      all &= at != h.tokens.end();
+      if (at == h.tokens.end()) continue;
+      places.emplace_back(static_cast<double>(demand.begins[p]) / static_cast<double>(text.words[i].pieces().size()),
+                          static_cast<double>(at - h.tokens.begin()) / static_cast<double>(h.tokens.size()));
+    }
+    met += all, ended += h.finished, tokens += demand.tokens();
+    score += h.score, log_prob += h.log_prob;
+  }
+  auto const n = static_cast<double>(text.sources.size());
+  auto const total = bleu::score(bleu::sum(counts));
+  auto const interval = bleu::interval_95(bleu::bootstrap(counts, 1000, 1));
+  auto const& stats = outcome.statistics;
+  auto const rows = static_cast<double>(stats.rows);
+  std::printf(
+      "| %s | %s%d | %s | %.2f | %.2f (%.2f to %.2f) | %.1f %% | %.1f %% | %.1f | %.1f | %.2f | %.1f | %.1f %% | "
+      "%.3f | %.0f | %.2f |\n",
+      set.c_str(), options.grids.empty() ? "" : "grid ", width,
+      prune > 0 ? std::to_string(static_cast<int>(prune)).c_str() : "none", static_cast<double>(tokens) / n, total.bleu,
+      interval.low, interval.high, 100 * static_cast<double>(met) / n, 100 * static_cast<double>(ended) / n,
+      static_cast<double>(outcome.steps) / n, rows / n, 1e3 * time / n, 1e6 * time / rows, 100 * search_time / time,
+      score / n, log_prob, pearson(places));
+  std::fflush(stdout);
+}
+
+/// What the model thinks of the references themselves.
+void score_references(Options const& options, Text const& text) {
+  auto const& data = bench::data();
+  std::vector<sluice::Request<bench::Sentence, sluice::ForcedScore>> requests;
+  for (std::size_t i = 0; i < text.sources.size(); ++i) {
+    auto target = text.words[i].pieces();
+    target.push_back(data.weights->vocabulary.eos.front());
+    requests.push_back({.source = text.sources[i], .prefix = std::move(target)});
+  }
+  auto const outcome = decode(text, std::move(requests), sluice::ForcedScore{}, options.batch);
+  double score = 0, log_prob = 0;
+  for (auto const& result : outcome.results)
+    score += result.hypotheses.at(0).score, log_prob += result.hypotheses[0].log_prob;
+  std::printf("| references | | | | 100 | | | | | | | | %.3f | %.0f | |\n",
+              score / static_cast<double>(text.sources.size()), log_prob);
+}
+
+void run(Options const& options) {
+  Eigen::setNbThreads(1);
+  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
+  auto const text = read(options, tokenizer);
+  std::printf("%zu sentences%s, batches of %zu, finished hypotheses %s, seed %llu, median of %d.\n\n",
+              text.sources.size(),
+              options.join > 0 ? (", joined to " + std::to_string(options.join) + " pieces and more").c_str() : "",
+              options.batch, options.finished == "stay" ? "stay in the beam" : "are set aside",
+              static_cast<unsigned long long>(options.seed), options.rounds);
+  std::printf(
+      "| constraints | k | prune | tokens | BLEU (95 %%) | all met | ended | steps | rows | ms a sentence | us a row | "
+      "search | mean score | log-probability | placement r |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (auto const& set : options.sets) {
+    if (set == "references") {
+      score_references(options, text);
+      continue;
+    }
+    for (auto const width : options.grids.empty() ? options.widths : options.grids)
+      for (auto const prune : options.prunes) measure(options, text, tokenizer, set, width, prune);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Translations under constraints drawn from their references: a Markdown table.", "constraints_study");
+  app.add_option("SOURCES", options.sources, "text to translate, a sentence a line")->required();
+  app.add_option("REFERENCES", options.references, "its translations")->required();
+  app.add_option("--sets", options.sets, "none, randN, phrN, tokN, references; by commas")->delimiter(',');
+  app.add_option("--widths", options.widths, "of the beam, by commas")->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--prune", options.prunes, "below the best finished; 0 = none; by commas")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--grid", options.grids, "grid beam search with these base beams instead, by commas")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_option("--finished", options.finished, "stay (Sockeye) or aside (fairseq)")
+      ->check(CLI::IsMember({"stay", "aside"}));
+  std::map<std::string, sluice::Banks> const banks{
+      {"paper", sluice::Banks::paper}, {"sockeye", sluice::Banks::sockeye}, {"even", sluice::Banks::even}};
+  app.add_option("--banks", options.banks, "even, paper or sockeye")->transform(CLI::CheckedTransformer(banks));
+  app.add_option("--batch", options.batch, "sentences at once")->check(CLI::PositiveNumber);
+  app.add_option("--sentences", options.sentences, "at most")->check(CLI::PositiveNumber);
+  app.add_option("--join", options.join, "join lines until a source has so many pieces");
+  app.add_option("--seed", options.seed, "of the constraints");
+  app.add_option("--rounds", options.rounds, "of which the median time counts")->check(CLI::PositiveNumber);
+  try {
+    app.parse(argc, argv);
+    run(options);
+    return 0;
+  } catch (CLI::ParseError const& error) {
+    return app.exit(error);
+  } catch (std::exception const& error) {
+    std::cerr << "constraints_study: " << error.what() << '\n';
+    return 2;
+  }
+}
