@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // constraints_study SOURCES REFERENCES: translations under constraints that are drawn from the references, as Post and
 // Vilar (2018) study them: BLEU, steps, time, how many are met and where they come. One row of a Markdown table for each
-// combination of --sets, --widths and --prune. Sets: none, rand1 .. rand9 (random words), phr1 .. phr9 (words in a row),
+// combination of --sets, --widths (and --grid) and --prune. Sets: none, rand1 .. rand9 (random words), phr1 .. phr9 (words in a row),
 // tok1 .. tok99 (random words of so many tokens in all), references (scored as they are).
 
 #include <sluice/decode/decoder.hpp>
@@ -29,6 +29,7 @@
 #include <map>
 #include <optional>
 #include <shipped_model.hpp>
+#include <simulation/svg.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,12 +45,13 @@ struct Options {
   std::vector<std::string> sets{"none", "rand1", "rand2", "rand3", "rand4", "phr4"};
   std::vector<std::int32_t> widths{10};
   std::vector<double> prunes{20};
-  std::vector<std::int32_t> grids;  // base beams; in place of widths
-  std::string finished = "stay";
+  std::vector<std::int32_t> grids;  // base beams of grid beam search
+  std::string finished = "stay", svg;
   sluice::Banks banks = sluice::Banks::even;
   std::size_t batch = 64, sentences = std::numeric_limits<std::size_t>::max(), join = 0;
   std::uint64_t seed = 1;
   std::int32_t rounds = 1;
+  bool histogram = false;
 };
 
 /// Sentences, joined until each source has so many pieces.
@@ -130,13 +132,20 @@ Outcome decode(Text const& text, std::vector<sluice::Request<bench::Sentence, S>
   return outcome;
 }
 
-Search configured(Options const& options, std::int32_t width, double prune, sluice::Phrases phrases) {
-  sluice::BeamSearch beam{.width = width, .length = {.min = 1, .max_factor = 2, .extra = 2}};
+/// A beam of fixed width, or a grid of beams.
+struct Beam {
+  std::int32_t width;
+  bool grid;
+  std::string name() const { return (grid ? "grid " : "") + std::to_string(width); }
+};
+
+Search configured(Options const& options, Beam const& how, double prune, sluice::Phrases phrases) {
+  sluice::BeamSearch beam{.width = how.width, .length = {.min = 1, .max_factor = 2, .extra = 2}};
   if (options.finished == "stay") beam.finished = sluice::Finished::stay, beam.at_maximum = sluice::AtMaximum::truncate;
   auto const threshold = prune > 0 ? prune : sluice::Pruning::off;
   beam.pruning.below_finished = threshold;
-  if (!options.grids.empty()) {
-    auto grid = sluice::grid_beam_search(width, std::move(phrases), beam);
+  if (how.grid) {
+    auto grid = sluice::grid_beam_search(how.width, std::move(phrases), beam);
     grid.prune_finished = threshold;
     return grid;
   }
@@ -151,16 +160,23 @@ double pearson(std::vector<std::pair<double, double>> const& points) {
   return points.empty() ? 0 : xy / std::sqrt(xx * yy);
 }
 
-void measure(Options const& options, Text const& text, translate::Tokenizer const& tokenizer, std::string const& set,
-             std::int32_t width, double prune) {
+/// What the pictures show of one row of the table.
+struct Row {
+  std::string set;
+  Beam beam;
+  double tokens, bleu, milliseconds;
+};
+
+Row measure(Options const& options, Text const& text, translate::Tokenizer const& tokenizer, std::string const& set,
+            Beam const& beam, double prune) {
   std::vector<Demand> demands;
   for (std::size_t i = 0; i < text.sources.size(); ++i)
     demands.push_back(draw(set, text.words[i], sluice::derive(options.seed, i)));
-  auto const plain = configured(options, width, prune, {});
+  auto const plain = configured(options, beam, prune, {});
   std::vector<sluice::Request<bench::Sentence, Search>> requests;
   for (std::size_t i = 0; i < text.sources.size(); ++i)
     requests.push_back(
-        {.source = text.sources[i], .search = configured(options, width, prune, sluice::Phrases(demands[i].phrases))});
+        {.source = text.sources[i], .search = configured(options, beam, prune, sluice::Phrases(demands[i].phrases))});
   std::vector<double> seconds, searching;
   Outcome outcome;
   for (std::int32_t round = 0; round < options.rounds; ++round) {
@@ -195,15 +211,67 @@ void measure(Options const& options, Text const& text, translate::Tokenizer cons
   auto const interval = bleu::interval_95(bleu::bootstrap(counts, 1000, 1));
   auto const& stats = outcome.statistics;
   auto const rows = static_cast<double>(stats.rows);
-  std::printf(
-      "| %s | %s%d | %s | %.2f | %.2f (%.2f to %.2f) | %.1f %% | %.1f %% | %.1f | %.1f | %.2f | %.1f | %.1f %% | "
-      "%.3f | %.0f | %.2f |\n",
-      set.c_str(), options.grids.empty() ? "" : "grid ", width,
-      prune > 0 ? std::to_string(static_cast<int>(prune)).c_str() : "none", static_cast<double>(tokens) / n, total.bleu,
-      interval.low, interval.high, 100 * static_cast<double>(met) / n, 100 * static_cast<double>(ended) / n,
-      static_cast<double>(outcome.steps) / n, rows / n, 1e3 * time / n, 1e6 * time / rows, 100 * search_time / time,
-      score / n, log_prob, pearson(places));
+  std::printf("| %s | %s | %s | %.2f | %.2f (%.2f to %.2f) | %.1f %% | %.1f %% | %.1f | %.1f | %.2f | %.1f | %.1f %% | "
+              "%.3f | %.0f | %.2f |\n",
+              set.c_str(), beam.name().c_str(), prune > 0 ? std::to_string(static_cast<int>(prune)).c_str() : "none",
+              static_cast<double>(tokens) / n, total.bleu, interval.low, interval.high,
+              100 * static_cast<double>(met) / n, 100 * static_cast<double>(ended) / n,
+              static_cast<double>(outcome.steps) / n, rows / n, 1e3 * time / n, 1e6 * time / rows,
+              100 * search_time / time, score / n, log_prob, pearson(places));
   std::fflush(stdout);
+  return {set, beam, static_cast<double>(tokens) / n, total.bleu, 1e3 * time / n};
+}
+
+/// BLEU over the width for each set, and time over the number of tokens for each beam.
+void draw_svg(std::vector<Row> const& rows, std::string const& path) {
+  using simulation::Chart;
+  Chart quality{.title = "BLEU by beam", .x_label = "width k", .y_label = "BLEU", .y_least = 1000, .y_most = 0};
+  Chart time{.title = "Time by constraints", .x_label = "constraint tokens", .y_label = "ms a sentence", .y_most = 0};
+  auto const add = [](Chart& chart, std::string const& name, double x, double y) {
+    auto line = std::ranges::find(chart.lines, name, &Chart::Line::name);
+    if (line == chart.lines.end()) line = chart.lines.insert(line, {.name = name, .points = {}});
+    line->points.emplace_back(x, y);
+    chart.x_most = std::max(chart.x_most, x), chart.y_most = std::max(chart.y_most, std::ceil(y / 10) * 10);
+    chart.y_least = std::min(chart.y_least, std::floor(y / 10) * 10);
+  };
+  for (auto const& row : rows) {
+    if (!row.beam.grid) add(quality, row.set, row.beam.width, row.bleu);
+    add(time, row.beam.grid ? row.beam.name() : "k = " + row.beam.name(), row.tokens, row.milliseconds);
+  }
+  simulation::Svg svg(2);
+  if (quality.x_most > 1) svg.add(quality);
+  svg.add(time);
+  svg.write(path);
+}
+
+/// How many tokens the constraints of a sentence make: sentences and tokens by that number (the paper's table 2).
+void histogram(Options const& options, Text const& text) {
+  std::printf("\n| tokens of a sentence's constraints |");
+  std::map<std::size_t, std::vector<std::size_t>> tokens;  // by length, of each set
+  std::vector<std::size_t> sums(options.sets.size());
+  for (std::size_t set = 0; set < options.sets.size(); ++set) {
+    if (options.sets[set] == "references") continue;
+    std::printf(" %s |", options.sets[set].c_str());
+    for (std::size_t i = 0; i < text.sources.size(); ++i) {
+      auto const n = draw(options.sets[set], text.words[i], sluice::derive(options.seed, i)).tokens();
+      auto& row = tokens[n];
+      row.resize(options.sets.size());
+      row[set] += n, sums[set] += n;
+    }
+  }
+  std::printf("\n|---|");
+  for (auto const& set : options.sets)
+    if (set != "references") std::printf("---|");
+  std::printf("\n");
+  auto const line = [&](std::string const& name, std::vector<std::size_t> const& row) {
+    std::printf("| %s |", name.c_str());
+    for (std::size_t set = 0; set < row.size(); ++set)
+      if (options.sets[set] != "references") std::printf(" %zu |", row[set]);
+    std::printf("\n");
+  };
+  for (auto const& [n, row] : tokens)
+    if (n > 0) line(std::to_string(n), row);
+  line("total", sums);
 }
 
 /// What the model thinks of the references themselves.
@@ -236,14 +304,20 @@ void run(Options const& options) {
       "| constraints | k | prune | tokens | BLEU (95 %%) | all met | ended | steps | rows | ms a sentence | us a row | "
       "search | mean score | log-probability | placement r |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  std::vector<Beam> beams;
+  for (auto const width : options.widths) beams.push_back({width, false});
+  for (auto const base : options.grids) beams.push_back({base, true});
+  std::vector<Row> rows;
   for (auto const& set : options.sets) {
     if (set == "references") {
       score_references(options, text);
       continue;
     }
-    for (auto const width : options.grids.empty() ? options.widths : options.grids)
-      for (auto const prune : options.prunes) measure(options, text, tokenizer, set, width, prune);
+    for (auto const& beam : beams)
+      for (auto const prune : options.prunes) rows.push_back(measure(options, text, tokenizer, set, beam, prune));
   }
+  if (!options.svg.empty()) draw_svg(rows, options.svg);
+  if (options.histogram) histogram(options, text);
 }
 
 }  // namespace
@@ -258,7 +332,7 @@ int main(int argc, char** argv) {
   app.add_option("--prune", options.prunes, "below the best finished; 0 = none; by commas")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--grid", options.grids, "grid beam search with these base beams instead, by commas")
+  app.add_option("--grid", options.grids, "grid beam search with these base beams too, by commas")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   app.add_option("--finished", options.finished, "stay (Sockeye) or aside (fairseq)")
@@ -270,6 +344,8 @@ int main(int argc, char** argv) {
   app.add_option("--sentences", options.sentences, "at most")->check(CLI::PositiveNumber);
   app.add_option("--join", options.join, "join lines until a source has so many pieces");
   app.add_option("--seed", options.seed, "of the constraints");
+  app.add_option("--svg", options.svg, "draw BLEU by width and time by tokens into this file");
+  app.add_flag("--histogram", options.histogram, "how many tokens the constraints have");
   app.add_option("--rounds", options.rounds, "of which the median time counts")->check(CLI::PositiveNumber);
   try {
     app.parse(argc, argv);
