@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -48,6 +49,8 @@ class AnyOf {
     if (sound(*data)) build(*data);
     data_ = std::move(data);
   }
+
+  AnyOf(std::initializer_list<std::vector<Phrase>> items) : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
   ///   vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most` items

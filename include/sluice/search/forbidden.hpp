@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <string>
@@ -38,6 +39,7 @@ class Forbidden {
     if (std::ranges::none_of(data->phrases, &Phrase::empty)) data->matcher = PhraseMatcher(data->phrases);
     data_ = std::move(data);
   }
+  Forbidden(std::initializer_list<Phrase> phrases) : Forbidden(std::vector<Phrase>(phrases)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end or
   ///   bos after the beginning of a phrase

@@ -6,6 +6,7 @@
 #include <sluice/search/any_of.hpp>
 #include <sluice/search/phrase.hpp>
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ class Phrases : public AnyOf {
   Phrases() = default;
   explicit Phrases(std::vector<Phrase> const& phrases, std::string name = "phrases")
       : AnyOf(items(phrases), std::move(name)) {}
+  Phrases(std::initializer_list<Phrase> phrases) : Phrases(std::vector<Phrase>(phrases)) {}
 
  private:
   static std::vector<std::vector<Phrase>> items(std::vector<Phrase> const& phrases) {
