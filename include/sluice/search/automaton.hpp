@@ -31,7 +31,8 @@ namespace sluice::inline v0 {
 ///
 /// Optional:
 ///  - `forbidden(state, tokens)`: appends the tokens that lead to a dead state, where they are few; `allowed(state)`: a
-///    TokenSet const* of those that do not, where they are few (nullptr: all). With neither, tokens are tried and dropped;
+///    TokenSet const* of those that do not, where they are few (nullptr: all). With neither, tokens are tried and dropped,
+///    and a hypothesis ends where all that were listed are;
 ///  - `met(state)` of `count()`: the demands met, for Hypothesis::constraints_met; otherwise progress of total;
 ///  - `remaining(state)`: how many tokens it takes to meet the rest; otherwise total - progress. A request that leaves fewer
 ///    is refused;

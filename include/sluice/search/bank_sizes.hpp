@@ -27,7 +27,7 @@ enum class Banks : std::uint8_t {
 /// Fills min(width, candidates) places. O(banks^2).
 /// \param counts  [banks] candidates
 /// \param sizes   [banks] written; never more than counts
-inline void bank_sizes(std::span<std::int32_t const> counts, std::int32_t width, std::span<std::int32_t> sizes) {
+inline void bank_sizes_paper(std::span<std::int32_t const> counts, std::int32_t width, std::span<std::int32_t> sizes) {
   if (sizes.empty()) return;
   auto const banks = static_cast<std::int32_t>(sizes.size());
   std::ranges::fill(sizes, width / banks);

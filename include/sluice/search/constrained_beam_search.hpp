@@ -149,6 +149,9 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::int32_t rank) co
   auto& wanted = s.wanted[at(rank)];
   wanted.clear();
   if (beam.forced(s.inner)) return;
+  // The best of all hypotheses together, over all banks, may come from one of them.
+  auto const ends = static_cast<std::int32_t>(s.inner.vocabulary->eos.size());
+  query.best = std::min(beam.looked_at(s.inner) + ends, beam.pruning.max_per_parent);
   constraints.wanted(state, wanted);
   query.probes = wanted;
   if constexpr (detail::NamesAllowed<A>)
@@ -297,7 +300,7 @@ void ConstrainedBeamSearch<A>::take(State& s, std::span<Pick const> picks, std::
   if (banks == Banks::sockeye) bank_sizes_sockeye(s.counts, places, s.sizes);
   else if (banks == Banks::even) bank_sizes_even(s.counts, places, s.sizes);
   else if (banks == Banks::equal) std::ranges::fill(s.sizes, places / static_cast<std::int32_t>(s.sizes.size()));
-  else bank_sizes(s.counts, places, s.sizes);
+  else bank_sizes_paper(s.counts, places, s.sizes);
   for (auto const& pick : picks) {
     auto& bank = s.bank[at(pick.order)];
     if (bank < 0 || (live && pick.ended) || s.sizes[at(bank)] <= 0) continue;

@@ -30,7 +30,8 @@ ConstrainedBeamSearch<A> sockeye_constrained(std::int32_t k, A constraints = {})
 /// fairseq's LexicallyConstrainedBeamSearch (`--constraints`): the best of every bank by turns, 2k of them; from there on
 /// fairseq's beam search; no pruning. Constraints: Phrases for `unordered`, OrderedPhrases for `ordered`.
 /// Not reproduced: banks mixed up below log-probabilities of -100; completed phrases forgotten when a later one breaks off
-/// (ordered); overlaps and false starts not credited; an error where nothing complete was found by the maximum length.
+/// (ordered); overlaps and false starts not credited; at the maximum length, impossible candidates taking the places of
+/// complete hypotheses; an error where nothing complete was found by then.
 template <class A = Constraints>
 ConstrainedBeamSearch<A> fairseq_constrained(std::int32_t k, A constraints = {}) {
   ConstrainedBeamSearch<A> search{.beam = fairseq(k),
