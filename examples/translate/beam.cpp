@@ -2,6 +2,7 @@
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/presets.hpp>
 
+#include <translate/beam.hpp>
 #include <translate/workers.hpp>
 
 namespace translate {
@@ -32,7 +33,7 @@ sluice::BeamSearch rules(Options const& options) {
 
 }  // namespace
 
-std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Masks const& masks) {
+sluice::BeamSearch make_beam_search(Options const& options) {
   auto search = rules(options);
   search.n_best = options.candidates;
   search.length = {.min = options.min_length, .max = options.max_length};
@@ -40,7 +41,11 @@ std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Mask
   pruning.absolute_threshold = options.absolute_threshold.value_or(pruning.absolute_threshold);
   pruning.relative_threshold = options.relative_threshold.value_or(pruning.relative_threshold);
   pruning.max_per_parent = options.max_per_parent.value_or(pruning.max_per_parent);
-  return make_workers(options, models, sluice::Ruled<sluice::BeamSearch, Masks>{search, masks});
+  return search;
+}
+
+std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Masks const& masks) {
+  return make_workers(options, models, sluice::Ruled<sluice::BeamSearch, Masks>{make_beam_search(options), masks});
 }
 
 }  // namespace translate

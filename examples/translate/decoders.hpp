@@ -35,6 +35,7 @@ class Decoders {
 std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Masks const& masks);
 std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Masks const& masks);
 std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Masks const& masks);
+std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Masks const& masks);
 std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Masks const& masks);
 std::unique_ptr<Decoders> make_score(Options const& options, Models& models);
 

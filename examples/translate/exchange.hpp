@@ -6,6 +6,8 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
+#include <translate/whole_words.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,6 +20,7 @@ struct Sentence {
   std::vector<sluice::Token> source{};
   std::vector<sluice::Token> prefix{};
   std::uint64_t seed = 0;
+  WholeWords constraints{};
 };
 
 /// Hands sentences out in the order of the input and takes results in any order. Any thread may call.

@@ -60,6 +60,16 @@ CLI::Validator positive() {
   return number([](float x) { return x > 0; }, " > 0");
 }
 
+CLI::Validator number_or_none() {
+  return CLI::Validator(
+      [](std::string const& value) {
+        float x = 0;
+        auto const good = value == "none" || (CLI::detail::lexical_cast(value, x) && std::isfinite(x) && x >= 0);
+        return good ? "" : "'" + value + "' is neither a number >= 0 nor none";
+      },
+      "");
+}
+
 /// CLI11 takes -1 for the largest number there is.
 CLI::Validator natural() {
   return CLI::Validator(
@@ -97,7 +107,7 @@ std::vector<std::filesystem::path> split(std::string const& list) {
 std::optional<Options> parse(int argc, char const* const* argv) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
-  std::string model, ensemble, input, output, prefix, score, stats, forbid;
+  std::string model, ensemble, input, output, prefix, score, stats, forbid, constraints, glossary, prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers = "float32",
               clusters;
   std::int32_t n_best = 0;
@@ -128,7 +138,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   Group const beam{
       add("--preset", preset, "NAME", "rules of fairseq, ctranslate2, huggingface, sockeye, marian or varstream")
           ->check(one_of(presets)),
-      add("--width", options.width, "K", "hypotheses in the beam (5)")->check(range(1, 10000)),
+      add("--width", options.width, "K", "hypotheses in the beam (5; 10 with constraints)")->check(range(1, 10000)),
       add("--absolute-threshold", options.absolute_threshold, "D", "drop what is D below the best log-probability")
           ->check(positive()),
       add("--relative-threshold", options.relative_threshold, "R",
@@ -149,6 +159,14 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
           ->check(positive()),
       add("--forbid", forbid, "FILE", "phrases that do not come, a phrase a line")};
+  Group const constraining{
+      add("--constraints", constraints, "FILE", "words that must or must not come, a JSON object for each line"),
+      add("--glossary", glossary, "FILE", "source term, tab, target term: demanded where the source has the former")};
+  Group const constrained{
+      add("--prune-finished", prune_finished, "D", "drop what is D below the best complete one; or none (20)")
+          ->check(number_or_none()),
+      add("--grid-base", options.grid_base, "B", "grid beam search: B hypotheses for every progress")
+          ->check(range(1, 10000))};
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
   auto* const projecting =
@@ -200,15 +218,29 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   options.search = score.empty() ? searches.at(search) : SearchName::score;
   switch (options.search) {
     case SearchName::score:
-      useless("--score", Group{searching, nbest, mbr, begin}, lengths, beam, sampling, masks);
+      useless("--score", Group{searching, nbest, mbr, begin}, lengths, beam, sampling, masks, constraining,
+              constrained);
       break;
-    case SearchName::greedy: useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling); break;
+    case SearchName::greedy:
+      useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
+      break;
     case SearchName::beam: useless("--search beam", sampling); break;
-    case SearchName::sample: useless("--search sample", Group{penalty}, beam); break;
+    case SearchName::sample: useless("--search sample", Group{penalty}, beam, constraining, constrained); break;
   }
+  options.constraints = constraints, options.glossary = glossary;
+  if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
+  auto* const width = beam[1];
+  if (options.grid_base) {  // every sentence has a width of its own; whoever counts hypotheses knows the least
+    useless("--grid-base", Group{width, beam[4]});
+    options.width = *options.grid_base;
+  } else if (options.constrained() && width->count() == 0) {
+    options.width = 10;
+  }
+  if (prune_finished == "none") options.prune_finished = std::numeric_limits<double>::infinity();
+  else if (!prune_finished.empty()) options.prune_finished = std::stod(prune_finished);
   if (options.search == SearchName::beam && n_best > options.width)
-    throw text::InputError("--n-best " + std::to_string(n_best) + " is more than --width " +
-                           std::to_string(options.width));
+    throw text::InputError("--n-best " + std::to_string(n_best) + " is more than " +
+                           (options.grid_base ? "--grid-base " : "--width ") + std::to_string(options.width));
   if (lengths[0]->count() > 0 && options.min_length >= options.max_length)
     throw text::InputError("--min-length " + std::to_string(options.min_length) +
                            " leaves no room for the end in --max-length " + std::to_string(options.max_length));
@@ -230,7 +262,10 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   else if (options.mbr) options.candidates = options.search == SearchName::sample ? 16 : options.width;
   if (options.mbr && options.candidates < 2)
     throw text::InputError("--mbr has no effect with one candidate: " +
-                           std::string(n_best > 0 ? "--n-best" : "--width") + " must be 2 or more");
+                           std::string(n_best > 0          ? "--n-best"
+                                       : options.grid_base ? "--grid-base"
+                                                           : "--width") +
+                           " must be 2 or more");
 
   if (models->count() > 0) options.models = split(ensemble);
   else options.models = {model.empty() ? default_model() : std::filesystem::path(model)};

@@ -25,6 +25,8 @@ struct Options {
   std::filesystem::path input;                ///< empty: standard input
   std::filesystem::path output;               ///< empty: standard output
   std::filesystem::path targets;              ///< prefixes, or what SearchName::score scores; empty: none
+  std::filesystem::path constraints;          ///< JSON, an object a line; empty: none
+  std::filesystem::path glossary;             ///< terms; empty: none
   std::filesystem::path stats;                ///< JSON; empty: none
 
   SearchName search = SearchName::beam;
@@ -40,6 +42,10 @@ struct Options {
   std::optional<double> length_penalty{};  ///< in place of the preset's; also of SearchName::score
   std::optional<double> absolute_threshold{}, relative_threshold{};
   std::optional<std::int32_t> max_per_parent{};
+
+  // of constraints
+  double prune_finished = 20;  ///< infinity: never
+  std::optional<std::int32_t> grid_base{};
 
   // of SearchName::sample
   float temperature = 1;
@@ -64,6 +70,8 @@ struct Options {
   std::int32_t drain_after = 500;
   std::size_t threads = 1;
   bool progress = false;
+
+  bool constrained() const { return !constraints.empty() || !glossary.empty(); }
 };
 
 /// Nothing if the command line asked for help or the version, which is then printed.

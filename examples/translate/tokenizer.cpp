@@ -52,6 +52,18 @@ std::string Tokenizer::decode(std::span<sluice::Token const> tokens) const {
 
 std::int32_t Tokenizer::size() const { return processor_->GetPieceSize(); }
 std::string const& Tokenizer::piece(sluice::Token token) const { return processor_->IdToPiece(token); }
+std::string Tokenizer::text(sluice::Token token) const {
+  if (processor_->IsControl(token) || processor_->IsUnused(token)) return {};
+  if (processor_->IsUnknown(token)) return " \xE2\x81\x87 ";  // as decode() writes it
+  auto text = piece(token);
+  if (processor_->IsByte(token)) {  // <0x41>
+    auto const byte = static_cast<char>(std::stoi(text.substr(3, 2), nullptr, 16));
+    return {byte == '\n' || byte == '\r' ? ' ' : byte};
+  }
+  constexpr std::string_view mark = "\xE2\x96\x81";
+  for (std::size_t at = 0; (at = text.find(mark, at)) != text.npos;) text.replace(at, mark.size(), " ");
+  return text;
+}
 sluice::Token Tokenizer::eos() const { return processor_->eos_id(); }
 sluice::Token Tokenizer::unk() const { return processor_->unk_id(); }
 

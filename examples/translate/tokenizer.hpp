@@ -34,6 +34,9 @@ class Tokenizer {
 
   std::int32_t size() const;
   std::string const& piece(sluice::Token token) const;
+  /// What a token writes: bytes, which may be a part of a character, with a space where a word begins. Empty for marks
+  /// such as the end.
+  std::string text(sluice::Token token) const;
   sluice::Token eos() const;
   sluice::Token unk() const;  ///< -1 if there is none
 

@@ -20,7 +20,7 @@ std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, 
     case SearchName::score: return make_score(options, models);
     case SearchName::beam: break;
   }
-  return make_beam(options, models, masks);
+  return options.constrained() ? make_constrained(options, models, masks) : make_beam(options, models, masks);
 }
 
 }  // namespace translate

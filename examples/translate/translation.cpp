@@ -19,14 +19,17 @@ namespace translate {
 
 namespace {
 
+std::string counts(std::filesystem::path const& file, std::size_t lines, std::string const& input, std::size_t its) {
+  return file.string() + " has " + std::to_string(lines) + " lines, " + input + " has " + std::to_string(its);
+}
+
 /// Lines that belong to those of the input, if there is a file of them.
-std::vector<std::string> read_targets(std::filesystem::path const& file, Input const& input) {
+std::vector<std::string> read_beside(std::filesystem::path const& file, Input const& input) {
   if (file.empty()) return {};
-  auto targets = text::read_lines(file);
-  if (auto const lines = input.count(); lines && *lines != targets.size())
-    throw text::InputError(file.string() + " has " + std::to_string(targets.size()) + " lines, " + input.name() +
-                           " has " + std::to_string(*lines));
-  return targets;
+  auto beside = text::read_lines(file);
+  if (auto const lines = input.count(); lines && *lines != beside.size())
+    throw text::InputError(counts(file, beside.size(), input.name(), *lines));
+  return beside;
 }
 
 std::ofstream create(std::filesystem::path const& file, std::filesystem::path const& input) {
@@ -39,6 +42,12 @@ std::ofstream create(std::filesystem::path const& file, std::filesystem::path co
   return stream;
 }
 
+std::string list(std::vector<std::string> const& parts) {
+  std::string all;
+  for (auto const& part : parts) all.append(all.empty() ? "" : ", ").append(part);
+  return all;
+}
+
 std::string format(double score) {
   char text[64];
   std::snprintf(text, sizeof text, "%.6f", score);
@@ -49,9 +58,10 @@ std::string format(double score) {
 
 Resources::Resources(Options const& options)
     : input(options.input),
-      targets(read_targets(options.targets, input)),
+      targets(read_beside(options.targets, input)),
       models(options.models, options.model_options),
       masks(make_masks(options, models.tokenizer())),
+      constraints(options, read_beside(options.constraints, input), models.tokenizer()),
       output_file(create(options.output, options.input)),
       stats_file(create(options.stats, options.input)),
       output(options.output.empty() ? std::cout : output_file) {}
@@ -68,9 +78,12 @@ int Translation::run() {
   decoders_.run(*this);
   resources_.output.flush();
   if (!resources_.output) throw std::runtime_error("the output cannot be written");
-  if (auto const lines = resources_.input.number(); lines < resources_.targets.size())
-    complain(bad_input, options_.targets.string() + " has " + std::to_string(resources_.targets.size()) + " lines, " +
-                            resources_.input.name() + " has " + std::to_string(lines));
+  auto const check = [&](std::filesystem::path const& file, std::size_t beside) {
+    if (auto const lines = resources_.input.number(); lines < beside)
+      complain(bad_input, counts(file, beside, resources_.input.name(), lines));
+  };
+  check(options_.targets, resources_.targets.size());
+  check(options_.constraints, resources_.constraints.lines());
   progress_.finish();
   if (resources_.stats_file.is_open()) {
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -106,7 +119,8 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
       if (lines_.size() >= ahead_) return true;
     }
     auto const more = input.next(text);
-    auto sentence = more ? make_sentence(text, input.number()) : std::nullopt;
+    WholeWords constraints;
+    auto sentence = more ? make_sentence(text, input.number(), constraints) : std::nullopt;
     auto const place = input.number() - 1;
     {
       std::lock_guard const lock(writing_);
@@ -115,7 +129,7 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
         room_.notify_all();
         return false;
       }
-      lines_.emplace_back();
+      lines_.push_back({.constraints = std::move(constraints)});
     }
     if (sentence) {
       sentence->place = place, --count;
@@ -138,7 +152,8 @@ void Translation::abandon() {
 /// Writes what can be written now that this line is done.
 void Translation::finish(std::size_t place, std::optional<sluice::Result> result) {
   std::lock_guard const lock(writing_);
-  lines_[place - written_] = {.done = true, .result = std::move(result)};
+  auto& line = lines_[place - written_];
+  line.done = true, line.result = std::move(result);
   progress_.add(1);
   if (!lines_.front().done) return;
   for (; !lines_.empty() && lines_.front().done; lines_.pop_front()) write(++written_, lines_.front());
@@ -147,16 +162,24 @@ void Translation::finish(std::size_t place, std::optional<sluice::Result> result
   room_.notify_all();
 }
 
-std::optional<Sentence> Translation::make_sentence(std::string const& text, std::size_t number) {
+std::optional<Sentence> Translation::make_sentence(std::string const& text, std::size_t number,
+                                                   WholeWords& constraints) {
   auto const where = resources_.input.where(number);
   if (!text::valid_utf8(text)) return complain(bad_input, where + "not valid UTF-8"), std::nullopt;
   auto const given = !options_.targets.empty();
   if (given && number > resources_.targets.size())
     return complain(bad_input, where + options_.targets.string() + " has no such line"), std::nullopt;
+  if (!options_.constraints.empty() && number > resources_.constraints.lines())
+    return complain(bad_input, where + options_.constraints.string() + " has no such line"), std::nullopt;
   auto const& tokenizer = resources_.models.tokenizer();
   Sentence sentence{.source = tokenizer.encode(text), .seed = sluice::derive(options_.seed, number)};
-  if (sentence.source.empty()) return std::nullopt;
   if (given) sentence.prefix = tokenizer.encode(resources_.targets[number - 1]);
+  if (options_.constrained()) try {
+      constraints = sentence.constraints = resources_.constraints.of(number, text, sentence.prefix);
+    } catch (text::InputError const& error) {
+      return complain(bad_input, error.what()), std::nullopt;
+    }
+  if (sentence.source.empty()) return std::nullopt;
   if (options_.search == SearchName::score) sentence.prefix.push_back(tokenizer.eos());
   return sentence;
 }
@@ -164,6 +187,7 @@ std::optional<Sentence> Translation::make_sentence(std::string const& text, std:
 void Translation::write(std::size_t number, Line const& line) {
   auto& out = resources_.output;
   if (!line.result) {
+    judge(number, line.constraints, "");
     out << '\n';
     return;
   }
@@ -175,14 +199,29 @@ void Translation::write(std::size_t number, Line const& line) {
   } else if (options_.search == SearchName::score) {
     out << format(hypotheses.front().score) << '\n';
   } else if (options_.list) {
+    judge(number, line.constraints, text_of(hypotheses.front()));  // where this is complete, so are the others
     for (auto const& hypothesis : hypotheses)
       out << number - 1 << " ||| " << text_of(hypothesis) << " ||| " << format(hypothesis.score) << '\n';
   } else if (options_.mbr) {
-    out << text_of(least_risk(options_, hypotheses, [&](auto const& hypothesis) { return text_of(hypothesis); }))
-        << '\n';
+    auto const text =
+        text_of(least_risk(options_, hypotheses, [&](auto const& hypothesis) { return text_of(hypothesis); }));
+    judge(number, line.constraints, text);
+    out << text << '\n';
   } else {
-    out << text_of(hypotheses.front()) << '\n';
+    auto const text = text_of(hypotheses.front());
+    judge(number, line.constraints, text);
+    out << text << '\n';
   }
+}
+
+void Translation::judge(std::size_t number, WholeWords const& constraints, std::string const& text) {
+  auto const verdict = constraints.judge(text);
+  auto const where = resources_.input.where(number);
+  if (verdict.met < verdict.total)
+    complain(sentence_failed, where + std::to_string(verdict.met) + " of " + std::to_string(verdict.total) +
+                                  " constraints are met, not " + list(verdict.missing));
+  if (!verdict.forbidden.empty())
+    complain(sentence_failed, where + "holds what is forbidden: " + list(verdict.forbidden));
 }
 
 std::string Translation::text_of(sluice::Hypothesis const& hypothesis) const {

@@ -5,6 +5,7 @@
 
 #include <sluice/core/result.hpp>
 
+#include <translate/constraints.hpp>
 #include <translate/decoders.hpp>
 #include <translate/exchange.hpp>
 #include <translate/input.hpp>
@@ -38,6 +39,7 @@ struct Resources {
   std::vector<std::string> targets;  ///< of --prefix or --score
   Models models;
   Masks masks;
+  Constraints constraints;
   std::ofstream output_file, stats_file;
   std::ostream& output;
 };
@@ -59,11 +61,15 @@ class Translation final : public Exchange {
   struct Line {
     bool done = false;
     std::optional<sluice::Result> result{};  // nothing: an empty line comes out
+    WholeWords constraints{};
   };
 
-  std::optional<Sentence> make_sentence(std::string const& text, std::size_t number);
+  /// Nothing for a line without words, or with a fault: of which `constraints` are what is demanded all the same.
+  std::optional<Sentence> make_sentence(std::string const& text, std::size_t number, WholeWords& constraints);
   void finish(std::size_t place, std::optional<sluice::Result> result);
   void write(std::size_t number, Line const& line);
+  /// Says what a translation lacks.
+  void judge(std::size_t number, WholeWords const& constraints, std::string const& text);
   std::string text_of(sluice::Hypothesis const& hypothesis) const;
   void complain(Code code, std::string const& message);
 

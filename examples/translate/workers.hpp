@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -27,14 +28,23 @@
 
 namespace translate {
 
+/// All sentences share the decoder's search.
+struct OneSearch {
+  template <class S>
+  std::optional<S> operator()(S const&, Sentence const&) const {
+    return std::nullopt;
+  }
+};
+
 /// N models that share their weights, a decoder over each.
-template <sluice::Search S, class Schedule>
+/// \tparam Own  called with the search and a sentence: the search of that sentence, nothing: the same
+template <sluice::Search S, class Schedule, class Own>
 class Workers final : public Decoders {
  public:
-  Workers(Options const& options, Models& models, S const& search, Schedule const& schedule) {
+  Workers(Options const& options, Models& models, S const& search, Schedule const& schedule, Own const& own) {
     sluice::Intake const intake{.window = options.window.value_or(0), .encode_ahead = options.encode_ahead};
     for (std::size_t i = 0; i < options.threads; ++i)
-      workers_.push_back(std::make_unique<Worker>(models, search, schedule, intake, options.batch));
+      workers_.push_back(std::make_unique<Worker>(models, search, schedule, intake, options.batch, own));
   }
 
   void run(Exchange& exchange) override {
@@ -69,8 +79,11 @@ class Workers final : public Decoders {
 
  private:
   struct Worker {
-    Worker(Models& models, S const& search, Schedule const& schedule, sluice::Intake const& intake, std::size_t batch)
-        : model(models.make()),
+    Worker(Models& models, S const& search, Schedule const& schedule, sluice::Intake const& intake, std::size_t batch,
+           Own const& own_search)
+        : shared(search),
+          own(own_search),
+          model(models.make()),
           decoder(model, search, schedule, models.output(), {}, intake),
           portion(std::max(intake.window, batch)),
           enough(std::max(intake.encode_ahead, batch)) {}
@@ -95,8 +108,11 @@ class Workers final : public Decoders {
 
     void submit() {
       for (auto& sentence : taken) {
-        auto const id = decoder.submit(
-            {.source = std::move(sentence.source), .prefix = std::move(sentence.prefix), .seed = sentence.seed});
+        auto search = own(shared, sentence);
+        auto const id = decoder.submit({.source = std::move(sentence.source),
+                                        .prefix = std::move(sentence.prefix),
+                                        .search = std::move(search),
+                                        .seed = sentence.seed});
         places.emplace(id, sentence.place);
       }
       taken.clear();
@@ -109,6 +125,8 @@ class Workers final : public Decoders {
       }
     }
 
+    S shared;
+    Own own;
     Model model;
     sluice::Decoder<Model, S, Schedule, Output> decoder;
     std::size_t portion;  // taken at once: whole windows, so that they are sorted as a whole
@@ -121,19 +139,22 @@ class Workers final : public Decoders {
 };
 
 /// Decoders for one search; a new schedule is another case.
-template <sluice::Search S>
-std::unique_ptr<Decoders> make_workers(Options const& options, Models& models, S const& search) {
+template <sluice::Search S, class Own = OneSearch>
+std::unique_ptr<Decoders> make_workers(Options const& options, Models& models, S const& search, Own const& own = {}) {
   switch (options.schedule) {
     case ScheduleName::streaming:
-      return std::make_unique<Workers<S, sluice::Streaming>>(options, models, search,
-                                                             sluice::Streaming{.size = options.batch,
-                                                                               .refill_below = options.refill_below,
-                                                                               .order = options.order,
-                                                                               .max_rows = options.max_rows,
-                                                                               .drain_after = options.drain_after});
+      return std::make_unique<Workers<S, sluice::Streaming, Own>>(
+          options, models, search,
+          sluice::Streaming{.size = options.batch,
+                            .refill_below = options.refill_below,
+                            .order = options.order,
+                            .max_rows = options.max_rows,
+                            .drain_after = options.drain_after},
+          own);
     case ScheduleName::batched: break;
   }
-  return std::make_unique<Workers<S, sluice::Batched>>(options, models, search, sluice::Batched{.size = options.batch});
+  return std::make_unique<Workers<S, sluice::Batched, Own>>(options, models, search,
+                                                            sluice::Batched{.size = options.batch}, own);
 }
 
 }  // namespace translate

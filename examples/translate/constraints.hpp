@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What each line must have and must not have: --constraints and --glossary.
+#pragma once
+
+#include <translate/demands.hpp>
+#include <translate/glossary.hpp>
+#include <translate/options.hpp>
+#include <translate/spelling.hpp>
+#include <translate/tokenizer.hpp>
+#include <translate/whole_words.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace translate {
+
+class Constraints {
+ public:
+  /// Refers to the tokenizer.
+  /// \param lines  of --constraints
+  /// \throws text::InputError  for a glossary that cannot be read, or holds a target that cannot be written
+  Constraints(Options const& options, std::vector<std::string> lines, Tokenizer const& tokenizer);
+
+  /// For line `number` of the input, from 1. Lines behind the last of --constraints demand nothing.
+  /// \throws text::InputError  for demands that make no sense, naming file and line
+  WholeWords of(std::size_t number, std::string_view source, std::vector<sluice::Token> const& prefix) const;
+
+  /// Of --constraints.
+  std::size_t lines() const { return lines_.size(); }
+
+ private:
+  std::string normal(std::string const& phrase) const;
+  std::string both(std::string const& phrase) const;
+
+  Tokenizer const& tokenizer_;
+  std::string file_, glossary_file_;
+  std::vector<std::string> lines_;
+  Glossary glossary_;
+  std::shared_ptr<Pieces const> pieces_;
+};
+
+}  // namespace translate

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Terms of the source and what they are to become.
+#pragma once
+
+#include <sluice/core/types.hpp>
+#include <sluice/search/phrase_matcher.hpp>
+
+#include <text/lines.hpp>
+#include <text/words.hpp>
+#include <translate/word_reader.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace translate {
+
+/// Finds its terms in sources as whole words; the first letter may be of either case.
+class Glossary {
+ public:
+  struct Target {
+    std::string text;
+    std::size_t line;  ///< in the file, from 1
+  };
+  struct Entry {
+    std::string term;
+    std::vector<Target> targets;  ///< any of them will do
+  };
+
+  Glossary() = default;
+  /// \param lines  source term, tab, target term; or blank; or a comment that begins with #
+  /// \param name   of the file
+  /// \throws text::InputError  naming the line
+  Glossary(std::vector<std::string> const& lines, std::string const& name) {
+    std::map<std::string, std::size_t> known;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      auto const& line = lines[i];
+      if (line.starts_with('#') || text::squeezed(line).empty()) continue;
+      auto const refuse = [&](std::string const& why) {
+        throw text::InputError(name + ":" + std::to_string(i + 1) + ": " + why + ": '" + line + "'");
+      };
+      auto const tab = line.find('\t');
+      if (tab == line.npos) refuse("no tab between source term and target term");
+      if (line.find('\t', tab + 1) != line.npos) refuse("more than two columns");
+      auto const term = text::squeezed(line.substr(0, tab)), target = text::squeezed(line.substr(tab + 1));
+      if (term.empty()) refuse("no source term");
+      if (target.empty()) refuse("no target term");
+      auto const [entry, fresh] = known.try_emplace(text::with_first(term, text::lower), entries_.size());
+      if (fresh) entries_.push_back({term, {}});
+      auto& targets = entries_[entry->second].targets;
+      if (std::ranges::find(targets, target, &Target::text) == targets.end()) targets.push_back({target, i + 1});
+    }
+    std::vector<std::vector<sluice::Token>> patterns;
+    for (std::size_t e = 0; e < entries_.size(); ++e)
+      for (auto const change : {text::lower, text::upper}) {
+        patterns.push_back(symbols(text::with_first(entries_[e].term, change)));
+        owner_.push_back(e);
+      }
+    matcher_ = sluice::PhraseMatcher(patterns);
+  }
+
+  std::vector<Entry> const& entries() const { return entries_; }
+
+  /// The entries whose terms are in `source`, each once, as they come in it: the longest first, and what overlaps with
+  /// one that was found does not count.
+  std::vector<Entry const*> find(std::string_view source) const {
+    if (entries_.empty()) return {};
+    struct Match {
+      std::ptrdiff_t begin, end;
+      std::size_t entry;
+    };
+    std::vector<Match> matches, taken;
+    auto node = sluice::PhraseMatcher::root;
+    std::ptrdiff_t at = 0;
+    for (auto const symbol : symbols(text::squeezed(source))) {
+      ++at, node = matcher_.next(node, symbol);
+      for (auto n = node; n != sluice::PhraseMatcher::root; n = matcher_.fallback(n))
+        for (auto const p : matcher_.phrases(n))
+          matches.push_back({at - matcher_.depth(n), at, owner_[static_cast<std::size_t>(p)]});
+    }
+    std::ranges::sort(matches, {}, [](Match const& match) { return std::pair(match.begin - match.end, match.begin); });
+    for (auto const& match : matches)
+      if (std::ranges::all_of(taken,
+                              [&](Match const& other) { return match.end <= other.begin || match.begin >= other.end; }))
+        taken.push_back(match);
+    std::ranges::sort(taken, {}, &Match::begin);
+    std::vector<Entry const*> found;
+    for (auto const& match : taken)
+      if (std::ranges::find(found, &entries_[match.entry]) == found.end()) found.push_back(&entries_[match.entry]);
+    return found;
+  }
+
+ private:
+  static std::vector<sluice::Token> symbols(std::string_view text) {
+    std::vector<sluice::Token> symbols;
+    auto const add = [&](sluice::Token symbol) {
+      symbols.push_back(symbol == WordReader::sentence_begins ? WordReader::word_begins : symbol);
+    };
+    WordReader reader;
+    for (auto const c : text::characters(text)) reader.read(c, add);
+    reader.finish(add);
+    return symbols;
+  }
+
+  std::vector<Entry> entries_;
+  sluice::PhraseMatcher matcher_;
+  std::vector<std::size_t> owner_;  // [pattern]
+};
+
+}  // namespace translate
