@@ -28,12 +28,17 @@ set(SLUICE_HEADERS
   include/sluice/model/any_model.hpp
   include/sluice/model/combine.hpp
   include/sluice/model/ensemble.hpp
+  include/sluice/model/forwarding.hpp
   include/sluice/model/interpolate.hpp
   include/sluice/model/log_mixture.hpp
   include/sluice/model/paged_cache.hpp
   include/sluice/model/projected.hpp
+  include/sluice/model/residual_heads.hpp
   include/sluice/model/restarting.hpp
   include/sluice/model/slot_tokens.hpp
+  include/sluice/model/with_draft.hpp
+  include/sluice/model/with_heads.hpp
+  include/sluice/model/with_lookup.hpp
   include/sluice/output/active_tokens.hpp
   include/sluice/output/aligned_vector.hpp
   include/sluice/output/best_scores.hpp
@@ -70,12 +75,14 @@ set(SLUICE_HEADERS
   include/sluice/output/transpose.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/streaming.hpp
+  include/sluice/search/acceptance.hpp
   include/sluice/search/any_of.hpp
   include/sluice/search/automaton.hpp
   include/sluice/search/bank_sizes.hpp
   include/sluice/search/beam_options.hpp
   include/sluice/search/beam_search.hpp
   include/sluice/search/beam_state.hpp
+  include/sluice/search/blockwise.hpp
   include/sluice/search/constrained_beam_search.hpp
   include/sluice/search/constrained_presets.hpp
   include/sluice/search/constraints.hpp

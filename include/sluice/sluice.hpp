@@ -26,8 +26,12 @@
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/paged_cache.hpp>
 #include <sluice/model/projected.hpp>
+#include <sluice/model/residual_heads.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/model/slot_tokens.hpp>
+#include <sluice/model/with_draft.hpp>
+#include <sluice/model/with_heads.hpp>
+#include <sluice/model/with_lookup.hpp>
 #include <sluice/output/clustered_projection.hpp>
 #include <sluice/output/clusters.hpp>
 #include <sluice/output/clusters_file.hpp>
@@ -45,11 +49,13 @@
 #include <sluice/output/train_clusters.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
+#include <sluice/search/acceptance.hpp>
 #include <sluice/search/any_of.hpp>
 #include <sluice/search/automaton.hpp>
 #include <sluice/search/bank_sizes.hpp>
 #include <sluice/search/beam_options.hpp>
 #include <sluice/search/beam_search.hpp>
+#include <sluice/search/blockwise.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
 #include <sluice/search/constrained_presets.hpp>
 #include <sluice/search/constraints.hpp>

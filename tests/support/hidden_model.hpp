@@ -27,17 +27,22 @@ class HiddenModel {
 
   Vocabulary vocabulary() const { return {.size = size_, .bos = bos, .eos = {eos}, .never = {pad, bos}}; }
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    for (std::size_t i = 0; i < slots.size(); ++i) state_[slots[i]] = hash_mix(*sources[i] + 77);
+    for (std::size_t i = 0; i < slots.size(); ++i) state_[slots[i]] = {hash_mix(*sources[i] + 77)};
   }
   Hidden<float> step(std::span<Row const> rows) {
     answer_.clear();
     for (auto const& row : rows)
-      if (row.from != row.to) state_[row.to] = state_[row.from];
+      if (row.from != row.to) {
+        auto const copy = state_[row.from];
+        state_[row.to] = copy;
+      }
     std::ptrdiff_t lines = 0;
     for (auto const& row : rows) {
-      auto& s = state_[row.to];
+      auto& states = state_[row.to];
+      states.resize(static_cast<std::size_t>(row.length) + 1);
       for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-        s = hash_mix(s * 31 + static_cast<std::uint64_t>(row.tokens[i]) + 1);
+        auto const s = hash_mix(states.back() * 31 + static_cast<std::uint64_t>(row.tokens[i]) + 1);
+        states.push_back(s);
         if (row.tokens.size() - i > static_cast<std::size_t>(row.lines)) continue;
         ++lines;
         for (std::ptrdiff_t k = 0; k < d_; ++k) {
@@ -53,7 +58,7 @@ class HiddenModel {
   std::int32_t size_;
   std::ptrdiff_t d_;
   double scale_;
-  std::map<Slot, std::uint64_t> state_;
+  std::map<Slot, std::vector<std::uint64_t>> state_;  // after each number of tokens
   std::vector<float> answer_;
 };
 

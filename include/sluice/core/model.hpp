@@ -66,6 +66,8 @@ struct Draft {
   std::span<Token const> pending{};  ///< chosen since, not yet in the slot
   std::int32_t count = 0;            ///< guesses wanted, at most
   std::vector<Token>* tokens = nullptr;  ///< where they are appended
+  std::uint64_t seed = 0;                ///< of the sentence: who draws with it draws what Sample does
+  std::int32_t position = 0;             ///< of the first token to be guessed, in the output
 };
 
 /// A model that guesses tokens ahead: `propose` is asked once a step, for all sentences that take part.

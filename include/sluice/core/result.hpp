@@ -22,6 +22,7 @@ struct Hypothesis {
   std::int32_t constraints_met =
       0;  ///< of a ConstrainedBeamSearch: how many of its phrases (or other demands) are in it
   std::int32_t constraints_total = 0;  ///< of so many
+  std::vector<std::int32_t> blocks{};  ///< of Blockwise: tokens settled in each round, as Stern et al. (2018) count
 };
 
 /// Why a request has no (or no complete) result.

@@ -16,6 +16,7 @@ struct Live {
   std::int32_t length = 0;  ///< tokens that its slots hold
   std::int32_t width = 1;   ///< hypotheses, ended ones that the beam still carries included
   std::int32_t rows = 1;    ///< tokens that it would feed next, and the ended hypotheses that it carries
+  std::int32_t block = 1;   ///< tokens in each row that it would plan next
   std::int32_t age = 0;     ///< steps of the decoder since it was admitted, whether or not it took part
   std::int64_t turn = 0;    ///< its place, ascending, in a list to whose front move those that take part in a step,
                             ///< in their order there, and to whose end come those that are admitted
@@ -28,7 +29,8 @@ struct Live {
 ///  - `admit(live, waiting)`: how many of the waiting sentences (their source lengths, in order) join those alive (oldest
 ///    first) now; asked before every step, again after each admission, until it says 0;
 ///  - `select(live, chosen)`: appends the indices of those that take part in the next step, ascending; at least one if
-///    any are alive. Where the model is not `ragged` the decoder runs those of one length: the shortest chosen;
+///    any are alive. Where the model is not `ragged` the decoder runs those of one length, the shortest chosen, that
+///    feed as many tokens a row as the first of them;
 ///  - `adapt(abilities)`, optional, called once, before anything else: what the model can;
 ///  - `check()`, optional: throws std::invalid_argument for options that make no sense.
 template <class S>

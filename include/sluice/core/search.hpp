@@ -32,6 +32,7 @@ struct Progress {
   std::int32_t length = 0;  ///< tokens that its live slots hold (as of the rows it would plan next)
   std::int32_t width = 1;   ///< hypotheses alive, ended ones that the beam still carries included
   std::int32_t rows = 0;    ///< tokens that it would feed next, and the ended hypotheses it carries; 0 = width
+  std::int32_t block = 1;   ///< tokens in each row that it would plan next
 };
 
 // clang-format off

@@ -214,6 +214,7 @@ class Decoder {
       live_.push_back({.length = progress.length,
                        .width = progress.width,
                        .rows = progress.rows > 0 ? progress.rows : progress.width,
+                       .block = progress.block,
                        .age = s->age,
                        .turn = s->turn,
                        .source_length = s->source_length});
@@ -331,10 +332,10 @@ class Decoder {
     if (running_.empty()) return;
     schedule_.select(live_, picked_);
     if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
-    auto shortest = live_[static_cast<std::size_t>(picked_[0])].length;
-    for (auto const i : picked_) shortest = std::min(shortest, live_[static_cast<std::size_t>(i)].length);
+    auto const at = [this](std::int32_t i) -> Live const& { return live_[static_cast<std::size_t>(i)]; };
+    auto const& first = at(std::ranges::min(picked_, {}, [&](std::int32_t i) { return at(i).length; }));
     for (auto const i : picked_)
-      if (abilities<M>().ragged || live_[static_cast<std::size_t>(i)].length == shortest) {
+      if (abilities<M>().ragged || (at(i).length == first.length && at(i).block == first.block)) {
         chosen_.push_back(&running_[static_cast<std::size_t>(i)]);
         chosen_.back()->idle = -1;
         statistics_.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);

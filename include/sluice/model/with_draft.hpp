@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Guesses by a smaller model.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/model/combine.hpp>
+#include <sluice/model/forwarding.hpp>
+#include <sluice/model/slot_tokens.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/search/acceptance.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// A model whose guesses a draft model makes, token by token, all sentences of a step together (Leviathan et al. 2023;
+/// Xia et al. 2023 for encoder-decoders). The draft has slots of its own under the same numbers, catches up with what was
+/// settled and rolls back by itself. It reads the same sources and has the same vocabulary.
+///
+/// `Choice` says how it chooses: Exact its best token, Sampling{...} what Sample would draw with the sentence's seed: the one
+/// to take where Blockwise samples. A guess costs one call of the draft for all sentences that still want one.
+///
+/// Refers to both models, which must outlive it. Encoding ahead is not passed on.
+template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = Exact>
+class WithDraft : public detail::Forwarding<M> {
+  using Base = detail::Forwarding<M>;
+  static_assert(std::same_as<typename M::Source, typename D::Source>, "sluice: model and draft read different sources");
+  static_assert(Expander<E, Answer<D>>, "sluice: E does not expand what the draft answers");
+  static_assert(sluice::abilities<D>().include({.ragged = true, .blocks = true, .roll_back = true}),
+                "sluice: a draft model must be ragged, take blocks and roll back (sluice::Restarting gives roll-back)");
+
+ public:
+  using Source = typename M::Source;
+
+  /// \throws std::invalid_argument  if the vocabularies differ
+  WithDraft(M& model, D& draft, E expander = {}, Choice choice = {})
+      : Base(model), draft_(draft), expander_(std::move(expander)), choice_(choice) {
+    vocabulary_ = model.vocabulary();
+    detail::check_same(vocabulary_, draft.vocabulary(), "WithDraft: draft", "the model");
+    choice_.check();
+  }
+
+  Limits limits() const { return detail::common(Base::limits(), sluice::limits(std::as_const(draft_))); }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
+    this->model_.start(sources, slots);
+    try {
+      draft_.start(sources, slots);
+    } catch (...) {
+      detail::release(this->model_, slots);
+      throw;
+    }
+  }
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
+    detail::release(this->model_, slots), detail::release(draft_, slots);
+  }
+  decltype(auto) step(std::span<Row const> rows) {
+    held_.apply(rows);
+    return this->model_.step(rows);
+  }
+
+  void propose(std::span<Draft const> drafts) {
+    texts_.resize(std::max(texts_.size(), drafts.size()));
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+      auto const held = held_[drafts[i].slot].first(static_cast<std::size_t>(drafts[i].length));
+      texts_[i].assign(held.begin(), held.end());
+      texts_[i].insert(texts_[i].end(), drafts[i].pending.begin(), drafts[i].pending.end());
+    }
+    order_.resize(drafts.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
+    std::ranges::sort(order_, {}, [&](std::size_t i) { return drafts[i].slot; });  // rows ascend
+    for (std::int32_t n = 0; ask(drafts, n); ++n) {
+      auto const answer = expander_.expand(draft_.step(std::span<Row const>(rows_)), queries_, groups_);
+      drafted_.apply(rows_);
+      for (std::size_t row = 0; row < who_.size(); ++row) {
+        auto const& draft = drafts[who_[row]];
+        auto const guess = choice_.own(answer[row], draft.seed, draft.position + n, scratch_).token;
+        if (guess < 0) continue;
+        draft.tokens->push_back(guess);
+        texts_[who_[row]].push_back(guess);
+      }
+    }
+  }
+
+ private:
+  /// The rows that lead to guess `n`, of those who want it; false if nobody does.
+  bool ask(std::span<Draft const> drafts, std::int32_t n) {
+    rows_.clear(), queries_.clear(), groups_.clear(), who_.clear();
+    for (auto const i : order_) {
+      auto const& draft = drafts[i];
+      auto const guessed = static_cast<std::int32_t>(draft.tokens->size());
+      auto const& eos = vocabulary_.eos;
+      auto const over = guessed > 0 && std::ranges::find(eos, draft.tokens->back()) != eos.end();
+      if (guessed != n || n >= draft.count || over) continue;
+      std::span<Token const> const text = texts_[i];
+      auto const had = drafted_[draft.slot];
+      auto const same = std::mismatch(had.begin(), had.end(), text.begin(), text.end() - 1).first - had.begin();
+      rows_.push_back(
+          {draft.slot, draft.slot, static_cast<std::int32_t>(same), text.subspan(static_cast<std::size_t>(same))});
+      Query query;
+      choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
+      queries_.push_back(query), groups_.push_back({.lines = 1}), who_.push_back(i);
+    }
+    return !rows_.empty();
+  }
+
+  D& draft_;
+  E expander_;
+  Choice choice_;
+  Vocabulary vocabulary_;
+  SlotTokens held_, drafted_;
+  std::vector<std::vector<Token>> texts_;  // of each sentence, what the draft goes on from
+  std::vector<Row> rows_;
+  std::vector<Query> queries_;
+  std::vector<Group> groups_;
+  std::vector<std::size_t> order_, who_;  // of drafts: by slot; of each row
+  std::vector<Candidate> scratch_;
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Guesses by heads over the model's own hidden vectors.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/model/combine.hpp>
+#include <sluice/model/forwarding.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+// clang-format off
+/// Heads that guess: `size()` of them; `apply(i, h, z)` makes the hidden vectors z [n, d] of head i from those of the model
+/// h [n, d]. Head 0 guesses the token behind the model's own next one. ResidualHeads are such heads.
+template <class H>
+concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float const> h, MatrixView<float> z) {
+  { heads.size() } -> std::convertible_to<std::int32_t>;
+  heads.apply(i, h, z);
+};
+// clang-format on
+
+/// A model of hidden vectors whose guesses heads make (Stern, Shazeer and Uszkoreit 2018): from the hidden vector behind the
+/// last token that stays, which the model's own step has made already. Guessing costs the heads and one pass of the output
+/// layer for all sentences and heads together; no call of the model.
+///
+/// `E` expands hidden vectors, as in the decoder: DenseProjection; one in int8, or of clusters, guesses nearly as well for
+/// less, since verification corrects it. Sentences whose last line was not seen yet are passed to the model's own
+/// `propose`, if it has one.
+///
+/// Refers to model and heads, which must outlive it. Encoding ahead is not passed on.
+template <Model M, ProposalHeads H, class E>
+class WithHeads : public detail::Forwarding<M> {
+  using Base = detail::Forwarding<M>;
+  static_assert(std::same_as<Answer<M>, Hidden<float>>, "sluice: WithHeads wants a model that answers Hidden<float>");
+  static_assert(Expander<E, Hidden<float>>, "sluice: E does not expand hidden vectors");
+
+ public:
+  using Source = typename M::Source;
+
+  WithHeads(M& model, H& heads, E expander) : Base(model), heads_(heads), expander_(std::move(expander)) {
+    Vocabulary const vocabulary = model.vocabulary();
+    if constexpr (requires { expander_.vocabulary_size(); })
+      require(expander_.vocabulary_size() == vocabulary.size, "WithHeads: projection.vocabulary_size()",
+              expander_.vocabulary_size(), "must be that of the model, " + std::to_string(vocabulary.size));
+    for (auto const token : vocabulary.never) never_.push_back({token, -std::numeric_limits<float>::infinity(), 1});
+  }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    forget(slots);
+    this->model_.start(sources, slots);
+  }
+  void release(std::span<Slot const> slots) {
+    forget(slots);
+    detail::release(this->model_, slots);
+  }
+
+  Hidden<float> step(std::span<Row const> rows) {
+    auto const answer = this->model_.step(rows);
+    columns_ = answer.columns;
+    std::ptrdiff_t line = 0;
+    for (auto const& row : rows) {
+      auto& seen = at(row.to);
+      seen.first = row.length + static_cast<std::int32_t>(row.tokens.size()) - row.lines;
+      seen.vectors.clear();
+      for (std::int32_t i = 0; i < row.lines; ++i, ++line)
+        seen.vectors.insert(seen.vectors.end(), answer[line].begin(), answer[line].end());
+    }
+    return answer;
+  }
+
+  void propose(std::span<Draft const> drafts) {
+    others_.clear(), who_.clear(), hidden_.clear();
+    std::int32_t most = 0;
+    for (auto const& draft : drafts) {
+      auto const& seen = at(draft.slot);
+      auto const line = draft.length - 1 - seen.first;  // behind the last token that stays
+      if (line < 0 || static_cast<std::ptrdiff_t>(seen.vectors.size()) < (line + 1) * columns_) {
+        others_.push_back(draft);
+        continue;
+      }
+      auto const* const vector = seen.vectors.data() + line * columns_;
+      hidden_.insert(hidden_.end(), vector, vector + columns_);
+      who_.push_back(&draft);
+      most = std::max(most, std::min<std::int32_t>(draft.count, heads_.size()));
+    }
+    if (most > 0) guess(most);
+    if constexpr (ProposingModel<M>)
+      if (!others_.empty()) this->model_.propose(std::span<Draft const>(others_));
+  }
+
+ private:
+  struct Seen {
+    std::int32_t first = 0;      // the token behind which the first vector is
+    std::vector<float> vectors;  // of the last row
+  };
+
+  Seen& at(Slot slot) {
+    auto const i = static_cast<std::size_t>(slot);
+    if (i >= seen_.size()) seen_.resize(i + 1);
+    return seen_[i];
+  }
+  void forget(std::span<Slot const> slots) {
+    for (auto const slot : slots) at(slot).vectors.clear();
+  }
+
+  void guess(std::int32_t heads) {
+    auto const n = std::ssize(who_);
+    auto const lines = static_cast<std::size_t>(n * heads);
+    made_.resize(lines * static_cast<std::size_t>(columns_));
+    for (std::int32_t i = 0; i < heads; ++i)
+      heads_.apply(i, {hidden_.data(), n, columns_, columns_},
+                   {made_.data() + i * n * columns_, n, columns_, columns_});
+    queries_.assign(lines, Query{.best = 1, .edits = never_, .stage = Stage::after_softmax, .normalise = false});
+    groups_.assign(lines, Group{.lines = 1});
+    auto const answer =
+        expander_.expand(sluice::hidden(made_.data(), std::ssize(queries_), columns_), queries_, groups_);
+    for (std::ptrdiff_t s = 0; s < n; ++s) {
+      auto const& draft = *who_[static_cast<std::size_t>(s)];
+      for (std::int32_t i = 0; i < std::min(heads, draft.count); ++i) {
+        auto const best = answer[static_cast<std::size_t>(i * n + s)].best;
+        if (best.empty()) break;
+        draft.tokens->push_back(best[0].token);
+      }
+    }
+  }
+
+  H& heads_;
+  E expander_;
+  std::vector<Edit> never_;
+  std::ptrdiff_t columns_ = 0;
+  std::vector<Seen> seen_;         // [slot]
+  std::vector<Draft const*> who_;  // drafts that heads guess for
+  std::vector<Draft> others_;
+  std::vector<float> hidden_, made_;
+  std::vector<Query> queries_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Guesses by looking the last tokens up in what has been read and written.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/model/combine.hpp>
+#include <sluice/model/forwarding.hpp>
+#include <sluice/model/slot_tokens.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// How WithLookup looks.
+struct Lookup {
+  std::int32_t longest = 3;   ///< how many of the last tokens are looked for at most
+  std::int32_t shortest = 1;  ///< and at least; >= 1
+  bool source = true;         ///< also in the source, where that is a list of tokens of the same vocabulary
+
+  void check() const {
+    require(shortest >= 1, "lookup.shortest", shortest, "must be at least 1");
+    require(longest >= shortest, "lookup.longest", longest, "must be at least lookup.shortest");
+  }
+};
+
+/// A model that guesses what came behind the same words before: for outputs that repeat their source (restored case and
+/// punctuation, corrections, summaries, code) or themselves. The longest end of the output that occurs again counts; among
+/// equal ones the place in the source nearest to as far as the output is, then the latest in the output. Sentences about
+/// which it has nothing to say are passed to the model's own `propose`, if it has one. Known as prompt lookup or n-gram
+/// speculation.
+///
+/// Refers to the model, which must outlive it. A guess costs O(longest * (source + output)).
+template <Model M>
+class WithLookup : public detail::Forwarding<M> {
+  using Base = detail::Forwarding<M>;
+  static constexpr bool reads = std::convertible_to<typename M::Source const&, std::span<Token const>>;
+
+ public:
+  using Source = typename M::Source;
+
+  /// \throws std::invalid_argument  for options that make no sense
+  explicit WithLookup(M& model, Lookup const& options = {}) : Base(model), options_(options) { options_.check(); }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      held_.clear(slots[i]);
+      auto& source = source_of(slots[i]);
+      source.clear();
+      if constexpr (reads) {
+        std::span<Token const> const tokens = *sources[i];
+        source.assign(tokens.begin(), tokens.end());
+      }
+    }
+    this->model_.start(sources, slots);
+  }
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) held_.clear(slot);
+    detail::release(this->model_, slots);
+  }
+  decltype(auto) step(std::span<Row const> rows) {
+    for (auto const& row : rows)
+      if (row.from != row.to) {
+        auto const copy = source_of(row.from);
+        source_of(row.to) = copy;
+      }
+    held_.apply(rows);
+    return this->model_.step(rows);
+  }
+
+  void propose(std::span<Draft const> drafts) {
+    others_.clear();
+    for (auto const& draft : drafts) {
+      guess(draft);
+      if (draft.tokens->empty()) others_.push_back(draft);
+    }
+    if constexpr (ProposingModel<M>)
+      if (!others_.empty()) this->model_.propose(std::span<Draft const>(others_));
+  }
+
+ private:
+  std::vector<Token>& source_of(Slot slot) {
+    auto const i = static_cast<std::size_t>(slot);
+    if (i >= sources_.size()) sources_.resize(i + 1);
+    return sources_[i];
+  }
+
+  void guess(Draft const& draft) {
+    auto const held = held_[draft.slot].first(static_cast<std::size_t>(draft.length));
+    text_.assign(held.begin(), held.end());
+    text_.insert(text_.end(), draft.pending.begin(), draft.pending.end());
+    std::span<Token const> const text = text_;
+    std::span<Token const> const source = options_.source ? source_of(draft.slot) : std::span<Token const>();
+    auto const most = std::min(static_cast<std::size_t>(options_.longest), text.size());
+    for (auto n = most; n >= static_cast<std::size_t>(options_.shortest); --n) {
+      auto const end = text.last(n);
+      if (auto const next = in_source(source, end, text.size()); next != source.size())
+        return append(source.subspan(next), draft);
+      for (auto i = static_cast<std::ptrdiff_t>(text.size() - n) - 1; i >= 0; --i)
+        if (std::equal(end.begin(), end.end(), text.begin() + i))
+          return append(text.subspan(static_cast<std::size_t>(i) + n), draft);
+    }
+  }
+
+  /// Behind which `end` in the source it goes on; source.size() if nowhere.
+  static std::size_t in_source(std::span<Token const> source, std::span<Token const> end, std::size_t position) {
+    auto best = source.size();
+    auto const distance = [&](std::size_t i) { return i > position ? i - position : position - i; };
+    for (std::size_t i = 0; i + end.size() < source.size(); ++i)
+      if (std::equal(end.begin(), end.end(), source.begin() + static_cast<std::ptrdiff_t>(i)))
+        if (best == source.size() || distance(i + end.size()) < distance(best)) best = i + end.size();
+    return best;
+  }
+  static void append(std::span<Token const> next, Draft const& draft) {
+    auto const count = std::min(next.size(), static_cast<std::size_t>(std::max(draft.count, 0)));
+    draft.tokens->insert(draft.tokens->end(), next.begin(), next.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
+  Lookup options_;
+  SlotTokens held_;
+  std::vector<std::vector<Token>> sources_;  // [slot]
+  std::vector<Token> text_;
+  std::vector<Draft> others_;
+};
+
+}  // namespace sluice::inline v0
