@@ -247,11 +247,11 @@ TEST_CASE("what has been read and written is looked up", "[blockwise]") {
   std::size_t tokens = 0;
   for (auto& source : sources)
     for (auto n = 10 + random() % 30; n > 0; --n) source.push_back(static_cast<Token>(3 + random() % 47)), ++tokens;
-  auto const plain = decode(copier, sources, Greedy{}, Batched{.size = 1});
+  auto const unproposed = decode(copier, sources, Greedy{}, Batched{.size = 1});
   auto const calls = std::exchange(copier.steps, 0);
   WithLookup lookup(copier);
   auto const found = decode(lookup, sources, Blockwise<>{.block = 8}, Batched{.size = 1});
-  for (std::size_t i = 0; i < sources.size(); ++i) CHECK(identical(found[i], plain[i]));
+  for (std::size_t i = 0; i < sources.size(); ++i) CHECK(identical(found[i], unproposed[i]));
   CHECK(calls > 3 * copier.steps);
 }
 
