@@ -293,7 +293,12 @@ class Decoder {
                                   .abilities = abilities<M>(),
                                   .limits = limits_});
       if constexpr (requires(TokenSet & set) { s->search->insert_into(set); })
-        if (auto& shortlist = s->request.shortlist) s->search->insert_into(*shortlist);
+        if (auto& shortlist = s->request.shortlist) {
+          auto const given = *shortlist;
+          s->search->insert_into(*shortlist);
+          for (auto const token : vocabulary_.never)  // the bos that a phrase begins with
+            if (!given.contains(token)) shortlist->erase(token);
+        }
       if constexpr (requires { trace_.admitted(s->id, base, slots); }) trace_.admitted(s->id, base, slots);
     } catch (std::invalid_argument const& e) {
       blocks_.give_back(base, slots);

@@ -58,7 +58,7 @@ struct ConstrainedBeamSearch {
     std::vector<std::vector<Token>> wanted;
     std::vector<std::vector<Edit>> edits;
     std::vector<std::int32_t> bank;   // [order] of a candidate: its progress; see untried, impossible
-    std::vector<std::uint8_t> stays;  // [order] whether it is a candidate whatever its rank
+    std::vector<std::uint8_t> stays;  // [order] whether it is a candidate whatever its rank; or taken
     std::vector<detail::BeamState::Pick> chosen;
     std::vector<std::int32_t> counts, sizes;
     std::vector<double> best;  // [bank]
@@ -90,6 +90,7 @@ struct ConstrainedBeamSearch {
   using Pick = detail::BeamState::Pick;
   using Ended = detail::BeamState::Ended;
   static constexpr std::int32_t untried = -1, impossible = -2;
+  static constexpr std::uint8_t taken = 2;
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   static typename A::State const& after(State const& s, History::Node node) { return s.after[at(node + 1)]; }
@@ -103,6 +104,7 @@ struct ConstrainedBeamSearch {
   void select(State& s) const;
   void count(State& s, std::span<Pick const> picks, bool live) const;
   void take(State& s, std::span<Pick const> picks, std::int32_t places, bool live) const;
+  void share_equally(State& s, std::int32_t places, bool live) const;
   void stripes(State& s) const;
   void prune_locally(State& s) const;
   void prune(State& s) const;
@@ -119,6 +121,8 @@ void ConstrainedBeamSearch<A>::start(State& s, Sentence const& sentence) const {
   auto const missing = detail::constraints_remaining(constraints, first);
   require(missing <= std::max(room, 0), "constraints", std::to_string(missing) + " tokens",
           "the maximum length leaves " + std::to_string(std::max(room, 0)));
+  require(banks != Banks::equal || beam.width > constraints.total(), "width", beam.width,
+          "leaves no place for each of " + std::to_string(constraints.total() + 1) + " equal banks");
   s.after.assign(1, first);
   s.wanted.resize(at(beam.width)), s.edits.resize(at(beam.width));
   s.counts.assign(at(constraints.total()) + 1, 0), s.sizes = s.counts, s.best.resize(s.counts.size());
@@ -151,7 +155,8 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::int32_t rank) co
   if (beam.forced(s.inner)) return;
   // The best of all hypotheses together, over all banks, may come from one of them.
   auto const ends = static_cast<std::int32_t>(s.inner.vocabulary->eos.size());
-  query.best = std::min(beam.looked_at(s.inner) + ends, beam.pruning.max_per_parent);
+  auto const looked_at = banks == Banks::equal ? beam.width : beam.looked_at(s.inner);
+  query.best = std::min(looked_at + ends, beam.pruning.max_per_parent);
   constraints.wanted(state, wanted);
   query.probes = wanted;
   if constexpr (detail::NamesAllowed<A>)
@@ -201,6 +206,8 @@ bool ConstrainedBeamSearch<A>::advance(State& s, Expansion const& answer) const 
   if (b.out.empty())
     for (auto const& entry : b.next.empty() ? b.beam : b.next)
       s.stranded.push_back({entry.node, entry.log_prob, beam.score(b, entry), entry.ended});
+  if (beam.at_maximum == AtMaximum::best_unfinished && !b.vocabulary->eos.empty())  // it must be complete to join
+    std::erase_if(b.next, [&](Entry const& entry) { return !entry.ended && !complete(s, entry.node); });
   beam.close(b);
   return b.over = true;
 }
@@ -262,7 +269,7 @@ void ConstrainedBeamSearch<A>::select(State& s) const {
   auto& picks = s.inner.picks;
   std::ranges::sort(
       picks, [](Pick const& a, Pick const& b) { return a.value != b.value ? a.value > b.value : a.order < b.order; });
-  auto const limit = at(beam.looked_at(s.inner));
+  auto const limit = banks == Banks::equal ? picks.size() : at(beam.looked_at(s.inner));
   std::size_t seen = 0, kept = 0;
   for (auto const& pick : picks) {
     if (seen >= limit && s.stays[at(pick.order)] == 0) continue;
@@ -278,7 +285,7 @@ void ConstrainedBeamSearch<A>::select(State& s) const {
   } else {
     take(s, picks, s.inner.room, false);
     auto const ended = std::ranges::count_if(s.chosen, &Pick::ended);
-    // Those that leave make room for others that go on. A pick that was taken is marked by its bank.
+    // Those that leave make room for others that go on.
     if (beam.finished == Finished::set_aside && ended > 0) take(s, picks, static_cast<std::int32_t>(ended), true);
   }
   picks.assign(s.chosen.begin(), s.chosen.end());
@@ -289,24 +296,35 @@ template <class A>
 void ConstrainedBeamSearch<A>::count(State& s, std::span<Pick const> picks, bool live) const {
   std::ranges::fill(s.counts, 0);
   for (auto const& pick : picks)
-    if (s.bank[at(pick.order)] >= 0 && !(live && pick.ended)) ++s.counts[at(s.bank[at(pick.order)])];
+    if (s.stays[at(pick.order)] != taken && !(live && pick.ended)) ++s.counts[at(s.bank[at(pick.order)])];
 }
 
-/// Appends the best of each bank to `chosen`, `places` in all at most, in the order of `picks`. Whoever is taken has no
-/// bank any more.
+/// Appends the best of each bank to `chosen`, `places` in all at most, in the order of `picks`; of those that were not taken
+/// before and, if `live`, go on.
 template <class A>
 void ConstrainedBeamSearch<A>::take(State& s, std::span<Pick const> picks, std::int32_t places, bool live) const {
   count(s, picks, live);
   if (banks == Banks::sockeye) bank_sizes_sockeye(s.counts, places, s.sizes);
   else if (banks == Banks::even) bank_sizes_even(s.counts, places, s.sizes);
-  else if (banks == Banks::equal) std::ranges::fill(s.sizes, places / static_cast<std::int32_t>(s.sizes.size()));
+  else if (banks == Banks::equal) share_equally(s, places, live);
   else bank_sizes_paper(s.counts, places, s.sizes);
   for (auto const& pick : picks) {
-    auto& bank = s.bank[at(pick.order)];
-    if (bank < 0 || (live && pick.ended) || s.sizes[at(bank)] <= 0) continue;
-    --s.sizes[at(bank)], bank = impossible;
+    auto& places_left = s.sizes[at(s.bank[at(pick.order)])];
+    auto& stays = s.stays[at(pick.order)];
+    if (stays == taken || (live && pick.ended) || places_left <= 0) continue;
+    --places_left, stays = taken;
     s.chosen.push_back(pick);
   }
+}
+
+/// Banks::equal: every bank keeps its own places. Those that ended and left the beam (Finished::shrink) had been of the
+/// top bank; those that leave it now (`live`) are replaced from their own.
+template <class A>
+void ConstrainedBeamSearch<A>::share_equally(State& s, std::int32_t places, bool live) const {
+  std::ranges::fill(s.sizes, live ? 0 : beam.width / static_cast<std::int32_t>(s.sizes.size()));
+  if (!live) s.sizes.back() = std::max(0, s.sizes.back() - (beam.width - places));
+  else
+    for (auto const& pick : s.chosen) s.sizes[at(s.bank[at(pick.order)])] += pick.ended ? 1 : 0;
 }
 
 /// The best of each bank, from the top bank down, then the second best of each, and so on.

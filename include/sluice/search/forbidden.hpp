@@ -47,8 +47,8 @@ class Forbidden {
     if (data_ == nullptr) return PhraseMatcher::root;
     for (std::size_t i = 0; i < data_->phrases.size(); ++i)
       detail::check_phrase(sentence, data_->name + "[" + std::to_string(i) + "]", data_->phrases[i], false);
-    auto const state = next(PhraseMatcher::root, sentence.vocabulary->bos);
-    return data_->matcher.ends(state) ? PhraseMatcher::root : state;  // bos alone cannot be helped
+    return next(PhraseMatcher::root,
+                sentence.vocabulary->bos);  // bos alone cannot be helped: nobody asks if this is dead
   }
   State next(State state, Token token) const { return data_ == nullptr ? state : data_->matcher.next(state, token); }
 

@@ -22,7 +22,7 @@ namespace sluice::inline v0 {
 ///
 /// Unlike the original, a token that the model chose by itself counts towards a constraint, and a phrase that was begun
 /// may be given up.
-/// \param options  all but width and how many candidates are looked at
+/// \param options  all but width and Pruning::max_per_parent
 /// \throws std::invalid_argument  if base < 1 or base * (C + 1) is more than 2^20
 template <class A>
 ConstrainedBeamSearch<A> grid_beam_search(std::int32_t base, A constraints, BeamSearch options = {}) {
@@ -31,7 +31,6 @@ ConstrainedBeamSearch<A> grid_beam_search(std::int32_t base, A constraints, Beam
   require(width <= 1 << 20, "base", base, "times the banks is " + std::to_string(width) + ": more than 2^20");
   options.width = static_cast<std::int32_t>(width);
   options.pruning.max_per_parent = base + 1;  // the best of a hypothesis, one of which may be an end
-  options.candidates = options.finished == Finished::set_aside ? options.width * (base + 1) : 0;
   return {.beam = options, .constraints = std::move(constraints), .banks = Banks::equal};
 }
 

@@ -15,7 +15,8 @@
 
 namespace sluice::inline v0 {
 
-/// Tokens in a row. bos may be its first (then it stands at the beginning of the output), eos its last (at the end).
+/// Tokens in a row. bos may be its first (then it stands at the beginning of the output, and behind any other bos, where
+/// Vocabulary::never lets one be generated), eos its last (at the end).
 using Phrase = std::vector<Token>;
 
 namespace detail {
