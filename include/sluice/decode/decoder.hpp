@@ -58,6 +58,10 @@ class Decoder {
       abilities<M>().roll_back || !needs<S>().roll_back,
       "sluice: this search rolls the model back, and the model does not say that it can (Abilities::roll_back); "
       "wrap it in sluice::Restarting, or choose another search");
+  static_assert(
+      abilities<M>().blocks || !needs<S>().blocks,
+      "sluice: this search feeds several tokens of a sentence at once, and the model does not say that it takes them "
+      "(Abilities::blocks); wrap it in sluice::TokenByToken, or choose another search");
   static_assert(abilities<M>().include(needs<S>()),
                 "sluice: this search needs abilities (S::needs) that the model does not claim (M::abilities)");
 

@@ -12,9 +12,16 @@
 
 namespace sluice::inline v0::detail {
 
-/// A model that is another model. Refers to it; it must outlive this.
+template <class M>
+struct EncodedOf {};
+template <EncodingModel M>
+struct EncodedOf<M> {
+  using Encoded = typename M::Encoded;
+};
+
+/// A model that is another model, which also encodes what the other does. Refers to it; it must outlive this.
 template <Model M>
-class Forwarding {
+class Forwarding : public EncodedOf<M> {
  public:
   using Source = typename M::Source;
   static constexpr Abilities abilities = sluice::abilities<M>();
@@ -25,6 +32,9 @@ class Forwarding {
   Limits limits() const { return sluice::limits(std::as_const(model_)); }
   std::int32_t source_length(Source const& source) const {
     return sluice::source_length(std::as_const(model_), source);
+  }
+  auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
+    return std::as_const(model_).encode(sources);
   }
 
  protected:

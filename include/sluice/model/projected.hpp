@@ -6,24 +6,13 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/model/forwarding.hpp>
 
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 
 namespace sluice::inline v0 {
-
-namespace detail {
-
-template <class M>
-struct EncodedOf {};
-template <EncodingModel M>
-struct EncodedOf<M> {
-  using Encoded = typename M::Encoded;
-};
-
-}  // namespace detail
 
 // clang-format off
 /// Makes whole lines of scores of hidden vectors: `logits(hidden)` gives Scores, valid until its next call. Optional:
@@ -37,13 +26,14 @@ concept Projection = requires(P& projection, AnswerType const& hidden) { project
 ///
 /// Refers to model and projection, which must outlive it. Can what the model can.
 template <Model M, Projection<Answer<M>> P>
-class Projected : public detail::EncodedOf<M> {
+class Projected : public detail::Forwarding<M> {
+  using detail::Forwarding<M>::model_;
+
  public:
   using Source = typename M::Source;
-  static constexpr Abilities abilities = sluice::abilities<M>();
 
   /// \throws std::invalid_argument  if the projection is for a vocabulary of another size
-  Projected(M& model, P& projection) : model_(model), projection_(projection) {
+  Projected(M& model, P& projection) : detail::Forwarding<M>(model), projection_(projection) {
     if constexpr (requires { projection.vocabulary_size(); }) {
       Vocabulary const vocabulary = model.vocabulary();
       require(projection.vocabulary_size() == vocabulary.size, "Projected: projection.vocabulary_size()",
@@ -51,19 +41,10 @@ class Projected : public detail::EncodedOf<M> {
     }
   }
 
-  decltype(auto) vocabulary() const { return model_.vocabulary(); }
-  Limits limits() const { return sluice::limits(std::as_const(model_)); }
-  std::int32_t source_length(Source const& source) const {
-    return sluice::source_length(std::as_const(model_), source);
-  }
-
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) { model_.start(sources, slots); }
   auto step(std::span<Row const> rows) { return projection_.logits(model_.step(rows)); }
 
   void release(std::span<Slot const> slots) requires ReleasingModel<M> { model_.release(slots); }
-  auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
-    return std::as_const(model_).encode(sources);
-  }
   template <class Encoded>
     requires EncodingModel<M>
   void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
@@ -72,7 +53,6 @@ class Projected : public detail::EncodedOf<M> {
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
 
  private:
-  M& model_;
   P& projection_;
 };
 

@@ -24,6 +24,23 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+
+/// What a model and its draft have encoded.
+template <class M, class D>
+struct EncodedByBoth {
+  using Encoded = void;
+};
+template <EncodingModel M, EncodingModel D>
+struct EncodedByBoth<M, D> {
+  struct Encoded {
+    typename M::Encoded model;
+    typename D::Encoded draft;
+  };
+};
+
+}  // namespace detail
+
 /// A model whose guesses a draft model makes, token by token, all sentences of a step together (Leviathan et al. 2023;
 /// Xia et al. 2023 for encoder-decoders). The draft has slots of its own under the same numbers, catches up with what was
 /// settled and rolls back by itself. It reads the same sources and has the same vocabulary.
@@ -31,7 +48,7 @@ namespace sluice::inline v0 {
 /// `Choice` says how it chooses: Exact its best token, Sampling{...} what Sample would draw with the sentence's seed: the one
 /// to take where Blockwise samples. A guess costs one call of the draft for all sentences that still want one.
 ///
-/// Refers to both models, which must outlive it. Encoding ahead is not passed on.
+/// Refers to both models, which must outlive it. Encodes ahead if both do.
 template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = Exact>
 class WithDraft : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
@@ -42,6 +59,7 @@ class WithDraft : public detail::Forwarding<M> {
 
  public:
   using Source = typename M::Source;
+  using Encoded = typename detail::EncodedByBoth<M, D>::Encoded;  ///< void unless both encode
 
   /// \throws std::invalid_argument  if the vocabularies differ
   WithDraft(M& model, D& draft, E expander = {}, Choice choice = {})
@@ -54,14 +72,18 @@ class WithDraft : public detail::Forwarding<M> {
   Limits limits() const { return detail::common(Base::limits(), sluice::limits(std::as_const(draft_))); }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
-    this->model_.start(sources, slots);
-    try {
-      draft_.start(sources, slots);
-    } catch (...) {
-      detail::release(this->model_, slots);
-      throw;
-    }
+    start_both(
+        slots, [&] { this->model_.start(sources, slots); }, [&] { draft_.start(sources, slots); });
+  }
+  auto encode(std::span<Source const* const> sources) const requires(EncodingModel<M>&& EncodingModel<D>) {
+    return Encoded{Base::encode(sources), std::as_const(draft_).encode(sources)};
+  }
+  template <class Batch>
+    requires(EncodingModel<M>&& EncodingModel<D>)
+  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+    start_both(
+        slots, [&] { this->model_.start(encoded.model, items, slots); },
+        [&] { draft_.start(encoded.draft, items, slots); });
   }
   void release(std::span<Slot const> slots) {
     for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
@@ -96,6 +118,18 @@ class WithDraft : public detail::Forwarding<M> {
   }
 
  private:
+  template <class F, class G>
+  void start_both(std::span<Slot const> slots, F&& start_model, G&& start_draft) {
+    for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
+    start_model();
+    try {
+      start_draft();
+    } catch (...) {
+      detail::release(this->model_, slots);
+      throw;
+    }
+  }
+
   /// The rows that lead to guess `n`, of those who want it; false if nobody does.
   bool ask(std::span<Draft const> drafts, std::int32_t n) {
     rows_.clear(), queries_.clear(), groups_.clear(), who_.clear();

@@ -42,7 +42,7 @@ concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float cons
 /// less, since verification corrects it. Sentences whose last line was not seen yet are passed to the model's own
 /// `propose`, if it has one.
 ///
-/// Refers to model and heads, which must outlive it. Encoding ahead is not passed on.
+/// Refers to model and heads, which must outlive it. Can what the model can.
 template <Model M, ProposalHeads H, class E>
 class WithHeads : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
@@ -63,6 +63,12 @@ class WithHeads : public detail::Forwarding<M> {
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     forget(slots);
     this->model_.start(sources, slots);
+  }
+  template <class Encoded>
+    requires EncodingModel<M>
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+    forget(slots);
+    this->model_.start(encoded, items, slots);
   }
   void release(std::span<Slot const> slots) {
     forget(slots);

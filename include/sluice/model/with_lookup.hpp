@@ -21,6 +21,23 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+
+/// What a model has encoded, and the sources of that.
+template <class M>
+struct EncodedWithSources {
+  using Encoded = void;
+};
+template <EncodingModel M>
+struct EncodedWithSources<M> {
+  struct Encoded {
+    typename M::Encoded encoded;
+    std::vector<std::vector<Token>> sources;
+  };
+};
+
+}  // namespace detail
+
 /// How WithLookup looks.
 struct Lookup {
   std::int32_t longest = 3;   ///< how many of the last tokens are looked for at most
@@ -39,7 +56,7 @@ struct Lookup {
 /// which it has nothing to say are passed to the model's own `propose`, if it has one. Known as prompt lookup or n-gram
 /// speculation.
 ///
-/// Refers to the model, which must outlive it. A guess costs O(longest * (source + output)).
+/// Refers to the model, which must outlive it. Can what the model can. A guess costs O(longest * (source + output)).
 template <Model M>
 class WithLookup : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
@@ -47,6 +64,7 @@ class WithLookup : public detail::Forwarding<M> {
 
  public:
   using Source = typename M::Source;
+  using Encoded = typename detail::EncodedWithSources<M>::Encoded;  ///< void unless the model encodes
 
   /// \throws std::invalid_argument  for options that make no sense
   explicit WithLookup(M& model, Lookup const& options = {}) : Base(model), options_(options) { options_.check(); }
@@ -54,14 +72,23 @@ class WithLookup : public detail::Forwarding<M> {
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       held_.clear(slots[i]);
-      auto& source = source_of(slots[i]);
-      source.clear();
-      if constexpr (reads) {
-        std::span<Token const> const tokens = *sources[i];
-        source.assign(tokens.begin(), tokens.end());
-      }
+      read(*sources[i], source_of(slots[i]));
     }
     this->model_.start(sources, slots);
+  }
+  auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
+    Encoded result{Base::encode(sources), std::vector<std::vector<Token>>(sources.size())};
+    for (std::size_t i = 0; i < sources.size(); ++i) read(*sources[i], result.sources[i]);
+    return result;
+  }
+  template <class Batch>
+    requires EncodingModel<M>
+  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      held_.clear(slots[i]);
+      source_of(slots[i]) = encoded.sources[static_cast<std::size_t>(items[i])];
+    }
+    this->model_.start(encoded.encoded, items, slots);
   }
   void release(std::span<Slot const> slots) {
     for (auto const slot : slots) held_.clear(slot);
@@ -88,6 +115,13 @@ class WithLookup : public detail::Forwarding<M> {
   }
 
  private:
+  static void read(Source const& source, std::vector<Token>& tokens) {
+    tokens.clear();
+    if constexpr (reads) {
+      std::span<Token const> const all = source;
+      tokens.assign(all.begin(), all.end());
+    }
+  }
   std::vector<Token>& source_of(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= sources_.size()) sources_.resize(i + 1);

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// TokenByToken: any model, taking blocks.
+#pragma once
+
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/model/combine.hpp>
+#include <sluice/model/forwarding.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Gives any model blocks: rows of several tokens are fed one token a call, all rows together. For searches that need
+/// blocks (Blockwise) over models that know only single steps: right, not fast. A step costs as many calls as its longest
+/// row has tokens. With TokenByToken over Restarting, a recurrent model can do whatever a search may ask.
+///
+/// Refers to the model, which must outlive it. Throws what the model throws; the slots of the rows must then be released.
+template <Model M>
+class TokenByToken : public detail::Forwarding<M> {
+  static constexpr auto able = sluice::abilities<M>();
+  static_assert(!able.blocks, "sluice: this model takes blocks by itself and needs no sluice::TokenByToken");
+  using Number = typename Answer<M>::Value;
+
+ public:
+  using Source = typename M::Source;
+  static constexpr Abilities abilities{.ragged = able.ragged, .blocks = true, .roll_back = able.roll_back};
+
+  explicit TokenByToken(M& model) : detail::Forwarding<M>(model) {}
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    this->model_.start(sources, slots);
+  }
+  template <class Encoded>
+    requires EncodingModel<M>
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+    this->model_.start(encoded, items, slots);
+  }
+  void release(std::span<Slot const> slots) { detail::release(this->model_, slots); }
+  void propose(std::span<Draft const> drafts) requires ProposingModel<M> { this->model_.propose(drafts); }
+
+  Answer<M> step(std::span<Row const> rows) {
+    std::size_t longest = 0, lines = 0;
+    for (auto const& row : rows)
+      longest = std::max(longest, row.tokens.size()), lines += static_cast<std::size_t>(row.lines);
+    if (longest <= 1) return this->model_.step(rows);
+    Answer<M> whole{};
+    for (std::size_t fed = 0; fed < longest; ++fed) {
+      feed(rows, fed);
+      auto const part = this->model_.step(std::span<Row const>(rows_));
+      if (fed == 0) {
+        whole = part;
+        numbers_.resize(lines * static_cast<std::size_t>(part.columns));
+      }
+      for (std::size_t i = 0; i < rows_.size(); ++i)
+        if (places_[i] >= 0)
+          std::ranges::copy(part[static_cast<std::ptrdiff_t>(i)], numbers_.begin() + places_[i] * part.columns);
+    }
+    whole.data = numbers_.data(), whole.rows = static_cast<std::ptrdiff_t>(lines), whole.stride = whole.columns;
+    return whole;
+  }
+
+ private:
+  /// The rows of one call, and which line of the whole answer each gives, -1: none.
+  void feed(std::span<Row const> rows, std::size_t fed) {
+    rows_.clear(), places_.clear();
+    std::ptrdiff_t end = 0;  // behind the row's lines
+    for (auto const& row : rows) {
+      end += row.lines;
+      if (fed >= row.tokens.size()) continue;
+      auto const left = static_cast<std::ptrdiff_t>(row.tokens.size() - fed);
+      rows_.push_back({fed == 0 ? row.from : row.to, row.to, row.length + static_cast<std::int32_t>(fed),
+                       row.tokens.subspan(fed, 1)});
+      places_.push_back(left <= row.lines ? end - left : -1);
+    }
+  }
+
+  std::vector<Row> rows_;
+  std::vector<std::ptrdiff_t> places_;  // [row of the call]
+  std::vector<Number> numbers_;
+};
+
+}  // namespace sluice::inline v0
