@@ -23,6 +23,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/server.hpp
   include/sluice/decode/slot_blocks.hpp
   include/sluice/decode/statistics.hpp
+  include/sluice/decode/step_times.hpp
   include/sluice/decode/trace.hpp
   include/sluice/decode/waiting_queue.hpp
   include/sluice/model/any_model.hpp

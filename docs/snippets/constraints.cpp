@@ -155,10 +155,29 @@ void others() {
   show("others", sluice::decode(model, sources, grid));
 }
 
+void by_hand() {
+  auto const token = Talker::token;
+  // [by-hand]
+  sluice::Vocabulary const vocabulary = Talker::vocabulary();
+  sluice::Constraints const constraints({.all = {{token("five"), token("miles")}}, .none = {{token("today")}}});
+  auto state = constraints.start({.vocabulary = &vocabulary});  // checks the phrases; throws for a mistake
+  state = constraints.next(state, token("we"));                 // a state for every hypothesis: copy it with each
+  std::vector<Token> wanted, forbidden;
+  constraints.wanted(state, wanted);                 // try these beside your best tokens: five
+  constraints.forbidden(state, forbidden);           // mask these: today
+  auto const bank = constraints.progress(state);     // compare only what has met as much: 0 of total()
+  auto const may_end = constraints.complete(state);  // else mask eos: false
+  // [/by-hand]
+  if (!only.empty() && only != "by-hand") return;
+  for (auto const t : wanted) std::cout << "wanted " << Talker::words()[static_cast<std::size_t>(t)] << '\n';
+  for (auto const t : forbidden) std::cout << "forbidden " << Talker::words()[static_cast<std::size_t>(t)] << '\n';
+  std::cout << "bank " << bank << " of " << constraints.total() << (may_end ? ", may end" : ", may not end") << '\n';
+}
+
 }  // namespace
 
 /// constraints [WHAT]
 int main(int argc, char** argv) {
   if (argc > 1) only = argv[1];
-  requests(), own(), others();
+  requests(), own(), by_hand(), others();
 }

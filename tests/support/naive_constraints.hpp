@@ -45,11 +45,14 @@ inline std::int32_t places(Tokens const& text, std::set<Phrase> const& phrases) 
 
 /// How far something is.
 struct Standing {
-  std::int32_t progress = 0, met = 0;
+  std::int32_t credit = 0;  ///< tokens of what is met
+  std::int32_t begun = 0;   ///< tokens of the longest beginning of what is not
+  std::int32_t met = 0;
   std::int32_t remaining = 0;  ///< tokens of what is missing, as if nothing overlapped
 
+  std::int32_t progress() const { return credit + begun; }
   friend Standing operator+(Standing const& a, Standing const& b) {
-    return {a.progress + b.progress, a.met + b.met, a.remaining + b.remaining};
+    return {a.credit + b.credit, std::max(a.begun, b.begun), a.met + b.met, a.remaining + b.remaining};
   }
 };
 
@@ -65,13 +68,13 @@ inline Standing naive_any(std::vector<std::vector<Phrase>> const& items, Tokens 
     for (auto const& phrase : phrases)
       longest = std::max(longest, phrase.size()), shortest = std::min(shortest, phrase.size());
     now.remaining += (copies - met) * static_cast<std::int32_t>(shortest);
-    now.met += met, now.progress += met * static_cast<std::int32_t>(longest);
+    now.met += met, now.credit += met * static_cast<std::int32_t>(longest);
     if (met == copies) continue;
     for (auto const& phrase : phrases)
       for (auto n = begun + 1; n < phrase.size(); ++n)
         if (ends_in(text, phrase, n)) begun = n;
   }
-  now.progress += static_cast<std::int32_t>(begun);
+  now.begun = static_cast<std::int32_t>(begun);
   now.remaining = std::max(0, now.remaining - static_cast<std::int32_t>(begun));
   return now;
 }
@@ -95,14 +98,14 @@ inline Standing naive_ordered(std::vector<Phrase> const& phrases, Tokens text) {
       std::size_t begun = 0;
       for (std::size_t n = 1; n < phrase.size(); ++n)
         if (ends_in(text, phrase, n)) begun = n;
-      now.progress += static_cast<std::int32_t>(begun);
+      now.begun = static_cast<std::int32_t>(begun);
       break;
     }
     text.erase(text.begin(), found + static_cast<std::ptrdiff_t>(phrase.size()));
-    ++now.met, now.progress += static_cast<std::int32_t>(phrase.size());
+    ++now.met, now.credit += static_cast<std::int32_t>(phrase.size());
   }
   for (auto const& phrase : phrases) now.remaining += static_cast<std::int32_t>(phrase.size());
-  now.remaining -= now.progress;
+  now.remaining -= now.progress();
   return now;
 }
 

@@ -99,6 +99,24 @@ struct Copier {
   std::size_t steps = 0;
 };
 
+/// Counts the calls of a proposing model.
+template <ProposingModel M>
+struct Counting : detail::Forwarding<M> {
+  using detail::Forwarding<M>::Forwarding;
+  void start(std::span<typename M::Source const* const> sources, std::span<Slot const> slots) {
+    this->model_.start(sources, slots);
+  }
+  decltype(auto) step(std::span<Row const> rows) {
+    ++steps;
+    return this->model_.step(rows);
+  }
+  void release(std::span<Slot const> slots) { this->model_.release(slots); }
+  void propose(std::span<Draft const> drafts) { this->model_.propose(drafts); }
+  std::size_t steps = 0;
+};
+template <class M>
+Counting(M&) -> Counting<M>;
+
 std::int32_t sum(std::vector<std::int32_t> const& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 0);
 }
@@ -154,6 +172,14 @@ TEST_CASE("blocks and calls are counted as in the paper", "[blockwise]") {
       for (std::size_t i = 0; i + 1 < h.blocks.size(); ++i) CHECK(h.blocks[i] == k);
       CHECK(counters.steps <= h.blocks.size() + 1);
       CHECK(counters.steps >= h.blocks.size());
+      // A model of its own that guesses whole blocks: one call more a round, 2 m / k in all.
+      TableModel<everything> model(table), other(table);
+      WithDraft drafted(model, other);
+      Guessing apart(drafted, Guesses::as_they_are, 1);
+      Counting counting(apart);
+      CHECK(identical(decode(counting, std::vector<std::uint64_t>{seed}, search)[0], perfect));
+      CHECK(counting.steps == counters.steps);
+      CHECK(counting.steps + apart.calls <= static_cast<std::size_t>(2 * ((m + k - 1) / k) + 1));
       auto const hopeless =
           guessed<everything>(table, table, Guesses::none, {{.source = seed}}, search, Batched{}, &counters)[0];
       CHECK(hopeless.hypotheses.at(0).blocks == std::vector<std::int32_t>(static_cast<std::size_t>(m), 1));
@@ -304,6 +330,7 @@ TEST_CASE("options that make no sense are refused by name", "[blockwise]") {
   refuses(Blockwise<TopK>{.accept = {0}}, "accept.n = 0");
   refuses(Blockwise<Distance>{.accept = {-1}}, "accept.epsilon = -1");
   refuses(Blockwise<Sampling>{.accept = {.temperature = 0}}, "accept.temperature = 0");
-  refuses(Blockwise<>{.adaptive = true, .cost = 0}, "cost = 0");
+  refuses(Blockwise<>{.adaptive = true, .cost = -1}, "cost = -1");
+  refuses(Blockwise<TopK>{.adaptive = true, .cost = 0}, "cost = 0");
   refuses(Blockwise<>{.length = {.min = -1}}, "length.min = -1");
 }

@@ -197,16 +197,19 @@ TEST_CASE("an output of any width holds its phrases", "[constrained_beam_search]
     }
   }
   CHECK(complete > 1000);
-  CHECK(incomplete > 50);
+  CHECK(incomplete > 20);
 }
 
 TEST_CASE("phrases are always met where there is room, in a beam of any width", "[constrained_beam_search]") {
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, between(random, 5, 40));
-    auto const lists = seed % 2 == 0
-                           ? random_lists(random, {.last = table.size - 1, .longest = 4, .all = 6})
-                           : random_lists(random, {.last = table.size - 1, .longest = 4, .all = 0, .ordered = 5});
+    auto const last = table.size - 1;  // few tokens: beginnings are shared
+    auto const lists =
+        seed % 3 == 0 ? random_lists(random, {.last = last, .longest = 4, .all = 6})
+        : seed % 3 == 1
+            ? random_lists(random, {.last = last, .longest = 4, .all = 0, .ordered = 5})
+            : random_lists(random, {.last = std::min(last, 6), .longest = 3, .all = 2, .ordered = 2, .any = 2});
     if (naive_count(lists) == 0) continue;
     auto search = random_constrained(random, lists, 6);
     if (search.banks == Banks::equal || search.banks == Banks::sockeye) search.banks = Banks::even;
@@ -355,12 +358,11 @@ TEST_CASE("where nothing complete is found there is one hypothesis, the best", "
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 5);
-    // Two of three cannot be: both end the sentence, or both begin it.
-    PhraseLists lists =
-        seed % 2 == 0 ? PhraseLists{.all = {{3, eos}, {4, eos}}} : PhraseLists{.all = {{bos, 3}, {bos, 4}}};
+    // One place too few: 3 3 4 4 3 takes five.
+    PhraseLists lists{.all = {{3, 4}, {4, 3}, {3, 3}, {4, 4}}};
     lists.all.push_back(random_phrase(random, 3, 4, 2, false));
-    auto const max = between(random, 6, 7);
     auto const forced = random() % 2 == 0;
+    auto const max = forced ? 5 : 4;
     Constrained search{.beam = {.n_best = between(random, 1, 4), .penalty = random_penalty(random)},
                        .constraints = Constraints(lists)};
     search.beam.length.max = max, search.beam.finished = static_cast<Finished>(random() % 4);
@@ -399,8 +401,9 @@ TEST_CASE("what is left incomplete is listed behind what is complete, if wanted"
     auto const table = random_table(random, 6);
     auto const lists = random_lists(random, {.last = 5, .longest = 2, .all = 3});
     if (naive_count(lists) == 0) continue;
-    Constrained search{.beam = {.width = 8, .n_best = 8, .at_maximum = AtMaximum::truncate},
-                       .constraints = Constraints(lists)};
+    Constrained search{.beam = {.width = 8, .n_best = 8}, .constraints = Constraints(lists)};
+    search.beam.at_maximum = static_cast<AtMaximum>(random() % 5);
+    if (search.beam.at_maximum == AtMaximum::drop) continue;
     search.beam.length.max = 7;
     auto const few = run_one(table, seed, search);
     search.list_incomplete = true;

@@ -205,6 +205,45 @@ TEST_CASE("an automaton of one's own goes together with the library's", "[constr
   }
 }
 
+TEST_CASE("what each part of a product allows holds in the narrowest beam", "[constrained_grammar]") {
+  using Both = Product<Forbidden, Allowing<BracketRules>, Allowing<QuantityRules>>;
+  auto const lists = [](auto const& automaton, auto const& state) {
+    TokenSet const* const allowed = automaton.allowed(state);
+    std::vector<Token> forbidden;
+    automaton.forbidden(state, forbidden);
+    std::set<Token> left;
+    for (Token t = eos; t < 8; ++t)
+      if ((allowed == nullptr || allowed->contains(t)) && std::ranges::find(forbidden, t) == forbidden.end())
+        left.insert(t);
+    return left;
+  };
+  Vocabulary const vocabulary{.size = 8, .bos = bos, .eos = {eos}, .never = {pad, bos}};
+  Tokens const prompt{bos};
+  Sentence const sentence{.vocabulary = &vocabulary, .prompt = prompt};
+  Both const both(Forbidden(std::vector<Phrase>{{3, 3}}), {}, {});
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    auto state = both.start(sentence);
+    for (int i = 0; i < 6 && !both.dead(state); ++i) {
+      std::set<Token> alive;
+      for (Token t = eos; t < 8; ++t)
+        if (!both.dead(both.next(state, t))) alive.insert(t);
+      CHECK(lists(both, state) == alive);
+      state = both.next(state, static_cast<Token>(2 + random() % 6));
+    }
+  }
+  using Guarded = Product<Allowing<BracketRules>, Forbidden>;  // one hypothesis: what is tried and dropped would end it
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    auto const table = random_table(random, 7);
+    ConstrainedBeamSearch<Guarded> search{.beam = {.width = 1, .length = {.max = 30}},
+                                          .constraints = Guarded({}, Forbidden(std::vector<Phrase>{{6, 6}}))};
+    search.beam.at_maximum = AtMaximum::truncate;
+    auto const tokens = run_one(table, seed, search).hypotheses.at(0).tokens;
+    CHECK((tokens.size() == 30 || accepts<BracketRules>(tokens)));
+    CHECK_FALSE(occurs(tokens, {6, 6}));
+  }
+}
+
 TEST_CASE("a warm step of a constrained search allocates nothing", "[constrained_grammar]") {
   std::size_t steps = 0;
   PhraseLists const lists{.all = {{5, 6}, {6, 7}, {8}},

@@ -53,14 +53,15 @@ std::multiset<Token> wanted(A const& a, typename A::State const& state) {
 /// Follows `output` with the automaton and with `naive(text)`; text begins with bos. Tokens after which `dead(text)` are
 /// not to be wanted.
 template <class A, class Naive, class Dead>
-void follow(A const& a, Tokens output, Token first, Token last, Naive const& naive, Dead const& dead) {
+void follow(A const& a, Tokens output, Token first, Token last, Naive const& naive, Dead const& dead,
+            bool exact = true) {
   Tokens text{bos};
   auto state = a.start(sentence);
   output.push_back(eos);
   for (std::size_t i = 0;; ++i) {
     INFO("after " << detail::text(text));
     auto const now = naive(text);
-    CHECK(a.progress(state) == now.progress);
+    CHECK(a.progress(state) == now.progress());
     CHECK(detail::constraints_met(a, state) == now.met);
     CHECK(a.complete(state) == (now.met == detail::constraints_total(a)));
     CHECK(a.complete(state) == (a.progress(state) == a.total()));
@@ -70,11 +71,13 @@ void follow(A const& a, Tokens output, Token first, Token last, Naive const& nai
     for (auto token = first; token <= last + 1; ++token) all.insert(token);
     for (auto const token : all) {
       text.push_back(token);
-      if (naive(text).progress > now.progress && !dead(text)) expected.insert(token);
+      if (naive(text).progress() > now.progress() && !dead(text)) expected.insert(token);
       text.pop_back();
     }
-    CHECK(wanted(a, state) == expected);
-    CHECK(detail::constraints_remaining(a, state) == now.remaining);
+    auto const found = wanted(a, state);
+    if (exact) CHECK(found == expected);
+    else CHECK(std::ranges::includes(expected, found));
+    CHECK(detail::constraints_remaining(a, state) <= now.remaining);
     if (i == output.size()) return;
     text.push_back(output[i]);
     auto const before = state;
@@ -126,6 +129,7 @@ TEST_CASE("phrases stand as far as a search in the text says", "[constraint_auto
         random_lists(random, {.last = last, .longest = between(random, 1, 5), .edges = seed % 3 == 0, .all = 5});
     INFO("seed " << seed << ", " << text(lists));
     Phrases const phrases(lists.all);
+    if (complaint(phrases) != "none") continue;
     CHECK(phrases.total() == naive_total(one_each(lists.all)));
     CHECK(phrases.count() == std::ssize(lists.all));
     CHECK(phrases.trivial() == lists.all.empty());
@@ -142,6 +146,7 @@ TEST_CASE("items of several phrases stand as far as a search in the text says", 
         random, {.last = last, .longest = between(random, 1, 4), .edges = seed % 3 == 0, .all = 0, .any = 4});
     INFO("seed " << seed << ", " << text(lists));
     AnyOf const items(lists.any);
+    if (complaint(items) != "none") continue;
     CHECK(items.total() == naive_total(lists.any));
     CHECK(items.count() == std::ssize(lists.any));
     auto const naive = [&](Tokens const& text) { return naive_any(lists.any, text); };
@@ -240,13 +245,15 @@ TEST_CASE("a product stands where its parts stand, and wants no dead end", "[con
     };
     auto const dead = [&](Tokens const& text) { return ends_one(lists.none, text); };
     auto const output = random_text(random, 3, last, 10);
-    follow(four, output, 3, last, naive, dead);
+    // A token that no part wants may still raise the sum, by serving several.
+    if (complaint(four) != "none") continue;
+    follow(four, output, 3, last, naive, dead, false);
     CHECK(four.count() == naive_count(lists));
     CHECK(four.trivial() == (naive_count(lists) == 0 && lists.none.empty()));
     Product const nested(four, Phrases(lists.all));  // a product of a product, the same twice
     auto const twice = [&](Tokens const& text) { return naive(text) + naive_any(one_each(lists.all), text); };
-    follow(nested, output, 3, last, twice, dead);
-    if (complaint(Constraints(lists)) == "none") follow(Constraints(lists), output, 3, last, naive, dead);
+    follow(nested, output, 3, last, twice, dead, false);
+    if (complaint(Constraints(lists)) == "none") follow(Constraints(lists), output, 3, last, naive, dead, false);
   }
 }
 
@@ -265,7 +272,7 @@ TEST_CASE("hundreds of items are all counted", "[constraint_automata]") {
       for (auto const token : item[random() % item.size()]) text.push_back(token), state = any.next(state, token);
       if (random() % 8 != 0) continue;
       auto const now = naive_any(items, text);
-      CHECK(any.progress(state) == now.progress);
+      CHECK(any.progress(state) == now.progress());
       CHECK(any.met(state) == now.met);
     }
     for (int i = 0; i < 600 && !any.complete(state); ++i) {
@@ -286,7 +293,7 @@ TEST_CASE("hundreds of items are all counted", "[constraint_automata]") {
 TEST_CASE("what remains is what it takes, where phrases share no token", "[constraint_automata]") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
-    Items items{{{3, 4}, {5}}, {{6}}, {{7, 8}}};
+    Items items{{{3, 4}}, {{6}}, {{7, 8}, {7, 5, 8}}};
     items.erase(items.begin() + between(random, 0, 2));
     AnyOf const any(items);
     auto const last = between(random, 1, 2);
@@ -294,6 +301,36 @@ TEST_CASE("what remains is what it takes, where phrases share no token", "[const
     CHECK(any.remaining(any.start(sentence)) == shortest(any, 3, 8, 4));
     CHECK(detail::constraints_remaining(ordered, ordered.start(sentence)) == shortest(ordered, 3, 6, 4));
   }
+}
+
+TEST_CASE("what remains is never more than it takes", "[constraint_automata]") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    std::mt19937_64 random(seed);
+    auto const lists = random_lists(random, {.last = 5, .longest = 3, .all = 2, .ordered = 1, .any = 1, .none = 0});
+    Constraints const constraints(lists);
+    INFO("seed " << seed << ", " << text(lists));
+    auto const takes = shortest(constraints, 3, 5, 8);
+    if (takes <= 8) CHECK(constraints.remaining(constraints.start(sentence)) <= takes);
+  }
+  auto const remaining = [](PhraseLists const& lists) {
+    Constraints const constraints(lists);
+    return constraints.remaining(constraints.start(sentence));
+  };
+  CHECK(remaining({.all = {{4}, {4, 5}, {4, 5, 6}}}) == 3);
+  CHECK(remaining({.all = {{4, 5}, {5, 6}, {6, 7}}}) == 4);
+  CHECK(remaining({.all = {{4, 5, 6, 7}}, .ordered = {{4, 5, 6, 7}}}) == 4);
+  CHECK(remaining({.all = {{4}, {4}, {4}}}) == 3);
+  CHECK(remaining({.any = {{{4, 5}, {4, 6, 7}}, {{8}}}}) == 2);  // 4 and 8; the other token may be either
+}
+
+TEST_CASE("two phrases that begin or end the sentence otherwise are refused", "[constraint_automata]") {
+  CHECK(has(complaint(Phrases(List{{bos, 4}, {7}, {bos, 5}})), "phrases[2] = [1 5]"));
+  CHECK(complaint(Phrases(List{{bos, 4}, {bos, 4, 5}})) == "none");
+  CHECK(has(complaint(Phrases(List{{4, eos}, {5, eos}})), "phrases[1] = [5 2]"));
+  CHECK(has(complaint(Phrases(List{{4, eos}, {4, eos}})), "phrases[1]"));
+  CHECK(complaint(Phrases(List{{4, 5, eos}, {5, eos}})) == "none");
+  CHECK(complaint(AnyOf(Items{{{4, eos}, {5, eos}}, {{6, 5, eos}}})) == "none");
+  CHECK(has(complaint(AnyOf(Items{{{4, eos}}, {{7}}, {{6, 5, eos}, {5, eos}}})), "any[2]"));
 }
 
 TEST_CASE("what overlaps, shares a beginning or lies inside is credited", "[constraint_automata]") {
@@ -323,7 +360,7 @@ TEST_CASE("a phrase that makes no sense is named", "[constraint_automata]") {
   CHECK(has(complaint(Phrases(List{{4, eos, 5}})), "phrases[0] = [4 2 5]"));
   CHECK(has(complaint(Phrases(List{{4, bos}})), "phrases[0] = [4 1]"));
   CHECK(has(complaint(Phrases(List{{pad}})), "phrases[0] = [0]"));
-  CHECK(complaint(Phrases(List{{bos, 4}, {5, eos}, {eos}, {bos, eos}})) == "none");
+  CHECK(complaint(Phrases(List{{bos, 4}, {5, eos}, {eos}})) == "none");
   CHECK(has(complaint(AnyOf(Items{{{4}}, {}})), "any[1] = []"));
   CHECK(has(complaint(AnyOf(Items{{{4}}, {{5}, {}}})), "any[1][1] = []"));
   CHECK(has(complaint(AnyOf(Items{{{4}}, {{5}, {6, 999}}})), "any[1][1] = [6 999]"));

@@ -37,7 +37,7 @@ struct NaiveGrid {
     auto const total = naive_total(items);
     auto const standing = [&](Tokens tokens) {
       tokens.insert(tokens.begin(), bos);
-      return naive_any(items, tokens).progress;
+      return naive_any(items, tokens).progress();
     };
     bank[standing({})] = {Sequence{}};
     std::size_t alive = 1;

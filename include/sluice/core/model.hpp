@@ -68,6 +68,8 @@ struct Draft {
   std::vector<Token>* tokens = nullptr;  ///< where they are appended
   std::uint64_t seed = 0;                ///< of the sentence: who draws with it draws what Sample does
   std::int32_t position = 0;             ///< of the first token to be guessed, in the output
+  double added = -1;     ///< what a guess adds to a step, as a part of it, for each sentence; < 0: not known
+  bool explore = false;  ///< now and then a guess is wanted to learn that
 };
 
 /// A model that guesses tokens ahead: `propose` is asked once a step, for all sentences that take part.

@@ -16,6 +16,7 @@
 #include <sluice/decode/roster.hpp>
 #include <sluice/decode/slot_blocks.hpp>
 #include <sluice/decode/statistics.hpp>
+#include <sluice/decode/step_times.hpp>
 #include <sluice/decode/trace.hpp>
 #include <sluice/decode/waiting_queue.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
@@ -400,6 +401,7 @@ class Decoder {
 
   void advance() {
     drafts_.clear();
+    if constexpr (ProposingModel<M> && DraftingSearch<S>) learn();
     for (auto* s : chosen_) {
       if (s->ended) continue;
       if (problem_ != nullptr && s->rows > 0) {
@@ -423,10 +425,22 @@ class Decoder {
     if constexpr (ProposingModel<M>) propose();
   }
 
+  /// What the step took, and its guesses.
+  void learn() {
+    std::size_t tokens = 0;
+    for (auto const& row : step_.rows) tokens += row.tokens.size();
+    auto const seconds = statistics_.seconds.model + statistics_.seconds.output;
+    auto const rows = static_cast<double>(step_.rows.size());
+    times_.note(seconds - std::exchange(seconds_, seconds), rows, static_cast<double>(tokens) - rows);
+    added_ = times_.added(rows);
+  }
+
   void propose() {
     if (drafts_.empty()) return;
+    stopwatch_.book(statistics_.seconds.search);
     try {
       model_.propose(drafts_);
+      stopwatch_.book(statistics_.seconds.model);
     } catch (...) {
       problem_ = std::current_exception();
       for (auto* s : chosen_)
@@ -437,7 +451,7 @@ class Decoder {
 
   void draft(Running& s) {
     if constexpr (ProposingModel<M> && DraftingSearch<S>) {
-      Draft d{.slot = s.base};
+      Draft d{.slot = s.base, .added = added_, .explore = times_.explore()};
       if (s.search->draft(s.state, d)) drafts_.push_back(d);
     }
   }
@@ -480,6 +494,8 @@ class Decoder {
   detail::SlotBlocks<M> blocks_;
   Statistics statistics_;
   detail::Stopwatch stopwatch_;
+  detail::StepTimes times_;          // of blockwise decoding, and the next two
+  double seconds_ = 0, added_ = -1;  // of all steps so far; by a guess
 
   std::uint64_t next_id_ = 0;
   Waiting waiting_;

@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,7 +31,8 @@ namespace sluice::inline v0 {
 ///
 /// Progress: an item met counts as many tokens as its longest phrase, and of those not met the longest beginning that the
 /// output ends in (papers: Post and Vilar 2018, section 3; Hu et al. 2019 with the failure links of Aho and Corasick 1975).
-/// Built in O(total length * items / 64); next() is O(log children) amortised, and a state 48 bytes.
+/// Built in O(total length * items / 64). next() looks at as many children as a phrase is long at most, at one or two mostly;
+/// a state is 48 bytes.
 class AnyOf {
  public:
   static constexpr std::size_t most = 256;  ///< items
@@ -53,7 +56,8 @@ class AnyOf {
   AnyOf(std::initializer_list<std::vector<Phrase>> items) : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
-  ///   vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most` items
+  ///   vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most` items;
+  ///   two items that can only begin (or end) the sentence, each with other words
   State start(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const& d = *data_;
@@ -65,6 +69,7 @@ class AnyOf {
         detail::check_phrase(sentence, d.items[i].size() > 1 ? item + "[" + std::to_string(p) + "]" : item,
                              d.items[i][p]);
     }
+    check_edges(*sentence.vocabulary);
     return next({}, sentence.vocabulary->bos);
   }
 
@@ -108,16 +113,40 @@ class AnyOf {
     }
   }
 
+  std::int32_t begun(State const& state) const { return data_ == nullptr ? 0 : data_->matcher.depth(state.node); }
   bool trivial() const { return data_ == nullptr; }
   std::int32_t met(State const& state) const { return state.items; }
   std::int32_t count() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->items.size()); }
+  /// Phrases may overlap, but each token has a place of its own, and so have the ends of copies.
   std::int32_t remaining(State const& state) const {
     if (data_ == nullptr) return 0;
-    auto sum = std::int32_t{0};
-    for (auto const& kind : data_->kinds)
-      for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit)
-        if (!has(state.met, bit)) sum += kind.shortest;
-    return std::max(0, sum - data_->matcher.depth(state.node));
+    auto longest = std::int32_t{0}, together = std::int32_t{0};
+    std::map<Token, std::int32_t> needed;
+    for (auto const& kind : data_->kinds) {
+      auto missing = std::int32_t{0};
+      for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit) missing += has(state.met, bit) ? 0 : 1;
+      if (missing == 0) continue;
+      longest = std::max(longest, kind.shortest + missing - 1);
+      for (auto const token : kind.phrases.front()) {
+        auto least = std::numeric_limits<std::int32_t>::max();
+        for (auto const& phrase : kind.phrases)
+          least = std::min(least, static_cast<std::int32_t>(std::ranges::count(phrase, token)));
+        needed[token] = std::max(needed[token], least);
+      }
+    }
+    for (auto const& [token, count] : needed) together += count;
+    return std::max(0, std::max(longest, together) - data_->matcher.depth(state.node));
+  }
+  std::string text() const {
+    std::string all;
+    for (std::size_t i = 0; i < items().size(); ++i) {
+      auto const name = data_->name + "[" + std::to_string(i) + "]";
+      auto const& phrases = items()[i];
+      all.append(i == 0 ? "" : ", ");
+      if (phrases.size() == 1) all.append(name + " ").append(detail::text(phrases[0]));
+      else all.append(detail::text_of(name, phrases));
+    }
+    return all;
   }
   void insert_into(TokenSet& set) const {
     for (auto const& item : items())
@@ -132,6 +161,39 @@ class AnyOf {
   }
 
  private:
+  /// Two items of which every phrase begins the sentence, or ends it, need one that does for both.
+  void check_edges(Vocabulary const& vocabulary) const {
+    auto const same = [](auto x, auto x_end, auto y, auto y_end) {
+      for (; x != x_end && y != y_end; ++x, ++y)
+        if (*x != *y) return false;
+      return true;
+    };
+    check_edge(
+        "begins", [&](Phrase const& phrase) { return phrase.front() == vocabulary.bos; },
+        [&](Phrase const& a, Phrase const& b) { return same(a.begin(), a.end(), b.begin(), b.end()); });
+    check_edge(
+        "ends",
+        [&](Phrase const& phrase) { return std::ranges::find(vocabulary.eos, phrase.back()) != vocabulary.eos.end(); },
+        [&](Phrase const& a, Phrase const& b) { return same(a.rbegin(), a.rend(), b.rbegin(), b.rend()); });
+  }
+  template <class At, class Together>
+  void check_edge(std::string const& does, At&& at_edge, Together&& together) const {
+    auto const& d = *data_;
+    std::vector<std::size_t> before;
+    for (std::size_t i = 0; i < d.items.size(); ++i) {
+      if (!std::ranges::all_of(d.items[i], at_edge)) continue;
+      for (auto const j : before) {
+        auto possible = false;
+        for (auto const& a : d.items[i])
+          for (auto const& b : d.items[j]) possible |= together(a, b);
+        require(possible && d.items[i] != d.items[j], d.name + "[" + std::to_string(i) + "]",
+                detail::text(d.items[i][0]),
+                does + " the sentence, and so does " + d.name + "[" + std::to_string(j) + "]");
+      }
+      before.push_back(i);
+    }
+  }
+
   using Set = std::array<std::uint64_t, most / 64>;
 
   /// Items with the same phrases.

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -30,12 +31,15 @@ namespace sluice::inline v0 {
 ///  - `dead(state)`: it can never be complete.
 ///
 /// Optional:
+///  - `begun(state)`: how much of progress lies in a phrase that is still open and may be given up; otherwise 0. In a Product
+///    only the longest such beginning of all counts, so that one token may serve several;
 ///  - `forbidden(state, tokens)`: appends the tokens that lead to a dead state, where they are few; `allowed(state)`: a
 ///    TokenSet const* of those that do not, where they are few (nullptr: all). With neither, tokens are tried and dropped,
 ///    and a hypothesis ends where all that were listed are;
 ///  - `met(state)` of `count()`: the demands met, for Hypothesis::constraints_met; otherwise progress of total;
-///  - `remaining(state)`: how many tokens it takes to meet the rest; otherwise total - progress. A request that leaves fewer
-///    is refused;
+///  - `remaining(state)`: a number of tokens without which the rest cannot be met; otherwise 0. A request that leaves fewer is
+///    refused;
+///  - `text()`: the demands in words, for that message;
 ///  - `trivial()`: whether it demands nothing at all; the search is then the plain one;
 ///  - `insert_into(set)`: adds to a TokenSet the tokens without which it cannot be met; a request's shortlist gets them.
 template <class A>
@@ -81,12 +85,30 @@ std::int32_t constraints_total(A const& a) {
 template <class A>
 std::int32_t constraints_remaining(A const& a, typename A::State const& state) {
   if constexpr (requires { a.remaining(state); }) return a.remaining(state);
-  else return a.total() - a.progress(state);
+  else return 0;
+}
+template <class A>
+std::int32_t constraints_begun(A const& a, typename A::State const& state) {
+  if constexpr (requires { a.begun(state); }) return a.begun(state);
+  else return 0;
+}
+template <class A>
+std::string constraints_text(A const& a) {
+  if constexpr (requires { a.text(); }) return a.text();
+  else return {};
+}
+/// Those that are in one set and not in the other.
+inline void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<Token>& tokens) {
+  auto token = Token{0};
+  for (auto const word : in.words())
+    for (auto bit = 0; bit < 64; ++bit, ++token)
+      if ((word >> bit & 1) != 0 && !not_in.contains(token)) tokens.push_back(token);
 }
 
 }  // namespace detail
 
-/// Several automata at once: what all of them demand. Its progress is the sum of theirs.
+/// Several automata at once: what all of them demand. Its progress is the sum of what each has met for good, and the longest
+/// beginning that any has open: the same tokens may begin phrases of several, of which only one will come.
 template <ConstraintAutomaton... As>
 class Product {
  public:
@@ -104,7 +126,13 @@ class Product {
     });
   }
   std::int32_t progress(State const& state) const {
-    return sum([&]<std::size_t I> { return std::get<I>(all_).progress(std::get<I>(state)); });
+    return begun(state) + sum([&]<std::size_t I> {
+             auto const& part = std::get<I>(state);
+             return std::get<I>(all_).progress(part) - detail::constraints_begun(std::get<I>(all_), part);
+           });
+  }
+  std::int32_t begun(State const& state) const {
+    return most([&]<std::size_t I> { return detail::constraints_begun(std::get<I>(all_), std::get<I>(state)); });
   }
   std::int32_t total() const {
     return sum([&]<std::size_t I> { return std::get<I>(all_).total(); });
@@ -130,10 +158,24 @@ class Product {
     }
     tokens.resize(kept);
   }
-  void forbidden(State const& state, std::vector<Token>& tokens) const requires(detail::NamesForbidden<As> || ...) {
+  /// Of the first that names any; what others do not allow of those is forbidden.
+  TokenSet const* allowed(State const& state) const requires(detail::NamesAllowed<As> || ...) {
+    TokenSet const* first = nullptr;
     sum([&]<std::size_t I> {
-      if constexpr (detail::NamesForbidden<std::tuple_element_t<I, std::tuple<As...>>>)
-        std::get<I>(all_).forbidden(std::get<I>(state), tokens);
+      if (first == nullptr) first = allowed_by<I>(state);
+      return 0;
+    });
+    return first;
+  }
+  void forbidden(State const& state, std::vector<Token>& tokens) const
+      requires((detail::NamesForbidden<As> || ...) || (detail::NamesAllowed<As> || ...)) {
+    TokenSet const* first = nullptr;
+    sum([&]<std::size_t I> {
+      if constexpr (detail::NamesForbidden<Part<I>>) std::get<I>(all_).forbidden(std::get<I>(state), tokens);
+      if (auto const* const set = allowed_by<I>(state); set != nullptr) {
+        if (first == nullptr) first = set;
+        else detail::insert_difference(*first, *set, tokens);
+      }
       return 0;
     });
   }
@@ -147,7 +189,16 @@ class Product {
     return sum([&]<std::size_t I> { return detail::trivial(std::get<I>(all_)) ? 0 : 1; }) == 0;
   }
   std::int32_t remaining(State const& state) const {
-    return sum([&]<std::size_t I> { return detail::constraints_remaining(std::get<I>(all_), std::get<I>(state)); });
+    return most([&]<std::size_t I> { return detail::constraints_remaining(std::get<I>(all_), std::get<I>(state)); });
+  }
+  std::string text() const {
+    std::string all;
+    sum([&]<std::size_t I> {
+      auto const part = detail::constraints_text(std::get<I>(all_));
+      all += (all.empty() || part.empty() ? "" : ", ") + part;
+      return 0;
+    });
+    return all;
   }
   void insert_into(TokenSet& set) const {
     sum([&]<std::size_t I> {
@@ -157,6 +208,14 @@ class Product {
   }
 
  private:
+  template <std::size_t I>
+  using Part = std::tuple_element_t<I, std::tuple<As...>>;
+
+  template <std::size_t I>
+  TokenSet const* allowed_by(State const& state) const {
+    if constexpr (detail::NamesAllowed<Part<I>>) return std::get<I>(all_).allowed(std::get<I>(state));
+    else return nullptr;
+  }
   template <class F>
   static auto each(F&& f) {
     return f(std::index_sequence_for<As...>{});
@@ -165,6 +224,13 @@ class Product {
   static std::int32_t sum(F&& f) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (std::int32_t{0} + ... + static_cast<std::int32_t>(f.template operator()<I>()));
+    }
+    (std::index_sequence_for<As...>{});
+  }
+  template <class F>
+  static std::int32_t most(F&& f) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::max({std::int32_t{0}, static_cast<std::int32_t>(f.template operator()<I>())...});
     }
     (std::index_sequence_for<As...>{});
   }

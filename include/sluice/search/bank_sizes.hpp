@@ -21,8 +21,9 @@ enum class Banks : std::uint8_t {
 };
 
 /// Sizes of the banks, which are numbered from 0 (nothing met) to the top (all met), as Post and Vilar (2018, section 3.2)
-/// describe them. Each first gets an equal share, the top the remainder. Then every bank with more places than candidates, from the top down, gives what it has too much to
-/// the nearest bank with more candidates than places, the upper one first where two are as near.
+/// describe them. Each first gets an equal share, the top the remainder. Then every bank with more places than candidates,
+/// from the top down, gives what it has too much to the nearest bank with more candidates than places, the upper one first
+/// where two are as near.
 ///
 /// Fills min(width, candidates) places. O(banks^2).
 /// \param counts  [banks] candidates
@@ -48,13 +49,22 @@ inline void bank_sizes_paper(std::span<std::int32_t const> counts, std::int32_t 
 }
 
 /// Sizes that differ by one at most, but for banks with fewer candidates: place by place to every bank that has a candidate
-/// left, from the top down. Fills min(width, candidates) places. O(banks + width).
+/// left, from the top down. Fills min(width, candidates) places. O(banks log width).
 inline void bank_sizes_even(std::span<std::int32_t const> counts, std::int32_t width, std::span<std::int32_t> sizes) {
-  std::ranges::fill(sizes, 0);
-  for (auto given = true; given && width > 0;) {
-    given = false;
-    for (auto bank = sizes.size(); bank-- > 0 && width > 0;)
-      if (sizes[bank] < counts[bank]) ++sizes[bank], --width, given = true;
+  auto const places = [&](std::int32_t rounds) {
+    std::int64_t sum = 0;
+    for (auto const count : counts) sum += std::min(count, rounds);
+    return sum;
+  };
+  std::int32_t whole = 0, too_many = width + 1;  // rounds in which everybody gets a place
+  while (too_many - whole > 1) {
+    auto const rounds = whole + (too_many - whole) / 2;
+    (places(rounds) <= width ? whole : too_many) = rounds;
+  }
+  auto left = width - static_cast<std::int32_t>(places(whole));
+  for (auto bank = sizes.size(); bank-- > 0;) {
+    sizes[bank] = std::min(counts[bank], whole);
+    if (left > 0 && counts[bank] > whole) ++sizes[bank], --left;
   }
 }
 

@@ -41,8 +41,9 @@ struct Blockwise {
   LengthLimits length{};
   bool adaptive = false;  ///< choose the block of each round, up to `block`, by how many guesses of this sentence have
                           ///< been right so far
-  double cost = 0.25;  ///< adaptive: how much longer a row takes with one token more, guessing included, as a part of
-                       ///< what a row of one token takes; > 0
+  /// adaptive: what a guess for each sentence, made and verified, adds to a step, as a part of it; > 0, or 0: the decoder
+  /// measures it as it goes. A relaxed rule must be told, since its output depends on the blocks.
+  double cost = A::lossless ? 0 : 0.25;
 
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
 
@@ -61,6 +62,7 @@ struct Blockwise {
     double right = 1, tried = 2;  // guesses, by and by forgotten; adaptive
     std::int32_t held = 0;        // tokens in the slot that stay
     std::int32_t resting = 0;     // rounds without guesses
+    double added = 0;             // adaptive: what a token more adds to the step, as a part of it
     bool finished = false, ended = false;
   };
 
@@ -69,7 +71,8 @@ struct Blockwise {
     require(minimum >= 1 && minimum <= block, "minimum", minimum, "must be between 1 and the block");
     require(minimum == 1 || !A::lossless, "minimum", minimum,
             "keeps tokens that the model would not have given: choose TopK or Distance to say so");
-    require(cost > 0 && std::isfinite(cost), "cost", cost, "must be a number > 0");
+    require(cost >= 0 && std::isfinite(cost), "cost", cost, "must be a number >= 0");
+    require(cost > 0 || A::lossless, "cost", cost, "must be given: what a relaxed rule keeps would depend on the time");
     accept.check(), length.check();
   }
   std::int32_t slots() const { return 1; }
@@ -137,8 +140,7 @@ struct Blockwise {
 
   /// How many guesses the next round wants.
   std::int32_t wanted(State const& s) const {
-    auto const left = s.bounds.max - static_cast<std::int32_t>(s.tokens.size()) - 1;
-    auto const most = std::max(0, std::min(block - 1, left));
+    auto const most = this->most(s);
     if (!adaptive || most == 0) return most;
     // With each guess right with probability p: tokens a round over time a round.
     auto const p = s.right / s.tried;
@@ -146,15 +148,17 @@ struct Blockwise {
     double best_rate = 1, tokens = 1, chance = 1;
     for (std::int32_t g = 1; g <= most; ++g) {
       tokens += chance *= p;
-      if (auto const rate = tokens / (1 + cost * g); rate > best_rate) best = g, best_rate = rate;
+      if (auto const rate = tokens / (1 + s.added * g); rate > best_rate) best = g, best_rate = rate;
     }
-    return best == 0 && s.resting >= 64 ? 1 : best;  // now and then, times may have changed
+    return best == 0 && s.resting >= 64 ? 1 : best;  // now and then: guesses may have become better
   }
 
   bool draft(State& s, Draft& draft) const {
     s.guesses.clear();
     if (s.ended || !s.opening.done()) return false;
-    auto const count = wanted(s);
+    s.added = cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25;
+    auto count = wanted(s);
+    if (adaptive && cost == 0 && draft.explore) count = std::max(count, std::min(1, most(s)));
     s.resting = count == 0 ? s.resting + 1 : 0;
     draft.length = s.held, draft.pending = std::span<Token const>(s.tokens).last(1), draft.count = count;
     draft.tokens = &s.guesses, draft.seed = s.seed, draft.position = static_cast<std::int32_t>(s.tokens.size());
@@ -198,10 +202,13 @@ struct Blockwise {
     return line.probes.empty() || line.probes[0] > -std::numeric_limits<float>::infinity();
   }
 
+  std::int32_t most(State const& s) const {
+    return std::max(0, std::min(block - 1, s.bounds.max - static_cast<std::int32_t>(s.tokens.size()) - 1));
+  }
+
   /// How many of the guesses make sense: they are whatever a stranger says.
   std::size_t usable(State const& s) const {
-    auto const most = std::max(0, std::min(block - 1, s.bounds.max - static_cast<std::int32_t>(s.tokens.size()) - 1));
-    auto const count = std::min(s.guesses.size(), static_cast<std::size_t>(most));
+    auto const count = std::min(s.guesses.size(), static_cast<std::size_t>(most(s)));
     auto const bad = std::find_if(s.guesses.begin(), s.guesses.begin() + static_cast<std::ptrdiff_t>(count),
                                   [&](Token token) { return !s.vocabulary->contains(token); });
     return static_cast<std::size_t>(bad - s.guesses.begin());

@@ -33,11 +33,11 @@ namespace sluice::inline v0 {
 /// goes on. Everything else is `beam`'s: finishing, stopping, lengths, scores; its pruning by thresholds compares within a
 /// bank, so that no bank loses its best. Under an automaton that is trivial this is `beam`, decision for decision.
 ///
-/// The n-best list holds complete hypotheses. Only when there is none, its one entry is the best that is not, by
+/// The n-best list holds complete hypotheses. Only when there is none, its one entry is the best of the last beam, by
 /// constraints met, then by score: see Hypothesis::constraints_met.
 ///
-/// A step costs O(k^2 + k W) steps of the automaton beside the model, k the width, W the tokens wanted, whatever the number
-/// of constraints; the model runs `width` rows, as without constraints. Nothing is allocated once warm.
+/// A step costs O(k^2 + k W) steps of the automaton beside the model, k the width, W the tokens that a hypothesis wants; the
+/// model runs `width` rows, as without constraints. Nothing is allocated once warm.
 template <class A = Constraints>
 struct ConstrainedBeamSearch {
   static_assert(ConstraintAutomaton<A>, "sluice: A is not a ConstraintAutomaton (sluice/search/automaton.hpp)");
@@ -49,7 +49,7 @@ struct ConstrainedBeamSearch {
       20;  ///< Pruning::below_finished of sentences that have something to meet; Pruning::off = none
   bool replace_impossible = true;  ///< whether the best candidates are counted without those that may not come; false:
                                    ///< those take places, and are dropped (Sockeye)
-  bool list_incomplete = false;    ///< behind the complete hypotheses, also list what is left of the others
+  bool list_incomplete = false;    ///< behind the complete hypotheses, also list what is left of the beam
 
   struct State {
     detail::BeamState inner;
@@ -94,9 +94,17 @@ struct ConstrainedBeamSearch {
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   static typename A::State const& after(State const& s, History::Node node) { return s.after[at(node + 1)]; }
-  std::int32_t bank_of(State const& s, History::Node node) const { return constraints.progress(after(s, node)); }
+  /// Whatever a stranger's automaton says.
+  std::int32_t bank(State const& s, typename A::State const& state) const {
+    return std::clamp(static_cast<std::int32_t>(constraints.progress(state)), 0,
+                      static_cast<std::int32_t>(s.counts.size()) - 1);
+  }
+  std::int32_t bank_of(State const& s, History::Node node) const { return bank(s, after(s, node)); }
+  /// Grid beam search: whatever a hypothesis offers is a candidate, as if the others were not there.
+  bool alone() const { return banks == Banks::equal && beam.pruning.max_per_parent != Pruning::unlimited; }
   bool complete(State const& s, History::Node node) const { return constraints.complete(after(s, node)); }
 
+  bool end_apart(Vocabulary const& vocabulary) const;
   void ask(State& s, Query& query, std::int32_t rank) const;
   void follow(State& s) const;
   void collect(State& s, Expansion const& answer) const;
@@ -119,14 +127,30 @@ void ConstrainedBeamSearch<A>::start(State& s, Sentence const& sentence) const {
   for (auto const token : sentence.prefix) first = constraints.next(first, token);
   auto const room = s.inner.bounds.max - static_cast<std::int32_t>(sentence.prefix.size());
   auto const missing = detail::constraints_remaining(constraints, first);
-  require(missing <= std::max(room, 0), "constraints", std::to_string(missing) + " tokens",
-          "the maximum length leaves " + std::to_string(std::max(room, 0)));
+  if (missing + (end_apart(*sentence.vocabulary) ? 1 : 0) > std::max(room, 0) && missing > 0) {
+    auto what = detail::constraints_text(constraints);
+    if (what.size() > 200) what = what.substr(0, 200) + " ...";
+    require(false, "constraints",
+            std::to_string(missing) + " tokens and more" + (what.empty() ? "" : " (" + what + ")"),
+            "the maximum length leaves " + std::to_string(std::max(room, 0)) +
+                (end_apart(*sentence.vocabulary) ? ", the end included" : ""));
+  }
   require(banks != Banks::equal || beam.width > constraints.total(), "width", beam.width,
           "leaves no place for each of " + std::to_string(constraints.total() + 1) + " equal banks");
   s.after.assign(1, first);
   s.wanted.resize(at(beam.width)), s.edits.resize(at(beam.width));
   s.counts.assign(at(constraints.total()) + 1, 0), s.sizes = s.counts, s.best.resize(s.counts.size());
   s.stranded.clear();
+}
+
+/// Whether the output needs an end that the constraints do not hold.
+template <class A>
+bool ConstrainedBeamSearch<A>::end_apart(Vocabulary const& vocabulary) const {
+  if (vocabulary.eos.empty() || beam.at_maximum == AtMaximum::truncate || beam.at_maximum == AtMaximum::best_unfinished)
+    return false;
+  TokenSet named;
+  insert_into(named);
+  return !named.words().empty() && std::ranges::none_of(vocabulary.eos, [&](Token end) { return named.contains(end); });
 }
 
 template <class A>
@@ -155,7 +179,7 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::int32_t rank) co
   if (beam.forced(s.inner)) return;
   // The best of all hypotheses together, over all banks, may come from one of them.
   auto const ends = static_cast<std::int32_t>(s.inner.vocabulary->eos.size());
-  auto const looked_at = banks == Banks::equal ? beam.width : beam.looked_at(s.inner);
+  auto const looked_at = alone() ? beam.width : beam.looked_at(s.inner);
   query.best = std::min(looked_at + ends, beam.pruning.max_per_parent);
   constraints.wanted(state, wanted);
   query.probes = wanted;
@@ -203,9 +227,9 @@ bool ConstrainedBeamSearch<A>::advance(State& s, Expansion const& answer) const 
     beam.place(b);
     return false;
   }
-  if (b.out.empty())
+  if (b.out.empty() || list_incomplete)
     for (auto const& entry : b.next.empty() ? b.beam : b.next)
-      s.stranded.push_back({entry.node, entry.log_prob, beam.score(b, entry), entry.ended});
+      s.stranded.push_back({entry.node, entry.log_prob, beam.score(b, entry), entry.ended, !b.out.empty()});
   if (beam.at_maximum == AtMaximum::best_unfinished && !b.vocabulary->eos.empty())  // it must be complete to join
     std::erase_if(b.next, [&](Entry const& entry) { return !entry.ended && !complete(s, entry.node); });
   beam.close(b);
@@ -253,14 +277,13 @@ void ConstrainedBeamSearch<A>::collect(State& s, Expansion const& answer) const 
 /// The bank of a candidate, or impossible.
 template <class A>
 std::int32_t ConstrainedBeamSearch<A>::try_out(State& s, Pick const& pick) const {
-  auto& bank = s.bank[at(pick.order)];
-  if (bank != untried) return bank;
+  auto& place = s.bank[at(pick.order)];
+  if (place != untried) return place;
   auto const& parent = after(s, s.inner.beam[at(pick.parent)].node);
-  if (pick.carried) return bank = constraints.progress(parent);
+  if (pick.carried) return place = bank(s, parent);
   auto const state = constraints.next(parent, pick.token);
-  if (constraints.dead(state) || (pick.ended && !constraints.complete(state))) return bank = impossible;
-  return bank = std::clamp(static_cast<std::int32_t>(constraints.progress(state)), 0,
-                           static_cast<std::int32_t>(s.counts.size()) - 1);
+  if (constraints.dead(state) || (pick.ended && !constraints.complete(state))) return place = impossible;
+  return place = bank(s, state);
 }
 
 /// From all candidates to those that BeamSearch::choose takes, in the order in which it does.
@@ -269,7 +292,7 @@ void ConstrainedBeamSearch<A>::select(State& s) const {
   auto& picks = s.inner.picks;
   std::ranges::sort(
       picks, [](Pick const& a, Pick const& b) { return a.value != b.value ? a.value > b.value : a.order < b.order; });
-  auto const limit = banks == Banks::equal ? picks.size() : at(beam.looked_at(s.inner));
+  auto const limit = alone() ? picks.size() : at(beam.looked_at(s.inner));
   std::size_t seen = 0, kept = 0;
   for (auto const& pick : picks) {
     if (seen >= limit && s.stays[at(pick.order)] == 0) continue;
@@ -399,8 +422,9 @@ void ConstrainedBeamSearch<A>::finish(State const& s, Result& result) const {
   if (b.bounds.max == 0) add({.node = History::root});
   if (!b.over && b.opening.done())  // called early
     for (auto const& entry : b.beam) add({entry.node, entry.log_prob, beam.score(b, entry), entry.ended, true});
-  if (list.empty() && beam.at_maximum != AtMaximum::drop)
-    for (auto const& ended : s.stranded) add(ended);
+  if ((list.empty() || list_incomplete) && beam.at_maximum != AtMaximum::drop)
+    for (auto const& ended : s.stranded)
+      if (std::ranges::find(b.out, ended.node, &Ended::node) == b.out.end()) add(ended);
   std::ranges::sort(list, [](Listed const& x, Listed const& y) {
     auto const key = [](Listed const& c) {
       return std::tuple(!c.complete, c.ended.alive, c.complete ? 0 : -c.met, -c.ended.score, c.ended.order);

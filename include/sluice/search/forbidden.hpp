@@ -59,15 +59,15 @@ class Forbidden {
   void wanted(State, std::vector<Token>&) const {}
   void forbidden(State state, std::vector<Token>& tokens) const {
     if (data_ == nullptr) return;
-    auto const last = data_->matcher.completions(state);
-    tokens.insert(tokens.end(), last.begin(), last.end());
+    data_->matcher.for_each_completion(state, [&](Token token) { tokens.push_back(token); });
   }
 
   bool trivial() const { return data_ == nullptr; }
   void edit(State state, Output const&, std::vector<Edit>& edits) const {
     if (data_ == nullptr) return;
-    for (auto const token : data_->matcher.completions(state))
+    data_->matcher.for_each_completion(state, [&](Token token) {
       edits.push_back({token, -std::numeric_limits<float>::infinity(), 1});
+    });
   }
 
   /// As given.

@@ -78,6 +78,8 @@ class OrderedPhrases {
     if (!complete(state)) tokens.push_back(phrases()[at(state.phrase)][at(state.depth)]);
   }
 
+  std::int32_t begun(State const& state) const { return state.depth; }
+  std::int32_t remaining(State const& state) const { return total() - progress(state); }
   bool trivial() const { return data_ == nullptr; }
   std::int32_t met(State const& state) const { return state.phrase; }
   std::int32_t count() const { return static_cast<std::int32_t>(phrases().size()); }
@@ -86,6 +88,7 @@ class OrderedPhrases {
       for (auto const token : phrase)
         if (token >= 0) set.insert(token);
   }
+  std::string text() const { return detail::text_of(data_ == nullptr ? "" : data_->name, phrases()); }
   /// As given.
   std::vector<Phrase> const& phrases() const {
     static std::vector<Phrase> const none;

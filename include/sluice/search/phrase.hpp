@@ -28,6 +28,14 @@ inline std::string text(std::span<Token const> phrase) {
   return out + "]";
 }
 
+/// "all[0] [4 5], all[1] [6]".
+inline std::string text_of(std::string const& name, std::vector<Phrase> const& phrases) {
+  std::string all;
+  for (std::size_t i = 0; i < phrases.size(); ++i)
+    all.append(i == 0 ? "" : ", ").append(name + "[" + std::to_string(i) + "] ").append(text(phrases[i]));
+  return all;
+}
+
 /// Throws std::invalid_argument, naming the phrase, unless it makes sense in `sentence`; if it is `wanted`, unless it could
 /// be generated.
 inline void check_phrase(Sentence const& sentence, std::string const& name, Phrase const& phrase, bool wanted = true) {

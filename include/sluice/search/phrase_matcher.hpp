@@ -18,7 +18,8 @@ namespace sluice::inline v0 {
 /// The automaton of Aho and Corasick (1975) over a list of phrases: a state is the longest beginning of any phrase that
 /// the tokens so far end in. Overlaps and shared beginnings are right by construction: [4 5] is found in 4 4 5.
 ///
-/// Built in O(total length); next() costs O(log children) amortised. Phrases may repeat; each keeps its index.
+/// Built in O(total length * longest phrase) at worst, with memory for the total length. next() goes back by as many tokens as
+/// the state is deep at most, by one or none mostly. Phrases may repeat; each keeps its index.
 class PhraseMatcher {
  public:
   using State = std::int32_t;
@@ -55,16 +56,22 @@ class PhraseMatcher {
   bool ends(State state) const { return node(state).ends; }
   /// The tokens that lead one further in some phrase, ascending.
   std::span<Token const> children(State state) const { return node(state).tokens; }
-  /// The tokens after which some phrase ends, ascending.
-  std::span<Token const> completions(State state) const { return node(state).completions; }
+  /// f(token) for every token after which some phrase ends, once each.
+  template <class F>
+  void for_each_completion(State state, F&& f) const {
+    for (;; state = node(state).fallback) {
+      for (auto const token : node(state).completions) f(token);
+      if (state == root) return;
+    }
+  }
   std::size_t size() const { return nodes_.size(); }
 
  private:
   static constexpr State none = -1;
   struct Node {
-    std::vector<Token> tokens;   // ascending
-    std::vector<State> targets;  // of the same
-    std::vector<Token> completions;
+    std::vector<Token> tokens;       // ascending
+    std::vector<State> targets;      // of the same
+    std::vector<Token> completions;  // not those of any fallback
     std::vector<std::int32_t> phrases;
     State fallback = root;
     std::int32_t depth = 0;
@@ -107,12 +114,8 @@ class PhraseMatcher {
     for (auto const at : order) {
       auto& n = node(at);
       for (std::size_t c = 0; c < n.tokens.size(); ++c)
-        if (node(n.targets[c]).ends) n.completions.push_back(n.tokens[c]);
-      if (at == root) continue;
-      auto const& shorter = node(n.fallback).completions;
-      n.completions.insert(n.completions.end(), shorter.begin(), shorter.end());
-      std::ranges::sort(n.completions);
-      n.completions.erase(std::unique(n.completions.begin(), n.completions.end()), n.completions.end());
+        if (node(n.targets[c]).ends && (at == root || !node(next(n.fallback, n.tokens[c])).ends))
+          n.completions.push_back(n.tokens[c]);
     }
   }
 

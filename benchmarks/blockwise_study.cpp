@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// blockwise_study SOURCES REFERENCES: blockwise decoding of a text with trained heads (Stern et al. 2018, tables 1 and 3): a
+// row of a Markdown table for each combination of --heads, --accept, --minimum and --blocks: mean accepted block, model
+// calls, BLEU, and time beside greedy decoding, measured in turns with it, in each of --batches.
+
+#include <sluice/decode/decoder.hpp>
+#include <sluice/model/residual_heads.hpp>
+#include <sluice/model/with_heads.hpp>
+#include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/blockwise.hpp>
+#include <sluice/search/greedy.hpp>
+
+#include <bleu/bleu.hpp>
+#include <text/lines.hpp>
+#include <transformer/heads.hpp>
+
+#include <CLI/CLI.hpp>
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <cpu_clock.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <optional>
+#include <shipped_model.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using sluice::LengthLimits, sluice::Result;
+
+struct Options {
+  std::string sources, references;
+  std::vector<std::string> heads, accept{"exact"};
+  std::vector<std::int32_t> blocks{1, 2, 4, 6, 8, 10}, minimum{1};
+  std::vector<std::size_t> batches{64};
+  std::string guesses = "float32";
+  std::size_t sentences = std::numeric_limits<std::size_t>::max();
+  std::int32_t rounds = 3;
+  double cost = 0;
+  bool adaptive = false, check = false;
+};
+
+struct Text {
+  std::vector<bench::Sentence> sources;
+  std::vector<bleu::Ngrams> references;
+};
+
+Text read(Options const& options, translate::Tokenizer const& tokenizer) {
+  auto const sources = text::read_lines(std::filesystem::path(options.sources));
+  auto const references = text::read_lines(std::filesystem::path(options.references));
+  if (sources.size() != references.size())
+    throw text::InputError(options.sources + " has " + std::to_string(sources.size()) + " lines, " +
+                           options.references + " has " + std::to_string(references.size()));
+  std::vector<std::size_t> order;
+  std::vector<bench::Sentence> tokens;
+  for (auto const& line : sources) {
+    if (tokens.size() == options.sentences) break;
+    order.push_back(tokens.size()), tokens.push_back(tokenizer.encode(line));
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return tokens[i].size(); });
+  Text text;
+  for (auto const i : order) {
+    text.sources.push_back(std::move(tokens[i]));
+    text.references.emplace_back(references[i]);
+  }
+  return text;
+}
+
+struct Outcome {
+  std::vector<Result> results;
+  double seconds = 0;
+  std::uint64_t calls = 0;
+};
+
+template <class M, class S, class P>
+Outcome decode(M& model, Text const& text, S const& search, P const& schedule) {
+  Outcome outcome;
+  outcome.seconds = sluice::bench::seconds([&] {
+    sluice::Decoder decoder(model, search, schedule, sluice::DenseProjection(*bench::data().projection));
+    for (auto const& source : text.sources) decoder.submit({.source = source});
+    while (decoder.step()) {
+    }
+    outcome.results.resize(text.sources.size());
+    for (Result result; decoder.poll(result); result = {}) {
+      if (!result.ok()) throw std::runtime_error("sentence " + std::to_string(result.id) + ": " + result.message);
+      auto const id = static_cast<std::size_t>(result.id);
+      outcome.results[id] = std::move(result);
+    }
+    outcome.calls = decoder.statistics().model_calls;
+  });
+  return outcome;
+}
+
+double median(std::vector<double> numbers) {
+  std::ranges::sort(numbers);
+  return numbers[numbers.size() / 2];
+}
+
+/// One row of the table.
+struct Case {
+  std::string heads, accept;
+  std::int32_t minimum, block;
+};
+
+template <sluice::Acceptance A, class M>
+void measure(Options const& options, Text const& text, translate::Tokenizer const& tokenizer, Case const& which,
+             A const& accept, M& headed, sluice::example::Transformer& plain) {
+  sluice::Blockwise<A> search{.block = which.block, .accept = accept, .minimum = which.minimum, .length = {.min = 1}};
+  search.adaptive = options.adaptive;
+  if (options.cost > 0) search.cost = options.cost;
+  sluice::Greedy const greedy{.length = {.min = 1}, .scores = false};
+  std::string times;
+  Outcome found, expected;
+  for (auto const batch : options.batches) {
+    std::vector<double> ratios;
+    for (std::int32_t round = 0; round < options.rounds; ++round) {
+      expected = decode(plain, text, greedy, sluice::Batched{batch});
+      found = decode(headed, text, search, sluice::Batched{batch});
+      ratios.push_back(expected.seconds / found.seconds);
+    }
+    char cell[64];
+    std::snprintf(cell, sizeof cell, " %.2f |", median(ratios));
+    times += cell;
+  }
+  double tokens = 0, rounds = 0, perfect = 0;
+  std::size_t same = 0;
+  std::vector<bleu::Counts> counts;
+  for (std::size_t i = 0; i < found.results.size(); ++i) {
+    auto const& h = found.results[i].hypotheses.at(0);
+    auto const k = static_cast<std::size_t>(which.block);
+    tokens += static_cast<double>(h.tokens.size()), rounds += static_cast<double>(h.blocks.size());
+    perfect += static_cast<double>((h.tokens.size() + k - 1) / k);
+    same += h.tokens == expected.results[i].hypotheses.at(0).tokens;
+    counts.push_back(bleu::count(bleu::Ngrams(tokenizer.decode(h.tokens)), text.references[i]));
+  }
+  auto const n = static_cast<double>(text.sources.size());
+  std::printf("| %s | %s | %d | %d | %.3f | %.2f | %llu | %.2f | %.1f %% |%s\n", which.heads.c_str(),
+              which.accept.c_str(), which.minimum, which.block, tokens / rounds, tokens / perfect,
+              static_cast<unsigned long long>(found.calls), bleu::score(bleu::sum(counts)).bleu,
+              100 * static_cast<double>(same) / n, times.c_str());
+  std::fflush(stdout);
+  if (A::lossless && same != text.sources.size()) throw std::runtime_error("exact blocks differ from greedy decoding");
+}
+
+/// Exact blocks under all kinds of schedules.
+template <class M>
+void check(Text const& text, M& headed, sluice::example::Transformer& plain) {
+  auto const expected = decode(plain, text, sluice::Greedy{.length = {.min = 1}}, sluice::Batched{64});
+  auto const compare = [&](auto const& schedule, std::int32_t block, char const* name, std::size_t size) {
+    auto const found = decode(headed, text, sluice::Blockwise<>{.block = block, .length = {.min = 1}}, schedule);
+    for (std::size_t i = 0; i < text.sources.size(); ++i) {
+      auto const &a = found.results[i].hypotheses.at(0), &b = expected.results[i].hypotheses.at(0);
+      if (a.tokens != b.tokens || a.log_probs != b.log_probs)
+        throw std::runtime_error("sentence " + std::to_string(i) + " differs from greedy decoding: " + name + " " +
+                                 std::to_string(size) + ", block " + std::to_string(block));
+    }
+    std::printf("exact, block %d, %s %zu: %zu of %zu equal greedy decoding, log-probabilities bit for bit\n", block,
+                name, size, text.sources.size(), text.sources.size());
+  };
+  for (std::int32_t const block : {4, 8})
+    for (std::size_t const size : {1u, 8u, 64u}) {
+      compare(sluice::Batched{size}, block, "batches of", size);
+      compare(sluice::Streaming{.size = size, .refill_below = 1}, block, "streaming", size);
+    }
+}
+
+void run(Options const& options) {
+  Eigen::setNbThreads(1);
+  auto const& data = bench::data();
+  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
+  auto const text = read(options, tokenizer);
+  std::printf("%zu sentences, sorted by length, %s blocks, medians of %d.\n\n", text.sources.size(),
+              options.adaptive ? "adaptive" : "fixed", options.rounds);
+  std::printf("| heads | accept | minimum | k | mean block | perfect guesses | model calls | BLEU | same as greedy |");
+  for (auto const batch : options.batches) std::printf(" speed, batch %zu |", batch);
+  std::printf("\n|---|---|---|---|---|---|---|---|---|");
+  for (std::size_t i = 0; i < options.batches.size(); ++i) std::printf("---|");
+  std::printf("\n");
+  auto const precision = options.guesses == "int8" ? sluice::Precision::int8 : sluice::Precision::float32;
+  sluice::DenseProjection const guessing(data.weights->projection(), data.weights->bias, precision);
+  for (auto const& file : options.heads) {
+    auto heads = sluice::example::load_heads(sluice::example::Safetensors(file), data.weights->d, precision);
+    sluice::example::Transformer model(data.weights), plain(data.weights);
+    sluice::WithHeads headed(model, heads, guessing);
+    auto const name = std::filesystem::path(file).stem().string();
+    for (auto const& accept : options.accept)
+      for (auto const minimum : options.minimum)
+        for (auto const block : options.blocks) {
+          if (minimum > block || (minimum > 1 && accept == "exact")) continue;
+          Case const which{name, accept, minimum, block};
+          if (accept == "exact") measure(options, text, tokenizer, which, sluice::Exact{}, headed, plain);
+          else measure(options, text, tokenizer, which, sluice::TopK{std::stoi(accept.substr(3))}, headed, plain);
+        }
+    if (options.check) check(text, headed, plain);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  options.heads = {SLUICE_SOURCE_DIR "/examples/translate/model/heads.safetensors"};
+  CLI::App app("Blockwise decoding with trained heads: a Markdown table.", "blockwise_study");
+  app.add_option("SOURCES", options.sources, "text to translate, a sentence a line")->required();
+  app.add_option("REFERENCES", options.references, "its translations")->required();
+  app.add_option("--heads", options.heads, "files of heads; by commas")->delimiter(',');
+  app.add_option("--accept", options.accept, "exact, topN; by commas")
+      ->delimiter(',')
+      ->check(CLI::Validator(
+          [](std::string& name) {
+            return name == "exact" || (name.starts_with("top") && name.size() == 4 && name[3] >= '1' && name[3] <= '9')
+                       ? std::string()
+                       : "'" + name + "' is not exact or top1 .. top9";
+          },
+          ""));
+  app.add_option("--minimum", options.minimum, "tokens of a block that are kept anyway; not with exact")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 100));
+  app.add_option("--blocks", options.blocks, "k")->delimiter(',')->check(CLI::Range(1, 100));
+  app.add_option("--batches", options.batches, "sentences at a time")
+      ->delimiter(',')
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10000}));
+  app.add_option("--guesses", options.guesses, "weights of heads and of their output layer")
+      ->check(CLI::IsMember({"float32", "int8"}));
+  app.add_option("--sentences", options.sentences, "the first so many");
+  app.add_option("--rounds", options.rounds, "times each is measured")->check(CLI::Range(1, 100));
+  app.add_option("--cost", options.cost, "Blockwise::cost of adaptive blocks")->check(CLI::PositiveNumber);
+  app.add_flag("--adaptive", options.adaptive, "Blockwise::adaptive");
+  app.add_flag("--check", options.check, "compare exact blocks with greedy decoding under many schedules");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(options);
+  } catch (std::exception const& error) {
+    std::cerr << "blockwise_study: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}
