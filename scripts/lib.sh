@@ -26,6 +26,7 @@ has() {
     libeigen3-dev) has_header eigen3/Eigen/Core ;;
     nlohmann-json3-dev) has_header nlohmann/json.hpp ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;
+    libpng-dev) has_header png.h ;;
     libsentencepiece-dev) has_header sentencepiece_processor.h ;;
     libbenchmark-dev) has_header benchmark/benchmark.h ;;
     catch2) has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp ;;

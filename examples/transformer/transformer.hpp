@@ -40,7 +40,7 @@ struct TransformerOptions {
 /// Weights are shared: several instances (one per thread) take one copy. No step allocates once its buffers have grown.
 class Transformer {
  public:
-  using Source = std::vector<Token>;  ///< pieces; the model adds eos
+  using Source = std::vector<Token>;  ///< pieces; the model adds Weights::end
   static constexpr Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
 
   /// The source as the decoder sees it: pages laid out as those of the cache.
@@ -212,7 +212,7 @@ inline Transformer::Encoded Transformer::encode(std::span<Source const* const> s
     auto* to = x.data + begin[s] * w.d;
     std::int32_t position = 0;
     for (auto const token : *sources[s]) embed(token, position++, to), to += w.d;
-    embed(w.vocabulary.eos.front(), position, to);
+    embed(w.end(), position, to);
   }
   std::vector<float const*> pages;
   for (auto const& layer : w.encoder) {

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -61,13 +62,17 @@ struct Weights {
   Norm en, dn;          ///< after the encoder, after the decoder
   PackedMatrix source;  ///< [layers * 2 d, d]: key and value of every decoder layer, from the encoder's output
 
+  /// What stands behind a source: eos, or bos where there is none.
+  Token end() const { return vocabulary.eos.empty() ? vocabulary.bos : vocabulary.eos.front(); }
+
   /// The output projection: logits = projection() h + bias, [V, d].
   MatrixView<float const> projection() const {
     auto const size = static_cast<std::ptrdiff_t>(vocabulary.size);
     return {embedding.data(), size, d, d};
   }
 
-  /// Reads and checks a file with the names of README.md.
+  /// Reads and checks a file with the names of README.md. The metadata may name bos, eos (nothing: none) and never, tokens
+  /// with spaces between; else they are those of the translation model.
   /// \param layers  what the linear layers of encoder and decoder are kept as; the embedding stays as it is
   /// \throws std::runtime_error  for a file that is not what it should be, naming tensor and value
   static std::shared_ptr<Weights const> load(std::filesystem::path const& path, Precision layers = Precision::float32) {
@@ -92,6 +97,22 @@ class Reader {
     if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > (1 << 20))
       throw std::runtime_error("weights: metadata '" + key + "' = '" + text + "': must be a number in [1, 2^20]");
     return value;
+  }
+  /// Tokens with spaces between, `otherwise` where the metadata do not name them.
+  std::vector<Token> tokens(std::string const& key, Token size, std::vector<Token> otherwise) const {
+    auto const found = file_.metadata().find(key);
+    if (found == file_.metadata().end()) return otherwise;
+    std::istringstream words(found->second);
+    std::vector<Token> result;
+    for (std::string word; words >> word;) {
+      Token token = 0;
+      auto const [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
+      if (error != std::errc() || end != word.data() + word.size() || token < 0 || token >= size)
+        throw std::runtime_error("weights: metadata '" + key + "' = '" + found->second + "': must be tokens in [0, " +
+                                 std::to_string(size) + "), with spaces between");
+      result.push_back(token);
+    }
+    return result;
   }
   std::vector<float> floats(std::string const& name, std::vector<std::int64_t> const& shape) {
     ++used_;
@@ -135,7 +156,11 @@ inline std::shared_ptr<Weights const> Weights::from(Safetensors const& file, Pre
   if (w.d % w.heads != 0 || w.d / w.heads % 16 != 0)
     throw std::runtime_error("weights: d_model = " + std::to_string(w.d) + ", heads = " + std::to_string(w.heads) +
                              ": the size of a head must be a multiple of 16");
-  w.vocabulary = {static_cast<std::int32_t>(read.number("vocab")), 1, {2}, {0, 1}};
+  auto const size = static_cast<Token>(read.number("vocab"));
+  auto const bos = read.tokens("bos", size, {1});
+  if (bos.size() != 1)
+    throw std::runtime_error("weights: metadata 'bos' names " + std::to_string(bos.size()) + " tokens, must be one");
+  w.vocabulary = {size, bos[0], read.tokens("eos", size, {2}), read.tokens("never", size, {0, 1})};
   w.embedding = read.floats("emb.weight", {w.vocabulary.size, w.d});
   w.bias = read.floats("bias", {w.vocabulary.size});
   auto const head = w.d / w.heads;

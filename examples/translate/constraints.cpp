@@ -9,12 +9,12 @@ namespace translate {
 
 namespace {
 
-std::shared_ptr<Pieces const> make_pieces(Tokenizer const& tokenizer) {
-  auto pieces = std::make_shared<Pieces>();
-  for (sluice::Token token = 0; token < tokenizer.size(); ++token) pieces->texts.push_back(tokenizer.text(token));
-  pieces->eos = tokenizer.eos();
-  pieces->begin = [&tokenizer](std::string_view text) { return tokenizer.encode(text); };
-  pieces->inside = [&tokenizer](std::string_view text) { return tokenizer.encode_inside(text); };
+Pieces make_pieces(Tokenizer const& tokenizer) {
+  Pieces pieces;
+  for (sluice::Token token = 0; token < tokenizer.size(); ++token) pieces.texts.push_back(tokenizer.text(token));
+  pieces.eos = tokenizer.eos();
+  pieces.begin = [&tokenizer](std::string_view text) { return tokenizer.encode(text); };
+  pieces.inside = [&tokenizer](std::string_view text) { return tokenizer.encode_inside(text); };
   return pieces;
 }
 
@@ -22,6 +22,7 @@ std::shared_ptr<Pieces const> make_pieces(Tokenizer const& tokenizer) {
 struct Item {
   std::string where;
   std::vector<std::string> phrases;
+  bool exact = false;
 };
 
 }  // namespace
@@ -32,28 +33,25 @@ Constraints::Constraints(Options const& options, std::vector<std::string> lines,
       glossary_file_(options.glossary.string()),
       lines_(std::move(lines)) {
   if (!options.constrained()) return;
-  pieces_ = make_pieces(tokenizer);
+  spellings_ = std::make_shared<Spellings>(make_pieces(tokenizer));
   if (options.glossary.empty()) return;
-  glossary_ = Glossary(text::read_lines(options.glossary), glossary_file_);
-  for (auto const& entry : glossary_.entries())
-    for (auto const& target : entry.targets) try {
-        normal(target.text);
-      } catch (text::InputError const& error) {
-        throw text::InputError(glossary_file_ + ":" + std::to_string(target.line) + ": " + error.what());
-      }
+  glossary_ = Glossary(
+      text::read_lines(options.glossary), glossary_file_,
+      [&tokenizer](std::string_view text) { return tokenizer.normal(text); },
+      [this](std::string_view target) { return normal(std::string(target)); });
 }
 
-WholeWords Constraints::of(std::size_t number, std::string_view source,
+WholeWords Constraints::of(std::size_t number, std::string const& where, std::string_view source,
                            std::vector<sluice::Token> const& prefix) const {
   WholeWords::Lists lists;
-  std::vector<Item> items;  // in the order of `some`, then of `ordered`
+  std::vector<Item> items;  // what must come
   auto const here = file_ + ":" + std::to_string(number) + ": ";
-  auto const read = [&](std::string const& where, std::vector<std::string> const& phrases) {
-    Item item{where, {}};
+  auto const read = [&](std::string const& place, std::vector<std::string> const& phrases) {
+    Item item{place, {}};
     for (std::size_t i = 0; i < phrases.size(); ++i) try {
         item.phrases.push_back(normal(phrases[i]));
       } catch (text::InputError const& error) {
-        throw text::InputError(where + (phrases.size() > 1 ? "[" + std::to_string(i) + "]: " : ": ") + error.what());
+        throw text::InputError(place + (phrases.size() > 1 ? "[" + std::to_string(i) + "]: " : ": ") + error.what());
       }
     return item;
   };
@@ -73,26 +71,31 @@ WholeWords Constraints::of(std::size_t number, std::string_view source,
     each("all", demands.all, [&](Item item) { items.push_back(std::move(item)); });
     for (std::size_t i = 0; i < demands.any.size(); ++i)
       items.push_back(read(here + "any[" + std::to_string(i) + "]", demands.any[i]));
+    each("exact", demands.exact, [&](Item item) { items.push_back(std::move(item)), items.back().exact = true; });
     each("ordered", demands.ordered, [&](Item const& item) { lists.ordered.push_back(item.phrases[0]); });
     each("none", demands.none, [&](Item const& item) { lists.none.push_back(item.phrases[0]); });
   }
   for (auto const* const entry : glossary_.find(source)) {
-    Item item{glossary_file_ + ":" + std::to_string(entry->targets.front().line) + ": '" + entry->term + "'", {}};
-    for (auto const& target : entry->targets) item.phrases.push_back(normal(target.text));
+    Item item{where + glossary_file_ + ":" + std::to_string(entry->targets.front().line) + ": '" + entry->term + "'",
+              {}};
+    for (auto const& target : entry->targets) item.phrases.push_back(target.text);
     // What the constraints demand anyway is not demanded twice.
     if (std::ranges::none_of(
             items, [&](Item const& other) { return std::ranges::is_permutation(other.phrases, item.phrases); }))
       items.push_back(std::move(item));
   }
-  for (auto const& item : items) lists.some.push_back(item.phrases);
+  for (auto const& item : items) {
+    if (item.exact) lists.exact.push_back(item.phrases[0]);
+    else lists.some.push_back(item.phrases);
+  }
   for (std::size_t i = 0; i < lists.ordered.size(); ++i)
     items.push_back({here + "ordered[" + std::to_string(i) + "]", {lists.ordered[i]}});
 
   auto const words = [&] {
     try {
-      return WholeWords(lists, pieces_);
+      return WholeWords(lists, spellings_);
     } catch (text::InputError const& error) {
-      throw text::InputError((lines_.empty() ? glossary_file_ + ": " : here) + error.what());
+      throw text::InputError((lines_.empty() ? where + glossary_file_ + ": " : here) + error.what());
     }
   }();
   for (auto const& item : items) {
@@ -109,7 +112,7 @@ WholeWords Constraints::of(std::size_t number, std::string_view source,
 /// As the model would write it.
 std::string Constraints::normal(std::string const& phrase) const {
   auto const tokens = tokenizer_.encode(phrase);
-  if (tokens.empty()) throw text::InputError("'" + phrase + "' is no token: []");
+  if (tokens.empty()) throw text::InputError("'" + detail::shortened(phrase) + "' is no token: []");
   if (std::ranges::find(tokens, tokenizer_.unk()) != tokens.end())
     throw text::InputError(both(phrase) + " has a character that the model cannot write");
   return tokenizer_.decode(tokens);
@@ -120,7 +123,7 @@ std::string Constraints::both(std::string const& phrase) const {
   std::string pieces;
   for (auto const token : tokenizer_.encode(phrase))
     pieces.append(pieces.empty() ? "" : " ").append(tokenizer_.piece(token));
-  return "'" + phrase + "' [" + pieces + "]";
+  return "'" + detail::shortened(phrase) + "' [" + detail::shortened(pieces) + "]";
 }
 
 }  // namespace translate

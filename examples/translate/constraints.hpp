@@ -26,8 +26,10 @@ class Constraints {
   Constraints(Options const& options, std::vector<std::string> lines, Tokenizer const& tokenizer);
 
   /// For line `number` of the input, from 1. Lines behind the last of --constraints demand nothing.
+  /// \param where  the line of the input, for messages about the glossary
   /// \throws text::InputError  for demands that make no sense, naming file and line
-  WholeWords of(std::size_t number, std::string_view source, std::vector<sluice::Token> const& prefix) const;
+  WholeWords of(std::size_t number, std::string const& where, std::string_view source,
+                std::vector<sluice::Token> const& prefix) const;
 
   /// Of --constraints.
   std::size_t lines() const { return lines_.size(); }
@@ -40,7 +42,7 @@ class Constraints {
   std::string file_, glossary_file_;
   std::vector<std::string> lines_;
   Glossary glossary_;
-  std::shared_ptr<Pieces const> pieces_;
+  std::shared_ptr<Spellings const> spellings_;
 };
 
 }  // namespace translate

@@ -37,6 +37,7 @@ std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Ma
 std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Masks const& masks);
 std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Masks const& masks);
 std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Masks const& masks);
+std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Masks const& masks);
 std::unique_ptr<Decoders> make_score(Options const& options, Models& models);
 
 }  // namespace translate

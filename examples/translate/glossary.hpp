@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,6 +24,9 @@ namespace translate {
 /// Finds its terms in sources as whole words; the first letter may be of either case.
 class Glossary {
  public:
+  /// What makes texts that mean the same the same.
+  using Normal = std::function<std::string(std::string_view)>;
+
   struct Target {
     std::string text;
     std::size_t line;  ///< in the file, from 1
@@ -34,10 +37,15 @@ class Glossary {
   };
 
   Glossary() = default;
-  /// \param lines  source term, tab, target term; or blank; or a comment that begins with #
-  /// \param name   of the file
+  /// \param lines   source term, tab, target term; or blank; or a comment that begins with #
+  /// \param name    of the file
+  /// \param source  of terms and of the texts they are looked for in
+  /// \param target  of targets; what it throws as a text::InputError is told with the line
   /// \throws text::InputError  naming the line
-  Glossary(std::vector<std::string> const& lines, std::string const& name) {
+  Glossary(
+      std::vector<std::string> const& lines, std::string const& name, Normal source = text::squeezed,
+      Normal const& target = [](std::string_view text) { return std::string(text); })
+      : normal_(std::move(source)) {
     std::map<std::string, std::size_t> known;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       auto const& line = lines[i];
@@ -48,18 +56,28 @@ class Glossary {
       auto const tab = line.find('\t');
       if (tab == line.npos) refuse("no tab between source term and target term");
       if (line.find('\t', tab + 1) != line.npos) refuse("more than two columns");
-      auto const term = text::squeezed(line.substr(0, tab)), target = text::squeezed(line.substr(tab + 1));
+      auto const term = text::squeezed(normal_(line.substr(0, tab))), right = text::squeezed(line.substr(tab + 1));
       if (term.empty()) refuse("no source term");
-      if (target.empty()) refuse("no target term");
+      if (right.empty()) refuse("no target term");
+      auto const wanted = [&] {
+        try {
+          return target(right);
+        } catch (text::InputError const& error) {
+          throw text::InputError(name + ":" + std::to_string(i + 1) + ": " + error.what());
+        }
+      }();
       auto const [entry, fresh] = known.try_emplace(text::with_first(term, text::lower), entries_.size());
       if (fresh) entries_.push_back({term, {}});
       auto& targets = entries_[entry->second].targets;
-      if (std::ranges::find(targets, target, &Target::text) == targets.end()) targets.push_back({target, i + 1});
+      if (std::ranges::find(targets, wanted, &Target::text) == targets.end()) targets.push_back({wanted, i + 1});
     }
     std::vector<std::vector<sluice::Token>> patterns;
     for (std::size_t e = 0; e < entries_.size(); ++e)
       for (auto const change : {text::lower, text::upper}) {
-        patterns.push_back(symbols(text::with_first(entries_[e].term, change)));
+        auto& pattern = patterns.emplace_back();
+        WordReader(WordReader::Before::space, WordReader::Sentence::inside)
+            .phrase(text::with_first(entries_[e].term, change),
+                    [&](sluice::Token symbol, std::size_t) { pattern.push_back(plain(symbol)); });
         owner_.push_back(e);
       }
     matcher_ = sluice::PhraseMatcher(patterns);
@@ -78,12 +96,15 @@ class Glossary {
     std::vector<Match> matches, taken;
     auto node = sluice::PhraseMatcher::root;
     std::ptrdiff_t at = 0;
-    for (auto const symbol : symbols(text::squeezed(source))) {
-      ++at, node = matcher_.next(node, symbol);
+    auto const take = [&](sluice::Token symbol) {
+      ++at, node = matcher_.next(node, plain(symbol));
       for (auto n = node; n != sluice::PhraseMatcher::root; n = matcher_.fallback(n))
         for (auto const p : matcher_.phrases(n))
           matches.push_back({at - matcher_.depth(n), at, owner_[static_cast<std::size_t>(p)]});
-    }
+    };
+    WordReader reader;
+    for (auto const c : text::characters(text::squeezed(normal_(source)))) reader.read(c, take);
+    reader.finish(take);
     std::ranges::sort(matches, {}, [](Match const& match) { return std::pair(match.begin - match.end, match.begin); });
     for (auto const& match : matches)
       if (std::ranges::all_of(taken,
@@ -97,17 +118,12 @@ class Glossary {
   }
 
  private:
-  static std::vector<sluice::Token> symbols(std::string_view text) {
-    std::vector<sluice::Token> symbols;
-    auto const add = [&](sluice::Token symbol) {
-      symbols.push_back(symbol == WordReader::sentence_begins ? WordReader::word_begins : symbol);
-    };
-    WordReader reader;
-    for (auto const c : text::characters(text)) reader.read(c, add);
-    reader.finish(add);
-    return symbols;
+  /// Where sentences begin does not matter.
+  static sluice::Token plain(sluice::Token symbol) {
+    return symbol == WordReader::sentence_begins ? WordReader::word_begins : symbol;
   }
 
+  Normal normal_;
   std::vector<Entry> entries_;
   sluice::PhraseMatcher matcher_;
   std::vector<std::size_t> owner_;  // [pattern]

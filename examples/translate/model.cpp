@@ -8,6 +8,7 @@
 #include <transformer/transformer.hpp>
 #include <transformer/weights.hpp>
 #include <translate/model.hpp>
+#include <translate/proposers.hpp>
 
 #include <deque>
 #include <fstream>
@@ -36,10 +37,12 @@ sluice::Precision precision_of(ProjectionName projection) {
   return sluice::Precision::float32;
 }
 
-std::shared_ptr<Weights const> load_weights(std::filesystem::path const& file, sluice::Precision layers) {
+/// What `load` makes of a file; what it complains of names the file.
+template <class Load>
+auto load_from(std::filesystem::path const& file, Load const& load) {
   if (!std::filesystem::is_regular_file(file)) throw text::InputError(file.string() + ": no such file");
   try {
-    return Weights::load(file, layers);
+    return load(file);
   } catch (std::runtime_error const& error) {
     std::string const what = error.what();
     throw text::InputError(what.find(file.string()) != std::string::npos ? what : file.string() + ": " + what);
@@ -68,7 +71,7 @@ sluice::Clusters load_clusters(std::filesystem::path const& path, std::string co
 struct Files {
   Files(std::filesystem::path const& path, ModelOptions const& options)
       : file(std::filesystem::is_directory(path) ? path / "model.safetensors" : path),
-        weights(load_weights(file, options.layers)),
+        weights(load_from(file, [&](auto const& from) { return Weights::load(from, options.layers); })),
         projection(weights->projection(), weights->bias, precision_of(options.projection)),
         tokenizer(file.parent_path() / "spm.model") {
     if (tokenizer.size() != weights->vocabulary.size)
@@ -82,7 +85,7 @@ struct Files {
   Tokenizer tokenizer;
 };
 
-/// Averages of probabilities mean something only if the same token is the same piece.
+/// Averages of probabilities, and guesses, mean something only if the same token is the same piece.
 void check_same(Files const& one, Files const& other) {
   auto const different = other.file.string() + ": has another vocabulary than " + one.file.string() + ": ";
   auto const &a = one.tokenizer, &b = other.tokenizer;
@@ -110,6 +113,9 @@ using Ensemble = sluice::EnsembleOf<sluice::Projected<Transformer, DenseProjecti
 struct Made {
   std::deque<Part> parts;
   std::optional<Ensemble> ensemble;
+  std::optional<Heads> heads;
+  std::optional<Drafting> drafting;
+  std::optional<LookingUp> looking_up;
 };
 
 /// Somebody else's model, with the common type of answer.
@@ -132,6 +138,7 @@ class Answering {
   }
   Answer step(std::span<sluice::Row const> rows) { return model_->step(rows); }
   void release(std::span<sluice::Slot const> slots) { model_->release(slots); }
+  void propose(std::span<sluice::Draft const> drafts) requires sluice::ProposingModel<M> { model_->propose(drafts); }
 
  private:
   M* model_;
@@ -155,6 +162,9 @@ std::filesystem::path default_model() {
 struct Models::Parts {
   std::deque<Files> files;
   std::optional<Output> output;  // one is copied for each thread
+  std::optional<sluice::ResidualHeads> heads;
+  std::optional<Files> draft;
+  bool ngram = false;
   std::deque<Made> made;
 };
 
@@ -182,6 +192,14 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
   } else {
     parts_->output.emplace(first.projection);
   }
+  if (options.proposers.heads) {
+    auto const path = options.heads.empty() ? first.file.parent_path() / "heads.safetensors" : options.heads;
+    parts_->heads = load_from(path, [&](auto const& file) {
+      return sluice::example::load_heads(sluice::example::Safetensors(file), first.weights->d, options.layers);
+    });
+  }
+  if (options.proposers.draft) check_same(first, parts_->draft.emplace(options.draft, options));
+  parts_->ngram = options.proposers.ngram;
 }
 Models::~Models() = default;
 
@@ -190,21 +208,35 @@ Tokenizer const& Models::tokenizer() const { return parts_->files.front().tokeni
 Model Models::make() {
   auto& made = parts_->made.emplace_back();
   for (auto const& files : parts_->files) made.parts.emplace_back(files);
-  if (made.parts.size() == 1) return Model(Answering(made.parts.front().transformer));
-  std::vector<sluice::Projected<Transformer, DenseProjection>*> models;
-  for (auto& part : made.parts) models.push_back(&part.scoring);
-  return Model(Answering(made.ensemble.emplace(models)));
+  auto& first = made.parts.front();
+  auto model = [&] {
+    if (parts_->heads) {
+      auto& heads = made.heads.emplace(first.transformer, *parts_->heads, first.projection);
+      return Model(Answering(heads.guessing));
+    }
+    if (made.parts.size() == 1) return Model(Answering(first.transformer));
+    std::vector<sluice::Projected<Transformer, DenseProjection>*> models;
+    for (auto& part : made.parts) models.push_back(&part.scoring);
+    return Model(Answering(made.ensemble.emplace(models)));
+  }();
+  if (auto const& draft = parts_->draft)
+    model = Model(Answering(made.drafting.emplace(std::move(model), draft->weights, draft->projection).guessing));
+  if (parts_->ngram) model = Model(Answering(made.looking_up.emplace(std::move(model)).guessing));
+  return model;
 }
 
 Output Models::output() const { return *parts_->output; }
 
 CacheUse Models::cache_use() const {
   CacheUse sum;
-  for (auto const& made : parts_->made)
-    for (auto const& part : made.parts) {
-      auto const& use = part.transformer.cache_use();
-      sum.pages += use.pages, sum.peak_pages += use.peak, sum.bytes += use.bytes;
-    }
+  auto const add = [&](Transformer const& transformer) {
+    auto const& use = transformer.cache_use();
+    sum.pages += use.pages, sum.peak_pages += use.peak, sum.bytes += use.bytes;
+  };
+  for (auto const& made : parts_->made) {
+    for (auto const& part : made.parts) add(part.transformer);
+    if (made.drafting) add(made.drafting->draft);
+  }
   return sum;
 }
 

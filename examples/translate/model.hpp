@@ -5,6 +5,7 @@
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
@@ -13,18 +14,37 @@
 #include <translate/output.hpp>
 #include <translate/tokenizer.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace translate {
 
-/// What translates. Sources are the tokenizer's pieces.
-using Model = sluice::AnyModel<std::vector<sluice::Token>, Answer,
-                               sluice::Abilities{.ragged = true, .blocks = true, .roll_back = true}, true>;
+/// What translates. Sources are the tokenizer's pieces. It guesses if the model that it holds does.
+class Model : public sluice::AnyModel<std::vector<sluice::Token>, Answer,
+                                      sluice::Abilities{.ragged = true, .blocks = true, .roll_back = true}, true> {
+ public:
+  /// \param model  a handle, of which it keeps copies
+  template <sluice::Model M>
+    requires(!std::same_as<M, Model>)
+  explicit Model(M const& model) : AnyModel(model) {
+    if constexpr (sluice::ProposingModel<M>)
+      propose_ = [handle = model](std::span<sluice::Draft const> drafts) mutable { handle.propose(drafts); };
+  }
+
+  void propose(std::span<sluice::Draft const> drafts) {
+    if (propose_) propose_(drafts);
+  }
+
+ private:
+  std::function<void(std::span<sluice::Draft const>)> propose_;
+};
 
 /// The folder of the model that ships: beside the program, where it is installed, or where it was built.
 std::filesystem::path default_model();
@@ -35,6 +55,13 @@ struct CacheUse {
   std::size_t bytes = 0;
 };
 
+/// Who guesses, for blockwise decoding. Several: `ngram` first, the other one where it has nothing to say.
+struct Proposers {
+  bool heads = false;  ///< over the model's hidden vectors
+  bool draft = false;  ///< a smaller model
+  bool ngram = false;  ///< what came behind the same pieces before
+};
+
 /// What the weights are made into.
 struct ModelOptions {
   sluice::Precision layers = sluice::Precision::float32;  ///< of encoder and decoder
@@ -43,13 +70,16 @@ struct ModelOptions {
   std::string direction;           ///< in that file; empty: the only one
   std::int32_t nearest = 2;        ///< clusters of each line
   std::int32_t audit = 0;          ///< every so many-th step is projected in full too, for the statistics
+  Proposers proposers{};
+  std::filesystem::path heads;  ///< of Proposers::heads; empty: heads.safetensors beside the weights
+  std::filesystem::path draft;  ///< of Proposers::draft: as the models
 };
 
 /// Weights, and what is made of them.
 class Models {
  public:
   /// \param files  folders, or files of weights in folders with an spm.model
-  /// \throws text::InputError  if something is missing or broken, or the models' vocabularies differ
+  /// \throws text::InputError  if something is missing or broken, or the models' vocabularies (or the draft's) differ
   explicit Models(std::vector<std::filesystem::path> const& files, ModelOptions const& options = {});
   ~Models();
 

@@ -20,8 +20,10 @@ namespace translate {
 
 namespace {
 
-std::map<std::string, SearchName> const searches{
-    {"greedy", SearchName::greedy}, {"beam", SearchName::beam}, {"sample", SearchName::sample}};
+std::map<std::string, SearchName> const searches{{"greedy", SearchName::greedy},
+                                                 {"beam", SearchName::beam},
+                                                 {"sample", SearchName::sample},
+                                                 {"blockwise", SearchName::blockwise}};
 std::map<std::string, PresetName> const presets{
     {"fairseq", PresetName::fairseq},         {"ctranslate2", PresetName::ctranslate2},
     {"huggingface", PresetName::huggingface}, {"sockeye", PresetName::sockeye},
@@ -37,6 +39,11 @@ std::map<std::string, ProjectionName> const projections{{"logits", ProjectionNam
 std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Precision::float32},
                                                           {"bfloat16", sluice::Precision::bfloat16},
                                                           {"int8", sluice::Precision::int8}};
+std::map<std::string, Proposers> const proposers{{"heads", {.heads = true}},
+                                                 {"draft", {.draft = true}},
+                                                 {"ngram", {.ngram = true}},
+                                                 {"ngram,heads", {.heads = true, .ngram = true}},
+                                                 {"ngram,draft", {.draft = true, .ngram = true}}};
 using Order = sluice::Streaming::Order;
 std::map<std::string, Order> const orders{{"shortest_only", Order::shortest_only},
                                           {"oldest_first", Order::oldest_first}};
@@ -82,6 +89,19 @@ CLI::Validator natural() {
       "");
 }
 
+/// The N of top:N, nothing for exact.
+/// \throws text::InputError  for anything else
+std::optional<std::int32_t> accepted(std::string const& rule) {
+  if (rule == "exact") return std::nullopt;
+  std::int32_t n = 0;
+  auto const* const end = rule.data() + rule.size();
+  auto const top = rule.starts_with("top:");
+  auto const [rest, error] = std::from_chars(rule.data() + (top ? 4 : 0), end, n);
+  if (!top || rest != end || error != std::errc() || n < 1 || n > 10000)
+    throw text::InputError("--accept: '" + rule + "' is neither exact nor top:N with N in 1 to 10000");
+  return n;
+}
+
 template <class Name>
 CLI::Validator one_of(std::map<std::string, Name> const& names) {
   std::string all;
@@ -109,7 +129,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   Options options;
   std::string model, ensemble, input, output, prefix, score, stats, forbid, constraints, glossary, prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers = "float32",
-              clusters;
+              clusters, proposer = "heads", heads, draft, accept = "exact";
   std::int32_t n_best = 0;
 
   CLI::App app("Translates German to English, a sentence a line.", "translate");
@@ -127,7 +147,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   auto* const models = add("--ensemble", ensemble, "DIR,DIR", "average the probabilities of several models");
   add("--input", input, "FILE", "text to translate (standard input)");
   add("--output", output, "FILE", "where the translations go (standard output)");
-  auto* const searching = add("--search", search, "NAME", "greedy, beam or sample (beam)")->check(one_of(searches));
+  auto* const searching =
+      add("--search", search, "NAME", "greedy, beam, sample or blockwise (beam)")->check(one_of(searches));
   auto* const nbest =
       add("--n-best", n_best, "N", "print N hypotheses a line: index ||| text ||| score")->check(range(1, 10000));
   auto* const mbr =
@@ -154,6 +175,17 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
           ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
       add("--seed", options.seed, "S", "of the samples (1)")->check(natural())};
+  Group const blockwise{
+      add("--block", options.block, "K", "tokens settled in one round at most (4)")->check(range(1, 1024)),
+      app.add_flag("--adaptive", options.adaptive, "guess fewer where guesses do not seem worth their time"),
+      add("--proposer", proposer, "NAME", "who guesses: heads, draft or ngram; ngram,heads: in turn (heads)")
+          ->check(one_of(proposers)),
+      add("--heads", heads, "FILE", "of --proposer heads (heads.safetensors beside the model)"),
+      add("--draft-model", draft, "DIR|FILE", "of --proposer draft"),
+      add("--accept", accept, "RULE", "guesses that are kept: exact or top:N (exact)"),
+      add("--minimum", options.minimum, "N", "tokens that every round keeps, with --accept top:N (1)")
+          ->check(range(1, 1024)),
+      app.add_flag("--explain", options.explain, "print the blocks instead of the translation")};
   Group const masks{
       add("--no-repeat-ngram", options.no_repeat_ngram, "N", "no N tokens in a row twice")->check(range(1, many)),
       add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
@@ -218,14 +250,19 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   options.search = score.empty() ? searches.at(search) : SearchName::score;
   switch (options.search) {
     case SearchName::score:
-      useless("--score", Group{searching, nbest, mbr, begin}, lengths, beam, sampling, masks, constraining,
+      useless("--score", Group{searching, nbest, mbr, begin}, lengths, beam, sampling, blockwise, masks, constraining,
               constrained);
       break;
     case SearchName::greedy:
-      useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
+      useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
       break;
-    case SearchName::beam: useless("--search beam", sampling); break;
-    case SearchName::sample: useless("--search sample", Group{penalty}, beam, constraining, constrained); break;
+    case SearchName::beam: useless("--search beam", sampling, blockwise); break;
+    case SearchName::sample:
+      useless("--search sample", Group{penalty}, beam, blockwise, constraining, constrained);
+      break;
+    case SearchName::blockwise:
+      useless("--search blockwise", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
+      break;
   }
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
@@ -251,6 +288,31 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   if (options.model_options.projection != ProjectionName::clustered) useless("--projection " + projection, clustering);
   if (models->count() > 0 && (projection == "logits" || projection == "clustered"))
     useless("--ensemble", Group{projecting});
+
+  options.accept_top = accepted(accept);
+  if (options.search == SearchName::blockwise) {
+    auto const who = proposers.at(proposer);
+    options.model_options.proposers = who, options.model_options.heads = heads, options.model_options.draft = draft;
+    auto *const heads_file = blockwise[3], *const draft_model = blockwise[4];
+    if (!who.heads) useless("--proposer " + proposer, Group{heads_file});
+    if (!who.draft) useless("--proposer " + proposer, Group{draft_model});
+    if (who.draft && draft.empty()) throw text::InputError("--proposer " + proposer + " needs --draft-model");
+    if (who.heads && models->count() > 0)
+      throw text::InputError("--ensemble has no heads: --proposer must be draft or ngram, not " + proposer);
+    if (options.model_options.projection == ProjectionName::clustered)
+      throw text::InputError("--projection clustered does not go with --search blockwise: what it leaves out would "
+                             "depend on the guesses");
+    if (options.minimum > options.block)
+      throw text::InputError("--minimum " + std::to_string(options.minimum) + " is more than --block " +
+                             std::to_string(options.block));
+    if (options.minimum > 1 && !options.accept_top)
+      throw text::InputError("--minimum " + std::to_string(options.minimum) +
+                             " keeps guesses that are wrong, --accept exact none: choose --accept top:N");
+    for (auto const* mask : masks)
+      if (mask->count() > 0 && options.accept_top)
+        throw text::InputError(mask->get_name() + " does not go with --accept " + accept +
+                               ", which may keep a guess in spite of it");
+  }
 
   if (!utility.empty()) options.mbr = utilities.at(utility);
   if (!preset.empty()) options.preset = presets.at(preset);

@@ -15,7 +15,7 @@
 
 namespace translate {
 
-enum class SearchName { greedy, beam, sample, score };
+enum class SearchName { greedy, beam, sample, blockwise, score };
 enum class PresetName { fairseq, ctranslate2, huggingface, sockeye, marian, varstream };
 enum class UtilityName { chrf, bleu };
 enum class ScheduleName { batched, streaming };
@@ -52,6 +52,13 @@ struct Options {
   std::int32_t top_k = 0;
   float top_p = 1;
   std::uint64_t seed = 1;
+
+  // of SearchName::blockwise
+  std::int32_t block = 4;
+  bool adaptive = false;
+  std::optional<std::int32_t> accept_top{};  ///< keep guesses among the best so many; nothing: the best one alone
+  std::int32_t minimum = 1;
+  bool explain = false;  ///< print the blocks
 
   // masks
   std::int32_t no_repeat_ngram = 0;

@@ -8,11 +8,16 @@
 #include <text/words.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,11 +30,13 @@ struct Pieces {
   std::function<std::vector<sluice::Token>(std::string_view)> begin;   ///< of a text, a space before it
   std::function<std::vector<sluice::Token>(std::string_view)> inside;  ///< of a text that goes on where one stopped
 
-  /// The token for one byte, -1 if there is none.
-  sluice::Token byte(char byte) const {
-    for (std::size_t t = 0; t < texts.size(); ++t)
-      if (texts[t].size() == 1 && texts[t][0] == byte) return static_cast<sluice::Token>(t);
-    return -1;
+  /// The tokens for one byte each, -1 where there is none.
+  std::array<sluice::Token, 256> bytes() const {
+    std::array<sluice::Token, 256> bytes;
+    bytes.fill(-1);
+    for (auto t = texts.size(); t-- > 0;)
+      if (texts[t].size() == 1) bytes[static_cast<unsigned char>(texts[t][0])] = static_cast<sluice::Token>(t);
+    return bytes;
   }
 };
 
@@ -38,13 +45,23 @@ class Spelling {
  public:
   static constexpr std::int32_t impossible = 1 << 20;
 
-  Spelling(Pieces const& pieces, std::string text)
+  /// \param other  of a text that ends alike: what they have in common is not looked up again
+  Spelling(Pieces const& pieces, std::span<sluice::Token const, 256> bytes, std::string text,
+           Spelling const* other = nullptr)
       : text_(std::move(text)), next_(text_.size(), -1), left_(text_.size() + 1, impossible) {
     left_.back() = 0;
     std::string_view const all(text_);
-    for (auto i = all.size(); i-- > 0;) {
-      auto const rest = all.substr(i);
-      auto const tokens = text::Utf8::continues(rest[0]) ? std::vector{pieces.byte(rest[0])} : pieces.inside(rest);
+    auto begin = all.size();
+    if (other != nullptr)
+      for (auto from = other->text_.size(); begin > 0 && from > 0 && all[begin - 1] == other->text_[from - 1];)
+        --begin, --from, next_[begin] = other->next_[from], left_[begin] = other->left_[from];
+    for (auto i = begin; i-- > 0;) {
+      // What is far away does not change the next token, and would make long texts slow.
+      auto end = std::min(all.size(), i + 64);
+      while (end < all.size() && text::Utf8::continues(all[end])) --end;
+      auto const rest = all.substr(i, end - i);
+      auto const tokens = text::Utf8::continues(rest[0]) ? std::vector{bytes[static_cast<unsigned char>(rest[0])]}
+                                                         : pieces.inside(rest);
       if (tokens.empty() || tokens[0] < 0) continue;
       auto const& piece = pieces.texts[static_cast<std::size_t>(tokens[0])];
       if (piece.empty() || !rest.starts_with(piece)) continue;
@@ -71,6 +88,35 @@ class Spelling {
   std::vector<std::int32_t> left_;
   sluice::Token first_ = -1;
   std::int32_t length_ = impossible;
+};
+
+/// Spellings by their texts: a glossary's terms come again and again. Calls from several threads are fine.
+class Spellings {
+ public:
+  static constexpr std::size_t most = std::size_t{1} << 20;  ///< bytes of text that are kept
+
+  explicit Spellings(Pieces pieces) : pieces_(std::move(pieces)), piece_of_(pieces_.bytes()) {}
+
+  Pieces const& pieces() const { return pieces_; }
+  /// \param other  as in Spelling
+  std::shared_ptr<Spelling const> of(std::string const& text, Spelling const* other = nullptr) const {
+    {
+      std::lock_guard const lock(mutex_);
+      if (auto const found = known_.find(text); found != known_.end()) return found->second;
+    }
+    auto made = std::make_shared<Spelling const>(pieces_, piece_of_, text, other);
+    std::lock_guard const lock(mutex_);
+    if (bytes_ + text.size() > most) known_.clear(), bytes_ = 0;
+    if (text.size() <= most && known_.try_emplace(text, made).second) bytes_ += text.size();
+    return made;
+  }
+
+ private:
+  Pieces pieces_;
+  std::array<sluice::Token, 256> piece_of_;  // [byte]
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, std::shared_ptr<Spelling const>> known_;
+  mutable std::size_t bytes_ = 0;
 };
 
 }  // namespace translate

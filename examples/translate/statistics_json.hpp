@@ -6,6 +6,7 @@
 #include <sluice/decode/statistics.hpp>
 #include <sluice/output/clustered_projection.hpp>
 
+#include <translate/blocks.hpp>
 #include <translate/model.hpp>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +18,7 @@ namespace translate {
 /// An object with an entry a line.
 /// \param seconds  that went by; those of the parts are sums over all threads
 inline std::string to_json(sluice::Statistics const& s, sluice::ClusteredStatistics const& clusters,
-                           CacheUse const& cache, double seconds) {
+                           BlockCounts const& blocks, CacheUse const& cache, double seconds) {
   nlohmann::ordered_json all{
       {"sentences", s.sentences},
       {"tokens", s.tokens},
@@ -42,6 +43,15 @@ inline std::string to_json(sluice::Statistics const& s, sluice::ClusteredStatist
     all["clusters"] = {{"lines", clusters.lines},   {"unions", clusters.unions},   {"full", clusters.full},
                        {"active", clusters.active}, {"audited", clusters.audited}, {"agreed", clusters.agreed},
                        {"bias", clusters.bias}};
+  if (blocks.rounds() > 0) {
+    auto guesses = nlohmann::ordered_json::array();
+    for (auto const& [judged, kept] : blocks.guesses()) guesses.push_back({{"judged", judged}, {"kept", kept}});
+    all["blocks"] = {{"rounds", blocks.rounds()},
+                     {"tokens", blocks.tokens()},
+                     {"mean", blocks.mean()},
+                     {"sizes", blocks.sizes()},
+                     {"guesses", guesses}};
+  }
   std::string text;
   for (auto const& [key, value] : all.items())
     text.append(text.empty() ? "{\n" : ",\n").append("  \"" + key + "\": " + value.dump());

@@ -11,6 +11,14 @@
 
 namespace translate {
 
+namespace {
+
+// SentencePiece begins every text as a word. A text that goes on where another one stopped goes behind a character of
+// private use, which is in no piece and so joins none, and whose own pieces are dropped.
+constexpr std::string_view anchor = "\xEE\x80\x80";
+
+}  // namespace
+
 Tokenizer::Tokenizer(std::filesystem::path const& file)
     : processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
   // Read by us: SentencePiece itself would print what goes wrong.
@@ -19,6 +27,7 @@ Tokenizer::Tokenizer(std::filesystem::path const& file)
   std::string const bytes(std::istreambuf_iterator<char>(stream), {});
   if (bytes.empty() || !processor_->LoadFromSerializedProto(bytes).ok())
     throw text::InputError(file.string() + ": is not a model of SentencePiece");
+  anchor_ = encode(anchor);
 }
 Tokenizer::~Tokenizer() = default;
 
@@ -30,14 +39,20 @@ std::vector<sluice::Token> Tokenizer::encode(std::string_view text) const {
 }
 
 std::vector<sluice::Token> Tokenizer::encode_inside(std::string_view text) const {
-  // SentencePiece begins every text as a word. So the text goes behind a character of private use, which is in no piece
-  // and so joins none, and whose own pieces are dropped.
-  constexpr std::string_view anchor = "\xEE\x80\x80";
-  auto const before = encode(anchor);
   auto tokens = encode(std::string(anchor).append(text));
-  auto const same = std::ranges::mismatch(tokens, before).in1 - tokens.begin();
+  auto const same = std::ranges::mismatch(tokens, anchor_).in1 - tokens.begin();
   tokens.erase(tokens.begin(), tokens.begin() + same);
   return tokens;
+}
+
+std::string Tokenizer::normal(std::string_view text) const {
+  // By way of pieces, not of their numbers: a character that is none has a piece all the same, but no number.
+  std::vector<std::string> pieces;
+  std::string out;
+  auto status = processor_->Encode({text.data(), text.size()}, &pieces);
+  if (status.ok()) status = processor_->Decode(pieces, &out);
+  if (!status.ok()) throw std::runtime_error("tokenizer: " + status.ToString());
+  return out;
 }
 
 std::string Tokenizer::decode(std::span<sluice::Token const> tokens) const {

@@ -29,6 +29,9 @@ class Tokenizer {
   std::vector<sluice::Token> encode(std::string_view text) const;
   /// The pieces of a text that goes on where another one stopped, maybe within a word: without a space before it.
   std::vector<sluice::Token> encode_inside(std::string_view text) const;
+  /// A text as the tokenizer sees it: characters that mean the same alike (NFKC or what its model says), those that it
+  /// does not know as they are.
+  std::string normal(std::string_view text) const;
   /// One line of UTF-8, whatever the tokens.
   std::string decode(std::span<sluice::Token const> tokens) const;
 
@@ -42,6 +45,7 @@ class Tokenizer {
 
  private:
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  std::vector<sluice::Token> anchor_;
 };
 
 }  // namespace translate

@@ -17,6 +17,7 @@ std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, 
   switch (options.search) {
     case SearchName::greedy: return make_greedy(options, models, masks);
     case SearchName::sample: return make_sample(options, models, masks);
+    case SearchName::blockwise: return make_blockwise(options, models, masks);
     case SearchName::score: return make_score(options, models);
     case SearchName::beam: break;
   }

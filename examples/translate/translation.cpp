@@ -71,7 +71,8 @@ Translation::Translation(Options const& options, Resources& resources, Decoders&
       resources_(resources),
       decoders_(decoders),
       progress_(options.progress, resources.input.count().value_or(0)),
-      ahead_(4096 + 4 * options.threads * (*options.window + options.batch + options.encode_ahead)) {}
+      ahead_(4096 + 4 * options.threads * (*options.window + options.batch + options.encode_ahead)),
+      blocks_(options.block) {}
 
 int Translation::run() {
   auto const begin = std::chrono::steady_clock::now();
@@ -87,8 +88,8 @@ int Translation::run() {
   progress_.finish();
   if (resources_.stats_file.is_open()) {
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    resources_.stats_file << to_json(decoders_.statistics(), decoders_.clusters(), resources_.models.cache_use(),
-                                     seconds)
+    resources_.stats_file << to_json(decoders_.statistics(), decoders_.clusters(), blocks_,
+                                     resources_.models.cache_use(), seconds)
                           << std::flush;
     if (!resources_.stats_file) throw std::runtime_error(options_.stats.string() + ": cannot be written");
   }
@@ -175,7 +176,7 @@ std::optional<Sentence> Translation::make_sentence(std::string const& text, std:
   Sentence sentence{.source = tokenizer.encode(text), .seed = sluice::derive(options_.seed, number)};
   if (given) sentence.prefix = tokenizer.encode(resources_.targets[number - 1]);
   if (options_.constrained()) try {
-      constraints = sentence.constraints = resources_.constraints.of(number, text, sentence.prefix);
+      constraints = sentence.constraints = resources_.constraints.of(number, where, text, sentence.prefix);
     } catch (text::InputError const& error) {
       return complain(bad_input, error.what()), std::nullopt;
     }
@@ -193,11 +194,14 @@ void Translation::write(std::size_t number, Line const& line) {
   }
   auto const& result = *line.result;
   auto const& hypotheses = result.hypotheses;
+  for (auto const& hypothesis : hypotheses) blocks_.add(hypothesis);
   if (!result.ok() || hypotheses.empty()) {
     complain(sentence_failed, resources_.input.where(number) + sluice::name(result.failure) + ": " + result.message);
     out << '\n';
   } else if (options_.search == SearchName::score) {
     out << format(hypotheses.front().score) << '\n';
+  } else if (options_.explain) {
+    out << explain(hypotheses.front(), resources_.models.tokenizer()) << '\n';
   } else if (options_.list) {
     judge(number, line.constraints, text_of(hypotheses.front()));  // where this is complete, so are the others
     for (auto const& hypothesis : hypotheses)

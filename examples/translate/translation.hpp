@@ -5,6 +5,7 @@
 
 #include <sluice/core/result.hpp>
 
+#include <translate/blocks.hpp>
 #include <translate/constraints.hpp>
 #include <translate/decoders.hpp>
 #include <translate/exchange.hpp>
@@ -84,6 +85,7 @@ class Translation final : public Exchange {
   std::mutex writing_;  // of the output and what follows
   std::condition_variable room_;
   std::deque<Line> lines_;
+  BlockCounts blocks_;
   std::size_t written_ = 0;
   bool ended_ = false, abandoned_ = false;
 };

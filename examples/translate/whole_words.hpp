@@ -26,20 +26,22 @@
 namespace translate {
 
 /// A sluice::ConstraintAutomaton that follows the text which the tokens spell, not the tokens: a phrase counts however it
-/// is cut into pieces, and only as whole words, as written or, at the beginning of a sentence, with a capital. It is met
-/// when what follows does not go on with the word; until then it counts for progress and may be lost again.
+/// is cut into pieces, and only as whole words, as written or, at the beginning of a sentence, with a capital if its first
+/// word has none. It is met when what follows does not go on with the word; until then it counts for progress and may be
+/// lost again.
 ///
 /// The tokenizer's pieces serve to lead there: they are what wanted() asks for, and progress is counted in them. A text
 /// that ends in what must not come is one lower than others, so that the beam holds others when the next word begins and
 /// that one dies.
 class WholeWords {
  public:
-  static constexpr std::size_t most = 256;  ///< of Lists::some
+  static constexpr std::size_t most = 256;  ///< of Lists::some and Lists::exact
 
   struct Lists {
-    std::vector<std::vector<std::string>> some;  ///< of each of these one phrase; equal ones: at as many places
-    std::vector<std::string> ordered;            ///< all of these, one behind the other
-    std::vector<std::string> none;
+    std::vector<std::vector<std::string>> some{};  ///< of each of these one phrase; equal ones: at as many places
+    std::vector<std::string> ordered{};            ///< all of these, one behind the other
+    std::vector<std::string> exact{};              ///< all of these, nowhere with another capital
+    std::vector<std::string> none{};
   };
 
   struct State {
@@ -63,11 +65,12 @@ class WholeWords {
   WholeWords() = default;
   /// \param lists  texts as the tokenizer would write them
   /// \throws text::InputError  for a phrase that it cannot write; more than `most` items
-  WholeWords(Lists lists, std::shared_ptr<Pieces const> pieces) {
-    if (lists.some.empty() && lists.ordered.empty() && lists.none.empty()) return;
-    if (lists.some.size() > most) throw text::InputError("more than " + std::to_string(most) + " phrases");
+  WholeWords(Lists lists, std::shared_ptr<Spellings const> spellings) {
+    if (lists.some.empty() && lists.ordered.empty() && lists.none.empty() && lists.exact.empty()) return;
+    if (lists.some.size() + lists.exact.size() > most)
+      throw text::InputError("more than " + std::to_string(most) + " phrases");
     auto data = std::make_shared<Data>();
-    data->lists = std::move(lists), data->pieces = std::move(pieces);
+    data->lists = std::move(lists), data->tokenizer = std::move(spellings);
     Builder(*data).build();
     data_ = std::move(data);
   }
@@ -76,8 +79,9 @@ class WholeWords {
   State next(State state, sluice::Token token) const {
     state.bad = -1;
     if (data_ == nullptr) return state;
-    if (token == data_->pieces->eos) return ended(state);
-    for (auto const byte : data_->pieces->texts[at(token)]) read(state, byte);
+    auto const& pieces = data_->tokenizer->pieces();
+    if (token == pieces.eos) return ended(state);
+    for (auto const byte : pieces.texts[at(token)]) read(state, byte);
     return state;
   }
   std::int32_t progress(State const& state) const {
@@ -151,13 +155,15 @@ class WholeWords {
     std::string name{};
     std::int32_t first = 0, copies = 0;
     std::int32_t order = -1;  // among the ordered
-    std::int32_t cost = 0;    // tokens
+    bool exact = false;
+    std::int32_t cost = 0;  // tokens
   };
   /// A phrase that may go on, or begin, here.
   struct Lead {
     std::int32_t kind, spelling;
     std::size_t byte;
     bool capital, word;  // whether it has got a capital; whether it begins with a word
+    bool closes;         // whether it comes right behind one
     friend bool operator==(Lead const&, Lead const&) = default;
   };
   struct End {
@@ -170,9 +176,9 @@ class WholeWords {
   };
   struct Data {
     Lists lists;
-    std::shared_ptr<Pieces const> pieces;
+    std::shared_ptr<Spellings const> tokenizer;
     std::vector<Kind> kinds;
-    std::vector<Spelling> spellings;
+    std::vector<std::shared_ptr<Spelling const>> spellings;
     sluice::PhraseMatcher matcher;
     std::vector<Node> nodes;
     std::int32_t total = 0, count = 0;
@@ -187,19 +193,21 @@ class WholeWords {
     explicit Builder(Data& data) : d_(data) {}
 
     void build() {
-      for (auto const& item : d_.lists.some) add_item(item);
+      for (auto const& item : d_.lists.some) add_item(item, false);
+      for (auto const& phrase : d_.lists.exact) add_item({phrase}, true);
       auto bits = std::int32_t{0};
       for (auto& kind : d_.kinds) kind.first = bits, bits += kind.copies;
       for (auto const& phrase : d_.lists.ordered)
         d_.kinds.push_back(
             {.phrases = {phrase}, .order = static_cast<std::int32_t>(&phrase - d_.lists.ordered.data())});
       for (auto& kind : d_.kinds) price(kind);
-      d_.count = static_cast<std::int32_t>(d_.lists.some.size() + d_.lists.ordered.size());
+      d_.count = static_cast<std::int32_t>(d_.lists.some.size() + d_.lists.exact.size() + d_.lists.ordered.size());
       d_.total += d_.lists.none.empty() ? 0 : 1;
       for (std::size_t k = 0; k < d_.kinds.size(); ++k)
-        for (auto const& phrase : d_.kinds[k].phrases) add_phrase(phrase, static_cast<std::int32_t>(k), false);
+        for (auto const& phrase : d_.kinds[k].phrases)
+          add_phrase(phrase, static_cast<std::int32_t>(k), false, d_.kinds[k].exact);
       for (std::size_t n = 0; n < d_.lists.none.size(); ++n)
-        add_phrase(d_.lists.none[n], static_cast<std::int32_t>(n), true);
+        add_phrase(d_.lists.none[n], static_cast<std::int32_t>(n), true, false);
       link();
     }
 
@@ -213,18 +221,19 @@ class WholeWords {
       bool capital = false;
     };
 
-    void add_item(std::vector<std::string> phrases) {
+    void add_item(std::vector<std::string> phrases, bool exact) {
       std::ranges::sort(phrases);
       phrases.erase(std::unique(phrases.begin(), phrases.end()), phrases.end());
-      auto kind = std::ranges::find(d_.kinds, phrases, &Kind::phrases);
-      if (kind == d_.kinds.end()) kind = d_.kinds.insert(kind, Kind{.phrases = std::move(phrases)});
+      auto kind = std::ranges::find_if(
+          d_.kinds, [&](Kind const& known) { return known.phrases == phrases && known.exact == exact; });
+      if (kind == d_.kinds.end()) kind = d_.kinds.insert(kind, Kind{.phrases = std::move(phrases), .exact = exact});
       ++kind->copies;
     }
 
     void price(Kind& kind) {
       for (auto const& phrase : kind.phrases) {
         kind.name.append(kind.name.empty() ? "'" : " or '").append(phrase + "'");
-        auto const length = Spelling(*d_.pieces, phrase).length();
+        auto const length = d_.tokenizer->of(phrase)->length();
         if (phrase.empty() || length >= Spelling::impossible)
           throw text::InputError("'" + phrase + "' cannot be written in the model's pieces");
         kind.cost = std::max(kind.cost, length);
@@ -233,32 +242,38 @@ class WholeWords {
     }
 
     /// As written, and with a capital.
-    void add_phrase(std::string const& phrase, std::int32_t owner, bool bad) {
+    void add_phrase(std::string const& phrase, std::int32_t owner, bool bad, bool exact) {
       auto const capital = text::with_first(phrase, text::upper);
-      add_text(phrase, owner, bad, false);
-      if (capital != phrase) add_text(capital, owner, bad, true);
+      auto const spelling = bad ? nullptr : d_.tokenizer->of(phrase);
+      add_text(phrase, owner, spelling, false);
+      if (capital != phrase && !exact && small(phrase))
+        add_text(capital, owner, bad ? nullptr : d_.tokenizer->of(capital, spelling.get()), true);
+    }
+    /// Whether the first word is without capitals: others, as in eBay, are written so wherever they stand.
+    static bool small(std::string_view phrase) {
+      for (auto const c : text::characters(phrase)) {
+        if (!text::is_word(c)) break;
+        if (text::lower(c) != c) return false;
+      }
+      return true;
     }
 
     /// Symbols depend on what is before the text.
-    void add_text(std::string const& text, std::int32_t owner, bool bad, bool capital) {
+    /// \param written  null: it must not come
+    void add_text(std::string const& text, std::int32_t owner, std::shared_ptr<Spelling const> const& written,
+                  bool capital) {
       using enum WordReader::Before;
       using enum WordReader::Sentence;
+      auto const bad = written == nullptr;
       auto spelling = std::int32_t{-1};
-      if (!bad) spelling = static_cast<std::int32_t>(d_.spellings.size()), d_.spellings.emplace_back(*d_.pieces, text);
+      if (!bad) spelling = static_cast<std::int32_t>(d_.spellings.size()), d_.spellings.push_back(written);
       for (auto const before : {space, other})
         for (auto const sentence : {inside, ended, opening}) {
           if (capital && sentence != opening) continue;
           Pattern pattern{.owner = owner, .bad = bad, .spelling = spelling, .capital = capital};
-          WordReader reader(before, sentence);
-          std::size_t bytes = 0;
-          auto const add = [&](sluice::Token symbol) {
+          WordReader(before, sentence).phrase(text, [&](sluice::Token symbol, std::size_t bytes) {
             pattern.symbols.push_back(symbol), pattern.bytes.push_back(bytes);
-          };
-          for (auto const c : text::characters(text)) {
-            bytes += text::to_utf8({&c, 1}).size();
-            reader.read(c, add);
-          }
-          reader.finish(add);
+          });
           if (std::ranges::none_of(patterns_, [&](Pattern const& p) {
                 return p.symbols == pattern.symbols && p.owner == owner && p.bad == bad && p.capital == capital;
               }))
@@ -273,14 +288,15 @@ class WholeWords {
       d_.nodes.resize(at(matcher.states()));
       for (auto const& pattern : patterns_) {
         if (pattern.bad) continue;
-        auto const word = pattern.symbols[0] != WordReader::no_word;
+        auto const word = pattern.symbols[0] < 0;
+        auto const closes = WordReader::closes(static_cast<char32_t>(pattern.symbols[0]));
         auto node = sluice::PhraseMatcher::root;
-        add_lead(node, {pattern.owner, pattern.spelling, 0, pattern.capital, word});
+        add_lead(node, {pattern.owner, pattern.spelling, 0, pattern.capital, word, closes});
         for (std::size_t i = 0; i + 1 < pattern.symbols.size(); ++i) {
           node = matcher.next(node, pattern.symbols[i]);
           auto const byte = pattern.bytes[i];
-          if (byte < d_.spellings[at(pattern.spelling)].text().size() && pattern.symbols[i] >= 0)
-            add_lead(node, {pattern.owner, pattern.spelling, byte, pattern.capital, word});
+          if (byte < d_.spellings[at(pattern.spelling)]->text().size() && pattern.symbols[i] >= 0)
+            add_lead(node, {pattern.owner, pattern.spelling, byte, pattern.capital, word, closes});
         }
       }
       for (sluice::PhraseMatcher::State node = 0; node < matcher.states(); ++node)
@@ -362,7 +378,7 @@ class WholeWords {
     auto const& d = *data_;
     auto const part = state.utf8.partial();
     auto const go_on = [&](Lead const& lead) {
-      auto const& spelling = d.spellings[at(lead.spelling)];
+      auto const& spelling = *d.spellings[at(lead.spelling)];
       if (spelling.text().compare(lead.byte, part.size(), part) != 0) return;
       f(lead, spelling.left(lead.byte + part.size()), spelling.next(lead.byte + part.size()));
     };
@@ -373,10 +389,11 @@ class WholeWords {
     auto const before = state.reader.before();
     for (auto const& lead : d.nodes[sluice::PhraseMatcher::root].leads) {
       if ((lead.capital && !state.reader.opening()) || !unmet(state, d.kinds[at(lead.kind)], 0)) continue;
-      auto const& spelling = d.spellings[at(lead.spelling)];
+      auto const& spelling = *d.spellings[at(lead.spelling)];
       if (part.empty() && before != space) f(lead, Spelling::impossible, spelling.first());
-      if (before == space || (!part.empty() && before != word)) go_on(lead);
-      else if (before == opener || (!lead.word && before == other)) f(lead, Spelling::impossible, spelling.next(0));
+      if (before == space || (!part.empty() && (before != word || !lead.word))) go_on(lead);
+      else if (before == opener || (before == other && !lead.word) || (before == word && lead.closes))
+        f(lead, Spelling::impossible, spelling.next(0));
     }
   }
 

@@ -7,14 +7,15 @@
 
 #include <text/words.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace translate {
 
 /// Makes characters into symbols: the characters themselves, and a mark wherever two of them are not of one word. So
-/// whole words are plain sequences of symbols: "cat" is begin c a t end, which is not in "cats", and "++" is mark + mark +
-/// mark, which is not in "C++".
+/// whole words are plain sequences of symbols: "cat" is begin c a t end, which is not in "cats".
 ///
 /// A sentence begins at the beginning of the text, after one of . ! ? and a space, and after an opening quotation mark.
 class WordReader {
@@ -50,6 +51,25 @@ class WordReader {
     symbol(before_ == Before::word ? word_ends : no_word);
     before_ = Before::other;
   }
+
+  /// Calls `symbol` for each of a phrase that comes here, with the number of bytes up to there. Only an edge that is of
+  /// a word is marked: "." may stand right behind one.
+  template <class F>
+  void phrase(std::string_view text, F&& symbol) {
+    std::size_t bytes = 0;
+    auto const add = [&](sluice::Token s) { symbol(s, bytes); };
+    for (auto const c : text::characters(text)) {
+      auto edge = bytes == 0 && !text::is_word(c);
+      bytes += text::to_utf8({&c, 1}).size();
+      read(c, [&](sluice::Token s) {
+        if (!std::exchange(edge, false)) add(s);
+      });
+    }
+    if (before_ == Before::word) finish(add);
+  }
+
+  /// Whether `c` mostly comes right behind a word.
+  static bool closes(char32_t c) { return one_of(U".,;:!?%)]}'\u2019\u201D\u00BB\u2026", c); }
 
   Before before() const { return before_; }
   /// Whether a word that came now would be the first of a sentence.

@@ -96,14 +96,18 @@ faulty() {
   run --input three --constraints constraints >out 2>err
   local code=$?
   if [ $code -ne 2 ] || [ "$(wc -l <err)" -ne 1 ] || ! grep -q -E -- "^translate: constraints:2: $2" err; then
-    fail "$1: exit code $code, $(cat err)"
+    fail "${1:0:80}: exit code $code, $(head -c 400 err)"
   else pass; fi
   { line plain 1; echo; line plain 3; } >expected
   same expected out
 }
 faulty '{"all": ["cat"' 'not JSON, from byte 15 on'
 faulty '["cat"]' 'not an object \{...\}: \["cat"\]'
-faulty '{"each": ["cat"]}' "unknown key 'each': not one of all, any, none, ordered"
+faulty '{"each": ["cat"]}' "unknown key 'each': not one of all, any, exact, none, ordered"
+faulty '{"all": ["cat"], "all": ["dog"]}' 'key "all" comes twice'
+faulty "{\"all\": $(printf '%300000s' '' | tr ' ' '[')$(printf '%300000s' '' | tr ' ' ']')}" 'nested too deeply$'
+faulty '{"all": [1e999]}' 'a number is too large'
+faulty "{\"all\": [[\"$(printf '%300000s' '' | tr ' ' 'x')\"]]}" 'all\[0\] is not a text: \["x{60,80}\.\.\.$'
 faulty '{"all": "cat"}' 'all is not a list of phrases: "cat"'
 faulty '{"none": ["cat", 3]}' 'none\[1\] is not a text: 3'
 faulty '{"any": ["cat"]}' 'any\[0\] is not a list of phrases: "cat"'
@@ -113,6 +117,7 @@ faulty '{"any": [["cat", ""]]}' "any\[0\]\[1\]: '' is no token: \[\]"
 faulty '{"all": ["the cat"], "none": ["cat"]}' "all\[0\]: 'the cat' \[.*the .*cat\] is demanded, but 'cat' \[.*cat\] forbidden"
 faulty '{"any": [["a cat", "cats"]], "none": ["cats", "a"]}' "any\[0\]: 'cats' \[.*cats\] is demanded, but 'cats'"
 faulty '{"ordered": ["cat"], "none": ["cat"]}' "ordered\[0\]: 'cat'"
+faulty '{"exact": ["cat"], "none": ["cat"]}' "exact\[0\]: 'cat'"
 
 # Streams: what is there is translated.
 run --constraints short <three >out 2>err
@@ -216,6 +221,17 @@ for phrase in 'Zyxomma 3.5' 'C++' 'don'"'"'t' '(new)' '☃' 'Ökotest' '"so"'; d
   text=$(dog | one "$(printf '{"all": ["%s"]}' "${phrase//\"/\\\"}")")
   check "$phrase: $text" grep -q -w -F -e "$phrase" <<<"$text"
 done
+ebay() { echo 'eBay ist gut.'; }
+text=$(ebay | one '{"all": ["eBay"]}')
+check "eBay: $text" grep -q -w eBay <<<"$text"
+text=$(echo 'Die Suppe ist heiß.' | one '{"exact": ["the soup"]}')
+check "exact: $text" grep -q -w 'the soup' <<<"$text"
+text=$(dog | one '{"none": ["."]}')
+check "no full stop: $text" grep -q '^[^.]*[^. ][^.]*$' <<<"$text"
+text=$(dog | one '{"all": ["."]}')
+check "one full stop, behind a word: $text" grep -q '^[^.]*[a-z][.]$' <<<"$text"
+text=$(echo 'Das Auto ist rot.' | one '{"all": ["'"'"'s"]}')
+check "'s: $text" grep -q "[a-z]'s\>" <<<"$text"
 echo cat >forbid
 text=$(dog | one '{"all": ["cat"]}' --forbid forbid)
 check "a constraint wins over a ban: $text" grep -q -w cat <<<"$text"
@@ -249,8 +265,13 @@ run --glossary glossary --constraints with --input terms >both 2>err
 check 'both flags: exit code' [ $? -eq 2 ]
 check 'both flags' [ "$(line both 1 | grep -i -c -w our)$(line both 1 | grep -i -c -w hound)" = 01 ]
 check 'both flags, line 2' [ "$(line both 2 | grep -i -o -w -E 'java|mocha|spoon' | sort -u | wc -l)" -ge 2 ]
-check 'both flags: contradiction' grep -q "glossary:6: 'großen Krankenhaus': 'infirmary' \[.*\] is demanded, but 'infirmary' \[.*\] forbidden" err
+check 'both flags: contradiction' grep -q "^translate: terms:3: glossary:6: 'großen Krankenhaus': 'infirmary' \[.*\] is demanded, but 'infirmary' \[.*\] forbidden" err
 check 'both flags: others go on' [ "$(line both 4)" = "$(line actual 4)" ]
+printf 'Büro\tworkshop\n' >glossary
+printf 'Das Büro ist neu.\nDas Bu\314\210ro ist neu.\n' >terms
+run --glossary glossary --input terms >actual || fail 'an umlaut in two ways'
+check 'an umlaut as one character' grep -q -i -w workshop <(line actual 1)
+check 'an umlaut as two characters' grep -q -i -w workshop <(line actual 2)
 
 printf '%d passed, %d failed\n' $passed $failed
 [ $failed -eq 0 ]

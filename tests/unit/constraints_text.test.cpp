@@ -23,15 +23,15 @@ static_assert(sluice::ConstraintAutomaton<WholeWords>);
 namespace {
 
 /// The longest piece that fits, always: one for each ASCII character and byte, some words.
-std::shared_ptr<Pieces const> pieces() {
-  auto p = std::make_shared<Pieces>();
-  p->texts = {"", " "};
-  p->eos = 0;
-  for (char c = '!'; c <= '~'; ++c) p->texts.push_back({c});
-  for (int byte = 0x80; byte < 0x100; ++byte) p->texts.push_back({static_cast<char>(byte)});
+Pieces pieces() {
+  Pieces p;
+  p.texts = {"", " "};
+  p.eos = 0;
+  for (char c = '!'; c <= '~'; ++c) p.texts.push_back({c});
+  for (int byte = 0x80; byte < 0x100; ++byte) p.texts.push_back({static_cast<char>(byte)});
   for (auto const* const text : {" cat", " cats", " the", " The", " new", " york", "at", "cat", "the", " (", " \""})
-    p->texts.emplace_back(text);
-  auto const cut = [texts = p->texts](std::string_view text) {
+    p.texts.emplace_back(text);
+  auto const cut = [texts = p.texts](std::string_view text) {
     std::vector<Token> tokens;
     while (!text.empty()) {
       std::size_t best = 0;
@@ -41,19 +41,21 @@ std::shared_ptr<Pieces const> pieces() {
     }
     return tokens;
   };
-  p->inside = cut;
-  p->begin = [cut](std::string_view text) { return cut(" " + std::string(text)); };
+  p.inside = cut;
+  p.begin = [cut](std::string_view text) { return cut(" " + std::string(text)); };
   return p;
 }
-auto const vocabulary = pieces();
+auto const spellings = std::make_shared<Spellings const>(pieces());
+auto const* const vocabulary = &spellings->pieces();
 
-WholeWords words(WholeWords::Lists lists) { return {std::move(lists), vocabulary}; }
+WholeWords words(WholeWords::Lists lists) { return {std::move(lists), spellings}; }
 WholeWords all(std::vector<std::string> const& phrases) {
   WholeWords::Lists lists;
   for (auto const& phrase : phrases) lists.some.push_back({phrase});
   return words(lists);
 }
-WholeWords none(std::vector<std::string> const& phrases) { return words({{}, {}, phrases}); }
+WholeWords none(std::vector<std::string> const& phrases) { return words({.none = phrases}); }
+WholeWords exact(std::vector<std::string> const& phrases) { return words({.exact = phrases}); }
 bool met(WholeWords const& w, std::string const& text) {
   auto const verdict = w.judge(text);
   return verdict.met == verdict.total && verdict.forbidden.empty();
@@ -117,6 +119,90 @@ TEST_CASE("a phrase counts as whole words", "[whole_words]") {
   CHECK(met(all({"\xE7\x8C\xAB"}), "\xE9\xBB\x91\xE7\x8C\xAB\xE3\x81\xAF"));  // a cat among characters without spaces
 }
 
+TEST_CASE("a sentence begins with a capital unless the word has its own", "[whole_words]") {
+  for (auto const* const name : {"eBay", "iPhone 3", "eBay's", "p\xC3\x84s"}) {
+    auto const capital = text::with_first(name, text::upper);
+    CHECK(met(all({name}), std::string(name) + " is"));
+    CHECK_FALSE(met(all({name}), capital + " is"));
+    CHECK(met(none({name}), capital + " is"));
+    CHECK(wanted(all({name}), after(all({}), "")).size() == 1);  // only as written
+  }
+  CHECK(met(all({"the New York"}), "The New York"));
+  CHECK(met(all({"anti-EU"}), "Anti-EU"));
+  CHECK(met(all({"c3"}), "C3"));
+  CHECK(met(exact({"cat"}), "a cat"));
+  CHECK(met(exact({"cat"}), "cat"));
+  CHECK_FALSE(met(exact({"cat"}), "Cat is"));
+  CHECK(met(exact({"Cat"}), "a Cat"));
+  CHECK(exact({"cat"}).judge("Cat").missing == Texts{"'cat'"});
+  auto const both = words({.some = {{"cat"}}, .exact = {"cat"}});
+  CHECK(both.count() == 2);
+  CHECK(both.judge("Cat").met == 1);
+  CHECK(both.judge("cat").met == 2);
+}
+
+TEST_CASE("punctuation may stand right behind a word", "[whole_words]") {
+  for (auto const* const text : {"a cat.", "cat .", "...", ".", "cat.\"", "a.b"}) {
+    CHECK(met(all({"."}), text));
+    CHECK_FALSE(met(none({"."}), text));
+  }
+  CHECK_FALSE(met(all({"."}), "a cat"));
+  CHECK(met(none({"."}), "a cat!"));
+  CHECK(met(all({"'s"}), "the cat's"));
+  CHECK_FALSE(met(all({"'s"}), "the cat'so"));
+  CHECK(met(all({"cat."}), "a cat."));
+  CHECK_FALSE(met(all({"cat."}), "a hotcat."));
+  CHECK(met(all({"C++"}), "C++17"));
+  CHECK_FALSE(met(all({"C++"}), "AC++"));
+  CHECK(met(all({"\"so\""}), "is\"so\"it"));
+  CHECK(met(all({"\xE7\x8C\xAB"}), "a\xE7\x8C\xAB"));
+  CHECK(met(words({.ordered = {"cat", ".", "."}}), "cat.."));
+  CHECK_FALSE(met(words({.ordered = {".", "cat", "."}}), "cat.."));
+  auto const dot = all({"."});
+  CHECK(dot.complete(after(dot, "cat.")));
+  CHECK(wanted(dot, after(dot, "cat")) == Texts{" ", "."});
+  CHECK(wanted(all({"(zyx)"}), after(dot, "cat")) == Texts{" ("});
+  auto const ban = none({".", "\xE2\x80\xA6"});
+  CHECK(ban.dead(ban.next(after(ban, "cat"), vocabulary->inside(".")[0])));
+  CHECK(ban.forbidden_in("cat.") == 0);
+  CHECK(ban.forbidden_in("cat") == -1);
+}
+
+TEST_CASE("each text is spelled once", "[whole_words]") {
+  auto counted = pieces();
+  auto calls = std::make_shared<int>(0);
+  counted.inside = [calls, inside = counted.inside](std::string_view text) { return ++*calls, inside(text); };
+  auto const known = std::make_shared<Spellings const>(counted);
+  WholeWords const first({.some = {{"new york"}, {"zyx"}}}, known);
+  CHECK(*calls == 8 + 1 + 3 + 1);  // a capital has an end that is known
+  WholeWords const second({.some = {{"zyx", "new york"}}, .ordered = {"zyx"}, .exact = {"zyx"}}, known);
+  CHECK(*calls == 8 + 1 + 3 + 1);
+  CHECK(wanted(second, after(second, "the")) == wanted(first, after(first, "the")));
+  CHECK(known->of("the")->length() == 1);
+  CHECK(known->of("The", known->of("the").get())->first() == Spelling(counted, counted.bytes(), "The").first());
+  for (int i = 0; i < 3; ++i) CHECK(known->of(std::string(20, static_cast<char>('a' + i)))->length() == 21);
+}
+
+TEST_CASE("a long phrase takes time in proportion", "[whole_words]") {
+  auto counted = pieces();
+  auto bytes = std::make_shared<std::size_t>(0);
+  counted.inside = [bytes, inside = counted.inside](std::string_view text) {
+    CHECK(text::valid_utf8(text));
+    *bytes += text.size();
+    return inside(text);
+  };
+  std::string phrase = "cat";
+  while (phrase.size() < 10'000) phrase += " the \xE2\x98\x83\xF0\x9F\x98\x80 new york";
+  Spelling const spelling(counted, counted.bytes(), phrase);
+  CHECK(*bytes < 70 * phrase.size());
+  CHECK(spelling.length() == std::ssize(vocabulary->begin(phrase)));
+  auto i = std::size_t{0};
+  for (auto const token : vocabulary->inside(phrase)) {
+    REQUIRE(spelling.next(i) == token);
+    i += vocabulary->texts[static_cast<std::size_t>(token)].size();
+  }
+}
+
 TEST_CASE("how the output is cut into pieces does not matter", "[whole_words]") {
   auto const cat = all({"cat"});
   CHECK(cat.complete(after(cat, "the cat")));
@@ -166,7 +252,10 @@ TEST_CASE("what is wanted leads to the phrases", "[whole_words]") {
 }
 
 TEST_CASE("whatever is wanted is followed until all is met", "[whole_words]") {
-  auto const w = words({{{"new york"}, {"cat", "the"}, {"\xE2\x98\x83!"}, {"(zyx)"}, {"cat"}}, {"xyz", "cat"}, {"x"}});
+  auto const w = words({.some = {{"new york"}, {"cat", "the"}, {"\xE2\x98\x83!"}, {"(zyx)"}, {"cat"}, {"."}, {"'s"}},
+                        .ordered = {"xyz", "cat", "?"},
+                        .exact = {"york"},
+                        .none = {"x", ","}});
   std::uint32_t seed = 1;
   for (int round = 0; round < 300; ++round) {
     auto state = w.start({});
@@ -192,18 +281,18 @@ TEST_CASE("whatever is wanted is followed until all is met", "[whole_words]") {
 }
 
 TEST_CASE("the order of phrases, and how often they come", "[whole_words]") {
-  auto const ordered = words({{}, {"the", "cat", "cat"}, {}});
+  auto const ordered = words({.ordered = {"the", "cat", "cat"}});
   CHECK(met(ordered, "the cat and a cat"));
   CHECK_FALSE(met(ordered, "cat the cat"));
   CHECK_FALSE(met(ordered, "the cat"));
-  CHECK_FALSE(met(words({{}, {"the cat", "cat"}, {}}), "the cat"));  // an occurrence serves one
-  CHECK(met(words({{{"cat"}}, {"the cat"}, {}}), "the cat"));        // of those in order
+  CHECK_FALSE(met(words({.ordered = {"the cat", "cat"}}), "the cat"));        // an occurrence serves one
+  CHECK(met(words({.some = {{"cat"}}, .ordered = {"the cat"}}), "the cat"));  // of those in order
   CHECK(met(all({"cat", "the cat"}), "the cat"));
   CHECK(met(all({"cat", "cat"}), "cat, cat"));
   CHECK_FALSE(met(all({"cat", "cat"}), "cat"));
-  CHECK(met(words({{{"cat", "new york"}}, {}, {}}), "new york"));
+  CHECK(met(words({.some = {{"cat", "new york"}}}), "new york"));
   CHECK(all({"cat", "cat", "the"}).judge("the").missing == Texts{"'cat'", "'cat'"});
-  CHECK(words({{{"cat", "the"}}, {}, {}}).judge("").missing == Texts{"'cat' or 'the'"});
+  CHECK(words({.some = {{"cat", "the"}}}).judge("").missing == Texts{"'cat' or 'the'"});
 }
 
 TEST_CASE("what must not come kills when the word has ended", "[whole_words]") {
@@ -230,9 +319,8 @@ TEST_CASE("a lack of demands is trivial", "[whole_words]") {
   CHECK(WholeWords().trivial());
   CHECK(words({}).trivial());
   CHECK(met(words({}), ""));
-  CHECK(fault([] {
-          words({std::vector<Texts>(WholeWords::most + 1, Texts{"cat"}), {}, {}});
-        }) == "more than 256 phrases");
+  CHECK(fault([] { words({.some = std::vector<Texts>(WholeWords::most, Texts{"cat"}), .exact = {"cat"}}); }) ==
+        "more than 256 phrases");
 }
 
 TEST_CASE("lines of demands", "[demands]") {
@@ -246,8 +334,32 @@ TEST_CASE("lines of demands", "[demands]") {
   CHECK(d.none == Texts{"g"});
   CHECK(fault([] { parse_demands("{"); }) == "not JSON, from byte 2 on");
   CHECK(fault([] { parse_demands("3"); }) == "not an object {...}: 3");
-  CHECK(fault([] { parse_demands(R"({"al": []})"); }) == "unknown key 'al': not one of all, any, none, ordered");
+  CHECK(parse_demands(R"({"exact": ["x"]})").exact == Texts{"x"});
+  CHECK_FALSE(parse_demands(R"({"exact": ["x"]})").empty());
+  CHECK(fault([] { parse_demands(R"({"al": []})"); }) == "unknown key 'al': not one of all, any, exact, none, ordered");
   CHECK(fault([] { parse_demands(R"({"any": "a"})"); }) == "any is not a list of lists of phrases: \"a\"");
+}
+
+TEST_CASE("lines of demands that are meant to hurt", "[demands]") {
+  auto const deep = [](std::size_t depth) {
+    return R"({"all": )" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  CHECK(fault([&] { parse_demands(deep(300'000)); }) == "nested too deeply");
+  CHECK(fault([&] { parse_demands(std::string(300'000, '{')); }) == "nested too deeply");
+  CHECK(fault([&] { parse_demands(deep(3)); }) == "all[0] is not a text: [[]]");
+  CHECK(parse_demands(R"({"all": ["[[[[[[[[[[[[", "\"[[[[[[[[[", "\\"]})").all.size() == 3);
+  CHECK(fault([] { parse_demands(R"({"all": ["a"], "all": ["b"]})"); }) == "key \"all\" comes twice");
+  CHECK(fault([] { parse_demands(R"({"none": [], "all": ["a"], "none": []})"); }) == "key \"none\" comes twice");
+  CHECK(fault([] { parse_demands(R"({"all": [1e999]})"); }) == "a number is too large");
+  std::string umlauts;
+  for (int i = 0; i < 1000; ++i) umlauts += "\xC3\xA4";
+  for (auto const& line : {R"({"all": ")" + umlauts + "\"}", R"({"all": "x)" + umlauts + "\"}",
+                           "{\"" + umlauts + "\": 1}", R"({"all": [[")" + umlauts + "\"]]}", "[\"" + umlauts + "\"]"}) {
+    auto const message = fault([&] { parse_demands(line); });
+    CHECK(message.size() < 160);
+    CHECK(message.find("...") != message.npos);
+    CHECK(text::valid_utf8(message));
+  }
 }
 
 TEST_CASE("terms of a glossary", "[glossary]") {
@@ -276,4 +388,27 @@ TEST_CASE("terms of a glossary", "[glossary]") {
   CHECK(terms("Eine \xC3\xA4rztin") == Texts{"\xC3\x84rztin"});
   CHECK(Glossary().find("Hund").empty());
   CHECK(fault([] { Glossary({"", "a b"}, "terms"); }) == "terms:2: no tab between source term and target term: 'a b'");
+}
+
+TEST_CASE("terms and sources are made alike", "[glossary]") {
+  // As a tokenizer would: two ways to write the same letter.
+  auto const normal = [](std::string_view text) {
+    std::string out(text);
+    for (std::size_t at = 0; (at = out.find("u\xCC\x88")) != out.npos;) out.replace(at, 3, "\xC3\xBC");
+    return out;
+  };
+  auto const target = [](std::string_view text) {
+    if (text == "?") throw text::InputError("no such word");
+    return text::squeezed(text);
+  };
+  for (auto const* const term : {"B\xC3\xBCro\toffice", "Bu\xCC\x88ro\toffice"}) {
+    Glossary const glossary({term, "C++\tC", "B\xC3\xBCro\t office"}, "terms", normal, target);
+    for (auto const* const source : {"Das B\xC3\xBCro.", "Das Bu\xCC\x88ro.", "b\xC3\xBCro", "bu\xCC\x88ro"}) {
+      REQUIRE(glossary.find(source).size() == 1);
+      CHECK(glossary.find(source)[0]->term == "B\xC3\xBCro");
+    }
+    CHECK(glossary.entries()[0].targets.size() == 1);
+    CHECK(glossary.find("C++17").size() == 1);
+  }
+  CHECK(fault([&] { Glossary({"", "a\t?"}, "terms", normal, target); }) == "terms:2: no such word");
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/search/blockwise.hpp>
+
+#include <translate/workers.hpp>
+
+namespace translate {
+
+namespace {
+
+template <sluice::Acceptance A>
+std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options, Models& models, Masks const& masks) {
+  sluice::Blockwise<A> const search{.block = options.block,
+                                    .accept = accept,
+                                    .minimum = options.minimum,
+                                    .length = {.min = options.min_length, .max = options.max_length},
+                                    .adaptive = options.adaptive};
+  return make_workers(options, models, sluice::Ruled<sluice::Blockwise<A>, Masks>{search, masks});
+}
+
+}  // namespace
+
+std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Masks const& masks) {
+  if (options.accept_top) return make_accepting(sluice::TopK{*options.accept_top}, options, models, masks);
+  return make_accepting(sluice::Exact{}, options, models, masks);
+}
+
+}  // namespace translate

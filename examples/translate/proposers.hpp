@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The models that --proposer names.
+#pragma once
+
+#include <sluice/model/residual_heads.hpp>
+#include <sluice/model/with_draft.hpp>
+#include <sluice/model/with_heads.hpp>
+#include <sluice/model/with_lookup.hpp>
+#include <sluice/output/dense_projection.hpp>
+
+#include <transformer/heads.hpp>
+#include <transformer/transformer.hpp>
+#include <transformer/weights.hpp>
+#include <translate/model.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace translate {
+
+/// A Transformer with heads of its own: theirs is scratch memory that threads cannot share.
+struct Heads {
+  using Guessing = sluice::WithHeads<sluice::example::Transformer, sluice::ResidualHeads, sluice::DenseProjection>;
+
+  Heads(sluice::example::Transformer& model, sluice::ResidualHeads const& all, sluice::DenseProjection const& output)
+      : heads(all), guessing(model, heads, output) {}
+  Heads(Heads const&) = delete;
+  Heads& operator=(Heads const&) = delete;
+
+  sluice::ResidualHeads heads;
+  Guessing guessing;
+};
+
+/// Any model, with a smaller one beside it.
+struct Drafting {
+  using Guessing = sluice::WithDraft<Model, sluice::example::Transformer, sluice::DenseProjection>;
+
+  Drafting(Model whose, std::shared_ptr<sluice::example::Weights const> weights, sluice::DenseProjection const& output)
+      : model(std::move(whose)), draft(std::move(weights)), guessing(model, draft, output) {}
+  Drafting(Drafting const&) = delete;
+  Drafting& operator=(Drafting const&) = delete;
+
+  Model model;
+  sluice::example::Transformer draft;
+  Guessing guessing;
+};
+
+/// Any model; it guesses itself where there is nothing to look up.
+struct LookingUp {
+  using Guessing = sluice::WithLookup<Model>;
+
+  explicit LookingUp(Model whose) : model(std::move(whose)), guessing(model) {}
+  LookingUp(LookingUp const&) = delete;
+  LookingUp& operator=(LookingUp const&) = delete;
+
+  Model model;
+  Guessing guessing;
+};
+
+}  // namespace translate

@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# translate_blockwise.test.sh TRANSLATE MODEL SAMPLE: translate --search blockwise. What it gives is held against
+# --search greedy, what it counts against what --explain shows.
+# shellcheck disable=SC2086  # options are split on purpose
+set -u
+export LC_ALL=C
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+translate=$(realpath "$1") model=$(realpath "$2") sample=$(realpath "$3")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+passed=0 failed=0
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
+check() { # check WHAT COMMAND...
+  local what=$1
+  shift
+  if "$@"; then pass; else fail "$what"; fi
+}
+run() { "$translate" --model "$model" "$@"; }
+blockwise() { run --search blockwise "$@"; }
+refused() { # refused PATTERN ARGUMENTS...: exit code 2, one message that matches, no output
+  local pattern=$1 code
+  shift
+  run "$@" >out 2>err </dev/null
+  code=$?
+  if [ $code -ne 2 ]; then fail "exit code $code, not 2: translate $*"
+  elif [ "$(wc -l <err)" -ne 1 ] || ! grep -q -E -- "^translate: .*$pattern" err; then fail "message of translate $*: $(cat err)"
+  elif [ -s out ]; then fail "output of translate $*"
+  else pass; fi
+}
+same() { check "$3: $1 and $2 differ" cmp -s "$1" "$2"; }
+stat() { sed -n "s/^  \"$1\": \([0-9]*\).*/\1/p" stats; }              # stat KEY: of the file stats
+of_blocks() { sed -n "/^  \"blocks\"/s/.*\"$1\":\([0-9.]*\).*/\1/p" stats; } # of_blocks KEY
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+
+count=$(wc -l <"$sample")
+awk 'NR % 6 == 5' "$sample" >few
+head -n 3 "$sample" >three
+# A draft that is right often and not always: the model without some of its weights.
+mkdir second foreign
+cp "$model/spm.model" "$model/model.safetensors" second/
+dd if=/dev/zero of=second/model.safetensors bs=1000 seek=9000 count=20 conv=notrunc 2>dd
+ln -s "$model/model.safetensors" foreign/
+sed 's/Hund/Hvnd/' "$model/spm.model" >foreign/spm.model
+itself="draft --draft-model $model"
+proposers=(heads ngram "$itself" 'draft --draft-model second' ngram,heads 'ngram,draft --draft-model second/model.safetensors')
+
+# ---- refused --------------------------------------------------------------------------------------------------------------
+
+own=('--block 3' --adaptive '--proposer ngram' '--heads x' '--draft-model x' '--accept top:2' '--minimum 2' --explain)
+printf '\n\n\n' >nothing
+for flag in "${own[@]}"; do
+  for search in greedy beam sample; do
+    refused "${flag% *} has no effect with --search $search" --search $search $flag
+  done
+  refused "${flag% *} has no effect with --score" --score nothing $flag
+  case $flag in *' '*) refused "${flag% *}" --search blockwise ${flag% *} ;; esac
+done
+for flag in '--n-best 2' '--mbr chrf' '--length-penalty 1' '--width 3' '--preset marian' '--temperature 2' '--seed 3' \
+  '--constraints nothing' '--glossary nothing' '--grid-base 2'; do
+  refused "${flag% *} has no effect with --search blockwise" --search blockwise $flag
+done
+for value in 0 -1 1025 2.5 many; do
+  refused '--block' --search blockwise --block $value
+  refused '--minimum' --search blockwise --accept top:2 --minimum $value
+done
+for value in best top top: top:0 top:-1 top:2.5 top:2x top:10001 2 exactly ''; do
+  refused "--accept: '$value' is neither exact nor top:N" --search blockwise --accept "$value"
+done
+refused "'nobody' is not one of draft, heads, ngram, ngram,draft, ngram,heads" --search blockwise --proposer nobody
+refused '--proposer draft needs --draft-model' --search blockwise --proposer draft
+refused '--proposer ngram,draft needs --draft-model' --search blockwise --proposer ngram,draft
+refused '--draft-model has no effect with --proposer heads' --search blockwise --draft-model second
+refused '--heads has no effect with --proposer ngram' --search blockwise --proposer ngram --heads x
+refused '--heads has no effect with --proposer draft' --search blockwise --proposer $itself --heads x
+refused '--minimum 5 is more than --block 4' --search blockwise --accept top:2 --minimum 5
+refused '--minimum 2 keeps guesses that are wrong, --accept exact none: choose --accept top:N' --search blockwise --minimum 2
+for mask in '--no-repeat-ngram 3' '--repetition-penalty 1.1' '--forbid nothing'; do
+  refused "${mask% *} does not go with --accept top:3, which may keep" --search blockwise --accept top:3 $mask
+done
+refused '--projection clustered does not go with --search blockwise' --search blockwise --projection clustered
+for who in heads ngram,heads; do
+  "$translate" --ensemble "$model,second" --search blockwise --proposer $who >out 2>err
+  check "an ensemble with $who: exit code" [ $? -eq 2 ]
+  check "an ensemble with $who: $(cat err)" \
+    grep -q -E "^translate: --ensemble has no heads: --proposer must be draft or ngram, not $who\$" err
+done
+refused 'missing: no such file' --search blockwise --heads missing
+refused 'three: ' --search blockwise --heads three
+refused "model.safetensors: heads: the file has no tensor 'heads.2.up.weight'" \
+  --search blockwise --heads "$model/model.safetensors"
+"$translate" --model second --search blockwise >out 2>err <few
+check 'heads beside the model: exit code' [ $? -eq 2 ]
+check "heads beside the model: $(cat err)" grep -q '^translate: second/heads.safetensors: no such file' err
+refused 'missing: no such file' --search blockwise --proposer draft --draft-model missing
+refused "foreign/model.safetensors: has another vocabulary than .*: piece [0-9]+ is '.*Hvnd', not '.*Hund'" \
+  --search blockwise --proposer draft --draft-model foreign
+
+# ---- exact blocks give what greedy search gives ---------------------------------------------------------------------------
+
+run --search greedy --input "$sample" >greedy || fail '--search greedy'
+run --search greedy --input few >few_greedy || fail '--search greedy'
+awk '{ print NR % 3 == 0 ? "" : NR % 3 == 1 ? "I think" : "The" }' few >beginnings
+printf 'the\nis\nin the\n' >words
+for who in "${proposers[@]}"; do
+  case $who in heads | "$itself") text=$sample expected=greedy ;; *) text=few expected=few_greedy ;; esac
+  for block in 1 2 4 8 30; do
+    blockwise --proposer $who --block $block --input "$text" --stats stats >actual || fail "$who, $block"
+    same $expected actual "$who, block $block"
+    check "$who, $block: tokens" [ "$(of_blocks tokens)" -eq "$(stat tokens)" ]
+    check "$who, $block: rounds" [ "$(of_blocks rounds)" -le "$(stat tokens)" ]
+    check "$who, $block: mean" at_least $block "$(of_blocks mean)"
+    [ $block -gt 1 ] || check "$who, 1: mean" [ "$(of_blocks mean)" = 1.0 ]
+  done
+  blockwise --proposer $who --adaptive --block 8 --input few >actual || fail "$who --adaptive"
+  same few_greedy actual "$who --adaptive"
+  for options in '--batch 1' '--batch 3' '--schedule streaming --batch 7 --refill-below 1' '--threads 2 --batch 5' \
+    '--encode-ahead 16' '--encode-ahead 16 --schedule streaming --batch 3 --threads 2' '--accept top:1'; do
+    blockwise --proposer $who $options --input "$text" >actual || fail "$who $options"
+    same $expected actual "$who $options"
+  done
+  for options in '--min-length 12' '--max-length 5' '--no-repeat-ngram 1' '--repetition-penalty 1.3' '--forbid words' \
+    '--projection logits' '--projection bfloat16' '--projection int8 --layers int8' '--prefix beginnings'; do
+    run --search greedy $options --input few >expected || fail "--search greedy $options"
+    blockwise --proposer $who $options --input few >actual || fail "$who $options"
+    same expected actual "$who $options"
+  done
+done
+blockwise <few >actual || fail 'standard input'
+same few_greedy actual 'standard input'
+"$translate" --ensemble "$model,second" --search greedy --input few >expected || fail '--ensemble'
+for who in ngram "$itself" 'ngram,draft --draft-model second'; do
+  "$translate" --ensemble "$model,second" --search blockwise --proposer $who --input few --stats stats >actual
+  same expected actual "--ensemble, $who"
+done
+check 'pages of draft and ensemble are given back' grep -q '"cache": {"pages":0,' stats
+
+# ---- how good the guesses are ---------------------------------------------------------------------------------------------
+
+greedy_calls() { run --search greedy --batch 100 --input "$sample" --stats stats >out && stat model_calls; }
+calls=$(greedy_calls)
+blockwise --proposer $itself --block 4 --batch 100 --input "$sample" --stats stats >out
+check "a model drafts for itself: mean $(of_blocks mean) of 4" at_least "$(of_blocks mean)" 3.3
+check "and is called $(stat model_calls) times, not $calls" [ "$(stat model_calls)" -le $((calls / 3)) ]
+check 'and all its guesses are kept' [ "$(grep -o '"judged":[0-9]*' stats | cut -d : -f 2)" = "$(grep -o '"kept":[0-9]*' stats | cut -d : -f 2)" ]
+blockwise --proposer $itself --block 30 --input "$sample" --stats stats >out
+check "in one block: mean $(of_blocks mean)" at_least "$(of_blocks mean)" 10
+for who in heads 'draft --draft-model second'; do
+  blockwise --proposer $who --block 4 --input "$sample" --stats stats >out
+  check "$who: mean $(of_blocks mean)" at_least "$(of_blocks mean)" 1.3
+done
+head -n 20 "$sample" | awk '{ print $0, $0, $0 }' >again # what repeats itself can be looked up
+blockwise --proposer ngram --input again --stats stats >actual
+check "ngram: mean $(of_blocks mean)" at_least "$(of_blocks mean)" 1.02
+run --search greedy --input again >expected
+same expected actual 'ngram, with something to say'
+
+# ---- relaxed blocks -------------------------------------------------------------------------------------------------------
+
+for options in '--accept top:2' '--accept top:5 --block 8 --proposer ngram,heads' '--accept top:2 --minimum 2 --block 3' \
+  '--accept top:3 --adaptive --block 8'; do
+  blockwise $options --input "$sample" --stats stats >relaxed || fail "$options"
+  check "$options: lines" [ "$(wc -l <relaxed)" -eq "$count" ]
+  check "$options: tokens" [ "$(of_blocks tokens)" -eq "$(stat tokens)" ]
+  for way in '--batch 1' '--batch 3' '--schedule streaming --batch 7' '--threads 2 --batch 5 --encode-ahead 9'; do
+    blockwise $options $way --input "$sample" >actual || fail "$options $way"
+    same relaxed actual "$options $way"
+  done
+done
+mean() { blockwise "$@" --input "$sample" --stats stats >out && of_blocks mean; }
+exact=$(mean) relaxed=$(mean --accept top:3) forced=$(mean --accept top:3 --minimum 3)
+check "top:3 keeps more than exact: $exact, $relaxed" at_least "$relaxed" "$exact"
+check "a minimum keeps more: $relaxed, $forced" at_least "$forced" "$relaxed"
+check "a minimum of 3: $forced" at_least "$forced" 2.5
+
+# ---- --explain and --stats ------------------------------------------------------------------------------------------------
+
+# recount BLOCK: --stats from what --explain shows
+recount() {
+  awk -v block="$1" '
+    function list(a, n,    i, s) { for (i = 0; i <= n; ++i) s = s (i ? "," : "") a[i] + 0; return s }
+    { sub(/^\[[^]]*\] /, ""); if ($0 == "") next
+      n = split($0, part, " [|] ")
+      for (i = 1; i <= n; ++i) {
+        size = split(part[i], piece, " "); ++rounds; tokens += size; ++sizes[size]; if (size > most) most = size
+        looked = size < block && i < n ? size : size - 1
+        for (g = 0; g < looked; ++g) { ++judged[g]; kept[g] += g < size - 1 }
+        if (looked > all) all = looked
+      } }
+    END { printf "\"rounds\":%d,\"tokens\":%d,\"sizes\":[%s],\"guesses\":[", rounds, tokens, list(sizes, most)
+      for (g = 0; g < all; ++g) printf "%s{\"judged\":%d,\"kept\":%d}", g ? "," : "", judged[g], kept[g]
+      print "]" }'
+}
+spelled() { sed 's/^\[\([^]]*\)\]/\1/; s/ <\/s>$//; s/ [|]//g; s/ //g; s/\xe2\x96\x81/ /g; s/^ //'; }
+awk '{ print NR % 3 == 0 ? "" : "I think" }' "$sample" >beginnings
+for options in '' '--block 8 --proposer ngram' '--block 30 --proposer '"$itself" '--accept top:2' '--block 1' \
+  '--batch 5 --threads 2' '--prefix beginnings' '--max-length 6'; do
+  block=$(sed -n 's/.*--block \([0-9]*\).*/\1/p' <<<"$options")
+  blockwise $options --input "$sample" >text || fail "$options"
+  blockwise $options --input "$sample" --explain --stats stats >blocks || fail "$options --explain"
+  spelled <blocks >actual
+  same text actual "$options --explain"
+  recount "${block:-4}" <blocks >expected
+  sed -n '/^  "blocks"/s/.*{\("rounds".*\)}[^]]*$/\1/p' stats | sed 's/"mean":[0-9.]*,//' >actual
+  same expected actual "$options --stats: $(cat expected actual)"
+done
+blockwise --explain --input "$sample" --prefix beginnings >blocks
+check 'what is forced stands in brackets' [ "$(grep -c '^\[[^]]*I [^]]*think\] ' blocks)" -eq $((count - count / 3)) ]
+{ head -n 1 three; echo; tail -n 1 three; } | blockwise --explain >blocks
+check 'an empty line' [ "$(sed -n 2p blocks)" = '' ]
+check 'lines around it' [ "$(wc -l <blocks)" -eq 3 ]
+run --search greedy --input few --stats stats >out
+check 'blocks of other searches' [ "$(grep -c '"blocks"' stats)" -eq 0 ]
+
+printf '%d passed, %d failed\n' $passed $failed
+[ $failed -eq 0 ]
