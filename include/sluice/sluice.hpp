@@ -28,8 +28,8 @@
 #include <sluice/model/projected.hpp>
 #include <sluice/model/residual_heads.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/model/token_by_token.hpp>
 #include <sluice/model/slot_tokens.hpp>
+#include <sluice/model/token_by_token.hpp>
 #include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_heads.hpp>
 #include <sluice/model/with_lookup.hpp>
