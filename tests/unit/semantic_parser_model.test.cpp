@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
+#include <sluice/model/restarting.hpp>
+#include <sluice/model/token_by_token.hpp>
+#include <sluice/model/with_draft.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
+#include <sluice/search/blockwise.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/presets.hpp>
 
@@ -399,6 +403,24 @@ TEST_CASE("every schedule gives the same lists", "[semantic_parser]") {
 }
 
 // ---- the folder ------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("blocks over a recurrent model, which is started again and fed token by token", "[semantic_parser]") {
+  SemanticParser plain(weights()), model(weights()), draft(weights());
+  Restarting restarting(model), draft_restarting(draft);
+  TokenByToken blocks(restarting), draft_blocks(draft_restarting);
+  WithDraft drafted(blocks, draft_blocks);  // itself: every guess is right
+  auto const expected = decode(plain, sources(), Greedy{.length = {.max = 14}});
+  for (std::int32_t const block : {2, 5}) {
+    auto const found =
+        decode(drafted, sources(), Blockwise<>{.block = block, .length = {.max = 14}}, Batched{.size = 7});
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      auto const &a = found[i].hypotheses.at(0), &b = expected[i].hypotheses.at(0);
+      CHECK(a.tokens == b.tokens);
+      CHECK(a.log_probs == b.log_probs);
+      CHECK((a.blocks.size() < b.tokens.size() || b.tokens.size() == 1));
+    }
+  }
+}
 
 TEST_CASE("a folder is read", "[semantic_parser]") {
   CHECK(data().hidden == Folder::d);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/blockwise.md.
+#include <sluice/sluice.hpp>
+
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using sluice::Token;
+
+/// Puts the capitals back: tokens are letters, an output is its source with a capital behind every full stop.
+class Capitals {
+ public:
+  using Source = std::vector<Token>;
+  static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
+  static constexpr Token end = 1;
+
+  static sluice::Vocabulary vocabulary() { return {.size = 128, .bos = 0, .eos = {end}, .never = {0}}; }
+  void start(std::span<Source const* const> sources, std::span<sluice::Slot const> slots) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      auto const slot = static_cast<std::size_t>(slots[i]);
+      if (slot >= sources_.size()) sources_.resize(slot + 1);
+      sources_[slot] = *sources[i];
+    }
+  }
+  sluice::Scores<float> step(std::span<sluice::Row const> rows) {
+    ++calls;
+    answer_.clear();
+    for (auto const& row : rows)
+      for (auto line = row.tokens.size() - static_cast<std::size_t>(row.lines); line < row.tokens.size(); ++line) {
+        auto const& source = sources_[static_cast<std::size_t>(row.to)];
+        auto const at = static_cast<std::size_t>(row.length) + line;  // tokens of the output so far: bos is not one
+        answer_.resize(answer_.size() + 128, 0.0f);
+        answer_[answer_.size() - 128 + static_cast<std::size_t>(next(source, at))] = 9;
+      }
+    return sluice::scores(answer_.data(), std::ssize(answer_) / 128, 128);
+  }
+
+  std::size_t calls = 0;
+
+ private:
+  static Token next(Source const& source, std::size_t at) {
+    if (at >= source.size()) return end;
+    auto const capital = at == 0 || (at > 1 && source[at - 2] == '.');
+    return capital ? std::toupper(source[at]) : source[at];
+  }
+  std::vector<Source> sources_;
+  std::vector<float> answer_;
+};
+
+std::vector<Token> letters(std::string const& text) { return {text.begin(), text.end()}; }
+std::string text(std::vector<Token> const& tokens) {
+  std::string text;
+  for (auto const token : tokens)
+    if (token != Capitals::end) text += static_cast<char>(token);
+  return text;
+}
+
+std::string only;  // what is shown; empty: all
+
+void lookup() {
+  Capitals model;
+  std::vector const sources{letters("guesses come from the source. they are nearly always right. nearly."),
+                            letters("short ones too.")};
+  auto const greedy = sluice::decode(model, sources, sluice::Greedy{});
+  auto const greedy_calls = std::exchange(model.calls, 0);
+  // [lookup]
+  sluice::WithLookup guessing(model);  // the model, and somebody who guesses
+  sluice::Blockwise<> const search{.block = 8};
+  auto const results = sluice::decode(guessing, sources, search);
+  // [/lookup]
+  if (!only.empty() && only != "lookup") return;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    auto const& h = results[i].hypotheses.at(0);
+    std::cout << text(h.tokens) << (h.tokens == greedy[i].hypotheses.at(0).tokens ? " as greedy;" : " not greedy;");
+    for (auto const block : h.blocks) std::cout << ' ' << block;
+    std::cout << '\n';
+  }
+  std::cout << greedy_calls << " calls greedily, " << model.calls << " in blocks\n";
+}
+
+// [own]
+/// Somebody of your own, who guesses " the" everywhere.
+template <class M>
+struct Guesser : M {
+  void propose(std::span<sluice::Draft const> drafts) const {
+    for (auto const& draft : drafts)  // one for each sentence of the step that wants guesses
+      for (auto const letter : {' ', 't', 'h', 'e'})
+        if (std::ssize(*draft.tokens) < draft.count) draft.tokens->push_back(letter);
+  }
+};
+// [/own]
+
+void own() {
+  Guesser<Capitals> model;
+  std::vector<std::vector<Token>> const sources(1, letters("in the house, on the roof, by the sea."));
+  auto const results = sluice::decode(model, sources, sluice::Blockwise<>{.block = 5});
+  if (!only.empty() && only != "own") return;
+  std::cout << text(results[0].hypotheses.at(0).tokens) << ' ' << model.calls << " calls\n";
+}
+
+}  // namespace
+
+/// blockwise [WHAT]
+int main(int argc, char** argv) {
+  if (argc > 1) only = argv[1];
+  lookup(), own();
+}
