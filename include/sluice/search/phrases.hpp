@@ -26,6 +26,7 @@ class Phrases : public AnyOf {
  private:
   static std::vector<std::vector<Phrase>> items(std::vector<Phrase> const& phrases) {
     std::vector<std::vector<Phrase>> items;
+    items.reserve(phrases.size());
     for (auto const& phrase : phrases) items.push_back({phrase});
     return items;
   }
