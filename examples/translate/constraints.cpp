@@ -123,7 +123,9 @@ std::string Constraints::both(std::string const& phrase) const {
   std::string pieces;
   for (auto const token : tokenizer_.encode(phrase))
     pieces.append(pieces.empty() ? "" : " ").append(tokenizer_.piece(token));
-  return "'" + detail::shortened(phrase) + "' [" + detail::shortened(pieces) + "]";
+  std::string text = "'";
+  text.append(detail::shortened(phrase)).append("' [").append(detail::shortened(pieces)).append("]");
+  return text;
 }
 
 }  // namespace translate
