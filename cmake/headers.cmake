@@ -2,6 +2,7 @@
 # the lists with the folders; `cmake -DWRITE=ON -P cmake/check-headers.cmake` brings them up to date.
 
 set(SLUICE_HEADERS
+  include/sluice/core/acceptance.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
   include/sluice/core/matrix_view.hpp

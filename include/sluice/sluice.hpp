@@ -3,6 +3,7 @@
 /// Everything.
 #pragma once
 
+#include <sluice/core/acceptance.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

@@ -3,6 +3,7 @@
 /// Guesses by a smaller model.
 #pragma once
 
+#include <sluice/core/acceptance.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
@@ -12,7 +13,6 @@
 #include <sluice/model/forwarding.hpp>
 #include <sluice/model/slot_tokens.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
-#include <sluice/search/acceptance.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a rule says which guesses may stand, and the exact one. The others: sluice/search/acceptance.hpp.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+// clang-format off
+/// The rule by which guesses are kept. Each line of a block is the model's own view of one position.
+///
+///  - `ask(query, seed, position, vocabulary_size)`: says what it wants to know of the line that decides about token
+///    `position` of the output;
+///  - `own(line, seed, position, scratch)`: the model's own choice there; a token of -1 if there is none;
+///  - `accepts(line, own, guess)`: whether `guess` may stand in its place;
+///  - `lossless`: whether every output is one that the model would have given by itself.
+template <class A>
+concept Acceptance = requires(A const& rule, Query& query, Line const& line, Candidate own, Token guess,
+                              std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) {
+    rule.check();
+    rule.ask(query, seed, position, position);
+    { rule.own(line, seed, position, scratch) } -> std::same_as<Candidate>;
+    { rule.accepts(line, own, guess) } -> std::same_as<bool>;
+    { A::lossless } -> std::convertible_to<bool>;
+  };
+// clang-format on
+
+/// The output is that of Greedy (Stern, Shazeer and Uszkoreit 2018, section 3).
+struct Exact {
+  static constexpr bool lossless = true;
+  void check() const {}
+  void ask(Query& query, std::uint64_t, std::int32_t, std::int32_t) const {
+    query.best = 1, query.stage = Stage::after_softmax;
+  }
+  Candidate own(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&) const {
+    return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+  }
+  bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
+};
+
+}  // namespace sluice::inline v0
