@@ -114,4 +114,15 @@ set(SLUICE_HEADERS
   include/sluice/version.hpp)
 
 # Device code, installed below include/ like the others: <sluice/cuda/...>.
-set(SLUICE_KERNELS)
+set(SLUICE_KERNELS
+  kernels/sluice/cuda/barrier.cuh
+  kernels/sluice/cuda/block.cuh
+  kernels/sluice/cuda/host_device.cuh
+  kernels/sluice/cuda/key.cuh
+  kernels/sluice/cuda/line_block.cuh
+  kernels/sluice/cuda/line_query.cuh
+  kernels/sluice/cuda/line_reader.cuh
+  kernels/sluice/cuda/line_shape.cuh
+  kernels/sluice/cuda/partial_sum.cuh
+  kernels/sluice/cuda/score_format.cuh
+  kernels/sluice/cuda/selection.cuh)

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The places where the threads of a block wait for each other.
+#pragma once
+
+namespace sluice::inline v0::cuda {
+
+/// Named, so that a test can take one away and see that it is missed.
+enum class Barrier {
+  cleared,    ///< marks of edited groups and counters are zero
+  marked,     ///< edited groups are marked
+  sorted,     ///< every warp's best keys are in order
+  threshold,  ///< the threshold is known
+  groups,     ///< the groups to look at again are listed
+  kept,       ///< and cut down to k
+  elements,   ///< the keys that may be among the best are listed
+  ranked,     ///< the best are in order
+  written,    ///< what the block found is in the workspace
+  ticket,     ///< it is known whether the block was the line's last
+  count_      ///< how many there are
+};
+
+}  // namespace sluice::inline v0::cuda

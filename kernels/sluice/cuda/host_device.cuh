@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Functions that a kernel calls, and that a plain C++ compiler sees as functions of the host: what runs on a device is
+/// tested on an emulated one.
+#pragma once
+
+#if defined(__CUDACC__)
+#define SLUICE_DEVICE __device__ __forceinline__
+#define SLUICE_HOST_DEVICE __host__ __device__
+#define SLUICE_UNROLL _Pragma("unroll")
+#define SLUICE_UNROLL_4 _Pragma("unroll 4")
+#define SLUICE_ROLLED _Pragma("unroll 1")
+#else
+#define SLUICE_DEVICE inline
+#define SLUICE_HOST_DEVICE
+#define SLUICE_UNROLL
+#define SLUICE_UNROLL_4
+#define SLUICE_ROLLED
+#endif

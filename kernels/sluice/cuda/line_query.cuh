@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a kernel is told of its lines, and what it tells of them.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/host_device.cuh>
+#include <sluice/cuda/key.cuh>
+#include <sluice/cuda/partial_sum.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr std::int32_t most_listed = 64;  ///< Query::best on the device
+
+/// What is asked of one line: the part of Query that one pass answers.
+struct LineQuery {
+  std::int32_t best = 1;                     ///< in [0, most_listed]
+  std::int32_t normalise = 1;                ///< 0: scores as they are
+  float temperature = 1;                     ///< > 0
+  Stage stage = Stage::before_softmax;       ///< of the edits; after the softmax their penalties are not looked at
+  std::int32_t edits = 0, edit_count = 0;    ///< the line's part of LineLaunch::edits
+  std::int32_t probes = 0, probe_count = 0;  ///< and of LineLaunch::probes
+};
+
+/// What becomes of one line beside its lists.
+struct LineResult {
+  std::int32_t count = 0;  ///< listed
+  std::int32_t valid = 1;
+  float log_sum_exp = 0;
+};
+
+/// The arguments of the kernel; all pointers are the device's. V = size.
+template <class Format>
+struct LineLaunch {
+  typename Format::Bits const* scores = nullptr;
+  std::int64_t stride = 0;  ///< in elements
+  std::int32_t size = 0;
+  std::int32_t rows = 0;
+  std::int32_t k = 1;       ///< the largest LineQuery::best, at least 1
+  std::int32_t chunks = 1;  ///< that a block reads
+  std::int32_t splits = 1;  ///< blocks per line
+
+  LineQuery common{};                  ///< every line's query
+  LineQuery const* queries = nullptr;  ///< or one each
+  float const* bias = nullptr;         ///< [V], 16-byte aligned, with 7 readable numbers behind it
+  Token const* tokens = nullptr;       ///< [V], ascending: token of each place; edits and probes name places
+  Edit const* edits = nullptr;
+  Token const* probes = nullptr;
+
+  SLUICE_HOST_DEVICE LineQuery const& query(std::int32_t row) const {
+    return queries != nullptr ? queries[row] : common;
+  }
+
+  Key* keys = nullptr;          ///< [rows, k, splits]: where blocks leave their lists
+  PartialSum* sums = nullptr;   ///< [rows, sums of a line]
+  unsigned* tickets = nullptr;  ///< [rows], zero; zero again afterwards
+
+  Candidate* best = nullptr;      ///< [rows, k]
+  float* probe_values = nullptr;  ///< as `probes`
+  LineResult* results = nullptr;  ///< [rows]
+};
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One line of scores, read in groups of 16 bytes wherever it begins in memory.
+#pragma once
+
+#include <sluice/core/query.hpp>
+#include <sluice/cuda/host_device.cuh>
+#include <sluice/cuda/key.cuh>
+#include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/score_format.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// Groups are counted from the line's first score, so that an answer does not depend on the line's address; where that is
+/// no multiple of 16, a group is cut from two loads.
+template <class Format>
+class LineReader {
+ public:
+  using Bits = typename Format::Bits;
+  static constexpr int wide = Format::wide;
+
+  SLUICE_DEVICE LineReader(LineLaunch<Format> const& launch, std::int32_t row)
+      : data_(launch.scores + row * launch.stride), bias_(launch.bias), size_(static_cast<std::uint32_t>(launch.size)) {
+    auto const& query = launch.query(row);
+    edits_ = launch.edits + query.edits;
+    edit_count_ = query.edit_count;
+    after_ = query.stage == Stage::after_softmax;
+    scale_ = 1 / query.temperature;
+    lead_ = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data_) % 16);
+  }
+
+  SLUICE_DEVICE bool edited() const { return edit_count_ > 0; }
+  SLUICE_DEVICE bool edited_after() const { return after_; }
+  SLUICE_DEVICE int edits() const { return edit_count_; }
+  SLUICE_DEVICE Edit const& edit(int i) const { return edits_[i]; }
+
+  /// Whether all of these groups can be loaded by load().
+  SLUICE_DEVICE bool inside(std::uint32_t first, std::uint32_t last) const {
+    auto const bytes = static_cast<std::uint64_t>(size_) * sizeof(Bits);
+    return std::uint64_t{last} * 16 + (lead_ == 0 ? 16 : 32 - lead_) <= bytes && (lead_ == 0 || first > 0);
+  }
+
+  /// Groups first, first + step, ..., all inside().
+  template <int count, class Block>
+  SLUICE_DEVICE void load(Block& block, std::uint32_t first, std::uint32_t step, Words (&words)[count]) const {
+    auto const* const at = reinterpret_cast<unsigned char const*>(data_) + std::uint64_t{first} * 16 - lead_;
+    if (lead_ == 0) {
+      SLUICE_UNROLL
+      for (unsigned i = 0; i < count; ++i) words[i] = block.read16(at + std::uint64_t{i} * step * 16);
+    } else {
+      SLUICE_UNROLL
+      for (unsigned i = 0; i < count; ++i) {
+        auto const* const low = at + std::uint64_t{i} * step * 16;
+        words[i] = cut(block.read16(low), block.read16(low + 16));
+      }
+    }
+  }
+
+  /// Any group; -infinity where the line has no score.
+  template <class Block>
+  SLUICE_DEVICE Words load_any(Block& block, std::uint32_t group) const {
+    Words words[1];
+    if (inside(group, group)) {
+      load(block, group, 0, words);
+    } else {
+      SLUICE_UNROLL
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        words[0].word[i] = 0;
+        SLUICE_UNROLL
+        for (std::uint32_t c = 0; c < wide / 4; ++c) {
+          auto const place = group * wide + i * (wide / 4) + c;
+          auto const bits = place < size_ ? block.read(data_ + place) : Format::minus_infinity;
+          words[0].word[i] |= static_cast<std::uint32_t>(bits) << (16 * c);
+        }
+      }
+    }
+    return words[0];
+  }
+
+  /// A group's scores as the softmax sees them.
+  /// \param edited  whether an edit names one of them
+  template <class Block>
+  SLUICE_DEVICE void scores(Block& block, Words const& words, std::uint32_t group, bool edited,
+                            float (&x)[wide]) const {
+    auto const first = group * wide;
+    unpack<Format>(words, x);
+    if (bias_ != nullptr && first < size_) {
+      SLUICE_UNROLL
+      for (int c = 0; c < wide; c += 4) {
+        auto const bias = block.read16(bias_ + first + c);
+        SLUICE_UNROLL
+        for (int i = 0; i < 4; ++i) x[c + i] += Float32::value(bias.word[i]);
+      }
+      // A bias is finite, so what lies behind the end has stayed -infinity.
+    }
+    if (edited && !after_) apply(first, x);
+    if (scale_ != 1.0f) {
+      SLUICE_UNROLL
+      for (int c = 0; c < wide; ++c) x[c] *= scale_;
+    }
+  }
+
+  /// Those as the selection sees them.
+  SLUICE_DEVICE void rank(std::uint32_t group, bool edited, float (&x)[wide]) const {
+    if (edited && after_) apply(group * wide, x);
+  }
+
+  /// One score as the selection sees it, wherever it is.
+  template <class Block>
+  SLUICE_DEVICE float ranked(Block& block, std::uint32_t place) const {
+    auto x = Format::value(block.read(data_ + place));
+    if (bias_ != nullptr) x += bias_[place];
+    if (!after_) x = change(place, x);
+    x *= scale_;
+    return after_ ? change(place, x) : x;
+  }
+
+ private:
+  /// 16 bytes out of 32, from the lead on.
+  SLUICE_DEVICE Words cut(Words const& low, Words const& high) const {
+    std::uint32_t w[8];
+    SLUICE_UNROLL
+    for (int i = 0; i < 4; ++i) w[i] = low.word[i], w[4 + i] = high.word[i];
+    if ((lead_ & 4) != 0) {
+      SLUICE_UNROLL
+      for (int i = 0; i < 7; ++i) w[i] = w[i + 1];
+    }
+    if ((lead_ & 8) != 0) {
+      SLUICE_UNROLL
+      for (int i = 0; i < 6; ++i) w[i] = w[i + 2];
+    }
+    Words result;
+    SLUICE_UNROLL
+    for (int i = 0; i < 4; ++i) result.word[i] = (lead_ & 2) != 0 ? w[i] >> 16 | w[i + 1] << 16 : w[i];
+    return result;
+  }
+
+  SLUICE_DEVICE float change(Edit const& edit, float x) const {
+    if (!after_ && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : x * edit.penalty;
+    return x + edit.add;
+  }
+
+  /// All edits of one token, in their order.
+  SLUICE_DEVICE float change(std::uint32_t place, float x) const {
+    for (int i = 0; i < edit_count_; ++i)
+      if (static_cast<std::uint32_t>(edits_[i].token) == place) x = change(edits_[i], x);
+    return x;
+  }
+
+  /// All edits of a group's tokens, in their order.
+  SLUICE_DEVICE void apply(std::uint32_t first, float (&x)[wide]) const {
+    SLUICE_ROLLED
+    for (int i = 0; i < edit_count_; ++i) {
+      auto const at = static_cast<std::uint32_t>(edits_[i].token) - first;
+      if (at >= wide) continue;
+      auto value = x[0];
+      SLUICE_UNROLL
+      for (std::uint32_t c = 1; c < wide; ++c) value = c == at ? x[c] : value;
+      value = change(edits_[i], value);
+      SLUICE_UNROLL
+      for (std::uint32_t c = 0; c < wide; ++c) x[c] = c == at ? value : x[c];
+    }
+  }
+
+  Bits const* data_;
+  float const* bias_;
+  Edit const* edits_;
+  std::uint32_t size_;
+  std::int32_t edit_count_;
+  float scale_;         // 1 / temperature
+  bool after_;          // the softmax come the edits
+  std::uint32_t lead_;  // bytes between the last multiple of 16 and the line
+};
+
+}  // namespace sluice::inline v0::cuda

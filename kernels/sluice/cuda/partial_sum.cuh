@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A sum of exponentials as it grows (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
+#pragma once
+
+#include <sluice/cuda/host_device.cuh>
+
+#include <limits>
+
+namespace sluice::inline v0::cuda {
+
+/// The larger of two; a NaN is ignored where it comes first.
+SLUICE_DEVICE float larger(float x, float than) {
+#if defined(__CUDA_ARCH__)
+  return fmaxf(x, than);
+#else
+  return x > than ? x : than;
+#endif
+}
+
+/// sum = sum of exp(x - maximum). A NaN or +infinity among the x makes `sum` a NaN, which nothing mends; -infinity adds 0.
+struct PartialSum {
+  float maximum = std::numeric_limits<float>::lowest();  // finite: no -infinity - -infinity
+  float sum = 0;
+
+  /// exp(x - from), in base 2: what the hardware has.
+  template <class Block>
+  SLUICE_DEVICE static float exp(float x, float from) {
+    return Block::exp2((x - from) * 1.4426950408889634f);
+  }
+
+  /// `sum` as it is under a higher maximum.
+  template <class Block>
+  SLUICE_DEVICE void raise(float to) {
+    sum *= exp<Block>(maximum, to);
+    maximum = to;
+  }
+
+  template <class Block>
+  SLUICE_DEVICE void add(PartialSum other) {
+    auto const top = larger(other.maximum, maximum);
+    raise<Block>(top), other.template raise<Block>(top);
+    sum += other.sum;
+  }
+};
+
+/// The sum over a warp, the same bits in each of its lanes.
+template <class Block>
+SLUICE_DEVICE PartialSum sum_of_warp(Block& block, PartialSum mine) {
+  auto top = mine.maximum;
+  SLUICE_UNROLL
+  for (int distance = 16; distance > 0; distance /= 2) top = larger(block.exchange(top, distance), top);
+  mine.template raise<Block>(top);
+  SLUICE_UNROLL
+  for (int distance = 16; distance > 0; distance /= 2) mine.sum += block.exchange(mine.sum, distance);
+  return mine;
+}
+
+/// The sum of `count` sums read(0) .. read(count - 1), computed by every warp for itself, in an order that depends on
+/// `count` alone.
+template <class Block, class Read>
+SLUICE_DEVICE PartialSum sum_of(Block& block, int count, Read const& read) {
+  PartialSum mine;
+  for (int i = block.lane(); i < count; i += 32) mine.add<Block>(read(i));
+  return sum_of_warp(block, mine);
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A machine that runs the blocks of a kernel as a device might, on one thread of the host: several blocks at once, their
+/// threads in any order between two barriers, stores that others see late.
+#pragma once
+
+#include <sluice/cuda/barrier.cuh>
+#include <sluice/cuda/score_format.cuh>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+namespace sluice::test {
+
+/// What a mutation takes away.
+struct Faults {
+  cuda::Barrier skipped = cuda::Barrier::count_;
+  bool no_fence = false;   ///< stores become visible when they like
+  bool no_ticket = false;  ///< every block believes that it is the last
+};
+
+/// Runs blocks of `threads_` threads (fibers). Same seed, same order.
+template <int threads_>
+class EmulatedDevice {
+  struct Fiber;
+  struct Team;
+
+ public:
+  /// What a program sees of its block: what DeviceBlock has.
+  class Block {
+   public:
+    static constexpr int threads = threads_;
+    static constexpr int warps = threads / 32;
+
+    Block(EmulatedDevice& device, Team& team, int thread) : device_(&device), team_(&team), thread_(thread) {}
+    int thread() const { return thread_; }
+    int lane() const { return thread_ % 32; }
+    int warp() const { return thread_ / 32; }
+
+    void sync(cuda::Barrier barrier) {
+      device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
+      if (barrier != device_->faults_.skipped) device_->wait(static_cast<int>(barrier));
+    }
+    template <class Value>
+    Value exchange(Value value, int distance) {
+      static_assert(sizeof(Value) <= 8);
+      auto& fiber = device_->current();
+      auto& slots = team_->slots[fiber.exchanges++ % 2];
+      std::memcpy(&slots[static_cast<std::size_t>(thread_)], &value, sizeof(value));
+      device_->wait(in_warp);
+      std::memcpy(&value, &slots[static_cast<std::size_t>(thread_ ^ distance)], sizeof(value));
+      return value;
+    }
+    int add(int* counter, int n) { return std::exchange(*counter, *counter + n); }
+    void set(std::uint32_t* word, std::uint32_t bits) { *word |= bits; }
+    cuda::Words read16(void const* from) const {
+      if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) device_->fail("a load of 16 bytes is not aligned");
+      cuda::Words words;
+      std::memcpy(&words, from, sizeof(words));
+      return words;
+    }
+    template <class Value>
+    Value read(Value const* from) const {
+      return *from;
+    }
+    template <class Value>
+    void store(Value* to, Value value) {
+      device_->current().stores.push_back([to, value] { *to = value; });
+      if (device_->one_of(4)) device_->wait(nowhere);
+    }
+    template <class Value>
+    Value load(Value const* from) {
+      if (device_->one_of(16)) device_->wait(nowhere);
+      return *from;
+    }
+    void fence() {
+      if (device_->faults_.no_fence) return;
+      device_->current().publish();
+    }
+    unsigned ticket(unsigned* counter, unsigned last) {
+      device_->wait(nowhere);
+      auto const before = std::exchange(*counter, *counter >= last ? 0 : *counter + 1);
+      device_->wait(nowhere);
+      return device_->faults_.no_ticket ? last : before;
+    }
+    static float exp2(float x) { return std::exp2(x); }
+    static float log(float x) { return std::log(x); }
+
+   private:
+    EmulatedDevice* device_;
+    Team* team_;
+    int thread_;
+  };
+
+  /// Program(Block&, Memory&, block number) for every thread of `blocks` blocks that share a Memory each, `residents` of
+  /// them at once. Memory begins as garbage: keys of
+  /// place 0, so that a mutation goes wrong without going astray.
+  template <class Memory, class Program>
+  void run(int blocks, int residents, std::uint64_t seed, Faults faults, Program const& program) {
+    random_.seed(seed), faults_ = faults;
+    while (teams_.size() < static_cast<std::size_t>(residents)) teams_.push_back(std::make_unique<Team>());
+    auto next = 0;
+    std::vector<Team*> busy, idle;
+    for (int i = 0; i < residents; ++i) idle.push_back(teams_[static_cast<std::size_t>(i)].get());
+    while (next < blocks || !busy.empty()) {
+      while (next < blocks && !idle.empty()) {
+        busy.push_back(idle.back()), idle.pop_back();
+        auto& team = *busy.back();
+        team.memory.resize(sizeof(Memory) / sizeof(std::uint64_t) + 1);
+        for (auto& word : team.memory) word = random_() << 32 | 0xffffffffu;
+        for (int t = 0; t < threads; ++t) begin<Memory>(team, t, next, program);
+        ++next;
+      }
+      for (auto turns = 1 + random_() % 64; turns > 0; --turns) {  // a while with one block
+        auto& team = *busy[random_() % busy.size()];
+        while (!team.ready.empty() && !one_of(8 * threads)) step(team);
+        release(team);
+        if (team.done == threads) {
+          idle.push_back(&team);
+          busy.erase(std::find(busy.begin(), busy.end(), &team));
+          break;
+        }
+      }
+    }
+  }
+
+  /// What went wrong in a way that no answer shows.
+  std::string const& failure() const { return failure_; }
+  /// Whether a program ever came to this barrier.
+  bool has_seen(cuda::Barrier barrier) const { return seen_[static_cast<std::size_t>(barrier)]; }
+
+ private:
+  static constexpr int threads = threads_;
+  static constexpr int running = -1, in_warp = -2, nowhere = -3, ended = -4;
+
+  struct Fiber {
+    ucontext_t context;
+    std::vector<unsigned char> stack = std::vector<unsigned char>(128 * 1024);
+    std::function<void()> program;
+    std::vector<std::function<void()>> stores;
+    unsigned exchanges = 0;
+    int waits = running;
+    void publish() {
+      for (auto const& store : stores) store();
+      stores.clear();
+    }
+  };
+  struct Team {
+    std::array<Fiber, threads_> fibers;
+    std::array<std::array<std::uint64_t, threads_>, 2> slots;
+    std::vector<std::uint64_t> memory;
+    std::vector<int> ready;
+    int done = 0;
+  };
+
+  template <class Memory, class Program>
+  void begin(Team& team, int thread, int number, Program const& program) {
+    if (thread == 0) team.ready.clear(), team.done = 0;
+    auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
+    fiber.exchanges = 0, fiber.waits = running;
+    fiber.program = [this, &team, thread, number, &program] {
+      Block block(*this, team, thread);
+      program(block, *reinterpret_cast<Memory*>(team.memory.data()), number);
+    };
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_link = nullptr;
+    auto const self = reinterpret_cast<std::uintptr_t>(this);  // makecontext passes ints
+    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&EmulatedDevice::enter), 2,
+                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self & 0xffffffffu));
+    team.ready.push_back(thread);
+  }
+
+  static void enter(unsigned high, unsigned low) {
+    auto* const self = reinterpret_cast<EmulatedDevice*>(static_cast<std::uintptr_t>(high) << 32 | low);
+    self->current().program();
+    self->wait(ended);
+  }
+
+  /// One ready thread, until it waits.
+  void step(Team& team) {
+    auto const at = random_() % team.ready.size();
+    auto const thread = team.ready[at];
+    team.ready[at] = team.ready.back(), team.ready.pop_back();
+    auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
+    current_ = &fiber;
+    fiber.waits = running;
+    swapcontext(&scheduler_, &fiber.context);
+    if (fiber.waits == nowhere) team.ready.push_back(thread);
+    if (fiber.waits == in_warp) release_warp(team, thread / 32);
+    if (fiber.waits == ended) ++team.done, fiber.publish();
+    if (one_of(16)) fiber.publish();  // stores may be seen early, too
+  }
+
+  void wait(int where) {
+    auto& fiber = current();
+    fiber.waits = where;
+    swapcontext(&fiber.context, &scheduler_);
+  }
+
+  void release_warp(Team& team, int warp) {
+    for (int t = 32 * warp; t < 32 * warp + 32; ++t)
+      if (team.fibers[static_cast<std::size_t>(t)].waits != in_warp) return;
+    for (int t = 32 * warp; t < 32 * warp + 32; ++t) {
+      team.fibers[static_cast<std::size_t>(t)].waits = running;
+      team.ready.push_back(t);
+    }
+  }
+
+  /// All threads of a block have to come to the same barrier.
+  void release(Team& team) {
+    if (!team.ready.empty() || team.done == threads) return;
+    auto const barrier = team.fibers[0].waits;
+    for (auto& fiber : team.fibers)
+      if (fiber.waits != barrier || barrier < 0) return fail_team(team);
+    for (int t = 0; t < threads; ++t) {
+      team.fibers[static_cast<std::size_t>(t)].waits = running;
+      team.ready.push_back(t);
+    }
+  }
+
+  void fail_team(Team& team) {
+    fail("the threads of a block wait at different barriers");
+    team.done = threads;  // leave them where they are
+  }
+  void fail(std::string what) {
+    if (failure_.empty()) failure_ = std::move(what);
+  }
+
+  Fiber& current() { return *current_; }
+  bool one_of(std::uint64_t n) { return random_() % n == 0; }
+
+  std::vector<std::unique_ptr<Team>> teams_;
+  std::mt19937_64 random_;
+  Faults faults_;
+  std::array<bool, static_cast<std::size_t>(cuda::Barrier::count_)> seen_{};
+  std::string failure_;
+  ucontext_t scheduler_;
+  Fiber* current_ = nullptr;
+};
+
+}  // namespace sluice::test

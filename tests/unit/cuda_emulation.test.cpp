@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's program of LogSoftmaxTopK, run on an emulated device.
+#include <sluice/cuda/line_block.cuh>
+
+#include <support/catch.hpp>
+#include <support/emulated_device.hpp>
+#include <support/line_cases.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+using cuda::BFloat16;
+using cuda::Float16;
+using cuda::Float32;
+
+namespace {
+
+/// What the device tells of a case.
+struct Answers {
+  std::vector<Candidate> best;
+  std::vector<float> probes;
+  std::vector<cuda::LineResult> results;
+  std::vector<cuda::LineQuery> queries;
+  std::int32_t k = 1;
+
+  Line operator[](std::size_t row) const {
+    auto const& result = results[row];
+    auto const valid = result.valid != 0;
+    std::span<float const> values(probes);
+    auto const& query = queries[row];
+    return {std::span(best).subspan(row * static_cast<std::size_t>(k), static_cast<std::size_t>(result.count)),
+            valid ? values.subspan(static_cast<std::size_t>(query.probes), static_cast<std::size_t>(query.probe_count))
+                  : values.first(0),
+            result.log_sum_exp, 0, valid};
+  }
+  bool operator==(Answers const& other) const {
+    for (std::size_t row = 0; row < results.size(); ++row) {
+      auto const &mine = results[row], &its = other.results[row];
+      if (mine.valid != its.valid || mine.count != its.count || mine.log_sum_exp != its.log_sum_exp) return false;
+      auto const a = (*this)[row], b = other[row];
+      if (!std::equal(a.best.begin(), a.best.end(), b.best.begin())) return false;
+      if (!std::equal(a.probes.begin(), a.probes.end(), b.probes.begin())) return false;
+    }
+    return true;
+  }
+};
+
+/// An emulated device and the memory of one launch.
+template <class Format, int threads>
+class Launcher {
+ public:
+  /// \param wanted  blocks: how far lines are split
+  Answers run(LineCase<Format> const& lines, std::int64_t wanted, std::uint64_t seed, Faults faults = {}) {
+    std::mt19937_64 random(seed);
+    auto const size = static_cast<std::int64_t>(lines.size);
+    auto const chunks = cuda::LineShape::chunks<Format>(size, threads);
+    auto const shape = cuda::LineShape::of(chunks, static_cast<std::int64_t>(lines.rows), wanted);
+    REQUIRE(cuda::LineShape::fits(shape.splits, lines.k, threads));
+
+    // A copy that ends where the last line does, at an address that is a multiple of 16.
+    auto const used = lines.first(lines.rows - 1) + lines.size;
+    scores_.resize((used * sizeof(typename Format::Bits) + 15) / 16);
+    std::memcpy(scores_.data(), lines.memory.data(), used * sizeof(typename Format::Bits));
+    bias_.assign(lines.bias.size() / 4 + 3, {});
+    if (!lines.bias.empty()) std::memcpy(bias_.data(), lines.bias.data(), lines.bias.size() * sizeof(float));
+
+    Answers answers;
+    answers.k = lines.k;
+    std::vector<Edit> edits;
+    std::vector<Token> probes;
+    for (auto const& query : lines.queries) {
+      answers.queries.push_back({query.best, query.normalise, query.temperature, query.stage,
+                                 static_cast<std::int32_t>(edits.size()), static_cast<std::int32_t>(query.edits.size()),
+                                 static_cast<std::int32_t>(probes.size()),
+                                 static_cast<std::int32_t>(query.probes.size())});
+      edits.insert(edits.end(), query.edits.begin(), query.edits.end());
+      probes.insert(probes.end(), query.probes.begin(), query.probes.end());
+    }
+    auto const k = static_cast<std::size_t>(lines.k);
+    answers.best.assign(lines.rows * k, {-1, 0});
+    answers.probes.assign(probes.size(), -1);
+    answers.results.assign(lines.rows, {-1, -1, -1});
+
+    // The workspace holds what earlier launches left; tickets are zero.
+    keys_.resize(lines.rows * k * static_cast<std::size_t>(shape.splits));
+    for (auto& key : keys_) key = random() << 32 | 0xffffffffu;
+    sums_.assign(lines.rows * static_cast<std::size_t>(chunks) * (threads / 32), {100, 7});
+    tickets_.assign(lines.rows, 0);
+
+    cuda::LineLaunch<Format> launch;
+    launch.scores = lines.lines(reinterpret_cast<typename Format::Bits const*>(scores_.data()));
+    launch.stride = static_cast<std::int64_t>(lines.stride);
+    launch.size = static_cast<std::int32_t>(size), launch.rows = static_cast<std::int32_t>(lines.rows);
+    launch.k = lines.k, launch.chunks = shape.chunks_of_block, launch.splits = shape.splits;
+    launch.queries = answers.queries.data();
+    launch.bias = lines.bias.empty() ? nullptr : reinterpret_cast<float const*>(bias_.data());
+    launch.tokens = lines.tokens.empty() ? nullptr : lines.tokens.data();
+    launch.edits = edits.data(), launch.probes = probes.data();
+    launch.keys = keys_.data(), launch.sums = sums_.data(), launch.tickets = tickets_.data();
+    launch.best = answers.best.data(), launch.probe_values = answers.probes.data();
+    launch.results = answers.results.data();
+
+    using Block = typename EmulatedDevice<threads>::Block;
+    using Memory = cuda::LineMemory<threads>;
+    auto const residents = 1 + static_cast<int>(random() % 4);
+    device.template run<Memory>(
+        launch.rows * launch.splits, residents, random(), faults, [&](Block& block, Memory& memory, int number) {
+          if (launch.k == 1)
+            cuda::LineBlock<Format, false, Block>(block, memory, launch, number / launch.splits, number % launch.splits)
+                .run();
+          else
+            cuda::LineBlock<Format, true, Block>(block, memory, launch, number / launch.splits, number % launch.splits)
+                .run();
+        });
+    if (faults.skipped == cuda::Barrier::count_ && !faults.no_fence && !faults.no_ticket) {
+      REQUIRE(device.failure() == "");
+      CHECK(std::all_of(tickets_.begin(), tickets_.end(), [](unsigned ticket) { return ticket == 0; }));
+    }
+    return answers;
+  }
+
+  EmulatedDevice<threads> device;
+
+ private:
+  std::vector<cuda::Words> scores_, bias_;
+  std::vector<cuda::Key> keys_;
+  std::vector<cuda::PartialSum> sums_;
+  std::vector<unsigned> tickets_;
+};
+
+/// Random cases against double precision; the same bits however lines are split and blocks interleaved.
+template <class Format, int threads>
+void check_cases(std::uint64_t first, std::uint64_t count, std::size_t most) {
+  Launcher<Format, threads> launcher;
+  for (auto seed = first; seed < first + count; ++seed) {
+    LineCase<Format> lines(seed, most, 3);
+    INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
+                 << lines.offset << ", k = " << lines.k << ", bias " << !lines.bias.empty() << ", tokens "
+                 << !lines.tokens.empty());
+    auto const answers = launcher.run(lines, 1000, seed);
+    for (std::size_t row = 0; row < lines.rows; ++row) {
+      INFO("row " << row << ", best " << lines.queries[row].best << ", " << lines.queries[row].edits.size()
+                  << " edits");
+      lines.check(row, answers[row]);
+    }
+    for (auto const wanted : {0, 8}) CHECK(launcher.run(lines, wanted, seed + 1000) == answers);
+  }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("the device's log_softmax_top_k answers as double precision does", "[cuda]", Float32, Float16,
+                   BFloat16) {
+  check_cases<TestType, 64>(0, 120, 5000);
+  check_cases<TestType, 96>(1000, 30, 5000);
+  check_cases<TestType, 256>(2000, 10, 20000);
+}
+
+TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is missed", "[cuda]") {
+  Launcher<BFloat16, 64> launcher;
+  // Whether somebody notices, for some case and some order of the threads.
+  auto const missed = [&](Faults faults) {
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+      LineCase<BFloat16> const lines(seed, 8000, 2);
+      auto const right = launcher.run(lines, 1000, seed);
+      if (launcher.run(lines, 1000, seed, faults) != right || launcher.device.failure() != "") return true;
+    }
+    return false;
+  };
+  for (int barrier = 0; barrier < static_cast<int>(cuda::Barrier::count_); ++barrier) {
+    INFO("barrier " << barrier);
+    launcher = {};
+    CHECK(missed({.skipped = static_cast<cuda::Barrier>(barrier)}));
+    CHECK(launcher.device.has_seen(static_cast<cuda::Barrier>(barrier)));
+  }
+  launcher = {};
+  CHECK(missed({.no_fence = true}));
+  launcher = {};
+  CHECK(missed({.no_ticket = true}));
+}
+
+TEST_CASE("float16 bits become floats", "[cuda]") {
+  CHECK(Float16::value(0x3c00) == 1.0f);
+  CHECK(Float16::value(0xc500) == -5.0f);
+  CHECK(Float16::value(0x0001) == 0x1p-24f);
+  CHECK(Float16::value(0x83ff) == -0x3ffp-24f);
+  CHECK(Float16::value(0x0400) == 0x1p-14f);
+  CHECK(Float16::value(0x7bff) == 65504.0f);
+  CHECK(Float16::value(0xfc00) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(Float16::value(0x7e00)));
+  for (std::uint32_t bits = 0; bits < 0x7c00u; ++bits)
+    REQUIRE(encode<Float16>(Float16::value(static_cast<std::uint16_t>(bits))) == bits);
+}
