@@ -117,12 +117,17 @@ set(SLUICE_HEADERS
 set(SLUICE_KERNELS
   kernels/sluice/cuda/barrier.cuh
   kernels/sluice/cuda/block.cuh
+  kernels/sluice/cuda/buffer.cuh
+  kernels/sluice/cuda/error.cuh
   kernels/sluice/cuda/host_device.cuh
   kernels/sluice/cuda/key.cuh
   kernels/sluice/cuda/line_block.cuh
+  kernels/sluice/cuda/line_kernel.cuh
   kernels/sluice/cuda/line_query.cuh
   kernels/sluice/cuda/line_reader.cuh
   kernels/sluice/cuda/line_shape.cuh
+  kernels/sluice/cuda/log_softmax_top_k.cuh
   kernels/sluice/cuda/partial_sum.cuh
   kernels/sluice/cuda/score_format.cuh
+  kernels/sluice/cuda/scores.cuh
   kernels/sluice/cuda/selection.cuh)

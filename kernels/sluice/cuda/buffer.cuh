@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Memory that grows and stays.
+#pragma once
+
+#include <sluice/cuda/error.cuh>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::cuda {
+
+enum class Where { device, host };  ///< host: page-locked, so that copies need not wait
+
+/// Memory for the largest that was asked for. What was handed out before it grew stays as it is until the end, since
+/// graphs and kernels under way may use it; so at most twice the largest is held.
+template <Where where>
+class Buffer {
+ public:
+  /// At least so many bytes, at an address that is a multiple of 256. Their contents are lost where it has to grow.
+  /// \param stream  what the memory is for: growing is refused while it is captured in a graph
+  /// \param zero    begin with zeros
+  /// \throws Error  for want of memory, or while `stream` is captured
+  void* get(std::size_t bytes, cudaStream_t stream, bool zero = false) {
+    if (bytes <= size_) return pieces_.back().get();
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+    if (status != cudaStreamCaptureStatusNone)
+      throw Error(cudaErrorStreamCaptureUnsupported,
+                  "a workspace has to grow while a graph is captured: run once before");
+    bytes = std::max({bytes, 2 * size_, std::size_t{4096}});
+    void* memory = nullptr;
+    if constexpr (where == Where::device) check(cudaMalloc(&memory, bytes), "cudaMalloc");
+    else check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+    pieces_.emplace_back(memory);
+    size_ = bytes;
+    if (zero) {
+      check(cudaMemsetAsync(memory, 0, bytes, stream), "cudaMemsetAsync");
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");  // others may be the next to use it
+    }
+    return memory;
+  }
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const {
+      static_cast<void>(where == Where::device ? cudaFree(memory) : cudaFreeHost(memory));
+    }
+  };
+  std::vector<std::unique_ptr<void, Free>> pieces_;
+  std::size_t size_ = 0;
+};
+
+/// Parts of one piece of memory, one behind the other, each at a multiple of 16.
+class Parts {
+ public:
+  /// Where `count` T begin.
+  template <class T>
+  std::size_t add(std::size_t count) {
+    return std::exchange(size_, (size_ + count * sizeof(T) + 15) / 16 * 16);
+  }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::size_t size_ = 0;
+};
+
+/// The part that begins at `first`.
+template <class T>
+T* part(void* memory, std::size_t first) {
+  return reinterpret_cast<T*>(static_cast<unsigned char*>(memory) + first);
+}
+
+}  // namespace sluice::inline v0::cuda

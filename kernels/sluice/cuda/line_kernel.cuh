@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernel of LogSoftmaxTopK.
+#pragma once
+
+#include <sluice/cuda/block.cuh>
+#include <sluice/cuda/error.cuh>
+#include <sluice/cuda/line_block.cuh>
+#include <sluice/cuda/line_query.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr int line_threads = 256;  ///< of a block; sums, and so the last bits of answers, depend on it
+
+/// A block for every part of every line, the parts of a line side by side.
+template <class Format, bool many>
+__global__ void __launch_bounds__(line_threads, 4) line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
+  using Block = DeviceBlock<line_threads>;
+  using Memory = LineMemory<line_threads>;
+  __shared__ alignas(16) unsigned char memory[sizeof(Memory)];
+  Block block;
+  auto const number = static_cast<std::int32_t>(blockIdx.x);
+  auto const row = number / launch.splits;
+  LineBlock<Format, many, Block>(block, *reinterpret_cast<Memory*>(memory), launch, row, number - row * launch.splits)
+      .run();
+}
+
+/// One launch; nothing is allocated and nothing waited for.
+template <class Format>
+void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream) {
+  auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits);
+  if (launch.k == 1) line_kernel<Format, false><<<blocks, line_threads, 0, stream>>>(launch);
+  else line_kernel<Format, true><<<blocks, line_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");
+}
+
+}  // namespace sluice::inline v0::cuda

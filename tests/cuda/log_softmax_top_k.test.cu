@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// On a device; skipped where there is none. What the kernel computes is tested without one: unit/cuda_emulation.
+#include <sluice/core/expansion.hpp>
+#include <sluice/cuda/log_softmax_top_k.cuh>
+
+#include <support/catch.hpp>
+#include <support/device_memory.cuh>
+#include <support/line_cases.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+static_assert(Expander<cuda::LogSoftmaxTopK, cuda::Scores<float>>);
+static_assert(Expander<cuda::LogSoftmaxTopK, cuda::Scores<__half>>);
+static_assert(Expander<cuda::LogSoftmaxTopK, cuda::Scores<__nv_bfloat16>>);
+
+template <class T>
+using Bits = typename cuda::FormatOf<T>::Bits;
+
+/// A case's scores on the device.
+template <class T>
+cuda::Scores<T> view(LineCase<cuda::FormatOf<T>> const& lines, OnDevice<Bits<T>> const& memory) {
+  cuda::Scores<T> scores;
+  scores.data = reinterpret_cast<T const*>(lines.lines(memory.data()));
+  scores.rows = static_cast<std::ptrdiff_t>(lines.rows), scores.columns = static_cast<std::ptrdiff_t>(lines.size);
+  scores.stride = static_cast<std::ptrdiff_t>(lines.stride);
+  return scores;
+}
+
+template <class T>
+void check_case(std::uint64_t seed, std::size_t most, std::size_t rows) {
+  LineCase<cuda::FormatOf<T>> lines(seed, most, rows);
+  lines.tokens.clear();
+  INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
+               << lines.offset << ", k = " << lines.k << ", bias " << !lines.bias.empty());
+  OnDevice<Bits<T>> const memory(lines.memory);
+  cuda::LogSoftmaxTopK expander(lines.bias);
+  auto const answer = expander.expand(view<T>(lines, memory), lines.queries, {});
+  REQUIRE(answer.size() == lines.rows);
+  for (std::size_t row = 0; row < lines.rows; ++row) {
+    INFO("row " << row << ", best " << lines.queries[row].best);
+    lines.check(row, answer[row]);
+  }
+}
+
+bool equal(Line const& a, Line const& b) {
+  return a.valid == b.valid && a.log_sum_exp == b.log_sum_exp &&
+         std::equal(a.best.begin(), a.best.end(), b.best.begin(), b.best.end()) &&
+         std::equal(a.probes.begin(), a.probes.end(), b.probes.begin(), b.probes.end());
+}
+
+std::vector<float> random_scores(std::uint64_t seed, std::size_t size) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> x(size);
+  for (auto& value : x) value = normal(random);
+  return x;
+}
+
+/// Lines on the device and a plain task over them.
+struct Plain {
+  Plain(std::size_t rows, std::size_t size, std::int32_t k, std::uint64_t seed)
+      : rows_(rows),
+        size_(size),
+        k_(k),
+        scores(random_scores(seed, rows * size)),
+        best(rows * static_cast<std::size_t>(k)),
+        results(rows) {}
+
+  cuda::LineTask<float> task() const {
+    cuda::LineTask<float> task;
+    task.scores = {scores.data(), static_cast<std::ptrdiff_t>(rows_), static_cast<std::ptrdiff_t>(size_),
+                   static_cast<std::ptrdiff_t>(size_)};
+    task.k = task.query.best = k_;
+    task.best = best.data(), task.results = results.data();
+    return task;
+  }
+  /// Against double precision.
+  void check() const {
+    auto const x = scores.get();
+    auto const listed = best.get();
+    auto const result = results.get();
+    for (std::size_t row = 0; row < rows_; ++row) {
+      std::span<float const> const line(x.data() + row * size_, size_);
+      Query const query{.best = k_};
+      auto const k = static_cast<std::size_t>(k_);
+      check_line({std::span(listed).subspan(row * k, static_cast<std::size_t>(result[row].count)),
+                  {},
+                  result[row].log_sum_exp,
+                  0,
+                  result[row].valid != 0},
+                 expected_line<float>(line, Kind::logits, query), query);
+    }
+  }
+
+  std::size_t rows_, size_;
+  std::int32_t k_;
+  OnDevice<float> scores;
+  OnDevice<Candidate> best;
+  OnDevice<cuda::LineResult> results;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cuda log_softmax_top_k answers as double precision does", "[cuda]", float, __half, __nv_bfloat16) {
+  if (no_device()) return;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) check_case<TestType>(seed, 5000, 20);
+  for (std::uint64_t seed = 1000; seed < 1060; ++seed) check_case<TestType>(seed, 300000, 4);
+  for (std::uint64_t seed = 2000; seed < 2020; ++seed) check_case<TestType>(seed, 40000, 700);
+}
+
+TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any company", "[cuda]") {
+  if (no_device()) return;
+  for (std::size_t const size : {1000, 32001, 250000}) {
+    std::size_t const rows = 1200, stride = size + 3;
+    OnDevice<float> const memory(random_scores(size, rows * stride));
+    Query const query{.best = 10};
+    std::vector<Query> const queries(rows, query);
+    cuda::LogSoftmaxTopK together, single;
+    cuda::Scores<float> all;
+    all.data = memory.data(), all.rows = static_cast<std::ptrdiff_t>(rows);
+    all.columns = static_cast<std::ptrdiff_t>(size), all.stride = static_cast<std::ptrdiff_t>(stride);
+    auto const answer = together.expand(all, queries, {});
+    for (std::size_t row = 0; row < rows; row += 17) {
+      auto one = all;
+      one.data += row * stride, one.rows = 1;
+      INFO("V = " << size << ", row " << row);
+      CHECK(equal(answer[row], single.expand(one, std::span(&query, 1), {})[0]));
+    }
+  }
+}
+
+TEST_CASE("cuda log_softmax_top_k says the same a thousand times, on two streams at once", "[cuda]") {
+  if (no_device()) return;
+  Plain const a(5, 32000, 50, 1), b(64, 50257, 7, 2);
+  cuda::LogSoftmaxTopK first, second;
+  cudaStream_t streams[2];
+  for (auto& stream : streams) cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  first.enqueue(a.task(), streams[0]), second.enqueue(b.task(), streams[1]);
+  cuda::check(cudaDeviceSynchronize(), "first run");
+  a.check(), b.check();
+  auto const best_a = a.best.get(), best_b = b.best.get();
+  for (int i = 0; i < 1000; ++i) {
+    first.enqueue(a.task(), streams[0]), second.enqueue(b.task(), streams[1]);
+    if (i % 100 != 99) continue;
+    cuda::check(cudaDeviceSynchronize(), "run");
+    CHECK(a.best.get() == best_a);
+    CHECK(b.best.get() == best_b);
+  }
+  for (auto& stream : streams) cuda::check(cudaStreamDestroy(stream), "stream");
+}
+
+TEST_CASE("cuda log_softmax_top_k in a graph sees new data, and survives its workspace growing", "[cuda]") {
+  if (no_device()) return;
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  Plain small(5, 32000, 5, 1);
+  Plain const large(80, 250001, 64, 2);
+  cuda::LogSoftmaxTopK expander;
+
+  // Nothing may be allocated while a graph is captured.
+  cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  CHECK_THROWS_AS(expander.enqueue(small.task(), stream), cuda::Error);
+  cudaGraph_t graph = nullptr;
+  static_cast<void>(cudaStreamEndCapture(stream, &graph));
+  if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+  static_cast<void>(cudaGetLastError());
+
+  expander.enqueue(small.task(), stream);
+  cuda::check(cudaStreamSynchronize(stream), "warm");
+  cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  expander.enqueue(small.task(), stream);
+  cuda::check(cudaStreamEndCapture(stream, &graph), "capture");
+  cudaGraphExec_t runnable = nullptr;
+  cuda::check(cudaGraphInstantiate(&runnable, graph, 0), "graph");
+  for (std::uint64_t seed = 10; seed < 20; ++seed) {
+    small.scores.set(random_scores(seed, 5 * 32000));
+    cuda::check(cudaGraphLaunch(runnable, stream), "graph");
+    if (seed == 15) expander.enqueue(large.task(), stream);
+    cuda::check(cudaStreamSynchronize(stream), "graph");
+    small.check();
+  }
+  large.check();
+  cuda::check(cudaGraphExecDestroy(runnable), "graph"), cuda::check(cudaGraphDestroy(graph), "graph");
+  cuda::check(cudaStreamDestroy(stream), "stream");
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A device for tests, if there is one, and memory on it.
+#pragma once
+
+#include <sluice/cuda/error.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <iostream>
+#include <vector>
+
+namespace sluice::test {
+
+/// Says so where a test has to be skipped for want of a device.
+inline bool no_device() {
+  int count = 0;
+  auto const status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return false;
+  static_cast<void>(cudaGetLastError());
+  std::cout << "SKIPPED: there is no device (" << cudaGetErrorString(status) << "); nothing was run on one\n";
+  return true;
+}
+
+/// Numbers on the device.
+template <class T>
+class OnDevice {
+ public:
+  explicit OnDevice(std::size_t size) : size_(size) {
+    cuda::check(cudaMalloc(&data_, (size + 1) * sizeof(T)), "cudaMalloc");
+    cuda::check(cudaMemset(data_, 0xff, (size + 1) * sizeof(T)), "cudaMemset");
+  }
+  explicit OnDevice(std::vector<T> const& from) : OnDevice(from.size()) { set(from); }
+  OnDevice(OnDevice const&) = delete;
+  OnDevice& operator=(OnDevice const&) = delete;
+  ~OnDevice() { static_cast<void>(cudaFree(data_)); }
+
+  T* data() const { return data_; }
+  void set(std::vector<T> const& from) {
+    cuda::check(cudaMemcpy(data_, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+  std::vector<T> get() const {
+    std::vector<T> to(size_);
+    cuda::check(cudaMemcpy(to.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return to;
+  }
+
+ private:
+  std::size_t size_;
+  T* data_ = nullptr;
+};
+
+}  // namespace sluice::test
