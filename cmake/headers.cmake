@@ -120,9 +120,11 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/buffer.cuh
   kernels/sluice/cuda/error.cuh
   kernels/sluice/cuda/host_device.cuh
+  kernels/sluice/cuda/instances.cuh
   kernels/sluice/cuda/key.cuh
   kernels/sluice/cuda/line_block.cuh
   kernels/sluice/cuda/line_kernel.cuh
+  kernels/sluice/cuda/line_launch.cuh
   kernels/sluice/cuda/line_query.cuh
   kernels/sluice/cuda/line_reader.cuh
   kernels/sluice/cuda/line_shape.cuh

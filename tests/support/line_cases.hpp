@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <random>
 #include <span>
 #include <type_traits>
@@ -52,7 +53,7 @@ struct LineCase {
     stride = size + (one_of(3) ? 0 : below(19));
     offset = one_of(3) ? 0 : below(16 / sizeof(Bits));
     // 16 bytes on both sides that belong to others.
-    memory.assign(16 + offset + rows * stride + 16, Words{}.nan);
+    memory.assign(16 + offset + rows * stride + 16, encode<Format>(std::numeric_limits<float>::quiet_NaN()));
     if (one_of(3))
       for (std::size_t v = 0; v < size; ++v) bias.push_back(uniform(-2, 2));
     if (one_of(4))
@@ -79,6 +80,18 @@ struct LineCase {
   /// Where the first line begins.
   /// \param base  16-byte aligned, a copy of `memory`
   Bits const* lines(Bits const* base) const { return base + first(0); }
+
+  /// The same lines elsewhere.
+  void move(std::size_t to_offset, std::size_t to_stride) {
+    auto const from = memory;
+    std::vector<std::size_t> starts;
+    for (std::size_t row = 0; row < rows; ++row) starts.push_back(first(row));
+    offset = to_offset, stride = to_stride;
+    memory.assign(16 + offset + rows * stride + 16, encode<Format>(std::numeric_limits<float>::quiet_NaN()));
+    for (std::size_t row = 0; row < rows; ++row)
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(starts[row]), size,
+                  memory.begin() + static_cast<std::ptrdiff_t>(first(row)));
+  }
 
   /// A line as floats, with the bias.
   std::vector<float> line(std::size_t row) const {
@@ -119,10 +132,6 @@ struct LineCase {
   std::deque<std::vector<Token>> probes;
 
  private:
-  struct Words {
-    Bits nan = encode<Format>(std::numeric_limits<float>::quiet_NaN());
-  };
-
   void fill(std::size_t row) {
     auto const none = -std::numeric_limits<float>::infinity();
     std::normal_distribution<float> normal(0, std::vector<float>{0.1f, 1, 4, 30}[below(4)]);

@@ -27,7 +27,7 @@ class Buffer {
   /// \param zero    begin with zeros
   /// \throws Error  for want of memory, or while `stream` is captured
   void* get(std::size_t bytes, cudaStream_t stream, bool zero = false) {
-    if (bytes <= size_) return pieces_.back().get();
+    if (bytes <= size_ && !pieces_.empty()) return pieces_.back().get();
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
     if (status != cudaStreamCaptureStatusNone)

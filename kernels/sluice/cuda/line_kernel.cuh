@@ -6,6 +6,7 @@
 #include <sluice/cuda/block.cuh>
 #include <sluice/cuda/error.cuh>
 #include <sluice/cuda/line_block.cuh>
+#include <sluice/cuda/line_launch.cuh>
 #include <sluice/cuda/line_query.cuh>
 
 #include <cuda_runtime.h>
@@ -13,8 +14,6 @@
 #include <cstdint>
 
 namespace sluice::inline v0::cuda {
-
-inline constexpr int line_threads = 256;  ///< of a block; sums, and so the last bits of answers, depend on it
 
 /// A block for every part of every line, the parts of a line side by side.
 template <class Format, bool many>
@@ -29,7 +28,6 @@ __global__ void __launch_bounds__(line_threads, 4) line_kernel(__grid_constant__
       .run();
 }
 
-/// One launch; nothing is allocated and nothing waited for.
 template <class Format>
 void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream) {
   auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits);

@@ -46,7 +46,7 @@ struct LineLaunch {
 
   LineQuery common{};                  ///< every line's query
   LineQuery const* queries = nullptr;  ///< or one each
-  float const* bias = nullptr;         ///< [V], 16-byte aligned, with 7 readable numbers behind it
+  float const* bias = nullptr;         ///< [V], 16-byte aligned, with 7 zeros behind it
   Token const* tokens = nullptr;       ///< [V], ascending: token of each place; edits and probes name places
   Edit const* edits = nullptr;
   Token const* probes = nullptr;

@@ -93,7 +93,7 @@ class LineReader {
         SLUICE_UNROLL
         for (int i = 0; i < 4; ++i) x[c + i] += Float32::value(bias.word[i]);
       }
-      // A bias is finite, so what lies behind the end has stayed -infinity.
+      // Behind the end the bias is 0, so what lies there has stayed -infinity.
     }
     if (edited && !after_) apply(first, x);
     if (scale_ != 1.0f) {

@@ -9,7 +9,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
-#include <sluice/cuda/line_kernel.cuh>
+#include <sluice/cuda/line_launch.cuh>
 #include <sluice/cuda/line_query.cuh>
 #include <sluice/cuda/line_shape.cuh>
 #include <sluice/cuda/scores.cuh>
@@ -55,7 +55,7 @@ struct LineTask {
 class LogSoftmaxTopK {
  public:
   LogSoftmaxTopK() = default;
-  /// \param bias  added to every line, [V], in the host's memory, copied; finite; empty: none
+  /// \param bias  added to every line, [V], in the host's memory, copied; empty: none
   /// \throws Error  of CUDA
   explicit LogSoftmaxTopK(std::span<float const> bias) : bias_size_(std::ssize(bias)) {
     if (bias.empty()) return;

@@ -4,7 +4,7 @@
 #include <sluice/cuda/log_softmax_top_k.cuh>
 
 #include <support/catch.hpp>
-#include <support/device_memory.cuh>
+#include <support/device_memory.hpp>
 #include <support/line_cases.hpp>
 
 #include <algorithm>
@@ -77,11 +77,13 @@ struct Plain {
         results(rows) {}
 
   cuda::LineTask<float> task() const {
+    // [task]
     cuda::LineTask<float> task;
     task.scores = {scores.data(), static_cast<std::ptrdiff_t>(rows_), static_cast<std::ptrdiff_t>(size_),
                    static_cast<std::ptrdiff_t>(size_)};
     task.k = task.query.best = k_;
     task.best = best.data(), task.results = results.data();
+    // [/task]
     return task;
   }
   /// Against double precision.
@@ -178,7 +180,9 @@ TEST_CASE("cuda log_softmax_top_k in a graph sees new data, and survives its wor
   expander.enqueue(small.task(), stream);
   cuda::check(cudaStreamSynchronize(stream), "warm");
   cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  // [enqueue]
   expander.enqueue(small.task(), stream);
+  // [/enqueue]
   cuda::check(cudaStreamEndCapture(stream, &graph), "capture");
   cudaGraphExec_t runnable = nullptr;
   cuda::check(cudaGraphInstantiate(&runnable, graph, 0), "graph");
