@@ -43,10 +43,25 @@ if(SLUICE_OPENMP)
   endif()
 endif()
 
+# What nearly all programs read, compiled once: a quarter of the time of a build. Not for every preset, as it hides includes
+# that are missing from a program.
+if(SLUICE_PRECOMPILE)
+  file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
+  add_library(sluice.precompiled OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(sluice.precompiled PRIVATE sluice::sluice sluice_warnings sluice_native sluice_transformer)
+  target_precompile_headers(sluice.precompiled PRIVATE <sluice/sluice.hpp>)
+  if(TARGET nlohmann_json::nlohmann_json)
+    target_precompile_headers(sluice.precompiled PRIVATE <nlohmann/json.hpp> <transformer/transformer.hpp>)
+  endif()
+endif()
+
 # sluice_program(<name> <source>...): one of our programs.
 function(sluice_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE sluice::sluice sluice_warnings sluice_native)
+  if(SLUICE_PRECOMPILE)
+    target_precompile_headers(${name} REUSE_FROM sluice.precompiled)
+  endif()
 endfunction()
 
 # sluice_missing(<option> <what> <package>): a package is not there. Fatal where the option insists.

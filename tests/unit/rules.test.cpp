@@ -204,7 +204,7 @@ TEST_CASE("rules give the same under any set of abilities and any batch", "[rule
     return run<A>(table, requests, search, Batched{.size = batch});
   };
   auto const expected = decode_all.operator()<everything>(1);
-  for_all_abilities([&]<Abilities A>() {
+  for_pairs_of_abilities([&]<Abilities A>() {
     for (std::size_t batch : {1u, 5u, 24u}) {
       auto const found = decode_all.template operator()<A>(batch);
       for (std::size_t i = 0; i < found.size(); ++i) CHECK(identical(found[i], expected[i]));

@@ -25,7 +25,7 @@ class StepTimes {
     auto const weight = 1 / (y * y);                 // relative errors count
     products_ = fade * products_ + weight * x * x.transpose();
     sums_ = fade * sums_ + weight * y * x;
-    times_ = (products_ + belief_).fullPivLu().solve(sums_ + belief_ * believed_);
+    times_ = (products_ + belief_).inverse() * (sums_ + belief_ * believed_);  // 3 x 3: in closed form
   }
 
   /// What a guess for each sentence adds to a step of so many, as a part of it; < 0: not known.
