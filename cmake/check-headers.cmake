@@ -50,7 +50,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal decode/answer decode/encoding decode/roster decode/slot_blocks decode/step_times decode/waiting_queue model/combine model/forwarding
+set(internal decode/answer decode/encoding decode/orders decode/roster decode/slot_blocks decode/step_times decode/waiting_queue model/combine model/forwarding
   model/log_mixture output/active_tokens output/aligned_vector output/best_scores output/exponential output/int8_dot
   output/line_norm output/line_pass output/line_scan output/line_selection output/load_scores output/packed_bfloat16
   output/packed_blocks output/packed_float output/packed_int8 output/parallel output/quantise output/simd_count

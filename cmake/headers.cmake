@@ -20,6 +20,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/decoder.hpp
   include/sluice/decode/encoding.hpp
   include/sluice/decode/intake.hpp
+  include/sluice/decode/orders.hpp
   include/sluice/decode/roster.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/slot_blocks.hpp

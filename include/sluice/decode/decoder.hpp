@@ -13,6 +13,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/decode/answer.hpp>
 #include <sluice/decode/intake.hpp>
+#include <sluice/decode/orders.hpp>
 #include <sluice/decode/roster.hpp>
 #include <sluice/decode/slot_blocks.hpp>
 #include <sluice/decode/statistics.hpp>
@@ -342,18 +343,20 @@ class Decoder {
     if (running_.empty()) return;
     schedule_.select(live_, picked_);
     if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
-    auto const at = [this](std::int32_t i) -> Live const& { return live_[static_cast<std::size_t>(i)]; };
-    auto const& first = at(std::ranges::min(picked_, {}, [&](std::int32_t i) { return at(i).length; }));
-    for (auto const i : picked_)
-      if (abilities<M>().ragged || (at(i).length == first.length && at(i).block == first.block)) {
-        chosen_.push_back(&running_[static_cast<std::size_t>(i)]);
-        chosen_.back()->idle = -1;
-        statistics_.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
-      }
-    std::ranges::sort(chosen_, {}, &Running::turn);
-    front_ -= std::ssize(chosen_);
-    for (std::ptrdiff_t i = 0; auto* s : chosen_) s->turn = front_ + i++;
-    std::ranges::sort(chosen_, {}, &Running::base);
+    if constexpr (!abilities<M>().ragged) detail::keep_alike(picked_, live_);
+    keys_.clear();
+    for (auto const& one : live_) keys_.push_back(one.turn);
+    detail::sort_by(picked_, keys_);
+    front_ -= std::ssize(picked_);
+    for (std::ptrdiff_t turn = front_; auto const i : picked_) running_[static_cast<std::size_t>(i)].turn = turn++;
+    keys_.clear();
+    for (auto const& s : running_) keys_.push_back(s->base);
+    detail::sort_by(picked_, keys_);
+    for (auto const i : picked_) {
+      chosen_.push_back(&running_[static_cast<std::size_t>(i)]);
+      chosen_.back()->idle = -1;
+      statistics_.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
+    }
     for (auto const& s : running_) ++s->age, ++s->idle;
   }
 
@@ -504,6 +507,7 @@ class Decoder {
 
   std::vector<Live> live_;
   std::vector<std::int32_t> picked_;
+  std::vector<std::int64_t> keys_;
   std::vector<Running*> chosen_;
   std::int64_t front_ = 0, back_ = 0;  // of Live::turn: the first that is taken, the next behind
   std::vector<Source const*> sources_;

@@ -15,12 +15,11 @@
 
 namespace sluice::inline v0::detail {
 
-/// Hands out blocks of neighbouring slots of a model, the lowest that fit, so that slot numbers stay small; releases those
-/// in which the model keeps something.
-template <Model M>
-class SlotBlocks {
+/// Hands out blocks of neighbouring slots, the lowest that fit, so that slot numbers stay small; knows in which of them the
+/// model keeps something.
+class SlotLedger {
  public:
-  SlotBlocks(M& model, std::int32_t limit) : model_(model), limit_(limit) {}
+  explicit SlotLedger(std::int32_t limit) : limit_(limit) {}
 
   /// The first slot of a free block, or nothing if there is none below the limit.
   std::optional<Slot> take(std::int32_t size) {
@@ -43,23 +42,18 @@ class SlotBlocks {
     if (held_.size() <= static_cast<std::size_t>(slot)) held_.resize(static_cast<std::size_t>(slot) + 1);
     held_[static_cast<std::size_t>(slot)] = true;
   }
-  void release(std::span<Slot const> slots) {
+
+  /// Those of the slots in which the model keeps something, and from now on nothing. Good until the next call.
+  std::span<Slot const> release(std::span<Slot const> slots) {
     releasing_.clear();
-    for (auto const slot : slots)
-      if (static_cast<std::size_t>(slot) < held_.size() && held_[static_cast<std::size_t>(slot)]) {
-        held_[static_cast<std::size_t>(slot)] = false;
-        releasing_.push_back(slot);
-      }
-    if constexpr (ReleasingModel<M>)
-      if (!releasing_.empty()) model_.release(std::span<Slot const>(releasing_));
+    for (auto const slot : slots) release(slot);
+    return releasing_;
   }
 
-  /// Releases what the model still keeps in the block.
-  void give_back(Slot first, std::int32_t size) {
-    leaving_.clear();
-    for (auto slot = first; slot < std::min(first + size, static_cast<Slot>(held_.size())); ++slot)
-      if (held_[static_cast<std::size_t>(slot)]) leaving_.push_back(slot);
-    release(leaving_);
+  /// Takes a block back; returns as release() does.
+  std::span<Slot const> give_back(Slot first, std::int32_t size) {
+    releasing_.clear();
+    for (auto slot = first; slot < first + size; ++slot) release(slot);
     auto const next = std::ranges::lower_bound(free_, first, {}, &Gap::first);
     auto gap = free_.insert(next, {first, size});
     if (auto const after = gap + 1; after != free_.end() && gap->first + gap->size == after->first) {
@@ -70,6 +64,7 @@ class SlotBlocks {
       (gap - 1)->size += gap->size;
       free_.erase(gap);
     }
+    return releasing_;
   }
 
  private:
@@ -77,12 +72,39 @@ class SlotBlocks {
     Slot first;
     std::int32_t size;
   };
-  M& model_;
+  void release(Slot slot) {
+    if (static_cast<std::size_t>(slot) >= held_.size() || !held_[static_cast<std::size_t>(slot)]) return;
+    held_[static_cast<std::size_t>(slot)] = false;
+    releasing_.push_back(slot);
+  }
+
   std::vector<Gap> free_;   // ascending, no two touch
   std::vector<bool> held_;  // [slot]: whether the model keeps something there
-  std::vector<Slot> leaving_, releasing_;
+  std::vector<Slot> releasing_;
   Slot top_ = 0;  // all slots from here on are free too
   std::int32_t limit_;
+};
+
+/// The slots of a model, which is told of those that are released.
+template <Model M>
+class SlotBlocks {
+ public:
+  SlotBlocks(M& model, std::int32_t limit) : model_(model), ledger_(limit) {}
+
+  std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
+  void hold(Slot slot) { ledger_.hold(slot); }
+  void release(std::span<Slot const> slots) { tell(ledger_.release(slots)); }
+  /// Releases what the model still keeps in the block.
+  void give_back(Slot first, std::int32_t size) { tell(ledger_.give_back(first, size)); }
+
+ private:
+  void tell([[maybe_unused]] std::span<Slot const> slots) {
+    if constexpr (ReleasingModel<M>)
+      if (!slots.empty()) model_.release(slots);
+  }
+
+  M& model_;
+  SlotLedger ledger_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -7,6 +7,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/decode/encoding.hpp>
 #include <sluice/decode/intake.hpp>
+#include <sluice/decode/orders.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -143,11 +143,13 @@ class WaitingQueue {
   /// Sorts the next window. Equal lengths stay in the order in which they came.
   void arrange() {
     auto const count = std::min(intake_.window, size() - arranged_);
-    auto const first = entries_.begin() + static_cast<std::ptrdiff_t>(arranged_);
-    std::sort(first, first + static_cast<std::ptrdiff_t>(count), [](auto const& a, auto const& b) {
-      return std::tuple(b->source_length, a->id) < std::tuple(a->source_length, b->id);
-    });
-    for (auto i = arranged_; i < arranged_ + count; ++i) lengths_[gone_ + i] = entries_[i]->source_length;
+    longest_first(std::span(lengths_).subspan(gone_ + arranged_, count), order_);
+    for (auto const i : order_) moving_.push_back(std::move(entries_[arranged_ + i]));
+    for (std::size_t i = 0; i < count; ++i) {
+      lengths_[gone_ + arranged_ + i] = moving_[i]->source_length;
+      entries_[arranged_ + i] = std::move(moving_[i]);
+    }
+    moving_.clear();
     arranged_ += count;
   }
 
@@ -168,6 +170,8 @@ class WaitingQueue {
   Intake intake_;
   std::deque<std::unique_ptr<Entry>> entries_;  // at addresses of their own: the encoder thread reads their sources
   std::vector<std::int32_t> lengths_;           // those before gone_ have left
+  std::vector<std::size_t> order_;              // of arrange(), and the next
+  std::vector<std::unique_ptr<Entry>> moving_;
   std::size_t gone_ = 0;
   std::size_t arranged_ = 0;                              // so many of the first have their final places
   std::size_t sent_ = 0;                                  // so many of the first are encoded, or will be

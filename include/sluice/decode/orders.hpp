@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Orders of sentences. No templates, so that a program with many decoders has them compiled once.
+#pragma once
+
+#include <sluice/core/schedule.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Puts `who` in the order of their keys, which are all different.
+inline void sort_by(std::vector<std::int32_t>& who, std::span<std::int64_t const> keys) {
+  std::ranges::sort(who, {}, [keys](std::int32_t i) { return keys[static_cast<std::size_t>(i)]; });
+}
+
+/// Leaves those of `who` that a model can step at once although its rows have to be alike: as long as the shortest, with
+/// blocks as long as its.
+inline void keep_alike(std::vector<std::int32_t>& who, std::span<Live const> live) {
+  auto const at = [live](std::int32_t i) -> Live const& { return live[static_cast<std::size_t>(i)]; };
+  auto const first = at(std::ranges::min(who, {}, [&](std::int32_t i) { return at(i).length; }));
+  std::erase_if(who, [&](std::int32_t i) { return at(i).length != first.length || at(i).block != first.block; });
+}
+
+/// The places of `lengths`, longest first; equal lengths stay in their order.
+inline void longest_first(std::span<std::int32_t const> lengths, std::vector<std::size_t>& order) {
+  order.resize(lengths.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [lengths](std::size_t i) { return std::pair(-std::int64_t{lengths[i]}, i); });
+}
+
+}  // namespace sluice::inline v0::detail
