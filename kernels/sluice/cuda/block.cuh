@@ -45,12 +45,12 @@ struct DeviceBlock {
   }
 
   // What blocks tell each other, past the caches of their processors. A fence between store() and a ticket, and between a
-  // ticket and load().
+  // ticket and load(). What __stcg does, which Clang 22 does not have.
   __device__ __forceinline__ void store(std::uint64_t* to, std::uint64_t value) {
-    __stcg(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+    asm volatile("st.global.cg.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
   }
   __device__ __forceinline__ void store(PartialSum* to, PartialSum value) {
-    __stcg(reinterpret_cast<float2*>(to), make_float2(value.maximum, value.sum));
+    asm volatile("st.global.cg.v2.f32 [%0], {%1, %2};" : : "l"(to), "f"(value.maximum), "f"(value.sum) : "memory");
   }
   __device__ __forceinline__ std::uint64_t load(std::uint64_t const* from) {
     return __ldcg(reinterpret_cast<unsigned long long const*>(from));

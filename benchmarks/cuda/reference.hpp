@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Answers against double precision, before anything is timed.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sluice::bench {
+
+/// A line's log-probabilities and its k best, of equals the lower token first.
+struct Reference {
+  /// \param line  with the bias, as the float that kernels add up
+  Reference(std::span<float const> line, std::int32_t k) : log_probs(line.begin(), line.end()) {
+    auto const maximum = *std::max_element(log_probs.begin(), log_probs.end());
+    double sum = 0;
+    for (auto const x : log_probs) sum += std::exp(x - maximum);
+    auto const log_sum_exp = maximum + std::log(sum);
+    std::vector<std::int32_t> order(line.size());
+    std::iota(order.begin(), order.end(), 0);
+    auto const before = [&line](std::int32_t a, std::int32_t b) {
+      auto const x = line[static_cast<std::size_t>(a)], y = line[static_cast<std::size_t>(b)];
+      return x != y ? x > y : a < b;
+    };
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+    best.assign(order.begin(), order.begin() + k);
+    for (auto& x : log_probs) x -= log_sum_exp;
+  }
+
+  /// Values descend and are those of the tokens; no token twice; as good as the best.
+  /// \param exact      which of equal scores is listed counts as well
+  /// \throws std::runtime_error  saying what is wrong
+  void check(std::span<Candidate const> answer, double tolerance, bool exact) const {
+    std::set<std::int32_t> seen;
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      auto const token = static_cast<std::int32_t>(answer[i].token);
+      auto const value = static_cast<double>(answer[i].log_prob);
+      auto const expected = log_probs[static_cast<std::size_t>(best[i])];
+      if (std::isinf(expected)) break;  // fewer than k are possible; the rest may be anything
+      if (token < 0 || static_cast<std::size_t>(token) >= log_probs.size()) fail(i, "no token", token, best[i]);
+      if (!seen.insert(token).second) fail(i, "a token twice", token, best[i]);
+      if (exact && token != best[i]) fail(i, "another token", token, best[i]);
+      if (!(std::abs(value - expected) <= tolerance)) fail(i, "another log-probability", value, expected);
+      if (!(std::abs(value - log_probs[static_cast<std::size_t>(token)]) <= tolerance))
+        fail(i, "not the token's log-probability", value, log_probs[static_cast<std::size_t>(token)]);
+    }
+  }
+
+  std::vector<double> log_probs;
+  std::vector<std::int32_t> best;
+
+ private:
+  template <class Number>
+  [[noreturn]] static void fail(std::size_t i, char const* what, Number is, Number expected) {
+    std::ostringstream text;
+    text << "place " << i << ": " << what << ": " << is << ", expected " << expected;
+    throw std::runtime_error(text.str());
+  }
+};
+
+}  // namespace sluice::bench

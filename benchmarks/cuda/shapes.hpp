@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What is measured, the most telling first.
+#pragma once
+
+#include <record.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::bench {
+
+/// \param which  "usual"; "all": after these every combination of the axes; "smoke": a few that are small
+inline std::vector<Shape> shapes(std::string_view which) {
+  using enum Type;
+  if (which == "smoke")
+    return {{.experiment = "peers", .rows = 5, .columns = 3001, .k = 5, .beams = 5},
+            {.experiment = "peers", .rows = 8, .columns = 3000, .k = 8, .type = bfloat16, .beams = 4},
+            {.experiment = "fused", .rows = 10, .columns = 3001, .k = 5, .beams = 5, .bias = true},
+            {.experiment = "share", .rows = 3, .columns = 3001, .k = 64, .type = float16},
+            {.experiment = "data", .rows = 3, .columns = 3001, .k = 50, .data = "masked"}};
+  if (which != "usual" && which != "all")
+    throw std::invalid_argument("--shapes: smoke, usual or all, not " + std::string(which));
+
+  std::vector<Shape> some{
+      {.experiment = "peers", .rows = 1, .columns = 128256, .k = 1, .type = bfloat16, .beams = 1},
+      {.experiment = "peers", .rows = 1, .columns = 128256, .k = 5, .type = bfloat16, .beams = 1},
+      {.experiment = "peers", .rows = 5, .columns = 32000, .k = 5, .beams = 5},
+      {.experiment = "peers", .rows = 64, .columns = 128256, .k = 8, .type = bfloat16, .beams = 8},
+      {.experiment = "peers", .rows = 320, .columns = 32000, .k = 5, .beams = 5},
+      {.experiment = "peers", .rows = 320, .columns = 32000, .k = 50, .beams = 32},
+      {.experiment = "peers", .rows = 320, .columns = 250000, .k = 5, .beams = 5},
+      {.experiment = "peers", .rows = 320, .columns = 250000, .k = 50, .beams = 32},
+      {.experiment = "peers", .rows = 4096, .columns = 32000, .k = 4, .type = bfloat16, .beams = 4},
+      // The output layer of papers/001: V = 85,000, 128 sentences.
+      {.experiment = "fused", .rows = 128, .columns = 85000, .k = 1, .beams = 1, .bias = true},
+      {.experiment = "fused", .rows = 640, .columns = 85000, .k = 5, .beams = 5, .bias = true},
+  };
+  // More than 100 MB: the share of the copy's bandwidth, whatever k and the type.
+  for (auto const type : {float32, float16, bfloat16})
+    for (auto const k : {1, 5, 10, 32, 50, 64})
+      some.push_back({.experiment = "share", .rows = 320, .columns = 250000, .k = k, .type = type});
+  for (auto const type : {float32, float16, bfloat16})  // lines that begin anywhere
+    for (auto const k : {1, 5, 64})
+      some.push_back({.experiment = "share", .rows = 1024, .columns = 50257, .k = k, .type = type});
+  for (auto const k : {5, 50})
+    for (auto const* const data : {"normal", "ascending", "equal", "masked"})
+      some.push_back({.experiment = "data", .rows = 320, .columns = 32000, .k = k, .data = data});
+  if (which == "all")
+    for (auto const rows : {1, 5, 40, 64, 320, 1024, 4096})
+      for (auto const columns : {8000, 32000, 50257, 128256, 250001})
+        for (auto const type : {float32, float16, bfloat16})
+          for (auto const k : {1, 5, 10, 32, 50, 64})
+            some.push_back({.experiment = "all", .rows = rows, .columns = columns, .k = k, .type = type});
+  return some;
+}
+
+}  // namespace sluice::bench
