@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/cuda/error.cuh>
 
-#include <device_work.hpp>
-#include <thread_lists.cuh>
-
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -11,8 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <device_work.hpp>
 #include <stdexcept>
 #include <string>
+#include <thread_lists.cuh>
 #include <type_traits>
 
 namespace sluice::bench {
@@ -49,8 +48,7 @@ __global__ void fill_scores(typename Format::Bits* to, std::int64_t size, std::i
 }  // namespace detail
 
 template <class Format>
-void fill_scores(typename Format::Bits* to, std::int64_t size, std::int64_t columns, std::uint64_t seed,
-                 Data data) {
+void fill_scores(typename Format::Bits* to, std::int64_t size, std::int64_t columns, std::uint64_t seed, Data data) {
   detail::fill_scores<Format><<<2048, 256>>>(to, size, columns, seed, data);
   cuda::check(cudaGetLastError(), "fill_scores");
   cuda::check(cudaDeviceSynchronize(), "fill_scores");
@@ -91,8 +89,7 @@ void launch_nothing(cudaStream_t stream) {
   cuda::check(cudaGetLastError(), "an empty kernel");
 }
 
-void launch_read_only(void const* from, std::size_t bytes, std::uint32_t* to, int processors,
-                             cudaStream_t stream) {
+void launch_read_only(void const* from, std::size_t bytes, std::uint32_t* to, int processors, cudaStream_t stream) {
   auto const words = static_cast<std::int64_t>(bytes / 16);
   auto const blocks = std::min<std::int64_t>(8 * processors, (words + 1023) / 1024);
   detail::read_only<<<static_cast<unsigned>(std::max<std::int64_t>(blocks, 1)), 256, 0, stream>>>(
@@ -154,10 +151,10 @@ __global__ void __launch_bounds__(256)
 }  // namespace detail
 
 void launch_bias_pass(float const* from, float const* bias, std::int64_t rows, std::int32_t columns, float* to,
-                             cudaStream_t stream) {
+                      cudaStream_t stream) {
   auto const blocks = std::clamp((columns + 2047) / 2048, 1, 64);
-  detail::bias_pass<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(rows)), 256, 0, stream>>>(
-      from, bias, columns, to);
+  detail::bias_pass<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(rows)), 256, 0, stream>>>(from, bias,
+                                                                                                          columns, to);
   cuda::check(cudaGetLastError(), "bias_pass");
 }
 

@@ -5,13 +5,12 @@
 
 #include <sluice/core/expansion.hpp>
 
-#include <record.hpp>
-
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <record.hpp>
 #include <string>
 
 namespace sluice::bench {

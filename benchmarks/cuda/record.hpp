@@ -3,10 +3,9 @@
 /// What is measured, and the lines of JSON that say what came out.
 #pragma once
 
-#include <graph_timer.hpp>
-
 #include <cstddef>
 #include <cstdint>
+#include <graph_timer.hpp>
 #include <iostream>
 #include <sstream>
 #include <string>

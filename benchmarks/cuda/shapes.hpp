@@ -3,9 +3,8 @@
 /// What is measured, the most telling first.
 #pragma once
 
-#include <record.hpp>
-
 #include <cstdint>
+#include <record.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>

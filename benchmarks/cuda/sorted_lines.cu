@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sorted_lines.hpp>
-#include <thread_lists.cuh>
-
 #include <cub/device/device_segmented_radix_sort.cuh>
 #include <cub/device/device_segmented_sort.cuh>
 
 #include <cstdint>
+#include <sorted_lines.hpp>
+#include <thread_lists.cuh>
 #include <vector>
 
 namespace sluice::bench {
@@ -26,8 +25,8 @@ __global__ void __launch_bounds__(256) log_sum_exp(float const* scores, std::int
   sums[blockIdx.x] = sum.log_sum_exp();
 }
 
-__global__ void first_of_lines(float const* sorted, std::int32_t const* tokens, float const* sums,
-                               std::int32_t columns, std::int32_t k, Candidate* best) {
+__global__ void first_of_lines(float const* sorted, std::int32_t const* tokens, float const* sums, std::int32_t columns,
+                               std::int32_t k, Candidate* best) {
   auto const row = static_cast<std::int64_t>(blockIdx.x);
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < k; i += static_cast<std::int32_t>(blockDim.x))
     best[row * k + i] = {tokens[row * columns + i], sorted[row * columns + i] - sums[row]};
@@ -60,14 +59,14 @@ void SortedLines::sort(float const* scores, void* temporary, std::size_t& bytes,
   auto const count = rows_ * columns_;
   auto const* const begins = offsets_.data();
   if (sort_ == Sort::segmented_sort)
-    cuda::check(
-        cub::DeviceSegmentedSort::SortPairsDescending(temporary, bytes, scores, sorted_.data(), tokens_.data(),
-                                                      sorted_tokens_.data(), count, rows_, begins, begins + 1, stream),
-        "DeviceSegmentedSort");
+    cuda::check(cub::DeviceSegmentedSort::SortPairsDescending(temporary, bytes, scores, sorted_.data(), tokens_.data(),
+                                                              sorted_tokens_.data(), count, rows_, begins, begins + 1,
+                                                              stream),
+                "DeviceSegmentedSort");
   else
-    cuda::check(cub::DeviceSegmentedRadixSort::SortPairsDescending(
-                    temporary, bytes, scores, sorted_.data(), tokens_.data(), sorted_tokens_.data(), count, rows_,
-                    begins, begins + 1, 0, 32, stream),
+    cuda::check(cub::DeviceSegmentedRadixSort::SortPairsDescending(temporary, bytes, scores, sorted_.data(),
+                                                                   tokens_.data(), sorted_tokens_.data(), count, rows_,
+                                                                   begins, begins + 1, 0, 32, stream),
                 "DeviceSegmentedRadixSort");
 }
 

@@ -5,12 +5,11 @@
 
 #include <sluice/core/expansion.hpp>
 
-#include <device_array.hpp>
-
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <device_array.hpp>
 
 namespace sluice::bench {
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/cuda/score_format.cuh>
 
-#include <device_array.hpp>
-#include <peer.hpp>
-#include <thread_lists.cuh>
-
 #include <algorithm>
 #include <cstddef>
+#include <device_array.hpp>
 #include <memory>
+#include <peer.hpp>
 #include <string>
+#include <thread_lists.cuh>
 #include <utility>
 
 namespace sluice::bench {
@@ -73,8 +72,9 @@ std::optional<Peer> online_softmax(Shape const& shape, Place place) {
 std::optional<Peer> thread_lists(Shape const& shape, Place place, bool twice) {
   // Beams of 1, 8, 16 and 64, as a program has them that is compiled for a few.
   auto const beam = shape.k <= 1 ? 1 : shape.k <= 8 ? 8 : shape.k <= 16 ? 16 : 64;
-  return instance(shape.type, twice ? 2 * beam : beam,
-                  [&]<class Format, int size>() -> std::optional<Peer> { return parts<Format, size>(shape, place, twice); });
+  return instance(shape.type, twice ? 2 * beam : beam, [&]<class Format, int size>() -> std::optional<Peer> {
+    return parts<Format, size>(shape, place, twice);
+  });
 }
 
 }  // namespace sluice::bench

@@ -117,9 +117,8 @@ __device__ void write_best(ThreadList<size> const& list, float from, std::int32_
 
 /// A block for every line.
 template <class Format, int size, int threads>
-__global__ void __launch_bounds__(threads)
-    whole_line(typename Format::Bits const* scores, float const* bias, std::int32_t columns, std::int32_t k,
-               Candidate* best) {
+__global__ void __launch_bounds__(threads) whole_line(typename Format::Bits const* scores, float const* bias,
+                                                      std::int32_t columns, std::int32_t k, Candidate* best) {
   ThreadList<size> list;
   OnlineSum sum;
   list.clear();
@@ -218,12 +217,10 @@ struct ThreadLists {
     dim3 const grid(static_cast<unsigned>(count), static_cast<unsigned>(rows));
     detail::part_of_line<Format, size, threads><<<grid, threads, 0, stream>>>(scores, bias, columns, workspace);
     cuda::check(cudaGetLastError(), "part_of_line");
-    detail::merge_parts<size, 64>
-        <<<static_cast<unsigned>(rows), 64, 0, stream>>>(workspace, count, listed, lists);
+    detail::merge_parts<size, 64><<<static_cast<unsigned>(rows), 64, 0, stream>>>(workspace, count, listed, lists);
     cuda::check(cudaGetLastError(), "merge_parts");
     if (beams == 0) return;
-    detail::merge_beams<size>
-        <<<static_cast<unsigned>(rows / beams), 32, 0, stream>>>(lists, beams, listed, best);
+    detail::merge_beams<size><<<static_cast<unsigned>(rows / beams), 32, 0, stream>>>(lists, beams, listed, best);
     cuda::check(cudaGetLastError(), "merge_beams");
   }
 };

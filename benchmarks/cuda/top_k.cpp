@@ -100,8 +100,8 @@ class Bench {
     time_read();
     if (shape_.experiment == "peers") {
       Place const place{device_bias_.data(), best_.data(), machine_->processors};
-      for (auto const& peer : {online_softmax(shape_, place), thread_lists(shape_, place, false),
-                               thread_lists(shape_, place, true)}) {
+      for (auto const& peer :
+           {online_softmax(shape_, place), thread_lists(shape_, place, false), thread_lists(shape_, place, true)}) {
         if (peer) time(*peer);
       }
       if constexpr (std::is_same_v<Format, cuda::Float32>) time_sorting();
@@ -141,7 +141,8 @@ class Bench {
       record.add("error", error.what()).write(std::cout);
       return;
     }
-    measure(record, [&](int i, cudaStream_t stream) { peer.work(set(i), stream); }, peer.graph);
+    measure(
+        record, [&](int i, cudaStream_t stream) { peer.work(set(i), stream); }, peer.graph);
   }
 
   /// Cold, and warm where an input fits into the cache.

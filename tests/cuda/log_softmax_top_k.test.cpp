@@ -115,9 +115,64 @@ struct Plain {
 
 TEMPLATE_TEST_CASE("cuda log_softmax_top_k answers as double precision does", "[cuda]", float, __half, __nv_bfloat16) {
   if (no_device()) return;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) check_case<TestType>(seed, 5000, 20);
-  for (std::uint64_t seed = 1000; seed < 1060; ++seed) check_case<TestType>(seed, 300000, 4);
-  for (std::uint64_t seed = 2000; seed < 2020; ++seed) check_case<TestType>(seed, 40000, 700);
+  for (std::uint64_t seed = 0; seed < rounds(400); ++seed) check_case<TestType>(seed, 5000, 20);
+  for (std::uint64_t seed = 1000; seed < 1000 + rounds(60); ++seed) check_case<TestType>(seed, 300000, 4);
+  for (std::uint64_t seed = 2000; seed < 2000 + rounds(6); ++seed) check_case<TestType>(seed, 40000, 700);
+}
+
+TEMPLATE_TEST_CASE("cuda log_softmax_top_k lists 33 to 64 of lines of odd lengths at odd addresses", "[cuda]", float,
+                   __half, __nv_bfloat16) {
+  if (no_device()) return;
+  using Format = cuda::FormatOf<TestType>;
+  std::mt19937_64 random(7);
+  std::normal_distribution<float> normal(0, 3);
+  cuda::LogSoftmaxTopK expander;
+  for (std::size_t const size : {8191, 50257, 131073}) {
+    std::size_t const rows = 3, stride = size + 2;  // so that every line begins at another odd place
+    std::vector<Bits<TestType>> memory(1 + rows * stride + 16);
+    for (auto& bits : memory) bits = encode<Format>(normal(random));
+    OnDevice<Bits<TestType>> const device(memory);
+    auto scores = cuda::scores<TestType>(reinterpret_cast<TestType const*>(device.data()) + 1, rows,
+                                         static_cast<std::ptrdiff_t>(size));
+    scores.stride = static_cast<std::ptrdiff_t>(stride);
+    auto const step = static_cast<std::int32_t>(32 / rounds(32));  // the largest always
+    for (std::int32_t k = 64; k > 32; k -= step) {
+      std::vector<Query> const queries(rows, Query{.best = k});
+      auto const answer = expander.expand(scores, queries, {});
+      for (std::size_t row = 0; row < rows; ++row) {
+        INFO("V = " << size << ", k = " << k << ", row " << row);
+        std::vector<float> line(size);
+        for (std::size_t v = 0; v < size; ++v) line[v] = Format::value(memory[1 + row * stride + v]);
+        auto const expected = expected_line<float>(line, Kind::logits, queries[row]);
+        check_line(answer[row], expected, queries[row]);
+        REQUIRE(answer[row].best.size() == static_cast<std::size_t>(k));
+        for (std::size_t i = 0; i < answer[row].best.size(); ++i)
+          REQUIRE(answer[row].best[i].token == expected.list[i]);  // ties, of which halves have many
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda log_softmax_top_k names tokens by their index, where scores are those of some", "[cuda]") {
+  if (no_device()) return;
+  for (std::size_t const size : {100, 50257}) {
+    Plain const plain(4, size, 40, size);
+    std::vector<Token> tokens;
+    for (std::size_t v = 0; v < size; ++v) tokens.push_back(static_cast<Token>(3 * v + 1));
+    OnDevice<Token> const names(tokens);
+    cuda::LogSoftmaxTopK expander;
+    expander.enqueue(plain.task(), nullptr);
+    auto const places = plain.best.get();
+    auto task = plain.task();
+    task.tokens = names.data();
+    expander.enqueue(task, nullptr);
+    auto const named = plain.best.get();
+    REQUIRE(named.size() == places.size());
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      CHECK(named[i].token == 3 * places[i].token + 1);
+      CHECK(named[i].log_prob == places[i].log_prob);
+    }
+  }
 }
 
 TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any company", "[cuda]") {
@@ -132,7 +187,7 @@ TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any c
     all.data = memory.data(), all.rows = static_cast<std::ptrdiff_t>(rows);
     all.columns = static_cast<std::ptrdiff_t>(size), all.stride = static_cast<std::ptrdiff_t>(stride);
     auto const answer = together.expand(all, queries, {});
-    for (std::size_t row = 0; row < rows; row += 17) {
+    for (std::size_t row = 0; row < rows; row += 17 * (1200 / rounds(1200))) {
       auto one = all;
       one.data += row * stride, one.rows = 1;
       INFO("V = " << size << ", row " << row);
@@ -144,6 +199,7 @@ TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any c
 TEST_CASE("cuda log_softmax_top_k says the same a thousand times, on two streams at once", "[cuda]") {
   if (no_device()) return;
   Plain const a(5, 32000, 50, 1), b(64, 50257, 7, 2);
+  auto const times = static_cast<int>(rounds(1000));
   cuda::LogSoftmaxTopK first, second;
   cudaStream_t streams[2];
   for (auto& stream : streams) cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
@@ -151,14 +207,33 @@ TEST_CASE("cuda log_softmax_top_k says the same a thousand times, on two streams
   cuda::check(cudaDeviceSynchronize(), "first run");
   a.check(), b.check();
   auto const best_a = a.best.get(), best_b = b.best.get();
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 1; i <= times; ++i) {
     first.enqueue(a.task(), streams[0]), second.enqueue(b.task(), streams[1]);
-    if (i % 100 != 99) continue;
+    if (i % 100 != 0 && i != times) continue;
     cuda::check(cudaDeviceSynchronize(), "run");
     CHECK(a.best.get() == best_a);
     CHECK(b.best.get() == best_b);
   }
   for (auto& stream : streams) cuda::check(cudaStreamDestroy(stream), "stream");
+}
+
+TEST_CASE("cuda log_softmax_top_k says the same in every run, lists or no lists", "[cuda]") {
+  if (no_device()) return;
+  for (std::int32_t const k : {1, 5, 64}) {
+    Plain const plain(7, 128257, k, 3);
+    cuda::LogSoftmaxTopK expander;
+    expander.enqueue(plain.task(), nullptr);
+    plain.check();
+    auto const best = plain.best.get();
+    auto const results = plain.results.get();
+    for (std::uint64_t i = 0; i < rounds(1000); ++i) {
+      cuda::check(cudaMemset(plain.best.data(), 0xff, best.size() * sizeof(Candidate)), "cudaMemset");
+      expander.enqueue(plain.task(), nullptr);
+      REQUIRE(plain.best.get() == best);
+      auto const again = plain.results.get();
+      for (std::size_t row = 0; row < again.size(); ++row) REQUIRE(again[row].log_sum_exp == results[row].log_sum_exp);
+    }
+  }
 }
 
 TEST_CASE("cuda log_softmax_top_k in a graph sees new data, and survives its workspace growing", "[cuda]") {

@@ -8,6 +8,8 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <vector>
 
@@ -23,13 +25,22 @@ inline bool no_device() {
   return true;
 }
 
-/// Numbers on the device.
+/// How often a property is tried: `n` times, and fewer under tools that slow kernels down, by $SLUICE_FEWER.
+inline std::uint64_t rounds(std::uint64_t n) {
+  auto const* const text = std::getenv("SLUICE_FEWER");
+  auto const fewer = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+  return fewer <= 1 ? n : (n + fewer - 1) / fewer;
+}
+
+/// Numbers on the device. Whole loads of 16 bytes may end behind the last of them: compute-sanitizer counts bytes where the
+/// machine counts in larger pieces.
 template <class T>
 class OnDevice {
  public:
   explicit OnDevice(std::size_t size) : size_(size) {
-    cuda::check(cudaMalloc(&data_, (size + 1) * sizeof(T)), "cudaMalloc");
-    cuda::check(cudaMemset(data_, 0xff, (size + 1) * sizeof(T)), "cudaMemset");
+    auto const bytes = (size * sizeof(T) + 16) / 16 * 16;
+    cuda::check(cudaMalloc(&data_, bytes), "cudaMalloc");
+    cuda::check(cudaMemset(data_, 0xff, bytes), "cudaMemset");
   }
   explicit OnDevice(std::vector<T> const& from) : OnDevice(from.size()) { set(from); }
   OnDevice(OnDevice const&) = delete;
@@ -38,10 +49,12 @@ class OnDevice {
 
   T* data() const { return data_; }
   void set(std::vector<T> const& from) {
+    if (from.empty()) return;
     cuda::check(cudaMemcpy(data_, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
   std::vector<T> get() const {
     std::vector<T> to(size_);
+    if (to.empty()) return to;
     cuda::check(cudaMemcpy(to.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
     return to;
   }
