@@ -27,7 +27,10 @@ def shapes_of(path):
     found = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
-            r = json.loads(line)
+            try:
+                r = json.loads(line)
+            except json.JSONDecodeError:  # of a run that was cut short
+                continue
             if r.get("experiment") == "peers":
                 found.setdefault((r["rows"], r["V"], r["k"], r["type"]), None)
     return list(found)
