@@ -74,7 +74,7 @@ def measure(torch, name, way, inputs, sets):
         way(inputs[i % sets])
     torch.cuda.synchronize()
     once = elapsed(torch, lambda: way(inputs[0]))
-    pieces = max(min(sets, 256), min(int(1500 / max(once, 1)), 128))
+    pieces = max(sets, min(int(1500 / max(once, 1)), 128))
 
     def work():
         for i in range(pieces):

@@ -44,8 +44,7 @@ class GraphTimer {
   Time operator()(int sets, Work const& work, bool graph = true) {
     for (int i = 0; i < 3; ++i) work(i % sets, stream_);  // allocates; loads the code
     auto const once = elapsed([&] { work(0, stream_); });
-    auto const least = std::min(sets, graph ? 1024 : 64);
-    auto const pieces = std::max(least, std::min(static_cast<int>(1500 / std::max(once, 1.0)), graph ? 512 : 16));
+    auto const pieces = std::max(sets, std::min(static_cast<int>(1500 / std::max(once, 1.0)), graph ? 512 : 16));
     auto const all = [&] {
       for (int i = 0; i < pieces; ++i) work(i % sets, stream_);
     };

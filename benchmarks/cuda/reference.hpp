@@ -16,6 +16,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::bench {
@@ -69,5 +70,38 @@ struct Reference {
     throw std::runtime_error(text.str());
   }
 };
+
+/// Answers with one thing wrong, each of which check() has to refuse.
+/// \throws std::logic_error  where it does not
+inline void check_the_check() {
+  std::vector<float> const line{1, 3, 2, 3, -1, 0};
+  Reference const reference(line, 3);
+  std::vector<Candidate> right;
+  for (auto const token : reference.best)
+    right.push_back({token, static_cast<float>(reference.log_probs[static_cast<std::size_t>(token)])});
+  auto const refused = [&](std::vector<Candidate> const& answer, bool exact) {
+    try {
+      reference.check(answer, 1e-4, exact);
+    } catch (std::runtime_error const&) {
+      return true;
+    }
+    return false;
+  };
+  auto const changed = [&](std::size_t i, Candidate candidate) {
+    auto answer = right;
+    answer[i] = candidate;
+    return answer;
+  };
+  auto const nan = std::numeric_limits<float>::quiet_NaN();
+  auto tied = right;
+  std::swap(tied[0], tied[1]);
+  auto const good = !refused(right, true) && !refused(tied, false) && refused(tied, true) &&
+                    refused(changed(0, {right[0].token, right[0].log_prob + 0.01f}), false) &&
+                    refused(changed(0, {right[0].token, nan}), false) && refused(changed(1, right[0]), false) &&
+                    refused(changed(2, {0, right[2].log_prob}), false) &&
+                    refused(changed(2, {-1, right[2].log_prob}), false) &&
+                    refused(changed(2, {6, right[2].log_prob}), false);
+  if (!good) throw std::logic_error("the check of answers lets wrong ones pass, or refuses right ones");
+}
 
 }  // namespace sluice::bench

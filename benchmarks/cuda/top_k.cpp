@@ -305,6 +305,7 @@ void describe(cudaDeviceProp const& device) {
 }
 
 int measure(std::string const& which, double seconds) {
+  check_the_check();
   auto const began = std::chrono::steady_clock::now();
   int count = 0;
   auto const status = cudaGetDeviceCount(&count);
@@ -355,10 +356,10 @@ int main(int argc, char** argv) {
     for (auto const& shape : shapes(which)) Record("shape", shape).write(std::cout);
     return 0;
   } catch (std::invalid_argument const& error) {
-    std::cerr << "top_k: " << error.what() << '\n';
+    std::cerr << "sluice.bench.cuda.top_k: " << error.what() << '\n';
     return 2;
   } catch (std::exception const& error) {
-    std::cerr << "top_k: " << error.what() << '\n';
+    std::cerr << "sluice.bench.cuda.top_k: " << error.what() << '\n';
     return 1;
   }
 }
