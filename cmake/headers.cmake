@@ -116,6 +116,7 @@ set(SLUICE_HEADERS
 
 # Device code, installed below include/ like the others: <sluice/cuda/...>.
 set(SLUICE_KERNELS
+  kernels/sluice/cuda/add_line.cuh
   kernels/sluice/cuda/barrier.cuh
   kernels/sluice/cuda/block.cuh
   kernels/sluice/cuda/buffer.cuh
@@ -130,7 +131,13 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line_reader.cuh
   kernels/sluice/cuda/line_shape.cuh
   kernels/sluice/cuda/log_softmax_top_k.cuh
+  kernels/sluice/cuda/merge_block.cuh
+  kernels/sluice/cuda/merge_kernel.cuh
+  kernels/sluice/cuda/merge_launch.cuh
+  kernels/sluice/cuda/merge_plan.cuh
+  kernels/sluice/cuda/merge_query.cuh
   kernels/sluice/cuda/partial_sum.cuh
   kernels/sluice/cuda/score_format.cuh
   kernels/sluice/cuda/scores.cuh
-  kernels/sluice/cuda/selection.cuh)
+  kernels/sluice/cuda/selection.cuh
+  kernels/sluice/cuda/warp.cuh)

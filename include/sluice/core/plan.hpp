@@ -38,7 +38,7 @@ class Plan {
   }
   /// What is wanted of the next line.
   void ask(Query const& query) { step_.queries.push_back(query), ++step_.groups.back().lines; }
-  /// Only the sentence's `best` candidates by base + log_prob matter (Group::keep).
+  /// Only the sentence's `best` candidates by base + log_prob and, among equals, rank matter (Group::keep).
   void keep(std::int32_t best) { step_.groups.back().keep = best; }
   /// The slot holds nothing that is needed any more. Released before the step's rows are run.
   void release(Slot slot) { step_.released.push_back(slot + base_); }

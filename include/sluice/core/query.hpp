@@ -63,7 +63,8 @@ class TokenSet {
 /// The order of what happens to a line: edits and `only` at Stage::before_softmax, shortlist, temperature, softmax, edits and `only`
 /// at Stage::after_softmax, selection. Every span must live until the answer has been given.
 struct Query {
-  double base = 0;        ///< the hypothesis' log-probability so far; only Group::keep looks at it
+  double base = 0;        ///< the hypothesis' log-probability so far; only Group::keep looks at it, and at `rank`
+  std::int32_t rank = 0;  ///< its place in the beam: decides between equal candidates, the lower first
   std::int32_t best = 1;  ///< list so many best tokens; 0 = none
   float mass = 0;         ///< list the best tokens until they hold this probability (top-p); in [0, 1]
   float within = 0;       ///< list all tokens at least this times as probable as the best (min-p); in [0, 1]; 0 = off
@@ -83,8 +84,9 @@ struct Query {
 /// The lines of one sentence in a step: queries come grouped.
 struct Group {
   std::int32_t lines = 0;
-  std::int32_t keep = 0;  ///< > 0: candidates of which the group has `keep` strictly better ones by base + log_prob (or
-                          ///< that plus noise) may be left out of the lists; 0: every list is complete
+  /// > 0: candidates of which the group has `keep` better ones may be left out of the lists. Better: by base + log_prob (or
+  /// that plus noise), then by Query::rank, then the earlier line, then the earlier in its list. 0: every list is complete.
+  std::int32_t keep = 0;
   std::int32_t direction = 0;  ///< Request::direction: which of the expander's sets of clusters serves it
 };
 

@@ -93,7 +93,7 @@ struct BeamSearch {
 
   std::int32_t looked_at(State const& s) const;
   std::int32_t needed() const;
-  Query query(State const& s, double base) const;
+  Query query(State const& s, double base, std::int32_t rank = 0) const;
   bool forced(State const& s) const;
   bool receive(State& s, Expansion const& answer) const;
   void collect(State& s, Expansion const& answer) const;
@@ -146,9 +146,9 @@ inline bool BeamSearch::forced(State const& s) const {
          (at_maximum == AtMaximum::force_eos || at_maximum == AtMaximum::force_eos_free);
 }
 
-inline Query BeamSearch::query(State const& s, double base) const {
+inline Query BeamSearch::query(State const& s, double base, std::int32_t rank) const {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
-  Query q{.base = base, .edits = s.bans.edits(!forced(s) && s.generated < s.bounds.min), .stage = stage};
+  Query q{.base = base, .rank = rank, .edits = s.bans.edits(!forced(s) && s.generated < s.bounds.min), .stage = stage};
   if (forced(s)) q.best = 0, q.probes = s.vocabulary->eos;
   else
     q.best = std::min(width + ends, pruning.max_per_parent);  // what is worse than these can neither end nor continue
@@ -167,7 +167,7 @@ inline void BeamSearch::plan(State& s, Plan& plan) const {
     auto const& entry = s.beam[static_cast<std::size_t>(rank)];
     s.line[static_cast<std::size_t>(rank)] = lines++;
     plan.row(entry.from, entry.slot, s.held, {&entry.token, 1});
-    plan.ask(query(s, entry.log_prob));
+    plan.ask(query(s, entry.log_prob, rank));
   }
   // Where candidates are not ranked by log_prob alone, all of them must be seen.
   if (pruning.relative_local_threshold <= 0 && sibling_penalty <= 0) plan.keep(looked_at(s));

@@ -17,7 +17,13 @@ enum class Barrier {
   ranked,     ///< the best are in order
   written,    ///< what the block found is in the workspace
   ticket,     ///< it is known whether the block was the line's last
-  count_      ///< how many there are
+
+  // Of the merge of beams.
+  staged,    ///< a tile of candidates is in memory
+  selected,  ///< those of it that may be among the best are listed
+  ended,     ///< it is known which of the kept candidates end
+
+  count_  ///< how many there are
 };
 
 }  // namespace sluice::inline v0::cuda

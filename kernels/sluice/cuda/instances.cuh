@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sluice/cuda/line_kernel.cuh>
+#include <sluice/cuda/merge_kernel.cuh>
 #include <sluice/cuda/score_format.cuh>
 
 namespace sluice::inline v0::cuda {
@@ -12,5 +13,8 @@ namespace sluice::inline v0::cuda {
 template void launch_lines<Float32>(LineLaunch<Float32> const&, cudaStream_t);
 template void launch_lines<Float16>(LineLaunch<Float16> const&, cudaStream_t);
 template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t);
+
+template void launch_merge<SmallMerge>(MergeLaunch const&, cudaStream_t);
+template void launch_merge<LargeMerge>(MergeLaunch const&, cudaStream_t);
 
 }  // namespace sluice::inline v0::cuda

@@ -7,11 +7,15 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/cuda/add_line.cuh>
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
 #include <sluice/cuda/line_launch.cuh>
 #include <sluice/cuda/line_query.cuh>
 #include <sluice/cuda/line_shape.cuh>
+#include <sluice/cuda/merge_launch.cuh>
+#include <sluice/cuda/merge_plan.cuh>
+#include <sluice/cuda/merge_query.cuh>
 #include <sluice/cuda/scores.cuh>
 #include <sluice/output/line_lists.hpp>
 
@@ -103,7 +107,9 @@ class LogSoftmaxTopK {
     launch_lines(launch, stream);
   }
 
-  /// The answers in the host's memory: one copy there, one launch, one copy back, and a wait for the stream.
+  /// The answers in the host's memory: one copy there, one launch, one copy back, and a wait for the stream. Where groups ask
+  /// to keep some of their candidates alone (Group::keep, at most 256 of at most 128 lines), a second launch merges their
+  /// lists, and only what is kept is copied back.
   /// \throws std::invalid_argument  for a query that the device does not answer, naming the field
   /// \throws Error  of CUDA
   template <class T>
@@ -119,34 +125,58 @@ class LogSoftmaxTopK {
       task.k = std::max(task.k, query.best);
       edit_count += query.edits.size(), probe_count += query.probes.size();
     }
+    plan_.build(queries, groups, task.k, LargeMerge::lines, LargeMerge::kept);
+    auto const merges = plan_.merges();
+    auto const listed = queries.size() * static_cast<std::size_t>(task.k);
     Parts asked, answered;
     auto const ask_queries = asked.add<LineQuery>(queries.size());
     auto const ask_edits = asked.add<Edit>(edit_count);
     auto const ask_probes = asked.add<Token>(probe_count);
+    auto const ask_groups = asked.add<MergeGroup>(merges ? plan_.groups().size() : 0);
+    auto const ask_lines = asked.add<MergeLine>(merges ? plan_.lines().size() : 0);
     auto const tell_results = answered.add<LineResult>(queries.size());
     auto const tell_probes = answered.add<float>(probe_count);
-    auto const tell_best = answered.add<Candidate>(queries.size() * static_cast<std::size_t>(task.k));
+    auto const tell_best = merges ? answered.add<Kept>(plan_.kept()) : answered.add<Candidate>(listed);
 
     auto* const host = host_.get(std::max(asked.size(), answered.size()), scores.stream);
     auto* const asks = asked_.get(asked.size(), scores.stream);
     auto* const tells = answered_.get(answered.size(), scores.stream);
     write(queries, scores.kind, part<LineQuery>(host, ask_queries), part<Edit>(host, ask_edits),
           part<Token>(host, ask_probes));
+    if (merges) {
+      std::ranges::copy(plan_.groups(), part<MergeGroup>(host, ask_groups));
+      std::ranges::copy(plan_.lines(), part<MergeLine>(host, ask_lines));
+    }
     check(cudaMemcpyAsync(asks, host, asked.size(), cudaMemcpyHostToDevice, scores.stream), "cudaMemcpyAsync");
     task.queries = part<LineQuery>(asks, ask_queries);
     task.edits = part<Edit>(asks, ask_edits), task.probes = part<Token>(asks, ask_probes);
     task.results = part<LineResult>(tells, tell_results), task.probe_values = part<float>(tells, tell_probes);
-    task.best = part<Candidate>(tells, tell_best);
+    task.best = merges ? static_cast<Candidate*>(lists_memory_.get(listed * sizeof(Candidate), scores.stream))
+                       : part<Candidate>(tells, tell_best);
     enqueue(task, scores.stream);
+    if (merges) {
+      MergeLaunch merge;
+      merge.best = task.best, merge.results = task.results, merge.k = task.k;
+      merge.groups = part<MergeGroup>(asks, ask_groups);
+      merge.group_count = static_cast<std::int32_t>(plan_.groups().size());
+      merge.lines = part<MergeLine>(asks, ask_lines);
+      merge.widest = plan_.widest(), merge.longest = plan_.longest();
+      merge.kept = part<Kept>(tells, tell_best);
+      merge_beams(merge, scores.stream);
+    }
     check(cudaMemcpyAsync(host, tells, answered.size(), cudaMemcpyDeviceToHost, scores.stream), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(scores.stream), "LogSoftmaxTopK::expand");
-    read(queries, task.k, part<LineResult>(host, tell_results), part<float>(host, tell_probes),
-         part<Candidate>(host, tell_best));
+    auto const* const results = part<LineResult>(host, tell_results);
+    auto const* const probes = part<float>(host, tell_probes);
+    if (merges) plan_.read(queries, results, probes, part<Kept>(host, tell_best), lists_);
+    else read(queries, task.k, results, probes, part<Candidate>(host, tell_best));
     return lists_.answer(queries, groups);
   }
 
   /// Bytes of the device's memory in use, old pieces not counted.
-  std::size_t workspace() const { return workspace_.size() + tickets_.size() + asked_.size() + answered_.size(); }
+  std::size_t workspace() const {
+    return workspace_.size() + tickets_.size() + asked_.size() + answered_.size() + lists_memory_.size();
+  }
 
  private:
   static void check_query(Query const& query, std::ptrdiff_t size) {
@@ -186,12 +216,8 @@ class LogSoftmaxTopK {
   void read(std::span<Query const> queries, std::int32_t k, LineResult const* results, float const* probes,
             Candidate const* best) {
     for (auto const& query : queries) {
-      auto& entry = lists_.open();
-      entry.valid = results->valid != 0;
-      entry.log_sum_exp = results->log_sum_exp;
-      for (std::int32_t i = 0; i < results->count; ++i) lists_.list(best[i].token, best[i].log_prob);
-      for (std::size_t i = 0; entry.valid && i < query.probes.size(); ++i) lists_.probe(probes[i]);
-      ++results, best += k, probes += query.probes.size();
+      add_line(lists_, query, *results, {best, static_cast<std::size_t>(results->count)}, probes);
+      ++results, best += k;
     }
   }
 
@@ -207,8 +233,9 @@ class LogSoftmaxTopK {
   std::ptrdiff_t bias_size_ = 0;
   float* bias_ = nullptr;
   int processors_ = 0;
-  Buffer<Where::device> bias_memory_, workspace_, tickets_, asked_, answered_;
+  Buffer<Where::device> bias_memory_, workspace_, tickets_, asked_, answered_, lists_memory_;
   Buffer<Where::host> host_;
+  MergePlan plan_;
   LineLists lists_;
 };
 
