@@ -7,37 +7,16 @@
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>
+#include <support/device_table.hpp>
 #include <support/table_model.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <numeric>
-#include <span>
 #include <vector>
 
 using namespace sluice;
 using namespace sluice::test;
-
-namespace {
-
-/// A table whose scores are copied to the device, as if they had been computed there.
-class DeviceTable : public TableModel<> {
- public:
-  using TableModel<>::TableModel;
-
-  cuda::Scores<float> step(std::span<Row const> rows) {
-    auto const host = TableModel<>::step(rows);
-    auto const size = static_cast<std::size_t>(host.rows * host.columns);
-    memory_ = std::make_unique<OnDevice<float>>(std::vector<float>(host.data, host.data + size));
-    return cuda::scores<float>(memory_->data(), host.rows, host.columns);
-  }
-
- private:
-  std::unique_ptr<OnDevice<float>> memory_;
-};
-
-}  // namespace
 
 TEST_CASE("a beam search over scores on a device finds what one over the host's finds", "[cuda]") {
   if (no_device()) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host refuses before it needs a device.
 #include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/merge_launch.cuh>
 
 #include <support/catch.hpp>
 
@@ -24,6 +25,21 @@ TEST_CASE("cuda log_softmax_top_k refuses what it cannot answer, without a devic
   std::vector<Edit> const edits{{1, 0, 2}};
   CHECK_THROWS_AS(ask({.edits = edits, .stage = Stage::after_softmax}), std::invalid_argument);
   CHECK(expander.expand(cuda::scores<float>(nullptr, 0, 100), {}, {}).size() == 0);
+}
+
+TEST_CASE("cuda merge_beams refuses what it has no memory for, without a device too", "[cuda]") {
+  auto const launch = [](auto const& change) {
+    cuda::MergeLaunch merge;
+    merge.group_count = 1, merge.widest = 5, merge.longest = 10, merge.k = 6;
+    change(merge);
+    cuda::merge_beams(merge, nullptr);
+  };
+  CHECK_THROWS_AS(launch([](auto& merge) { merge.k = 65; }), std::invalid_argument);
+  CHECK_THROWS_AS(launch([](auto& merge) { merge.k = 0; }), std::invalid_argument);
+  CHECK_THROWS_AS(launch([](auto& merge) { merge.widest = 129; }), std::invalid_argument);
+  CHECK_THROWS_AS(launch([](auto& merge) { merge.longest = 257; }), std::invalid_argument);
+  CHECK_THROWS_AS(launch([](auto& merge) { merge.group_count = -1; }), std::invalid_argument);
+  CHECK_NOTHROW(launch([](auto& merge) { merge.group_count = 0; }));
 }
 
 TEST_CASE("cuda errors carry CUDA's words", "[cuda]") {

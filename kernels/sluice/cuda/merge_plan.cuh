@@ -59,8 +59,10 @@ class MergePlan {
             "must hold as many lines as there are queries");
   }
 
-  /// Whether there is anything to merge. If not, lists may be copied as they are.
-  bool merges() const { return longest_ > 0; }
+  /// Whether there is anything to merge, and less to copy then. If not, lists may be copied as they are.
+  bool merges() const {
+    return longest_ > 0 && kept() * sizeof(Kept) < lines_.size() * static_cast<std::size_t>(k_) * sizeof(Candidate);
+  }
   std::span<MergeGroup const> groups() const { return groups_; }
   std::span<MergeLine const> lines() const { return lines_; }
   std::int32_t widest() const { return widest_; }
