@@ -7,6 +7,7 @@ namespace sluice::inline v0::cuda {
 
 /// Named, so that a test can take one away and see that it is missed.
 enum class Barrier {
+  // Of LogSoftmaxTopK.
   cleared,    ///< marks of edited groups and counters are zero
   marked,     ///< edited groups are marked
   sorted,     ///< every warp's best keys are in order
