@@ -8,16 +8,12 @@
 #include <sluice/cuda/line_query.cuh>
 #include <sluice/cuda/merge_query.cuh>
 
-#include <support/catch.hpp>
-
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <random>
-#include <span>
-#include <tuple>
 #include <vector>
 
 namespace sluice::test {
@@ -82,6 +78,7 @@ struct MergeCase {
     struct Found {
       double total;
       cuda::Kept kept;
+      std::size_t found;  // line by line
     };
     auto result = *this;
     std::vector<Found> found;
@@ -91,13 +88,14 @@ struct MergeCase {
         auto const& [base, row] = lines[static_cast<std::size_t>(group.first + line)];
         for (std::int32_t i = 0; i < results[static_cast<std::size_t>(row)].count; ++i) {
           auto const& x = best[static_cast<std::size_t>(row * k + i)];
-          Found const one{base + static_cast<double>(x.log_prob), {line, x.token, x.log_prob}};
+          Found const one{base + static_cast<double>(x.log_prob), {line, x.token, x.log_prob}, found.size()};
           if (group.keep > 0) found.push_back(one);
           else result.put(static_cast<std::size_t>(group.kept + line * k + i), one.total, one.kept);
         }
       }
-      // Equals stay in the order in which they were found.
-      std::stable_sort(found.begin(), found.end(), [](Found const& a, Found const& b) { return a.total > b.total; });
+      std::sort(found.begin(), found.end(), [](Found const& a, Found const& b) {
+        return a.total != b.total ? a.total > b.total : a.found < b.found;
+      });
       std::int32_t live = 0, ended = 0;
       for (std::size_t i = 0; i < std::min(found.size(), static_cast<std::size_t>(group.keep)); ++i) {
         auto const at = static_cast<std::size_t>(group.kept) + i;
