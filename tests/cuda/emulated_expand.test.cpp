@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda::LogSoftmaxTopK as a decoder uses it, on an emulated device: needs CUDA's headers, but neither a device nor its
+// runtime.
+#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/decode/decode.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/presets.hpp>
+
+#include <support/catch.hpp>
+#include <support/decoding.hpp>
+#include <support/emulated_runtime.hpp>
+#include <support/line_cases.hpp>
+#include <support/table_model.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// Scores at an address that is a multiple of 16, as if they were on a device.
+class DeviceTable : public TableModel<> {
+ public:
+  using TableModel<>::TableModel;
+  cuda::Scores<float> step(std::span<Row const> rows) {
+    auto const host = TableModel<>::step(rows);
+    auto const size = static_cast<std::size_t>(host.rows * host.columns);
+    memory_.resize((size + 3) / 4);
+    std::memcpy(memory_.data(), host.data, size * sizeof(float));
+    return cuda::scores<float>(reinterpret_cast<float const*>(memory_.data()), host.rows, host.columns);
+  }
+
+ private:
+  std::vector<cuda::Words> memory_;
+};
+
+/// Whole lists, or merged ones; every step counted.
+struct Counting {
+  bool whole;
+  cuda::LogSoftmaxTopK expander{};
+  Expansion expand(cuda::Scores<float> const& scores, std::span<Query const> queries, std::span<Group const> groups) {
+    auto const before = device_use;
+    auto const answer = expander.expand(scores, queries, whole ? std::span<Group const>{} : groups);
+    CHECK(device_use.copies_there == before.copies_there + 1);
+    CHECK(device_use.copies_back == before.copies_back + 1);
+    CHECK(device_use.line_launches == before.line_launches + 1);
+    CHECK(device_use.merge_launches <= before.merge_launches + (whole ? 0u : 1u));
+    return answer;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cuda log_softmax_top_k's expand answers as double precision does, on an emulated device", "[cuda]") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    LineCase<cuda::Float32> lines(seed, 9000, 3);
+    lines.tokens.clear();
+    std::vector<cuda::Words> memory((lines.memory.size() + 3) / 4);
+    std::memcpy(memory.data(), lines.memory.data(), lines.memory.size() * sizeof(float));
+    cuda::Scores<float> scores;
+    scores.data = reinterpret_cast<float const*>(lines.lines(reinterpret_cast<std::uint32_t const*>(memory.data())));
+    scores.rows = static_cast<std::ptrdiff_t>(lines.rows), scores.columns = static_cast<std::ptrdiff_t>(lines.size);
+    scores.stride = static_cast<std::ptrdiff_t>(lines.stride);
+    cuda::LogSoftmaxTopK expander(lines.bias);
+    auto const answer = expander.expand(scores, lines.queries, {});
+    REQUIRE(answer.size() == lines.rows);
+    for (std::size_t row = 0; row < lines.rows; ++row) {
+      INFO("seed " << seed << ", row " << row);
+      lines.check(row, answer[row]);
+    }
+  }
+}
+
+TEST_CASE("a step is one copy there and one back, merged or not, and finds the same", "[cuda]") {
+  std::vector<std::uint64_t> sources(3);
+  std::iota(sources.begin(), sources.end(), std::uint64_t{1});
+  std::vector<BeamSearch> searches{presets::fairseq(5), presets::varstream(12), presets::sockeye(20)};
+  for (auto& search : searches) {
+    search.n_best = search.width, search.length.max = 4;
+    Table const table{.size = 120, .scale = 5, .eos_bias = 2, .levels = 30};
+    DeviceTable model(table);
+    auto const run = [&](bool whole) {
+      auto const before = device_use;
+      auto results = decode(model, sources, search, Streaming{.size = 40}, Counting{whole});
+      CHECK((device_use.merge_launches > before.merge_launches) != whole);
+      return std::pair(std::move(results), device_use.bytes_back - before.bytes_back);
+    };
+    auto const [merged, few] = run(false);
+    auto const [whole, many] = run(true);
+    CHECK(few < many);
+    REQUIRE(merged.size() == whole.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) CHECK(identical(merged[i], whole[i]));
+  }
+}
+
+TEST_CASE("cuda log_softmax_top_k allocates nothing on the device once warm", "[cuda]") {
+  std::size_t const size = 500;
+  std::vector<cuda::Words> memory(8 * size / 4);
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    for (auto& word : memory[i].word) word = static_cast<std::uint32_t>(0x3f800000u + hash_mix(i + 1) % 0x800000u);
+  auto const scores = cuda::scores<float>(reinterpret_cast<float const*>(memory.data()), 8, size);
+  std::vector<Query> queries(8, Query{.best = 30});
+  std::vector<Group> groups{{.lines = 3, .keep = 20}, {.lines = 5, .keep = 31}};
+  cuda::LogSoftmaxTopK expander;
+  auto const run = [&] {
+    auto const answer = expander.expand(scores, queries, groups);
+    std::size_t listed = 0;
+    for (std::size_t i = 0; i < answer.size(); ++i) listed += answer[i].best.size();
+    return listed;
+  };
+  CHECK(run() == 51);
+  auto const warm = device_use.allocations;
+  CHECK(run() == 51);
+  groups = {{.lines = 8}};
+  CHECK(run() == 240);
+  CHECK(device_use.allocations == warm);
+}
