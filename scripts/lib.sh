@@ -20,7 +20,7 @@ cores() { nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2; }
 has() {
   case $1 in
     g++) command -v "${CXX:-g++}" ;;
-    cmake | clang-19) command -v "${1/clang/clang++}" ;;
+    cmake | clang-19 | clang-22) command -v "${1/clang/clang++}" ;;
     ninja-build) command -v ninja ;;
     git | pkg-config | clang-format-14 | clang-tidy-14) command -v "$1" ;;
     libeigen3-dev) has_header eigen3/Eigen/Core ;;
