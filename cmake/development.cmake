@@ -55,9 +55,16 @@ if(SLUICE_PRECOMPILE)
   endif()
 endif()
 
-# sluice_program(<name> <source>...): one of our programs.
+# sluice_program(<name> <source>...): one of our programs; sluice_part(...): what several of them share.
 function(sluice_program name)
   add_executable(${name} ${ARGN})
+  sluice_own(${name})
+endfunction()
+function(sluice_part name)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARGN})
+  sluice_own(${name})
+endfunction()
+function(sluice_own name)
   target_link_libraries(${name} PRIVATE sluice::sluice sluice_warnings sluice_native)
   if(SLUICE_PRECOMPILE)
     target_precompile_headers(${name} REUSE_FROM sluice.precompiled)
