@@ -34,6 +34,7 @@ set(SLUICE_HEADERS
   include/sluice/model/forwarding.hpp
   include/sluice/model/interpolate.hpp
   include/sluice/model/log_mixture.hpp
+  include/sluice/model/page_table.hpp
   include/sluice/model/paged_cache.hpp
   include/sluice/model/projected.hpp
   include/sluice/model/residual_heads.hpp

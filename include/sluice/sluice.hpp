@@ -25,6 +25,7 @@
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
+#include <sluice/model/page_table.hpp>
 #include <sluice/model/paged_cache.hpp>
 #include <sluice/model/projected.hpp>
 #include <sluice/model/residual_heads.hpp>
