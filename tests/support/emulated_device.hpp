@@ -52,6 +52,10 @@ class EmulatedDevice {
       device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
       if (barrier != device_->faults_.skipped) device_->wait(static_cast<int>(barrier));
     }
+    void sync_warp(cuda::Barrier barrier) {
+      device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
+      if (barrier != device_->faults_.skipped) device_->wait(in_warp);
+    }
     template <class Value>
     Value exchange(Value value, int distance) {
       static_assert(sizeof(Value) <= 8);
@@ -62,6 +66,16 @@ class EmulatedDevice {
       std::memcpy(&value, &slots[static_cast<std::size_t>(thread_ ^ distance)], sizeof(value));
       return value;
     }
+    std::uint32_t ballot(bool vote) {
+      auto& fiber = device_->current();
+      auto& slots = team_->slots[fiber.exchanges++ % 2];
+      slots[static_cast<std::size_t>(thread_)] = vote ? 1 : 0;
+      device_->wait(in_warp);
+      std::uint32_t votes = 0;
+      for (int lane = 0; lane < 32; ++lane)
+        votes |= static_cast<std::uint32_t>(slots[static_cast<std::size_t>(32 * warp() + lane)]) << lane;
+      return votes;
+    }
     int add(int* counter, int n) { return std::exchange(*counter, *counter + n); }
     void set(std::uint32_t* word, std::uint32_t bits) { *word |= bits; }
     cuda::Words read16(void const* from) const {
@@ -69,6 +83,10 @@ class EmulatedDevice {
       cuda::Words words;
       std::memcpy(&words, from, sizeof(words));
       return words;
+    }
+    void write16(void* to, cuda::Words const& words) const {
+      if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0) device_->fail("a store of 16 bytes is not aligned");
+      std::memcpy(to, &words, sizeof(words));
     }
     template <class Value>
     Value read(Value const* from) const {

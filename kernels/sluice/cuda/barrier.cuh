@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The places where the threads of a block wait for each other.
+/// The places where the threads of a block, or of a warp, wait for each other.
 #pragma once
 
 namespace sluice::inline v0::cuda {
@@ -24,7 +24,12 @@ enum class Barrier {
   selected,  ///< those of it that may be among the best are listed
   ended,     ///< it is known which of the kept candidates end
 
-  count_  ///< how many there are
+  // Of caches.
+  forked,     ///< forks have read what rows are about to overwrite (CacheIndirection)
+  free,       ///< the warp's marks are zero
+  used,       ///< memory that stays in use is marked
+  own,        ///< rows that can have their own memory have it
+  count_      ///< how many there are
 };
 
 }  // namespace sluice::inline v0::cuda

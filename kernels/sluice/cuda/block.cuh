@@ -24,11 +24,14 @@ struct DeviceBlock {
   __device__ __forceinline__ int warp() const { return static_cast<int>(threadIdx.x / 32); }
 
   __device__ __forceinline__ void sync(Barrier) { __syncthreads(); }
+  __device__ __forceinline__ void sync_warp(Barrier) { __syncwarp(); }
   /// The value of the lane whose number differs in the bit `distance`.
   template <class Value>
   __device__ __forceinline__ Value exchange(Value value, int distance) {
     return __shfl_xor_sync(0xffffffffu, value, distance);
   }
+  /// A bit for every lane.
+  __device__ __forceinline__ std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
 
   // Shared memory.
   __device__ __forceinline__ int add(int* counter, int n) { return atomicAdd(counter, n); }
@@ -42,6 +45,11 @@ struct DeviceBlock {
   template <class Value>
   __device__ __forceinline__ Value read(Value const* from) const {
     return __ldg(from);
+  }
+
+  // What no other thread reads or writes.
+  __device__ __forceinline__ void write16(void* to, Words const& words) {
+    *static_cast<uint4*>(to) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
   }
 
   // What blocks tell each other, past the caches of their processors. A fence between store() and a ticket, and between a
