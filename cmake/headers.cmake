@@ -119,10 +119,17 @@ set(SLUICE_HEADERS
 set(SLUICE_KERNELS
   kernels/sluice/cuda/add_line.cuh
   kernels/sluice/cuda/barrier.cuh
+  kernels/sluice/cuda/bits.cuh
   kernels/sluice/cuda/block.cuh
   kernels/sluice/cuda/buffer.cuh
+  kernels/sluice/cuda/cache_indirection.cuh
   kernels/sluice/cuda/error.cuh
   kernels/sluice/cuda/host_device.cuh
+  kernels/sluice/cuda/indirection_block.cuh
+  kernels/sluice/cuda/indirection_books.cuh
+  kernels/sluice/cuda/indirection_kernel.cuh
+  kernels/sluice/cuda/indirection_launch.cuh
+  kernels/sluice/cuda/indirection_view.cuh
   kernels/sluice/cuda/instances.cuh
   kernels/sluice/cuda/key.cuh
   kernels/sluice/cuda/line_block.cuh
@@ -141,4 +148,9 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/score_format.cuh
   kernels/sluice/cuda/scores.cuh
   kernels/sluice/cuda/selection.cuh
+  kernels/sluice/cuda/upload.cuh
+  kernels/sluice/cuda/verification.cuh
+  kernels/sluice/cuda/verification_kernel.cuh
+  kernels/sluice/cuda/verification_warp.cuh
+  kernels/sluice/cuda/verify.cuh
   kernels/sluice/cuda/warp.cuh)

@@ -153,6 +153,8 @@ class EmulatedDevice {
     }
   }
 
+  bool racing = false;  ///< one warp runs ahead of the others, sometimes another one
+
   /// What went wrong in a way that no answer shows.
   std::string const& failure() const { return failure_; }
   /// Whether a program ever came to this barrier.
@@ -209,7 +211,11 @@ class EmulatedDevice {
 
   /// One ready thread, until it waits.
   void step(Team& team) {
-    auto const at = random_() % team.ready.size();
+    auto at = random_() % team.ready.size();
+    if (racing) {
+      if (one_of(8 * 32)) favoured_ = static_cast<int>(random_() % (threads / 32));
+      for (int tries = 0; tries < 3 && team.ready[at] / 32 != favoured_; ++tries) at = random_() % team.ready.size();
+    }
     auto const thread = team.ready[at];
     team.ready[at] = team.ready.back(), team.ready.pop_back();
     auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
@@ -267,6 +273,7 @@ class EmulatedDevice {
   std::string failure_;
   ucontext_t scheduler_;
   Fiber* current_ = nullptr;
+  int favoured_ = 0;  // warp
 };
 
 }  // namespace sluice::test

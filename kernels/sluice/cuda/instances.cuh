@@ -7,6 +7,7 @@
 #include <sluice/cuda/line_kernel.cuh>
 #include <sluice/cuda/merge_kernel.cuh>
 #include <sluice/cuda/score_format.cuh>
+#include <sluice/cuda/verification_kernel.cuh>
 
 namespace sluice::inline v0::cuda {
 
@@ -16,5 +17,6 @@ template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t);
 
 template void launch_merge<SmallMerge>(MergeLaunch const&, cudaStream_t);
 template void launch_merge<LargeMerge>(MergeLaunch const&, cudaStream_t);
+template void launch_verification<verification_threads>(Verification const&, cudaStream_t);
 
 }  // namespace sluice::inline v0::cuda

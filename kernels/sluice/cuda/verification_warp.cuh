@@ -56,7 +56,7 @@ class VerificationWarp {
     auto const kept = (right || (i + 1 < task_.minimum && !ends)) && log_prob > minus_infinity;
     auto const stops = block_.ballot(i < count && !kept);
     auto const stop = lowest_bit(stops);
-    auto const end = lowest_bit(block_.ballot(kept && ends));
+    auto const end = lowest_bit(block_.ballot(ends));
     auto here = count - begin < 32 ? count - begin : 32;  // guesses looked at
     if (end < stop) here = end + 1;
     else if (stops != 0) here = stop + 1;

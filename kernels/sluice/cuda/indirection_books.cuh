@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the host knows of a CacheIndirection: lengths, and the next step.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/indirection_launch.cuh>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::cuda {
+
+/// What a CacheIndirection is made of.
+struct CacheIndirectionOptions {
+  std::int32_t slots = 0;      ///< > 0: of the model
+  std::int32_t positions = 0;  ///< > 0: that the memory of a slot has room for
+  std::int32_t width =
+      0;  ///< slots 0 .. width - 1 are a group, and so on; in [1, 1024]. Rows fork inside a group. With one
+          ///< search for all requests: the slots that it needs (Search::slots); else = slots
+};
+
+/// Rows to steps of slots; releases wait for the next step.
+class IndirectionBooks {
+ public:
+  /// \throws std::invalid_argument  if an option is out of its range
+  explicit IndirectionBooks(CacheIndirectionOptions const& options) : options_(options) {
+    require(options.slots > 0, "CacheIndirection: slots", options.slots, "must be > 0");
+    require(options.positions > 0, "CacheIndirection: positions", options.positions, "must be > 0");
+    require(options.width >= 1 && options.width <= IndirectionLaunch::most_width, "CacheIndirection: width",
+            options.width, "must be in [1, 1024]");
+    steps_.resize(index(options.slots)), lengths_.resize(index(options.slots)), read_.resize(index(options.slots));
+  }
+
+  std::int32_t length(Slot slot) const { return slot >= 0 && slot < options_.slots ? lengths_[index(slot)] : 0; }
+
+  /// The slot is empty. Its memory may be used again from the next step on.
+  void release(Slot slot) {
+    if (length(slot) == 0) return;
+    cover(lengths_[index(slot)]);
+    lengths_[index(slot)] = 0;
+    steps_[index(slot)] = {slot, 0, 0};
+  }
+
+  /// Notes a step. O(slots + rows).
+  /// \throws std::invalid_argument  for rows that a model must not be given, that need more positions than there are, or
+  ///                                fork out of a group; nothing has changed then
+  void step(std::span<Row const> rows) {
+    check(rows);
+    // Lengths of all forks before any row is cut.
+    for (auto const& row : rows) cover(lengths_[index(row.to)]);
+    for (auto const& row : rows) {
+      auto const count = static_cast<std::int32_t>(row.tokens.size());
+      steps_[index(row.to)] = {row.from, row.length, count};
+      lengths_[index(row.to)] = row.length + count;
+      cover(row.length + count);
+    }
+  }
+
+  /// What step() and release() have noted, [slots]; positions 0 .. active() - 1 change.
+  std::span<SlotStep const> steps() const { return steps_; }
+  std::int32_t active() const { return active_; }
+  /// They are done.
+  void done() {
+    std::ranges::fill(steps_, SlotStep{});
+    active_ = 0;
+  }
+
+ private:
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  void cover(std::int32_t length) { active_ = std::max(active_, length); }
+
+  void check(std::span<Row const> rows) {
+    std::ranges::fill(read_, false);
+    Slot last = -1;
+    for (auto const& row : rows) {
+      require(row.from >= 0 && row.from < options_.slots, "CacheIndirection: row.from", row.from,
+              "must be a slot of the cache");
+      require(row.to >= 0 && row.to < options_.slots, "CacheIndirection: row.to", row.to,
+              "must be a slot of the cache");
+      require(row.to > last, "CacheIndirection: row.to", row.to, "must ascend");
+      require(row.from / options_.width == row.to / options_.width, "CacheIndirection: row.from", row.from,
+              "is not in the group of row.to");
+      require(row.length >= 0 && row.length <= length(row.from), "CacheIndirection: row.length", row.length,
+              "must be in [0, length of row.from]");
+      require(std::ssize(row.tokens) <= options_.positions - row.length, "CacheIndirection: row.tokens.size()",
+              row.tokens.size(), "is more than there are positions for");
+      last = row.to;
+      read_[index(row.from)] = true;
+    }
+    for (auto const& row : rows)
+      require(row.from == row.to || !read_[index(row.to)], "CacheIndirection: row.to", row.to,
+              "is read by a row of the step");
+  }
+
+  CacheIndirectionOptions options_;
+  std::vector<SlotStep> steps_;
+  std::vector<std::int32_t> lengths_;
+  std::vector<char> read_;  // by a row of the step
+  std::int32_t active_ = 0;
+};
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's program of CacheIndirection, run on an emulated device, and the host's books of it.
+#include <sluice/cuda/indirection_block.cuh>
+#include <sluice/cuda/indirection_books.cuh>
+
+#include <support/catch.hpp>
+#include <support/emulated_device.hpp>
+#include <support/random_steps.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// A cache whose memory holds tokens, and its table, on an emulated device.
+class EmulatedCache {
+ public:
+  static constexpr int threads = 64;
+  using Memory = cuda::IndirectionMemory<threads>;
+
+  explicit EmulatedCache(cuda::CacheIndirectionOptions const& options)
+      : options_(options), books_(options), table_(size(), cuda::IndirectionView::none), memory_(size(), -7) {}
+
+  /// Updates the table, and puts the rows' tokens where it says.
+  void step(EmulatedDevice<threads>& device, std::span<Slot const> released, std::span<Row const> rows,
+            std::uint64_t seed, Faults faults = {}) {
+    for (auto const slot : released) books_.release(slot);
+    books_.step(rows);
+    cuda::IndirectionLaunch launch;
+    launch.table = table_.data(), launch.steps = books_.steps().data();
+    launch.slots = options_.slots, launch.positions = options_.positions;
+    launch.width = options_.width, launch.active = books_.active();
+    device.run<Memory>(launch.groups() * launch.tiles(), 2, seed, faults, [&](auto& block, Memory& shared, int number) {
+      cuda::IndirectionBlock(block, shared, launch, number).run();
+    });
+    books_.done();
+    for (auto const& row : rows)
+      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        auto const position = row.length + static_cast<std::int32_t>(i);
+        others_ += view().owner(row.to, position) != row.to;
+        if (view().owner(row.to, position) >= 0)
+          memory_[static_cast<std::size_t>(view().cell(row.to, position))] = row.tokens[i];
+      }
+  }
+
+  /// Whether the slot holds these tokens and nothing else.
+  bool holds(Slot slot, std::span<Token const> tokens) const {
+    if (books_.length(slot) != std::ssize(tokens)) return false;
+    for (std::int32_t position = 0; position < options_.positions; ++position) {
+      auto const owner = view().owner(slot, position);
+      auto const inside = position < std::ssize(tokens);
+      if (inside != (owner != cuda::IndirectionView::none)) return false;
+      if (inside && (owner < 0 || owner / options_.width != slot / options_.width)) return false;
+      if (inside &&
+          memory_[static_cast<std::size_t>(view().cell(slot, position))] != tokens[static_cast<std::size_t>(position)])
+        return false;
+    }
+    return true;
+  }
+
+  /// New positions that went into another slot's memory.
+  int others() const { return others_; }
+
+ private:
+  std::size_t size() const { return static_cast<std::size_t>(options_.slots * options_.positions); }
+  cuda::IndirectionView view() const { return {table_.data(), options_.positions}; }
+
+  cuda::CacheIndirectionOptions options_;
+  cuda::IndirectionBooks books_;
+  std::vector<Slot> table_;
+  std::vector<Token> memory_;
+  int others_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a cache behind an indirection holds what a copied one holds", "[cuda]") {
+  EmulatedDevice<EmulatedCache::threads> device;
+  device.racing = true;
+  int others = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    auto const width = std::array{1, 2, 5, 7, 40, 70}[seed % 6];
+    auto const slots = std::max(12, width) + (seed % 4 == 0 ? 3 : 0);  // the last group may be smaller
+    std::int32_t const positions = seed % 5 == 0 ? 100 : 45;
+    INFO("seed " << seed << ", width " << width << ", slots " << slots);
+    EmulatedCache cache({slots, positions, width});
+    RandomSteps steps(seed, slots, width, positions);
+    for (int i = 0; i < 40; ++i) {
+      INFO("step " << i);
+      steps.next();
+      cache.step(device, steps.released, steps.rows, seed + static_cast<std::uint64_t>(i));
+      for (Slot slot = 0; slot < slots; ++slot) REQUIRE(cache.holds(slot, steps.tokens[slot]));
+    }
+    others += cache.others();
+  }
+  CHECK(device.failure() == "");
+  CHECK(others > 200);
+}
+
+TEST_CASE("a beam without roll-backs writes to its slots' own memory", "[cuda]") {
+  EmulatedDevice<EmulatedCache::threads> device;
+  EmulatedCache cache({4, 40, 4});
+  SlotTokens tokens;
+  std::vector<Token> const fed{1, 2, 3, 4};
+  auto const token = [&](std::size_t i) { return std::span(fed).subspan(i, 1); };
+  std::vector<Row> const opening{{0, 0, 0, token(0)}};
+  cache.step(device, {}, opening, 1), tokens.apply(opening);
+  for (std::int32_t length = 1; length < 40; ++length) {
+    auto const stays = length % 4;
+    std::vector<Row> rows;
+    for (Slot slot = 0; slot < 4; ++slot)
+      rows.push_back({length == 1               ? 0
+                      : slot == (stays + 1) % 4 ? stays
+                                                : slot,
+                      slot, length, token(static_cast<std::size_t>(slot))});
+    cache.step(device, {}, rows, static_cast<std::uint64_t>(length)), tokens.apply(rows);
+    for (Slot slot = 0; slot < 4; ++slot) REQUIRE(cache.holds(slot, tokens[slot]));
+  }
+  CHECK(cache.others() == 0);
+}
+
+TEST_CASE("every barrier of the device's indirection is missed", "[cuda]") {
+  EmulatedDevice<EmulatedCache::threads> device;
+  auto const missed = [&](cuda::Barrier barrier) {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      EmulatedCache cache({40, 60, 40});
+      RandomSteps steps(seed, 40, 40, 60);
+      for (int i = 0; i < 60; ++i) {
+        steps.next();
+        cache.step(device, steps.released, steps.rows, seed, {.skipped = barrier});
+        for (Slot slot = 0; slot < 40; ++slot)
+          if (!cache.holds(slot, steps.tokens[slot])) return true;
+      }
+    }
+    return false;
+  };
+  for (auto const barrier : {cuda::Barrier::forked, cuda::Barrier::free, cuda::Barrier::used, cuda::Barrier::own}) {
+    INFO("barrier " << static_cast<int>(barrier));
+    device = {};
+    device.racing = true;
+    CHECK(missed(barrier));
+    CHECK(device.has_seen(barrier));
+  }
+}
+
+TEST_CASE("the books of an indirection refuse what no model is given", "[cuda]") {
+  using cuda::IndirectionBooks;
+  CHECK_THROWS_AS(IndirectionBooks({0, 10, 1}), std::invalid_argument);
+  CHECK_THROWS_AS(IndirectionBooks({1, 0, 1}), std::invalid_argument);
+  CHECK_THROWS_AS(IndirectionBooks({1, 10, 0}), std::invalid_argument);
+  CHECK_THROWS_AS(IndirectionBooks({2000, 10, 1025}), std::invalid_argument);
+  IndirectionBooks books({6, 10, 3});
+  std::vector<Token> const fed(11);
+  auto const tokens = [&](std::size_t n) { return std::span(fed).first(n); };
+  auto const step = [&](std::vector<Row> const& rows) { books.step(rows); };
+  step({{0, 0, 0, tokens(4)}});
+  CHECK_THROWS_AS(step({{0, 6, 1, tokens(1)}}), std::invalid_argument);
+  CHECK_THROWS_AS(step({{-1, 0, 0, tokens(1)}}), std::invalid_argument);
+  CHECK_THROWS_WITH(step({{0, 3, 1, tokens(1)}}),
+                    "sluice: CacheIndirection: row.from = 0: is not in the group of row.to");
+  CHECK_THROWS_AS(step({{0, 0, 5, tokens(1)}}), std::invalid_argument);
+  CHECK_THROWS_AS(step({{0, 0, 4, tokens(7)}}), std::invalid_argument);
+  CHECK_THROWS_AS(step({{0, 1, 4, tokens(1)}, {0, 1, 4, tokens(1)}}), std::invalid_argument);
+  CHECK_THROWS_AS(step({{1, 0, 0, tokens(1)}, {0, 1, 4, tokens(1)}}), std::invalid_argument);  // a swap
+  CHECK(books.length(0) == 4);
+  CHECK(books.length(1) == 0);
+  CHECK_NOTHROW(step({{0, 0, 4, tokens(6)}}));
+  CHECK(books.active() == 10);
+  books.done();
+  books.release(0);
+  CHECK(books.active() == 10);
+  CHECK_NOTHROW(books.release(100));
+}
