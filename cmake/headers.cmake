@@ -123,6 +123,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/block.cuh
   kernels/sluice/cuda/buffer.cuh
   kernels/sluice/cuda/cache_indirection.cuh
+  kernels/sluice/cuda/check_rows.cuh
   kernels/sluice/cuda/error.cuh
   kernels/sluice/cuda/host_device.cuh
   kernels/sluice/cuda/indirection_block.cuh
@@ -144,6 +145,11 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/merge_launch.cuh
   kernels/sluice/cuda/merge_plan.cuh
   kernels/sluice/cuda/merge_query.cuh
+  kernels/sluice/cuda/page_books.cuh
+  kernels/sluice/cuda/page_copies.cuh
+  kernels/sluice/cuda/page_kernel.cuh
+  kernels/sluice/cuda/page_view.cuh
+  kernels/sluice/cuda/paged_cache.cuh
   kernels/sluice/cuda/partial_sum.cuh
   kernels/sluice/cuda/score_format.cuh
   kernels/sluice/cuda/scores.cuh

@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/cuda/check_rows.cuh>
 #include <sluice/cuda/indirection_launch.cuh>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class IndirectionBooks {
     require(options.positions > 0, "CacheIndirection: positions", options.positions, "must be > 0");
     require(options.width >= 1 && options.width <= IndirectionLaunch::most_width, "CacheIndirection: width",
             options.width, "must be in [1, 1024]");
-    steps_.resize(index(options.slots)), lengths_.resize(index(options.slots)), read_.resize(index(options.slots));
+    steps_.resize(index(options.slots)), lengths_.resize(index(options.slots));
   }
 
   std::int32_t length(Slot slot) const { return slot >= 0 && slot < options_.slots ? lengths_[index(slot)] : 0; }
@@ -75,32 +76,20 @@ class IndirectionBooks {
   void cover(std::int32_t length) { active_ = std::max(active_, length); }
 
   void check(std::span<Row const> rows) {
-    std::ranges::fill(read_, false);
-    Slot last = -1;
+    check_rows(
+        "CacheIndirection", rows, [this](Slot slot) { return length(slot); }, options_.positions, read_);
     for (auto const& row : rows) {
-      require(row.from >= 0 && row.from < options_.slots, "CacheIndirection: row.from", row.from,
-              "must be a slot of the cache");
-      require(row.to >= 0 && row.to < options_.slots, "CacheIndirection: row.to", row.to,
-              "must be a slot of the cache");
-      require(row.to > last, "CacheIndirection: row.to", row.to, "must ascend");
+      require(row.from < options_.slots, "CacheIndirection: row.from", row.from, "is not a slot of the cache");
+      require(row.to < options_.slots, "CacheIndirection: row.to", row.to, "is not a slot of the cache");
       require(row.from / options_.width == row.to / options_.width, "CacheIndirection: row.from", row.from,
               "is not in the group of row.to");
-      require(row.length >= 0 && row.length <= length(row.from), "CacheIndirection: row.length", row.length,
-              "must be in [0, length of row.from]");
-      require(std::ssize(row.tokens) <= options_.positions - row.length, "CacheIndirection: row.tokens.size()",
-              row.tokens.size(), "is more than there are positions for");
-      last = row.to;
-      read_[index(row.from)] = true;
     }
-    for (auto const& row : rows)
-      require(row.from == row.to || !read_[index(row.to)], "CacheIndirection: row.to", row.to,
-              "is read by a row of the step");
   }
 
   CacheIndirectionOptions options_;
   std::vector<SlotStep> steps_;
   std::vector<std::int32_t> lengths_;
-  std::vector<char> read_;  // by a row of the step
+  std::vector<Slot> read_;
   std::int32_t active_ = 0;
 };
 
