@@ -89,7 +89,7 @@ TEST_CASE("a cache behind an indirection holds what a copied one holds", "[cuda]
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     auto const width = std::array{1, 2, 5, 7, 40, 70}[seed % 6];
     auto const slots = std::max(12, width) + (seed % 4 == 0 ? 3 : 0);  // the last group may be smaller
-    std::int32_t const positions = seed % 5 == 0 ? 100 : 45;
+    auto const positions = std::array{100, 31, 63}[seed % 5 % 3];
     INFO("seed " << seed << ", width " << width << ", slots " << slots);
     EmulatedCache cache({slots, positions, width});
     RandomSteps steps(seed, slots, width, positions);
@@ -125,6 +125,27 @@ TEST_CASE("a beam without roll-backs writes to its slots' own memory", "[cuda]")
     for (Slot slot = 0; slot < 4; ++slot) REQUIRE(cache.holds(slot, tokens[slot]));
   }
   CHECK(cache.others() == 0);
+}
+
+TEST_CASE("memory that a fork still reads is left alone, and that of another slot found", "[cuda]") {
+  EmulatedDevice<EmulatedCache::threads> device;
+  EmulatedCache cache({40, 8, 40});
+  SlotTokens tokens;
+  Token token = 0;
+  std::vector<Row> rows;
+  std::vector<Token> fed(41);
+  for (auto& t : fed) t = ++token;
+  auto const step = [&] { cache.step(device, {}, rows, 1), tokens.apply(rows); };
+  for (Slot slot = 0; slot < 40; ++slot)
+    rows.push_back({slot, slot, 0, std::span(fed).subspan(static_cast<std::size_t>(slot), 1)});
+  step();
+  rows = {{0, 39, 1, std::span(fed).first(1)}};  // slot 39 reads slot 0's, so its own is free
+  step();
+  CHECK(cache.others() == 0);
+  rows = {{0, 0, 0, std::span(fed).last(1)}};
+  step();
+  CHECK(cache.others() == 1);
+  for (Slot slot = 0; slot < 40; ++slot) CHECK(cache.holds(slot, tokens[slot]));
 }
 
 TEST_CASE("every barrier of the device's indirection is missed", "[cuda]") {
