@@ -59,6 +59,7 @@ class CacheIndirection {
   ///                                fork out of a group; nothing has changed then
   /// \throws Error                  of CUDA
   void step(std::span<Row const> rows, cudaStream_t stream) {
+    Upload::refuse_capture(stream);
     books_.step(rows);
     auto const active = books_.active();
     if (active == 0) return books_.done();

@@ -51,8 +51,8 @@ class PagedCache {
     auto const stride = books_.table().pages_of(options.max_length);
     auto const entries = rows * static_cast<std::size_t>(stride);
     view_.table = table_ = static_cast<std::int32_t*>(table_memory_.get(entries * sizeof(std::int32_t), nullptr));
-    view_.pool = static_cast<T*>(
-        pool_.get(static_cast<std::size_t>(options.max_pages) * options.page_size() * sizeof(T), nullptr));
+    auto const bytes = static_cast<std::size_t>(options.max_pages) * options.page_size() * sizeof(T);
+    view_.pool = static_cast<T*>(pool_.get(bytes, nullptr, true));  // no NaN where nothing has been written
     view_.lengths = part<std::int32_t>(told_, lengths_at_);
     view_.stride = stride;
     view_.positions = options.positions_per_page, view_.planes = options.planes;
@@ -70,6 +70,7 @@ class PagedCache {
   /// \throws std::length_error      if all pages are in use; the slots of the rows then hold anything, and are released
   /// \throws Error                  of CUDA
   void step(std::span<Row const> rows, cudaStream_t stream) {
+    Upload::refuse_capture(stream);
     books_.step(rows);
     view_.rows = static_cast<std::int32_t>(rows.size());
     if (rows.empty()) return;

@@ -19,13 +19,17 @@ namespace sluice::inline v0::cuda {
 /// writes the next one's; it waits only where the device is `turns` steps behind.
 class Upload {
  public:
-  /// Memory for `bytes`, that no copy under way reads. Between it and sent(), copies from it are added to the stream.
   /// \throws Error  of CUDA, and while the stream is captured: a graph would copy what the memory holds later
-  void* begin(std::size_t bytes, cudaStream_t stream) {
+  static void refuse_capture(cudaStream_t stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
     if (status != cudaStreamCaptureStatusNone)
       throw Error(cudaErrorStreamCaptureUnsupported, "a cache is told of a step before a graph runs, not in it");
+  }
+
+  /// Memory for `bytes`, that no copy under way reads. Between it and sent(), copies from it are added to the stream.
+  /// \throws Error  of CUDA
+  void* begin(std::size_t bytes, cudaStream_t stream) {
     auto& turn = turns_[next_];
     if (turn.copied == nullptr) {
       cudaEvent_t event = nullptr;
