@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The books and the program of cuda::PagedCache, over memory of the host, on an emulated device.
 #include <sluice/cuda/page_books.cuh>
-#include <sluice/cuda/page_copies.cuh>
-#include <sluice/cuda/page_view.cuh>
 #include <sluice/model/paged_cache.hpp>
 
 #include <support/catch.hpp>
-#include <support/emulated_device.hpp>
+#include <support/emulated_caches.hpp>
 #include <support/random_steps.hpp>
 
 #include <algorithm>
@@ -21,77 +19,6 @@ using namespace sluice;
 using namespace sluice::test;
 
 namespace {
-
-/// What element `e` of a token's position is.
-template <class T>
-T number(Token token, std::int32_t e) {
-  return static_cast<T>(token * 13 + e);
-}
-
-/// A cache as cuda::PagedCache keeps it, whose device is emulated.
-template <class T>
-class EmulatedPages {
- public:
-  static constexpr int threads = 32;
-
-  explicit EmulatedPages(cuda::PagedCacheOptions const& options)
-      : books(options, sizeof(T)),
-        options_(options),
-        pool_(static_cast<std::size_t>(options.max_pages) * options.page_size() * sizeof(T) / 16, {{7, 7, 7, 7}}) {}
-
-  void step(std::span<Row const> rows, std::uint64_t seed) {
-    books.step(rows);
-    cuda::PageCopies task;
-    task.pool = reinterpret_cast<unsigned char*>(pool_.data());
-    task.copies = books.copies().data(), task.count = static_cast<std::int32_t>(books.copies().size());
-    task.parts = 1 + static_cast<std::int32_t>(seed % 3);
-    task.planes = options_.planes;
-    task.plane_bytes = static_cast<std::int64_t>(options_.plane_size() * sizeof(T));
-    task.position_bytes = task.plane_bytes / options_.positions_per_page;
-    struct Nothing {};
-    device.template run<Nothing>(task.count * task.parts, 3, seed, {},
-                                 [&](auto& block, Nothing&, int number) { cuda::copy_pages(block, task, number); });
-    auto const view = this->view();
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      for (std::size_t j = 0; j < rows[i].tokens.size(); ++j)
-        for (std::int32_t e = 0; e < elements(); ++e)
-          at(view, static_cast<std::int32_t>(i), rows[i].length + static_cast<std::int32_t>(j), e) =
-              number<T>(rows[i].tokens[j], e);
-  }
-
-  /// Of what was last listed.
-  cuda::PageView<T> view() {
-    cuda::PageView<T> view;
-    view.pool = reinterpret_cast<T*>(pool_.data());
-    view.table = books.pages().data(), view.lengths = books.lengths().data();
-    view.stride = static_cast<std::int32_t>(books.width());
-    view.rows = static_cast<std::int32_t>(books.lengths().size());
-    view.positions = options_.positions_per_page, view.planes = options_.planes;
-    view.plane_size = static_cast<std::int64_t>(options_.plane_size());
-    return view;
-  }
-  bool holds(std::int32_t row, std::span<Token const> tokens) {
-    auto const view = this->view();
-    if (view.length(row) != std::ssize(tokens)) return false;
-    for (std::int32_t position = 0; position < view.length(row); ++position)
-      for (std::int32_t e = 0; e < elements(); ++e)
-        if (at(view, row, position, e) != number<T>(tokens[static_cast<std::size_t>(position)], e)) return false;
-    return true;
-  }
-
-  cuda::PageBooks books;
-  EmulatedDevice<threads> device;
-
- private:
-  std::int32_t elements() const { return static_cast<std::int32_t>(options_.elements_per_position); }
-  T& at(cuda::PageView<T> const& view, std::int32_t row, std::int32_t position, std::int32_t e) const {
-    auto const part = elements() / options_.planes;
-    return view.at(row, position, e / part)[e % part];
-  }
-
-  cuda::PagedCacheOptions options_;
-  std::vector<cuda::Words> pool_;
-};
 
 /// The same steps for the host's cache.
 template <class T>
