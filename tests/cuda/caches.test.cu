@@ -96,8 +96,10 @@ TEST_CASE("a cache behind cuda's indirection holds what a copied one holds", "[c
       OnDevice<std::int32_t> const rows(fed.slots), lengths(fed.lengths), first(fed.first);
       OnDevice<Token> const tokens(fed.tokens);
       cuda::check(cudaDeviceSynchronize(), "copies");
+      // [indirection]
       cache.release(steps.released);
       cache.step(steps.rows, stream);
+      // [/indirection]
       if (!steps.rows.empty())
         write<<<static_cast<unsigned>(steps.rows.size()), 32, 0, stream>>>(cache.view(), memory.data(), rows.data(),
                                                                            lengths.data(), first.data(), tokens.data());
