@@ -53,7 +53,7 @@ __global__ void write(cuda::PageView<Token> view, std::int32_t const* lengths, s
   auto const row = static_cast<std::int32_t>(blockIdx.x);
   for (auto i = first[row] + static_cast<std::int32_t>(threadIdx.x); i < first[row + 1]; i += blockDim.x)
     for (std::int32_t plane = 0; plane < view.planes; ++plane)
-      for (std::int64_t e = 0; e < view.plane_size / view.positions; ++e)
+      for (std::int64_t e = 0; e < view.size; ++e)
         view.at(row, lengths[row] + i - first[row], plane)[e] = tokens[i] + plane + static_cast<Token>(e);
 }
 /// The tokens of a row; -1 where its elements do not agree.
@@ -63,7 +63,7 @@ __global__ void read(cuda::PageView<Token> view, std::int32_t size, Token* to) {
     auto const token = *view.at(row, i);
     auto same = true;
     for (std::int32_t plane = 0; plane < view.planes; ++plane)
-      for (std::int64_t e = 0; e < view.plane_size / view.positions; ++e)
+      for (std::int64_t e = 0; e < view.size; ++e)
         same = same && view.at(row, i, plane)[e] == token + plane + static_cast<Token>(e);
     to[row * size + i] = same ? token : -1;
   }
@@ -184,16 +184,28 @@ TEST_CASE("cuda's caches are told of steps before a graph, and keep their addres
     read<<<static_cast<unsigned>(slots), 64, 0, stream>>>(fresh.view(), memory.data(), all.data(), to.data());
   });
   cuda::check(cudaGraphInstantiate(&runnable, graph, 0), "graph");
+  cuda::check(cudaGraphDestroy(graph), "graph");
+  // Steps that lie on the device, in a graph of their own.
+  OnDevice<cuda::SlotStep> const chosen(static_cast<std::size_t>(slots));
+  cudaGraphExec_t update = nullptr;
+  capture([&] { fresh.enqueue(chosen.data(), positions, stream); });
+  cuda::check(cudaGraphInstantiate(&update, graph, 0), "graph");
+  cuda::check(cudaGraphDestroy(graph), "graph");
   for (int i = 0; i < 50; ++i) {
     steps.next();
     Fed const fed(steps.rows);
     OnDevice<std::int32_t> const rows(fed.slots), lengths(fed.lengths), first(fed.first);
     OnDevice<Token> const tokens(fed.tokens);
-    std::vector<std::int32_t> held;
-    fresh.release(steps.released);
+    std::vector<cuda::SlotStep> said(static_cast<std::size_t>(slots));
+    for (auto const slot : steps.released) said[static_cast<std::size_t>(slot)] = {slot, 0, 0};
+    for (auto const& r : steps.rows)
+      said[static_cast<std::size_t>(r.to)] = {r.from, r.length, static_cast<std::int32_t>(r.tokens.size())};
+    cuda::check(cudaMemcpy(chosen.data(), said.data(), said.size() * sizeof(cuda::SlotStep), cudaMemcpyHostToDevice),
+                "copy");
     cuda::check(cudaDeviceSynchronize(), "copies");
-    fresh.step(steps.rows, stream);
-    for (Slot slot = 0; slot < slots; ++slot) held.push_back(fresh.length(slot));
+    cuda::check(cudaGraphLaunch(update, stream), "graph");
+    std::vector<std::int32_t> held;
+    for (Slot slot = 0; slot < slots; ++slot) held.push_back(steps.tokens.length(slot));
     if (!steps.rows.empty())
       write<<<static_cast<unsigned>(steps.rows.size()), 32, 0, stream>>>(fresh.view(), memory.data(), rows.data(),
                                                                          lengths.data(), first.data(), tokens.data());
@@ -207,6 +219,6 @@ TEST_CASE("cuda's caches are told of steps before a graph, and keep their addres
     for (Slot slot = 0; slot < slots; ++slot)
       REQUIRE(equal(found, static_cast<std::size_t>(slot * positions), steps.tokens[slot]));
   }
-  cuda::check(cudaGraphExecDestroy(runnable), "graph"), cuda::check(cudaGraphDestroy(graph), "graph");
+  cuda::check(cudaGraphExecDestroy(runnable), "graph"), cuda::check(cudaGraphExecDestroy(update), "graph");
   cuda::check(cudaStreamDestroy(stream), "stream");
 }

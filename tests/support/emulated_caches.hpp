@@ -125,7 +125,7 @@ class EmulatedPages {
     view.stride = static_cast<std::int32_t>(books.width());
     view.rows = static_cast<std::int32_t>(books.lengths().size());
     view.positions = options_.positions_per_page, view.planes = options_.planes;
-    view.plane_size = static_cast<std::int64_t>(options_.plane_size());
+    view.size = static_cast<std::int64_t>(options_.elements_per_position) / options_.planes;
     return view;
   }
   bool holds(std::int32_t row, std::span<Token const> tokens) {

@@ -127,6 +127,7 @@ TEST_CASE("the books of pages refuse what makes no sense, and say when they are 
   CHECK_THROWS_AS(step({{0, 0, 0, tokens(1)}, {1, 1, 0, tokens(1)}, {2, 2, 0, tokens(1)}}), std::invalid_argument);
   CHECK_THROWS_AS(step({{1, 0, 0, tokens(1)}, {0, 1, 0, tokens(1)}}), std::invalid_argument);
   CHECK_THROWS_AS(step({{-1, 0, 0, tokens(1)}}), std::invalid_argument);
+  CHECK_THROWS_AS(step({{0, 0, 0, {}}}), std::invalid_argument);
   CHECK(books.table().use().pages == 0);
   step({{0, 0, 0, tokens(6)}, {1, 1, 0, tokens(2)}});
   CHECK_THROWS_WITH(step({{0, 1, 6, tokens(4)}}), "sluice: PagedCache: all 3 pages are in use");

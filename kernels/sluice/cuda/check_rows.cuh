@@ -34,6 +34,7 @@ void check_rows(char const* cache, std::span<Row const> rows, Length const& leng
            "must be in [0, length of the slot]");
     demand(std::ssize(row.tokens) <= positions - row.length, "tokens.size()", row.tokens.size(),
            "is more than there are positions for");
+    demand(!row.tokens.empty(), "tokens.size()", row.tokens.size(), "must be at least 1");
     last = row.to;
     read.push_back(row.from);
   }

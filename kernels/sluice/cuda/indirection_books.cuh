@@ -20,9 +20,9 @@ namespace sluice::inline v0::cuda {
 struct CacheIndirectionOptions {
   std::int32_t slots = 0;      ///< > 0: of the model
   std::int32_t positions = 0;  ///< > 0: that the memory of a slot has room for
-  std::int32_t width =
-      0;  ///< slots 0 .. width - 1 are a group, and so on; in [1, 1024]. Rows fork inside a group. With one
-          ///< search for all requests: the slots that it needs (Search::slots); else = slots
+  /// Slots 0 .. width - 1 are a group, and so on; rows fork inside a group. With one search for all requests what that needs
+  /// for a sentence (slots()); else as `slots`. In [1, 1024].
+  std::int32_t width = 0;
 };
 
 /// Rows to steps of slots; releases wait for the next step.

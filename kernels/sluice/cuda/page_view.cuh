@@ -20,18 +20,19 @@ struct PageView {
   std::int32_t const* lengths = nullptr;  ///< [rows]
   std::int32_t stride = 0;
   std::int32_t rows = 0;
-  std::int32_t positions = 1;   ///< of a page
-  std::int32_t planes = 1;      ///< of a page
-  std::int64_t plane_size = 0;  ///< in elements; page_size = planes * plane_size
+  std::int32_t positions = 1;  ///< of a page
+  std::int32_t planes = 1;     ///< of a page
+  std::int64_t size = 0;       ///< elements of a position in one plane; page_size = planes * positions * size
 
   SLUICE_HOST_DEVICE std::int32_t length(std::int32_t row) const { return lengths[row]; }
   /// The page that holds the row's position.
   SLUICE_HOST_DEVICE T* page(std::int32_t row, std::int32_t position) const {
-    return pool + table[static_cast<std::int64_t>(row) * stride + position / positions] * (planes * plane_size);
+    auto const number = table[static_cast<std::int64_t>(row) * stride + position / positions];
+    return pool + static_cast<std::int64_t>(number) * planes * positions * size;
   }
   /// The position's elements of one plane.
   SLUICE_HOST_DEVICE T* at(std::int32_t row, std::int32_t position, std::int32_t plane = 0) const {
-    return page(row, position) + plane * plane_size + position % positions * (plane_size / positions);
+    return page(row, position) + (static_cast<std::int64_t>(plane) * positions + position % positions) * size;
   }
 };
 

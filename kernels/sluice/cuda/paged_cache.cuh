@@ -56,7 +56,7 @@ class PagedCache {
     view_.lengths = part<std::int32_t>(told_, lengths_at_);
     view_.stride = stride;
     view_.positions = options.positions_per_page, view_.planes = options.planes;
-    view_.plane_size = static_cast<std::int64_t>(options.plane_size());
+    view_.size = static_cast<std::int64_t>(options.elements_per_position) / options.planes;
   }
 
   std::int32_t length(Slot slot) const { return books_.table().length(slot); }
@@ -112,8 +112,8 @@ class PagedCache {
     task.copies = part<PageCopy>(told_, copies_at_);
     task.count = static_cast<std::int32_t>(books_.copies().size());
     task.planes = options_.planes;
-    task.plane_bytes = view_.plane_size * static_cast<std::int64_t>(sizeof(T));
-    task.position_bytes = task.plane_bytes / options_.positions_per_page;
+    task.position_bytes = view_.size * static_cast<std::int64_t>(sizeof(T));
+    task.plane_bytes = task.position_bytes * options_.positions_per_page;
     auto const loads = std::int64_t{4} * 16 * page_threads;  // four for a thread
     auto const parts = (task.planes * task.plane_bytes + loads - 1) / loads;
     task.parts = static_cast<std::int32_t>(std::min<std::int64_t>(parts, 256));

@@ -21,11 +21,12 @@ enum class Accept : std::int32_t {
 
 /// What becomes of a sentence's block.
 struct Verdict {
-  std::int32_t kept = 0;   ///< guesses kept: so many tokens more stay in the slot
-  std::int32_t count = 0;  ///< tokens that the round adds to the output: the guesses kept and, unless the last of these
-                           ///< ends the sentence or no token is left, the model's own
-  std::int32_t tried = 0;  ///< guesses looked at,
-  std::int32_t right = 0;  ///< and how many of them the rule accepted; for who adapts the block
+  std::int32_t kept = 0;  ///< guesses kept: so many tokens more stay in the slot
+  /// Tokens that the round adds to the output: the guesses kept and, unless the last of these ends the sentence or no token
+  /// is left, the model's own.
+  std::int32_t count = 0;
+  std::int32_t tried = 0;     ///< guesses looked at,
+  std::int32_t right = 0;     ///< and how many of them the rule accepted; for who adapts the block
   std::int32_t finished = 0;  ///< the last token is an end of sentence
   std::int32_t valid = 1;     ///< 0: a line held a NaN or +infinity; all else is 0
 };
@@ -40,14 +41,15 @@ struct Verification {
   Candidate const* best = nullptr;      ///< [lines, k], LineTask::best
   LineResult const* results = nullptr;  ///< [lines]
   std::int32_t k = 1;                   ///< LineTask::k
-  float const* guess_log_probs =
-      nullptr;  ///< [lines]: probes of the guesses, looked at unless `accept` is exact. Needed where a guess
-                ///< may be kept that is not listed: Accept::distance, or a minimum above 1
+  /// [lines]: probes of the guesses, looked at unless `accept` is exact. Needed where a guess may be kept that is not listed:
+  /// Accept::distance, or a minimum above 1. A guess that is no token must not be probed.
+  float const* guess_log_probs = nullptr;
   std::int32_t const* first_lines = nullptr;  ///< [sentences]: the first line of each; none: sentence * block
 
-  Token const* guesses =
-      nullptr;  ///< guess i of sentence s at s * guess_stride + i. One outside the vocabulary ends them
-  std::int32_t guess_stride = 0;  ///< those fed to the model [sentences, block] do: guesses = fed + 1, stride = block
+  /// Guess i of sentence s at s * guess_stride + i; one outside the vocabulary ends them. Where the tokens fed are
+  /// [sentences, block], guesses = fed + 1, guess_stride = block.
+  Token const* guesses = nullptr;
+  std::int32_t guess_stride = 0;
   std::int32_t const* guess_counts = nullptr;  ///< [sentences], at most block - 1; none: block - 1 each
 
   Accept accept = Accept::exact;
