@@ -18,8 +18,12 @@ namespace sluice::inline v0::cuda {
 template <int threads>
 struct IndirectionMemory {
   static constexpr int words = IndirectionLaunch::most_width / 32;
-  std::uint32_t used[threads / 32][words];  ///< per warp: the slots whose memory at the warp's position is in use
-  std::uint32_t left[threads / 32];         ///< per warp: whether a row could not have its own
+  struct Marks {
+    std::uint32_t used[words];   ///< slots whose memory at the position stays in use,
+    std::uint32_t taken[words];  ///< or is taken by their own rows
+    std::uint32_t left;          ///< whether a row could not have its own
+  };
+  Marks marks[threads / 32];  ///< per warp
 };
 
 /// Positions are independent of each other, and a group's slots refer to nobody outside it, so a block needs no other. The
@@ -85,18 +89,17 @@ class IndirectionBlock {
     }
     if (block_.ballot(changes) == 0) return;
 
-    auto* const used = memory_.used[block_.warp()];
-    auto& left = memory_.left[block_.warp()];
+    auto& marks = memory_.marks[block_.warp()];
     if (block_.lane() == 0) {
-      for (int word = 0; 32 * word < members_; ++word) used[word] = 0;
-      left = 0;
+      for (int word = 0; 32 * word < members_; ++word) marks.used[word] = marks.taken[word] = 0;
+      marks.left = 0;
     }
     block_.sync_warp(Barrier::free);
     for (auto i = block_.lane(); i < members_; i += 32) {
       auto const step = this->step(first_ + i);
       if (step.named() && position >= step.length) continue;
       auto const owner = entry(first_ + i, position) - first_;
-      if (owner >= 0 && owner < members_) block_.set(&used[owner / 32], 1u << (owner % 32));
+      if (owner >= 0 && owner < members_) block_.set(&marks.used[owner / 32], 1u << (owner % 32));
     }
     block_.sync_warp(Barrier::used);
     for (auto i = block_.lane(); i < members_; i += 32) {
@@ -104,27 +107,28 @@ class IndirectionBlock {
       if (!step.named() || position < step.length) continue;
       auto const bit = 1u << (i % 32);
       auto const appends = position < step.length + step.count;
-      auto const own = appends && (used[i / 32] & bit) == 0;
+      auto const own = appends && (marks.used[i / 32] & bit) == 0;
       entry(first_ + i, position) = own ? first_ + i : IndirectionView::none;
-      if (own) block_.set(&used[i / 32], bit);
-      if (appends && !own) block_.set(&left, 1);
+      if (own) block_.set(&marks.taken[i / 32], bit);
+      if (appends && !own) block_.set(&marks.left, 1);
     }
     block_.sync_warp(Barrier::own);
-    if (block_.lane() == 0 && left != 0) find_others(position, used);
+    if (block_.lane() == 0 && marks.left != 0) find_others(position, marks);
   }
 
   /// Other memory for the rows that could not have their own.
-  SLUICE_DEVICE void find_others(std::int32_t position, std::uint32_t* used) {
+  SLUICE_DEVICE void find_others(std::int32_t position, typename Memory::Marks& marks) {
     int word = 0;
     for (std::int32_t i = 0; i < members_; ++i) {
       auto const step = this->step(first_ + i);
       if (!step.named() || position < step.length || position >= step.length + step.count) continue;
       if (entry(first_ + i, position) != IndirectionView::none) continue;
-      while (32 * word < members_ && used[word] == ~0u) ++word;
-      auto const free = 32 * word < members_ ? 32 * word + lowest_bit(~used[word]) : members_;
-      if (free >= members_) return;  // never, for what Rows say
-      used[word] |= 1u << (free % 32);
-      entry(first_ + i, position) = first_ + free;
+      while (32 * word < members_ && (marks.used[word] | marks.taken[word]) == ~0u) ++word;
+      if (32 * word >= members_) return;  // never, for what Rows say
+      auto const bit = lowest_bit(~(marks.used[word] | marks.taken[word]));
+      if (32 * word + bit >= members_) return;
+      marks.taken[word] |= 1u << bit;
+      entry(first_ + i, position) = first_ + 32 * word + bit;
     }
   }
 
