@@ -25,11 +25,12 @@ enum class Barrier {
   ended,     ///< it is known which of the kept candidates end
 
   // Of caches.
-  forked,     ///< forks have read what rows are about to overwrite (CacheIndirection)
-  free,       ///< the warp's marks are zero
-  used,       ///< memory that stays in use is marked
-  own,        ///< rows that can have their own memory have it
-  count_      ///< how many there are
+  forked,  ///< forks have read what rows are about to overwrite (CacheIndirection)
+  free,    ///< the warp's marks are zero
+  used,    ///< memory that stays in use is marked
+  own,     ///< rows that can have their own memory have it
+
+  count_  ///< how many there are
 };
 
 }  // namespace sluice::inline v0::cuda
