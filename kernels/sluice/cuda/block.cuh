@@ -52,6 +52,8 @@ struct DeviceBlock {
   __device__ __forceinline__ void store(PartialSum* to, PartialSum value) {
     __stcg(reinterpret_cast<float2*>(to), make_float2(value.maximum, value.sum));
   }
+  __device__ __forceinline__ void store(float* to, float value) { __stcg(to, value); }
+  __device__ __forceinline__ float load(float const* from) { return __ldcg(from); }
   __device__ __forceinline__ std::uint64_t load(std::uint64_t const* from) {
     return __ldcg(reinterpret_cast<unsigned long long const*>(from));
   }

@@ -4,7 +4,9 @@
 /// a host compiler compiles.
 #pragma once
 
+#include <sluice/cuda/key.cuh>
 #include <sluice/cuda/line_kernel.cuh>
+#include <sluice/cuda/line_order_kernel.cuh>
 #include <sluice/cuda/score_format.cuh>
 
 namespace sluice::inline v0::cuda {
@@ -12,5 +14,13 @@ namespace sluice::inline v0::cuda {
 template void launch_lines<Float32>(LineLaunch<Float32> const&, cudaStream_t);
 template void launch_lines<Float16>(LineLaunch<Float16> const&, cudaStream_t);
 template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t);
+
+template void launch_keys<Float32>(OrderLaunch<Float32> const&, cudaStream_t);
+template void launch_keys<Float16>(OrderLaunch<Float16> const&, cudaStream_t);
+template void launch_keys<BFloat16>(OrderLaunch<BFloat16> const&, cudaStream_t);
+template void launch_lists<Float32>(OrderLaunch<Float32> const&, cudaStream_t);
+template void launch_lists<Float16>(OrderLaunch<Float16> const&, cudaStream_t);
+template void launch_lists<BFloat16>(OrderLaunch<BFloat16> const&, cudaStream_t);
+template void sort_keys<Key>(void*, std::size_t&, Key const*, Key*, std::int64_t, std::int64_t, cudaStream_t);
 
 }  // namespace sluice::inline v0::cuda
