@@ -17,7 +17,6 @@ enum class Barrier {
   ranked,     ///< the best are in order
   written,    ///< what the block found is in the workspace
   ticket,     ///< it is known whether the block was the line's last
-  begun,      ///< counters of a union are zero
   scanned,    ///< every warp's active tokens are counted
   united,     ///< so are the block's
   count_      ///< how many there are

@@ -7,6 +7,7 @@
 #include <sluice/cuda/key.cuh>
 #include <sluice/cuda/line_kernel.cuh>
 #include <sluice/cuda/line_order_kernel.cuh>
+#include <sluice/cuda/projection_kernel.cuh>
 #include <sluice/cuda/score_format.cuh>
 
 namespace sluice::inline v0::cuda {
@@ -22,5 +23,13 @@ template void launch_lists<Float32>(OrderLaunch<Float32> const&, cudaStream_t);
 template void launch_lists<Float16>(OrderLaunch<Float16> const&, cudaStream_t);
 template void launch_lists<BFloat16>(OrderLaunch<BFloat16> const&, cudaStream_t);
 template void sort_keys<Key>(void*, std::size_t&, Key const*, Key*, std::int64_t, std::int64_t, cudaStream_t);
+
+template void launch_skinny<Float32>(SkinnyLaunch<Float32> const&, cudaStream_t);
+template void launch_skinny<Float16>(SkinnyLaunch<Float16> const&, cudaStream_t);
+template void launch_skinny<BFloat16>(SkinnyLaunch<BFloat16> const&, cudaStream_t);
+template void launch_union<UnionLaunch>(UnionLaunch const&, cudaStream_t);
+template void launch_gather<GatherLaunch>(GatherLaunch const&, cudaStream_t);
+template void launch_mask<MaskLaunch>(MaskLaunch const&, cudaStream_t);
+template void launch_places<PlaceLaunch>(PlaceLaunch const&, cudaStream_t);
 
 }  // namespace sluice::inline v0::cuda
