@@ -34,7 +34,7 @@ struct UnionLaunch {
   Candidate const* found = nullptr;        ///< [lines, nearest]: the clusters of each line
   LineResult const* found_of = nullptr;    ///< [lines]: how many of them there are
   std::int32_t const* union_of = nullptr;  ///< [lines]; -1: none
-  std::int32_t const* first = nullptr;     ///< [unions + 1]: the first line of each
+  std::int32_t const* first = nullptr;     ///< [unions + 1]: where the lines of each begin
   LineQuery const* queries = nullptr;      ///< [lines]; edits and probes name tokens
   Edit const* edits = nullptr;
   Token const* probes = nullptr;
@@ -170,6 +170,7 @@ class UnionBlock {
     auto active = 0, wanted = 1;
     for (int i = thread; i < launch_.words; i += Block::threads) active += bits_of(mask[i]);
     for (int line = launch_.first[u] + thread; line < launch_.first[u + 1]; line += Block::threads) {
+      if (launch_.union_of[line] != u) continue;
       auto const& query = launch_.queries[line];
       auto asked = query.best;
       for (int i = 0; i < query.edit_count; ++i) {
