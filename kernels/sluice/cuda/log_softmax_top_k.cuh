@@ -198,6 +198,8 @@ class LogSoftmaxTopK {
     require(task.k >= 1 && task.k <= most_listed, "LogSoftmaxTopK: k", task.k, "must be in [1, 64]");
     auto const chunks = LineShape::chunks<Format>(size, line_threads);
     auto shape = LineShape::of(std::min<std::int64_t>(chunks, at_once), rows, 2 * processors());
+    if (at_once < chunks)
+      while (shape.chunks_of_block > at_once) shape.chunks_of_block /= 2;
     shape.splits = static_cast<std::int32_t>((chunks + shape.chunks_of_block - 1) / shape.chunks_of_block);
     require(LineShape::fits(shape.splits, task.k, line_threads), "LogSoftmaxTopK: columns", size, "are too many for k");
     require(rows <= 0x7fffffff / shape.splits, "LogSoftmaxTopK: rows", rows, "are too many");

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// As much of the CUDA runtime as our host code calls, in the host's memory: what is added to a stream is done when somebody
+/// waits for it, and not before. For tests on machines without CUDA; found in place of the real one.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <utility>
+#include <vector>
+
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorStreamCaptureUnsupported, cudaErrorUnknown };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrL2CacheSize };
+using cudaStream_t = struct CUstream_st*;
+
+namespace sluice::test {
+
+/// The one stream, and what a test wants to know.
+struct HostCuda {
+  std::vector<std::function<void()>> stream;
+  std::set<void*> pieces;
+  std::size_t allocations = 0, launches = 0, waits = 0;
+  int processors = 4, second_level_cache = 3 << 20;
+
+  static HostCuda& get() {
+    static HostCuda machine;
+    return machine;
+  }
+  void add(std::function<void()> work) {
+    ++launches;
+    stream.push_back(std::move(work));
+  }
+  void wait() {
+    ++waits;
+    for (auto const& work : std::exchange(stream, {})) work();
+  }
+  cudaError_t allocate(void** to, std::size_t bytes) {
+    *to = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    std::memset(*to, 0xff, bytes);  // NaN, places outside of everything
+    pieces.insert(*to), ++allocations;
+    return cudaSuccess;
+  }
+  cudaError_t free(void* piece) {
+    pieces.erase(piece);
+    std::free(piece);
+    return cudaSuccess;
+  }
+};
+
+}  // namespace sluice::test
+
+inline char const* cudaGetErrorString(cudaError_t) { return "an error"; }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+inline cudaError_t cudaMalloc(void** to, std::size_t bytes) {
+  return sluice::test::HostCuda::get().allocate(to, bytes);
+}
+inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cudaMalloc(to, bytes); }
+inline cudaError_t cudaFree(void* piece) { return sluice::test::HostCuda::get().free(piece); }
+inline cudaError_t cudaFreeHost(void* piece) { return cudaFree(piece); }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  sluice::test::HostCuda::get().wait();
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
+  sluice::test::HostCuda::get().stream.push_back([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
+  sluice::test::HostCuda::get().stream.push_back([=] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind) {
+  sluice::test::HostCuda::get().wait();
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  auto const& machine = sluice::test::HostCuda::get();
+  *value = attribute == cudaDevAttrMultiProcessorCount ? machine.processors : machine.second_level_cache;
+  return cudaSuccess;
+}
