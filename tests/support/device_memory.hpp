@@ -13,6 +13,7 @@
 
 namespace sluice::test {
 
+#if !defined(SLUICE_EMULATED_DEVICE)
 /// Says so where a test has to be skipped for want of a device.
 inline bool no_device() {
   int count = 0;
@@ -22,6 +23,7 @@ inline bool no_device() {
   std::cout << "SKIPPED: there is no device (" << cudaGetErrorString(status) << "); nothing was run on one\n";
   return true;
 }
+#endif
 
 /// Numbers on the device.
 template <class T>

@@ -44,6 +44,7 @@ class DenseProjection {
   /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not answer
   /// \throws Error  of CUDA
   Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+    check_size(hidden);
     LineTask<float> task;
     task.scores.columns = weights_.rows;
     return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {
@@ -55,8 +56,7 @@ class DenseProjection {
   /// \param task    what to do with W h + b; its scores are not looked at
   /// \param hidden  [lines, d]
   void enqueue(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream) {
-    require(hidden.columns == weights_.columns, "cuda::DenseProjection: hidden.columns", hidden.columns,
-            "must be that of the weights");
+    check_size(hidden);
     task.scores = {nullptr, hidden.rows, weights_.rows, 0};
     pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<float> to) {
       gemm_.enqueue<T>({hidden.data + line * hidden.stride, to.rows, hidden.columns, hidden.stride},
@@ -71,6 +71,10 @@ class DenseProjection {
   std::size_t workspace() const { return output_.workspace() + pass_.workspace() + gemm_.workspace(); }
 
  private:
+  void check_size(MatrixView<T const> hidden) const {
+    require(hidden.columns == weights_.columns, "cuda::DenseProjection: hidden.columns", hidden.columns,
+            "must be that of the weights");
+  }
   static std::span<float const> fitting(std::span<float const> bias, MatrixView<T const> weights) {
     require(bias.empty() || std::ssize(bias) == weights.rows, "cuda::DenseProjection: bias.size()", bias.size(),
             "must be 0 or the number of rows of the weights");
