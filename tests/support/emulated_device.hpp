@@ -189,9 +189,11 @@ class EmulatedDevice {
     self->wait(ended);
   }
 
-  /// One ready thread, until it waits.
+  /// One ready thread, until it waits. For a while, one warp (or none) is left behind by the others.
   void step(Team& team) {
-    auto const at = random_() % team.ready.size();
+    if (one_of(2 * threads)) shunned_ = static_cast<int>(random_() % (threads / 32 + 1));
+    auto at = random_() % team.ready.size();
+    for (int tries = 0; tries < 16 && team.ready[at] / 32 == shunned_; ++tries) at = random_() % team.ready.size();
     auto const thread = team.ready[at];
     team.ready[at] = team.ready.back(), team.ready.pop_back();
     auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
@@ -247,6 +249,7 @@ class EmulatedDevice {
   Faults faults_;
   std::array<bool, static_cast<std::size_t>(cuda::Barrier::count_)> seen_{};
   std::string failure_;
+  int shunned_ = 0;
   ucontext_t scheduler_;
   Fiber* current_ = nullptr;
 };

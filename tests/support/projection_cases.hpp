@@ -6,10 +6,14 @@
 
 #include <sluice/cuda/clustered_projection.cuh>
 #include <sluice/cuda/dense_projection.cuh>
+#include <sluice/decode/decode.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>
 #include <support/device_query.hpp>
+#include <support/hidden_model.hpp>
 #include <support/line_reference.hpp>
 #include <support/output_layer.hpp>
 #include <support/random_query.hpp>
@@ -116,7 +120,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
   for (std::uint64_t seed = 1; seed <= 20 * projection_rounds; ++seed) {
     auto const unite = seed % 2 == 0 ? Union::sentence : Union::batch;
     // Depths that can be read in place, and others.
-    DeviceLayer<TestType> model(seed, 30 + static_cast<std::ptrdiff_t>(seed) * (seed % 12 == 0 ? 90 : 5),
+    DeviceLayer<TestType> model(seed, 30 + static_cast<std::ptrdiff_t>(seed) * (seed % 10 == 0 ? 450 : 5),
                                 seed % 5 < 3 ? 8 * (1 + static_cast<std::ptrdiff_t>(seed % 2)) : 5);
     auto& layer = model.layer;
     cuda::ClusteredOptions options{.always = {2, 5}, .unite = unite};
@@ -124,7 +128,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
     options.full_below = seed % 7 == 0 ? options.full_below : 0;
     options.token_cost = seed % 9 == 0 ? 5 : 1;
     options.few_lines = seed % 3 == 0 ? 0 : 16;
-    options.tile_bytes = seed % 8 == 0 ? 1 : 0;
+    options.tile_bytes = seed % 5 == 0 ? 1 : 0;
     sluice::ClusteredOptions const reference{.always = options.always,
                                              .unite = unite == Union::batch ? sluice::ClusteredOptions::Union::batch
                                                                             : sluice::ClusteredOptions::Union::sentence,
@@ -233,6 +237,49 @@ TEST_CASE("cuda clustered_projection gathers weights once while the union stays"
   cuda::ClusteredProjection<float> other(model.view(), model.layer.bias, model.layer.clusters[0], options);
   auto const expected = other.expand(model.hidden(h), queries, {});
   for (std::size_t i = 0; i < 6; ++i) CHECK(same_line(again[i].view(), expected[i]));
+}
+
+/// Vectors that are copied to the device, as if they had been computed there.
+class DeviceHidden : public HiddenModel<> {
+ public:
+  using HiddenModel<>::HiddenModel;
+  cuda::Hidden<float> step(std::span<Row const> rows) {
+    auto const host = HiddenModel<>::step(rows);
+    auto const size = static_cast<std::size_t>(host.rows * host.columns);
+    memory_ = std::make_unique<OnDevice<float>>(std::vector<float>(host.data, host.data + size));
+    return cuda::hidden<float>(memory_->data(), host.rows, host.columns);
+  }
+
+ private:
+  std::unique_ptr<OnDevice<float>> memory_;
+};
+
+TEST_CASE("a beam search over hidden vectors on a device finds what one over the host's finds", "[cuda]") {
+  if (no_device()) return;
+  DeviceLayer<float> output(4, 120, 8);
+  auto const& bias = output.layer.bias;
+  auto const& clusters = output.layer.clusters[0];
+  std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5, 6};
+  BeamSearch const search{.width = 3, .length = {.max = 6}};
+  auto const same = [&](std::vector<Result> const& results, std::vector<Result> const& expected) {
+    REQUIRE(results.size() == expected.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      REQUIRE(!results[i].hypotheses.empty());
+      CHECK(results[i].hypotheses[0].tokens == expected[i].hypotheses[0].tokens);
+      CHECK_THAT(results[i].hypotheses[0].score, WithinAbs(expected[i].hypotheses[0].score, 1e-4));
+    }
+  };
+  HiddenModel<> reference(120, 8);
+  DeviceHidden model(120, 8);
+  auto const weights = output.view();
+  // [projection]
+  auto const results =
+      decode(model, sources, search, Streaming{.size = 4}, cuda::DenseProjection<float>(weights, bias));
+  cuda::ClusteredProjection<float> reduced(weights, bias, clusters, {.always = {eos}});
+  auto const faster = decode(model, sources, search, Streaming{.size = 4}, std::move(reduced));
+  // [/projection]
+  same(results, decode(reference, sources, search, Streaming{.size = 4}, output.layer.dense()));
+  same(faster, decode(reference, sources, search, Streaming{.size = 4}, output.layer.clustered({.always = {eos}})));
 }
 
 TEST_CASE("cuda projections refuse what does not fit", "[cuda]") {
