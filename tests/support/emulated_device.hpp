@@ -135,6 +135,9 @@ class EmulatedDevice {
     }
   }
 
+  /// Whether now and then one warp is left behind by the others.
+  bool uneven = false;
+
   /// What went wrong in a way that no answer shows.
   std::string const& failure() const { return failure_; }
   /// Whether a program ever came to this barrier.
@@ -189,11 +192,12 @@ class EmulatedDevice {
     self->wait(ended);
   }
 
-  /// One ready thread, until it waits. For a while, one warp (or none) is left behind by the others.
+  /// One ready thread, until it waits.
   void step(Team& team) {
-    if (one_of(2 * threads)) shunned_ = static_cast<int>(random_() % (threads / 32 + 1));
+    if (uneven && one_of(2 * threads)) shunned_ = static_cast<int>(random_() % (threads / 32 + 1));
     auto at = random_() % team.ready.size();
-    for (int tries = 0; tries < 16 && team.ready[at] / 32 == shunned_; ++tries) at = random_() % team.ready.size();
+    for (int tries = 0; uneven && tries < 16 && team.ready[at] / 32 == shunned_; ++tries)
+      at = random_() % team.ready.size();
     auto const thread = team.ready[at];
     team.ready[at] = team.ready.back(), team.ready.pop_back();
     auto& fiber = team.fibers[static_cast<std::size_t>(thread)];

@@ -39,6 +39,7 @@ void run_blocks(int blocks, Program const& program, Faults faults = {}) {
   static std::uint64_t seed = 0;
   ++seed;
   auto& device = emulated_device<threads>();
+  device.uneven = true;
   device.template run<Memory>(blocks, 1 + static_cast<int>(seed % 3), seed, faults, program);
   if (device.failure() != "") throw std::runtime_error(device.failure());
 }

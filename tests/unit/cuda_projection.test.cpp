@@ -218,6 +218,7 @@ TEST_CASE("a union is listed in order, and each of its barriers is missed", "[cu
     launch.joint = joint.data(), launch.own = own.data(), launch.before = before.data();
     launch.tokens = answer.tokens.data(), launch.results = answer.results.data();
     auto& device = emulated_device<few_threads>();
+    device.uneven = true;
     using Memory = cuda::UnionMemory<few_threads>;
     std::vector<bool> begun(1 + unions);  // no count that nobody has written may lead a mutation astray
     device.run<Memory>(1 + unions, 2, seed, faults, [&](auto& block, Memory& memory, int number) {
