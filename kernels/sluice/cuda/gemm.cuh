@@ -36,8 +36,8 @@ class Gemm {
   void enqueue(MatrixView<T const> a, MatrixView<T const> b, MatrixView<float> product, cudaStream_t stream) {
     require(a.columns == b.columns && product.rows == a.rows && product.columns == b.rows, "Gemm: product.columns",
             product.columns, "must fit the factors");
-    for (auto const size : {a.rows, a.columns, a.stride, b.rows, b.stride, product.stride})
-      require(size <= 0x7fffffff, "Gemm: size", size, "must be 31 bits");
+    std::ptrdiff_t const sizes[] = {a.rows, a.columns, a.stride, b.rows, b.stride, product.stride};
+    for (auto const size : sizes) require(size <= 0x7fffffff, "Gemm: size", size, "must be 31 bits");
     if (a.rows == 0 || b.rows == 0) return;
     begin(stream);
     float const one = 1, zero = 0;
