@@ -128,6 +128,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/host_device.cuh
   kernels/sluice/cuda/instances.cuh
   kernels/sluice/cuda/key.cuh
+  kernels/sluice/cuda/key_sort.cuh
   kernels/sluice/cuda/line_block.cuh
   kernels/sluice/cuda/line_kernel.cuh
   kernels/sluice/cuda/line_launch.cuh

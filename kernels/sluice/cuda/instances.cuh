@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sluice/cuda/key.cuh>
+#include <sluice/cuda/key_sort.cuh>
 #include <sluice/cuda/line_kernel.cuh>
 #include <sluice/cuda/line_order_kernel.cuh>
 #include <sluice/cuda/projection_kernel.cuh>

@@ -21,7 +21,7 @@ void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t stream);
 /// The lists, from `sorted`.
 template <class Format>
 void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t stream);
-/// Sorts the keys of each of `rows` rows of `size`, best first.
+/// Sorts the keys of each of `rows` rows of `size`, best first. Defined in key_sort.cuh, for instances.cuh alone.
 /// \param memory  of `bytes` bytes; nullptr: only tells in `bytes` how many are needed
 template <class AnyKey>
 void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
