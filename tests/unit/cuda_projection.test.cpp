@@ -15,6 +15,7 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -73,7 +74,7 @@ class Tiled {
       auto* const tile = reinterpret_cast<float*>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 15) / 16 * 16);
       output.enqueue_tiles(all, MatrixView<float>{tile, all.scores.rows, width_, width_}, nullptr,
                            [&](std::ptrdiff_t first, std::ptrdiff_t count) {
-                             ++tiles;
+                             if (++tiles == failing) throw std::runtime_error("a product fails");
                              HostCuda::get().add([=, this] {
                                for (std::size_t row = 0; row < lines_.rows; ++row)
                                  std::copy_n(lines_[row].data() + first, count,
@@ -83,7 +84,7 @@ class Tiled {
     });
   }
   cuda::LogSoftmaxTopK output;
-  int tiles = 0;
+  int tiles = 0, failing = 0;
 
  private:
   Lines const& lines_;
@@ -105,6 +106,12 @@ TEST_CASE("lines made in tiles get the answers of whole lines, bit for bit", "[c
     cuda::LogSoftmaxTopK whole;
     auto const expected = kept(whole.expand(lines.scores(), asked.queries, {}));
     Tiled tiled(lines, width);
+    if (static_cast<std::ptrdiff_t>(lines.size) > width) {  // half a line leaves nothing behind
+      tiled.failing = 2;
+      CHECK_THROWS_AS(tiled.expand(asked.queries), std::runtime_error);
+      HostCuda::get().wait();
+      tiled.tiles = 0, tiled.failing = 0;
+    }
     auto const got = tiled.expand(asked.queries);
     if (static_cast<std::ptrdiff_t>(lines.size) > width) CHECK(tiled.tiles > 1);
     for (std::size_t row = 0; row < lines.rows; ++row) {

@@ -113,13 +113,19 @@ class LogSoftmaxTopK {
     }
     auto const of_block = launch.chunks * chunk, width = tile.columns / of_block * of_block;
     auto const* const scores = launch.scores;
-    for (std::ptrdiff_t first = 0; first < size; first += width) {
-      auto const count = std::min(width, size - first);
-      product(first, count);
-      launch.scores = scores - first;
-      launch.first_split = static_cast<std::int32_t>(first / of_block);
-      launch.tile_splits = static_cast<std::int32_t>((count + of_block - 1) / of_block);
-      launch_lines(launch, stream);
+    try {
+      for (std::ptrdiff_t first = 0; first < size; first += width) {
+        auto const count = std::min(width, size - first);
+        product(first, count);
+        launch.scores = scores - first;
+        launch.first_split = static_cast<std::int32_t>(first / of_block);
+        launch.tile_splits = static_cast<std::int32_t>((count + of_block - 1) / of_block);
+        launch_lines(launch, stream);
+      }
+    } catch (...) {  // blocks that never came would be missed by the next lines
+      auto const bytes = static_cast<std::size_t>(launch.rows) * sizeof(unsigned);
+      static_cast<void>(cudaMemsetAsync(launch.tickets, 0, bytes, stream));
+      throw;
     }
   }
   /// What the width of a tile is a multiple of.
