@@ -117,6 +117,7 @@ set(SLUICE_HEADERS
 
 # Device code, installed below include/ like the others: <sluice/cuda/...>.
 set(SLUICE_KERNELS
+  kernels/sluice/cuda/active_union.cuh
   kernels/sluice/cuda/add_line.cuh
   kernels/sluice/cuda/barrier.cuh
   kernels/sluice/cuda/bits.cuh
@@ -124,7 +125,12 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/buffer.cuh
   kernels/sluice/cuda/cache_indirection.cuh
   kernels/sluice/cuda/check_rows.cuh
+  kernels/sluice/cuda/clustered_projection.cuh
+  kernels/sluice/cuda/dense_projection.cuh
   kernels/sluice/cuda/error.cuh
+  kernels/sluice/cuda/gather.cuh
+  kernels/sluice/cuda/gemm.cuh
+  kernels/sluice/cuda/hidden.cuh
   kernels/sluice/cuda/host_device.cuh
   kernels/sluice/cuda/indirection_block.cuh
   kernels/sluice/cuda/indirection_books.cuh
@@ -133,9 +139,13 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/indirection_view.cuh
   kernels/sluice/cuda/instances.cuh
   kernels/sluice/cuda/key.cuh
+  kernels/sluice/cuda/key_sort.cuh
   kernels/sluice/cuda/line_block.cuh
   kernels/sluice/cuda/line_kernel.cuh
   kernels/sluice/cuda/line_launch.cuh
+  kernels/sluice/cuda/line_order.cuh
+  kernels/sluice/cuda/line_order_kernel.cuh
+  kernels/sluice/cuda/line_order_launch.cuh
   kernels/sluice/cuda/line_query.cuh
   kernels/sluice/cuda/line_reader.cuh
   kernels/sluice/cuda/line_shape.cuh
@@ -151,9 +161,14 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/page_view.cuh
   kernels/sluice/cuda/paged_cache.cuh
   kernels/sluice/cuda/partial_sum.cuh
+  kernels/sluice/cuda/product_pass.cuh
+  kernels/sluice/cuda/projection_kernel.cuh
+  kernels/sluice/cuda/projection_launch.cuh
   kernels/sluice/cuda/score_format.cuh
   kernels/sluice/cuda/scores.cuh
   kernels/sluice/cuda/selection.cuh
+  kernels/sluice/cuda/skinny_product.cuh
+  kernels/sluice/cuda/union_terms.cuh
   kernels/sluice/cuda/upload.cuh
   kernels/sluice/cuda/verification.cuh
   kernels/sluice/cuda/verification_kernel.cuh

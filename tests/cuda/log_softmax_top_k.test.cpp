@@ -272,3 +272,30 @@ TEST_CASE("cuda log_softmax_top_k in a graph sees new data, and survives its wor
   cuda::check(cudaGraphExecDestroy(runnable), "graph"), cuda::check(cudaGraphDestroy(graph), "graph");
   cuda::check(cudaStreamDestroy(stream), "stream");
 }
+
+TEST_CASE("cuda log_softmax_top_k lists more than 64, in a graph too", "[cuda]") {
+  if (no_device()) return;
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  Plain lines(5, 32000, 300, 1);
+  Plain const many(100, 250001, 65, 2);  // more keys than are sorted at once
+  cuda::LogSoftmaxTopK expander;
+  expander.enqueue(lines.task(), stream), expander.enqueue(many.task(), stream);
+  cuda::check(cudaStreamSynchronize(stream), "run");
+  lines.check(), many.check();
+
+  cudaGraph_t graph = nullptr;
+  cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  expander.enqueue(lines.task(), stream);
+  cuda::check(cudaStreamEndCapture(stream, &graph), "capture");
+  cudaGraphExec_t runnable = nullptr;
+  cuda::check(cudaGraphInstantiate(&runnable, graph, 0), "graph");
+  for (std::uint64_t seed = 10; seed < 14; ++seed) {
+    lines.scores.set(random_scores(seed, 5 * 32000));
+    cuda::check(cudaGraphLaunch(runnable, stream), "graph");
+    cuda::check(cudaStreamSynchronize(stream), "graph");
+    lines.check();
+  }
+  cuda::check(cudaGraphExecDestroy(runnable), "graph"), cuda::check(cudaGraphDestroy(graph), "graph");
+  cuda::check(cudaStreamDestroy(stream), "stream");
+}

@@ -15,6 +15,7 @@
 
 namespace sluice::test {
 
+#if !defined(SLUICE_EMULATED_DEVICE)
 /// Says so where a test has to be skipped for want of a device.
 inline bool no_device() {
   int count = 0;
@@ -24,6 +25,7 @@ inline bool no_device() {
   std::cout << "SKIPPED: there is no device (" << cudaGetErrorString(status) << "); nothing was run on one\n";
   return true;
 }
+#endif
 
 /// How often a property is tried: `n` times, and fewer under tools that slow kernels down, by $SLUICE_FEWER.
 inline std::uint64_t rounds(std::uint64_t n) {

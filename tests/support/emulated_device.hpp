@@ -154,6 +154,7 @@ class EmulatedDevice {
   }
 
   bool racing = false;  ///< one warp runs ahead of the others, sometimes another one
+  bool uneven = false;  ///< now and then one warp is left behind by the others
 
   /// What went wrong in a way that no answer shows.
   std::string const& failure() const { return failure_; }
@@ -216,6 +217,9 @@ class EmulatedDevice {
       if (one_of(8 * 32)) favoured_ = static_cast<int>(random_() % (threads / 32));
       for (int tries = 0; tries < 3 && team.ready[at] / 32 != favoured_; ++tries) at = random_() % team.ready.size();
     }
+    if (uneven && one_of(2 * threads)) shunned_ = static_cast<int>(random_() % (threads / 32 + 1));
+    for (int tries = 0; uneven && tries < 16 && team.ready[at] / 32 == shunned_; ++tries)
+      at = random_() % team.ready.size();
     auto const thread = team.ready[at];
     team.ready[at] = team.ready.back(), team.ready.pop_back();
     auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
@@ -271,6 +275,7 @@ class EmulatedDevice {
   Faults faults_;
   std::array<bool, static_cast<std::size_t>(cuda::Barrier::count_)> seen_{};
   std::string failure_;
+  int shunned_ = 0;
   ucontext_t scheduler_;
   Fiber* current_ = nullptr;
   int favoured_ = 0;  // warp

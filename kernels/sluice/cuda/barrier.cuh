@@ -30,6 +30,10 @@ enum class Barrier {
   used,    ///< memory that stays in use is marked
   own,     ///< rows that can have their own memory have it
 
+  // Of the union of clusters.
+  scanned,  ///< every warp's active tokens are counted
+  united,   ///< so are the block's
+
   count_  ///< how many there are
 };
 

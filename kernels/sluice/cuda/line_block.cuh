@@ -65,7 +65,8 @@ class LineBlock {
     if (block_.thread() == 0) memory_.group_count = memory_.element_count = 0;
     if (reader_.edited()) mark();
     auto const best = stream();
-    auto const k = launch_.query(row_).best;
+    auto const asked = launch_.query(row_).best;
+    auto const k = asked < launch_.k ? asked : launch_.k;
     auto found = 0;
     if (k > 0) found = many ? select(best, k) : select_one(best);
     if (k == 0 && launch_.splits == 1) block_.sync(Barrier::ranked);  // the sums are there
@@ -73,6 +74,7 @@ class LineBlock {
       finish(sum_of(block_, chunks_ * Block::warps, [&](int i) { return memory_.sums[i]; }), found);
       return;
     }
+    if (tiled()) leave_probes();
     leave(k, found);
     if (!arrives_last()) return;
     if (k > 0) found = many ? merge(k) : merge_one();
@@ -243,6 +245,16 @@ class LineBlock {
     block_.sync(Barrier::written);
   }
 
+  /// The probes of the block's part, which is overwritten before the last block comes.
+  SLUICE_DEVICE void leave_probes() {
+    auto const& query = launch_.query(row_);
+    for (int i = block_.thread(); i < query.probe_count; i += threads) {
+      auto const at = query.probes + i;
+      auto const place = static_cast<std::uint32_t>(launch_.probes[at]);
+      if (place / wide - base_ < streamed()) block_.store(launch_.probe_values + at, reader_.ranked(block_, place));
+    }
+  }
+
   /// Whether all other blocks of the line have left their lists.
   SLUICE_DEVICE bool arrives_last() {
     if (block_.thread() == 0) {
@@ -306,8 +318,10 @@ class LineBlock {
     for (int i = thread; i < query.probe_count; i += threads) {
       auto const at = query.probes + i;
       auto const place = static_cast<std::uint32_t>(launch_.probes[at]);
-      launch_.probe_values[at] = valid ? log_prob(reader_.ranked(block_, place)) : not_a_number;
+      auto const x = tiled() ? block_.load(launch_.probe_values + at) : reader_.ranked(block_, place);
+      launch_.probe_values[at] = valid ? log_prob(x) : not_a_number;
     }
+    if (thread == 0 && launch_.totals != nullptr) launch_.totals[row_] = sum;
     if (thread == 0) launch_.results[row_] = {found, valid ? 1 : 0, valid ? static_cast<float>(maximum + log_sum) : 0};
   }
 
@@ -316,6 +330,7 @@ class LineBlock {
     auto const rest = chunks_ - split_ * launch_.chunks;
     return static_cast<std::uint32_t>((rest < launch_.chunks ? rest : launch_.chunks) * LineShape::loads * threads);
   }
+  SLUICE_DEVICE bool tiled() const { return launch_.tile_splits > 0; }
   SLUICE_DEVICE Key* keys() const { return launch_.keys + std::int64_t{row_} * launch_.k * launch_.splits; }
 
   static constexpr int most_reread = threads * LineShape::most_chunks * LineShape::loads / 2 / wide < 128

@@ -23,14 +23,16 @@ __global__ void __launch_bounds__(line_threads, 4) line_kernel(__grid_constant__
   __shared__ alignas(16) unsigned char memory[sizeof(Memory)];
   Block block;
   auto const number = static_cast<std::int32_t>(blockIdx.x);
-  auto const row = number / launch.splits;
-  LineBlock<Format, many, Block>(block, *reinterpret_cast<Memory*>(memory), launch, row, number - row * launch.splits)
+  auto const splits = launch.splits_here();
+  auto const row = number / splits;
+  LineBlock<Format, many, Block>(block, *reinterpret_cast<Memory*>(memory), launch, row,
+                                 launch.first_split + number - row * splits)
       .run();
 }
 
 template <class Format>
 void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream) {
-  auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits);
+  auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits_here());
   if (launch.k == 1) line_kernel<Format, false><<<blocks, line_threads, 0, stream>>>(launch);
   else line_kernel<Format, true><<<blocks, line_threads, 0, stream>>>(launch);
   check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");

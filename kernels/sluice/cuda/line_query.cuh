@@ -14,7 +14,7 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr std::int32_t most_listed = 64;  ///< Query::best on the device
+inline constexpr std::int32_t most_listed = 64;  ///< that one pass lists; more are sorted
 
 /// What is asked of one line: the part of Query that one pass answers.
 struct LineQuery {
@@ -40,9 +40,14 @@ struct LineLaunch {
   std::int64_t stride = 0;  ///< in elements
   std::int32_t size = 0;
   std::int32_t rows = 0;
-  std::int32_t k = 1;       ///< the largest LineQuery::best, at least 1
+  std::int32_t k = 1;       ///< the largest LineQuery::best, at least 1; what queries ask beyond it is not listed
   std::int32_t chunks = 1;  ///< that a block reads
   std::int32_t splits = 1;  ///< blocks per line
+
+  // Lines that are made tile by tile (some columns of all lines, overwritten by the next): one launch for each tile.
+  std::int32_t first_split = 0;  ///< of the tile; `scores` is where place 0 would be
+  std::int32_t tile_splits = 0;  ///< blocks per line in this launch; 0: the lines are there as a whole
+  SLUICE_HOST_DEVICE std::int32_t splits_here() const { return tile_splits > 0 ? tile_splits : splits; }
 
   LineQuery common{};                  ///< every line's query
   LineQuery const* queries = nullptr;  ///< or one each
@@ -62,6 +67,7 @@ struct LineLaunch {
   Candidate* best = nullptr;      ///< [rows, k]
   float* probe_values = nullptr;  ///< as `probes`
   LineResult* results = nullptr;  ///< [rows]
+  PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, where somebody wants them
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda::LogSoftmaxTopK as a decoder uses it, on an emulated device: needs CUDA's headers, but neither a device nor its
-// runtime.
+// cuda::LogSoftmaxTopK as a decoder uses it, on an emulated device and a runtime in the host's memory (support/host_cuda).
 #include <sluice/cuda/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -9,7 +8,7 @@
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
-#include <support/emulated_runtime.hpp>
+#include <support/emulated_launches.hpp>
 #include <support/line_cases.hpp>
 #include <support/table_model.hpp>
 
@@ -25,6 +24,8 @@ using namespace sluice;
 using namespace sluice::test;
 
 namespace {
+
+DeviceUse const& device_use = HostCuda::get().use;
 
 /// Scores at an address that is a multiple of 16, as if they were on a device.
 class DeviceTable : public TableModel<> {

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernels of the output layers on emulated devices, for the host code that launches them. With host_cuda/ in place of
+/// CUDA's headers.
+#pragma once
+
+#include <sluice/cuda/key.cuh>
+#include <sluice/cuda/line_block.cuh>
+#include <sluice/cuda/line_launch.cuh>
+#include <sluice/cuda/line_order_launch.cuh>
+#include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/line_reader.cuh>
+#include <sluice/cuda/merge_block.cuh>
+#include <sluice/cuda/merge_launch.cuh>
+#include <sluice/cuda/projection_launch.cuh>
+
+#include <support/emulated_device.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace sluice::test {
+
+/// One for each size of blocks; every launch has another order of threads.
+template <int threads>
+EmulatedDevice<threads>& emulated_device() {
+  static EmulatedDevice<threads> device;
+  return device;
+}
+
+/// Program(Block&, Memory&, number) on so many blocks.
+template <int threads, class Memory, class Program>
+void run_blocks(int blocks, Program const& program, Faults faults = {}) {
+  static std::uint64_t seed = 0;
+  ++seed;
+  auto& device = emulated_device<threads>();
+  device.uneven = true;
+  device.template run<Memory>(blocks, 1 + static_cast<int>(seed % 3), seed, faults, program);
+  if (device.failure() != "") throw std::runtime_error(device.failure());
+}
+
+/// Whether whole lines are answered in the plainest way, for tests of what is around them: fibers take long.
+inline bool plain_lines = false;
+
+struct PlainBlock {
+  template <class Value>
+  Value read(Value const* from) const {
+    return *from;
+  }
+  cuda::Words read16(void const* from) const { return *static_cast<cuda::Words const*>(from); }
+};
+
+template <class Format>
+void answer_plainly(cuda::LineLaunch<Format> const& launch, std::int32_t row) {
+  constexpr std::uint32_t wide = Format::wide;
+  PlainBlock block;
+  cuda::LineReader<Format> const reader(launch, row);
+  auto const& query = launch.query(row);
+  std::vector<float> line;
+  std::vector<cuda::Key> keys;
+  for (std::uint32_t group = 0; group * wide < static_cast<std::uint32_t>(launch.size); ++group) {
+    float x[wide];
+    reader.scores(block, reader.load_any(block, group), group, reader.edited(), x);
+    line.insert(line.end(), x, x + wide);
+    reader.rank(group, reader.edited(), x);
+    for (std::uint32_t c = 0; c < wide; ++c) keys.push_back(cuda::make_key(x[c], group * wide + c));
+  }
+  auto valid = true;
+  for (auto const x : line) valid = valid && x < cuda::plus_infinity;
+  auto const top = *std::max_element(line.begin(), line.end());
+  double log_sum = 0;
+  if (query.normalise != 0 && top > cuda::minus_infinity) {
+    for (auto const x : line) log_sum += std::exp(static_cast<double>(x) - static_cast<double>(top));
+    log_sum = static_cast<double>(top) + std::log(log_sum);
+  }
+  std::sort(keys.begin(), keys.end(), std::greater<>());
+  auto& result = launch.results[row];
+  result = {0, valid ? 1 : 0, valid ? static_cast<float>(log_sum) : 0};
+  for (std::int32_t i = 0; valid && i < std::min(query.best, launch.k) && i < launch.size; ++i) {
+    auto const key = keys[static_cast<std::size_t>(i)];
+    if (key == cuda::no_key) break;
+    auto const place = static_cast<Token>(cuda::place_of(key));
+    launch.best[std::int64_t{row} * launch.k + result.count++] = {
+        launch.tokens != nullptr ? launch.tokens[place] : place,
+        static_cast<float>(static_cast<double>(cuda::score_of(key)) - log_sum)};
+  }
+  for (std::int32_t i = query.probes; i < query.probes + query.probe_count; ++i)
+    launch.probe_values[i] = static_cast<float>(
+        static_cast<double>(reader.ranked(block, static_cast<std::uint32_t>(launch.probes[i]))) - log_sum);
+}
+
+struct NoMemory {};
+inline constexpr int few_threads = 64;
+
+}  // namespace sluice::test
+
+namespace sluice::inline v0::cuda {
+
+template <class Format>
+void launch_lines(LineLaunch<Format> const& launch, cudaStream_t) {
+  ++test::HostCuda::get().use.line_launches;
+  test::HostCuda::get().add([launch] {
+    using Memory = LineMemory<line_threads>;
+    if (test::plain_lines && launch.tile_splits == 0 && launch.totals == nullptr) {
+      for (std::int32_t row = 0; row < launch.rows; ++row) test::answer_plainly(launch, row);
+      return;
+    }
+    auto const splits = launch.splits_here();
+    test::run_blocks<line_threads, Memory>(launch.rows * splits, [&](auto& block, Memory& memory, int number) {
+      using Block = std::remove_reference_t<decltype(block)>;
+      auto const row = number / splits, split = launch.first_split + number % splits;
+      if (launch.k == 1) LineBlock<Format, false, Block>(block, memory, launch, row, split).run();
+      else LineBlock<Format, true, Block>(block, memory, launch, row, split).run();
+    });
+  });
+}
+
+template <class Memory>
+void launch_merge(MergeLaunch const& launch, cudaStream_t) {
+  ++test::HostCuda::get().use.merge_launches;
+  test::HostCuda::get().add([launch] {
+    constexpr auto threads = std::is_same_v<Memory, SmallMerge> ? 32 : 256;
+    test::run_blocks<threads, Memory>(launch.group_count, [&](auto& block, Memory& memory, int number) {
+      MergeBlock<Memory, std::remove_reference_t<decltype(block)>>(block, memory, launch, number).run();
+    });
+  });
+}
+
+template <class Format>
+void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    constexpr int parts = 3;
+    test::run_blocks<test::few_threads, test::NoMemory>(
+        launch.line.rows * parts, [&](auto& block, test::NoMemory&, int number) {
+          write_keys(block, launch, number / parts, static_cast<std::uint32_t>(number % parts), parts);
+        });
+  });
+}
+
+template <class Format>
+void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    test::run_blocks<test::few_threads, test::NoMemory>(
+        launch.line.rows, [&](auto& block, test::NoMemory&, int number) { write_list(block, launch, number); });
+  });
+}
+
+template <class AnyKey>
+void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
+               std::int64_t size, cudaStream_t) {
+  bytes = 100;
+  if (memory == nullptr) return;
+  test::HostCuda::get().add([=] {
+    std::copy_n(keys, rows * size, sorted);
+    for (std::int64_t row = 0; row < rows; ++row)
+      std::sort(sorted + row * size, sorted + (row + 1) * size, std::greater<>());
+  });
+}
+
+template <class Launch>
+void launch_union(Launch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    auto const masks = launch.own != nullptr ? 1 + launch.unions : 1;
+    for (std::int64_t at = 0; at < std::int64_t{masks} * launch.words; ++at) begin_union(launch, at);
+    test::run_blocks<test::few_threads, test::NoMemory>(
+        launch.lines, [&](auto& block, test::NoMemory&, int line) { mark_line(block, launch, line); });
+    using Memory = UnionMemory<test::few_threads>;
+    test::run_blocks<test::few_threads, Memory>(1 + launch.unions, [&](auto& block, Memory& memory, int number) {
+      UnionBlock<std::remove_reference_t<decltype(block)>>(block, memory, launch).run(number);
+    });
+  });
+}
+
+template <class Launch>
+void launch_gather(Launch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    test::run_blocks<test::few_threads, test::NoMemory>(
+        3, [&](auto& block, test::NoMemory&, int number) { gather_rows(block, launch, number, 3); });
+  });
+}
+
+template <class Format>
+void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    test::run_blocks<test::few_threads, test::NoMemory>(3, [&](auto& block, test::NoMemory&, int number) {
+      if (launch.lines <= 1) skinny_product<Format, 1>(block, launch, number, 3);
+      else if (launch.lines <= 4) skinny_product<Format, 4>(block, launch, number, 3);
+      else if (launch.lines <= 8) skinny_product<Format, 8>(block, launch, number, 3);
+      else skinny_product<Format, most_skinny_lines>(block, launch, number, 3);
+    });
+  });
+}
+
+template <class Launch>
+void launch_mask(Launch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    for (std::int32_t line = 0; line < launch.lines; ++line)
+      for (std::int32_t column = 0; column < launch.columns; ++column) mask_logit(launch, line, column);
+  });
+}
+
+template <class Launch>
+void launch_places(Launch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    for (std::int32_t i = 0; i < launch.edit_count + launch.probe_count; ++i) place_one(launch, i);
+  });
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// See cuda_runtime.h.
+#pragma once
+
+#include <cstdint>
+
+/// Tests on the host do no more than name it.
+struct __half {
+  std::uint16_t bits;
+};
