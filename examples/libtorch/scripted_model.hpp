@@ -62,6 +62,7 @@ class ScriptedModel {
     auto const begun =
         module_.get_method("start")({numbers(tokens).view({std::ssize(lengths), longest}), numbers(lengths)});
     put(begun.toTensorVector(), to);
+    for (auto const slot : slots) hold(slot, 0);
   }
 
   /// \return scores [rows, V]
@@ -70,8 +71,11 @@ class ScriptedModel {
     c10::InferenceMode const inference;
     std::vector<std::int64_t> from, to, tokens, positions;
     for (auto const& row : rows) {
-      require(!states_.empty() && row.from >= 0 && row.from < states_.front().size(0), "ScriptedModel: row.from",
-              row.from, "must be a slot that was started");
+      auto const started =
+          row.from >= 0 && row.from < std::ssize(held_) && held_[static_cast<std::size_t>(row.from)] >= 0;
+      require(started, "ScriptedModel: row.from", row.from, "must be a slot that was started");
+      require(row.length == held_[static_cast<std::size_t>(row.from)], "ScriptedModel: row.length", row.length,
+              "must be the tokens that row.from holds");
       require(row.tokens.size() == 1, "ScriptedModel: row.tokens.size()", row.tokens.size(), "must be 1");
       from.push_back(row.from), to.push_back(row.to);
       tokens.push_back(row.tokens.front()), positions.push_back(row.length);
@@ -81,6 +85,7 @@ class ScriptedModel {
     for (auto const& state : states_) states.push_back(state.index_select(0, rows_from));
     auto const answer = module_.get_method("step")({numbers(tokens), numbers(positions), states}).toTuple();
     put(answer->elements().at(1).toTensorVector(), to);
+    for (auto const& row : rows) hold(row.to, row.length + 1);
     return answer->elements().at(0).toTensor();
   }
 
@@ -89,6 +94,11 @@ class ScriptedModel {
     auto const host = at::empty({std::ssize(values)}, at::kLong);
     std::ranges::copy(values, host.data_ptr<std::int64_t>());
     return host.to(device_);
+  }
+
+  void hold(Slot slot, std::int32_t tokens) {
+    if (slot >= std::ssize(held_)) held_.resize(static_cast<std::size_t>(slot) + 1, -1);
+    held_[static_cast<std::size_t>(slot)] = tokens;
   }
 
   /// states [n, ...] to their slots.
@@ -122,6 +132,7 @@ class ScriptedModel {
   at::Device device_;
   sluice::Limits limits_;
   std::vector<at::Tensor> states_;  // [slots, ...]
+  std::vector<std::int32_t> held_;  // tokens of each slot; -1: not started
 };
 
 }  // namespace sluice::example
