@@ -31,6 +31,7 @@ Layout::Layout(std::span<std::int64_t const> slots, std::span<std::int64_t const
   for (auto const& [slot, its] : queries) {
     if (slots_ < range) chosen.push_back(slot);
     auto at = (slots_ < range ? next++ : slot - first_) * width_;
+    std::fill_n(spread.begin() + at, width_, its.front());  // its own: another's may be no number
     for (auto const i : its) {
       gather[static_cast<std::size_t>(i)] = at;
       spread[static_cast<std::size_t>(at)] = i;

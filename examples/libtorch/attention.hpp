@@ -30,7 +30,8 @@ class Layout {
   /// \return [N, d]
   at::Tensor attend(at::Tensor const& queries, at::Tensor const& keys, at::Tensor const& values) const;
 
-  /// Tensors whose leading dimension is N, as [slots * width, ...]; places without a query hold any other's row.
+  /// Tensors whose leading dimension is N, as [slots * width, ...]; places without a query hold another row
+  /// of the same slot, or any where the slot has none.
   at::Tensor spread(at::Tensor const& rows) const;
   std::int64_t slots() const { return slots_; }
   std::int64_t width() const { return width_; }

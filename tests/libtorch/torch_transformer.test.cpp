@@ -272,10 +272,20 @@ TEST_CASE("a sentence that is no number spoils no other, at the same time or lat
   };
   Tokens const bos{1}, next{900}, nan{poison};
 
+  // Encoded together, of different lengths.
+  Tokens const* const both[] = {&bad, &good};
+  Slot const apart[] = {0, 1};
+  model.start(both, apart);
+  Row const begin[] = {{0, 0, 0, bos}, {1, 1, 0, bos}};
+  auto scores = model.step(begin);
+  CHECK(some_nan(scores, 0));
+  CHECK_FALSE(some_nan(scores, 1));
+  model.release(apart);
+
   // Sources and slots of which one has a NaN, in one step, forked and not.
   start(model, bad, 0), start(model, good, 1), start(model, good, 3);
   Row const first[] = {{0, 0, 0, bos}, {1, 1, 0, bos}, {3, 3, 0, nan}};
-  auto scores = model.step(first);
+  scores = model.step(first);
   CHECK(some_nan(scores, 0));
   CHECK_FALSE(some_nan(scores, 1));
   CHECK(some_nan(scores, 2));
@@ -286,17 +296,17 @@ TEST_CASE("a sentence that is no number spoils no other, at the same time or lat
   CHECK(some_nan(scores, 2));
   CHECK(some_nan(scores, 3));
 
-  // Slots and places of sources are used again, with fewer tokens than before.
+  // Slots and places of sources are used again, with fewer tokens than before, beside a longer sentence.
   Slot const all[] = {0, 1, 2, 3, 4};
   model.release(all);
-  start(model, good, 0), start(model, good, 3);
-  start(clean, good, 0), start(clean, good, 3);
-  Row const again[] = {{0, 0, 0, bos}, {3, 3, 0, bos}, {3, 4, 0, bos}};
-  Row const on[] = {{0, 0, 1, next}, {3, 3, 1, next}, {4, 4, 1, next}};
+  Tokens const longer{500, 600, 700, 800, 900, 1000, 1100}, five{1, 50, 60, 70, 80};
+  for (auto* m : {&model, &clean}) start(*m, good, 0), start(*m, longer, 1), start(*m, good, 3);
+  Row const again[] = {{0, 0, 0, bos}, {1, 1, 0, five}, {3, 3, 0, bos}, {3, 4, 0, bos}};
+  Row const on[] = {{0, 0, 1, next}, {1, 1, 5, next}, {3, 3, 1, next}, {4, 4, 1, next}};
   for (auto const rows : {std::span<Row const>(again), std::span<Row const>(on)}) {
     scores = model.step(rows);
     auto const expected = clean.step(rows);
-    for (std::ptrdiff_t i = 0; i < 3; ++i) {
+    for (std::ptrdiff_t i = 0; i < std::ssize(rows); ++i) {
       CHECK_FALSE(some_nan(scores, i));
       CHECK_THAT(scores[i][42], WithinAbs(static_cast<double>(expected[i][42]), 1e-4));
     }
