@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <vector>
 
 namespace sluice::example {
@@ -18,32 +17,35 @@ void Upload::send(at::Device device) {
 }
 
 Layout::Layout(std::span<std::int64_t const> slots, std::span<std::int64_t const> limits, Upload& upload) {
-  std::map<std::int64_t, std::vector<std::int64_t>> queries;  // by slot
-  for (std::size_t i = 0; i < slots.size(); ++i) queries[slots[i]].push_back(static_cast<std::int64_t>(i));
-  for (auto const& [slot, its] : queries) width_ = std::max(width_, std::ssize(its));
-  first_ = queries.begin()->first;
-  auto const range = queries.rbegin()->first - first_ + 1;
-  auto const distinct = std::ssize(queries);
-  slots_ = range <= 2 * distinct ? range : distinct;
-  std::vector<std::int64_t> chosen, spread(static_cast<std::size_t>(slots_ * width_), 0), gather(slots.size()),
-      seen(spread.size(), 1);
-  std::int64_t next = 0;
-  for (auto const& [slot, its] : queries) {
-    if (slots_ < range) chosen.push_back(slot);
-    auto at = (slots_ < range ? next++ : slot - first_) * width_;
-    std::fill_n(spread.begin() + at, width_, its.front());  // its own: another's may be no number
-    for (auto const i : its) {
-      gather[static_cast<std::size_t>(i)] = at;
-      spread[static_cast<std::size_t>(at)] = i;
-      seen[static_cast<std::size_t>(at)] = limits[static_cast<std::size_t>(i)];
-      ++at;
-    }
+  auto const [least, most] = std::ranges::minmax(slots);
+  first_ = least;
+  auto const range = most - first_ + 1;
+  std::vector<std::int64_t> count(static_cast<std::size_t>(range)), chosen;  // by slot: queries
+  for (auto const slot : slots) width_ = std::max(width_, ++count[static_cast<std::size_t>(slot - first_)]);
+  auto const distinct = range - std::ranges::count(count, 0);
+  auto const sparse = range > 2 * distinct;
+  slots_ = sparse ? distinct : range;
+  std::vector<std::int64_t> place(count.size());  // by slot: of its next query
+  for (std::int64_t i = 0; i < range; ++i) {
+    place[static_cast<std::size_t>(i)] = (sparse ? std::ssize(chosen) : i) * width_;
+    if (sparse && count[static_cast<std::size_t>(i)] > 0) chosen.push_back(first_ + i);
+  }
+  std::vector<std::int64_t> spread(static_cast<std::size_t>(slots_ * width_)), gather(slots.size());
+  std::vector<std::int64_t> seen(spread.size(), 1);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    auto& next = place[static_cast<std::size_t>(slots[i] - first_)];
+    auto const query = static_cast<std::int64_t>(i);
+    // A slot's first query in its other places too, until they are taken: another slot's may be no number.
+    if (next % width_ == 0) std::fill_n(spread.begin() + next, width_, query);
+    spread[static_cast<std::size_t>(next)] = query;
+    seen[static_cast<std::size_t>(next)] = limits[i];
+    gather[i] = next++;
   }
   length_ = *std::ranges::max_element(limits);
   auto in_order = std::ssize(slots) == slots_ * width_;
   for (std::size_t i = 0; in_order && i < gather.size(); ++i) in_order = gather[i] == static_cast<std::int64_t>(i);
   if (!in_order) spread_part_ = upload.add(spread), gather_part_ = upload.add(gather);
-  if (!chosen.empty()) chosen_part_ = upload.add(chosen);
+  if (sparse) chosen_part_ = upload.add(chosen);
   limits_part_ = upload.add(seen);
 }
 

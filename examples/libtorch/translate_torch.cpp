@@ -76,15 +76,14 @@ std::string text_of(Tokens const& tokens) {
   return line;
 }
 
-template <class Model, class Expander>
-std::vector<Result> decode_with(Options const& options, Model& model, std::vector<Tokens> const& sources,
-                                Expander const& expander) {
+template <class Expander, class Model>
+std::vector<Result> decode_with(Options const& options, Model& model, std::vector<Tokens> const& sources) {
   LengthLimits const length{.min = 1, .max = options.max_length};
   Intake const intake{.window = 64 * options.batch};
   auto const scheduled = [&](auto const& search) {
     if (options.schedule == "streaming")
-      return decode(model, sources, search, Streaming{.size = options.batch}, expander, intake);
-    return decode(model, sources, search, Batched{.size = options.batch}, expander, intake);
+      return decode(model, sources, search, Streaming{.size = options.batch}, Expander(), intake);
+    return decode(model, sources, search, Batched{.size = options.batch}, Expander(), intake);
   };
   if (options.search == "greedy") return scheduled(Greedy{.length = length});
   return scheduled(BeamSearch{.width = options.width, .length = length, .penalty = {.alpha = 1}});
@@ -96,7 +95,7 @@ std::vector<Result> run(Options const& options, std::shared_ptr<TorchWeights con
   auto const on_device = [&]<class T>(T) {
     // [device]
     example::DeviceScores<TorchTransformer, T> model(weights);
-    return decode_with(options, model, sources, cuda::LogSoftmaxTopK());
+    return decode_with<cuda::LogSoftmaxTopK>(options, model, sources);
     // [/device]
   };
   auto const tensors = options.tensors();
@@ -108,7 +107,7 @@ std::vector<Result> run(Options const& options, std::shared_ptr<TorchWeights con
 #endif
   // [host]
   HostScores<TorchTransformer> model(weights);
-  return decode_with(options, model, sources, LogSoftmaxTopK());
+  return decode_with<LogSoftmaxTopK>(options, model, sources);
   // [/host]
 }
 
