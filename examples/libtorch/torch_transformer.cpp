@@ -254,10 +254,12 @@ at::Tensor TorchTransformer::logits(std::span<Row const> rows) {
 
   reserve_cache(most_slots, longest);
   if (!stale.empty()) cache_.index_fill_(2, upload[stale_part], 0);
+  // [fork]
   if (!forks_to.empty()) {
     auto const part = cache_.narrow(4, 0, forked);
     part.index_copy_(2, upload[to_part], part.index_select(2, upload[from_part]));
   }
+  // [/fork]
   auto const in_slots = upload[slot_part], at_positions = upload[position_part];
   auto const all = at::indexing::Slice();
   auto const count = std::ssize(tokens);
@@ -267,8 +269,10 @@ at::Tensor TorchTransformer::logits(std::span<Row const> rows) {
     auto const qkv = linear(block.qkv, norm(block.n1, x));
     auto const memory = memory_[l];
     auto cache = cache_[l];
+    // [append]
     cache.index_put_({all, in_slots, all, at_positions}, qkv.narrow(1, w.d, 2 * w.d).view({count, 2, w.heads, head()}));
     auto const looked_back = target.attend(qkv.narrow(1, 0, w.d), cache[0], cache[1]);
+    // [/append]
     x = linear(block.o, looked_back).add_(x);
     auto const attended = source.attend(linear(block.cq, norm(block.n2, x)), memory[0], memory[1]);
     x = linear(block.co, attended).add_(x);

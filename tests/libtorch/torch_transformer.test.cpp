@@ -351,7 +351,9 @@ TEST_CASE("rows that break the contract are refused", "[libtorch]") {
 TEST_CASE("random weights give outputs of full length, and the same for the same seed", "[libtorch]") {
   TorchShape const shape{.d = 64, .ff = 96, .heads = 2, .encoder_layers = 1, .decoder_layers = 3, .vocabulary = 77};
   auto const translate = [&](std::uint64_t seed) {
-    TorchModel model(TorchWeights::random(shape, at::kFloat, seed));
+    // [random]
+    HostScores<TorchTransformer> model(TorchWeights::random(shape, at::kFloat, seed));
+    // [/random]
     CHECK(model.vocabulary().size == 77);
     return decode(model, std::vector<Tokens>{{5, 6, 7}, {8}}, BeamSearch{.width = 3, .length = {.max = 12}});
   };
@@ -368,6 +370,7 @@ TEST_CASE("random weights give outputs of full length, and the same for the same
 namespace {
 
 /// Gives one tensor, whatever is asked.
+// [least]
 struct OneTensor {
   using Source = int;
   at::Tensor tensor;
@@ -375,11 +378,13 @@ struct OneTensor {
   void start(std::span<int const* const>, std::span<Slot const>) {}
   at::Tensor logits(std::span<Row const>) { return tensor; }
 };
+// [/least]
 
 }  // namespace
 
 TEST_CASE("scores are the tensor's own memory, copied only from another type", "[libtorch]") {
   HostScores<OneTensor> model;
+  static_assert(Model<HostScores<OneTensor>>);
   Tokens const token{1};
   Row const rows[] = {{0, 0, 0, token}, {1, 1, 0, token}};
   auto const wide = at::arange(12, at::kFloat).view({2, 6});
