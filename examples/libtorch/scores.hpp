@@ -33,8 +33,8 @@ inline void require_lines(at::Tensor const& tensor, std::span<Row const> rows) {
 
 }  // namespace detail
 
-/// A model whose `logits(rows)` gives a tensor [lines, V], with scores in the host's memory, for every search and expander
-/// there is. Looks at the tensor where it is; a tensor of another type or device is copied first.
+/// A model whose `logits(rows)` gives a tensor [lines, V], with scores in the host's memory, for every search and
+/// expander there is. Looks at the tensor where it is; a tensor of another type or device is copied first.
 ///
 /// \tparam M  all of a Model but `step`; all else that it has stays
 template <class M, Kind K = Kind::logits>

@@ -28,10 +28,10 @@ namespace sluice::example {
 ///         tokens, positions: int64 [rows], the next token of each row, and how many came before it
 ///         -> scores [rows, V], and the states after that token
 ///
-/// Its states live in slots: tensors [slots, ...], from which a step takes its rows, and to which it puts them back: two
-/// copies of every state, which is right for recurrent networks and small caches. An attention cache of any size needs
-/// what TorchTransformer does. A source with a length of its own in a state (an encoder's output) is padded by `start` to
-/// one that never changes.
+/// Its states live in slots: tensors [slots, ...], from which a step takes its rows, and to which it puts them back:
+/// two copies of every state, which is right for recurrent networks and small caches. An attention cache of any size
+/// needs what TorchTransformer does. A source with a length of its own in a state (an encoder's output) is padded by
+/// `start` to one that never changes.
 ///
 /// A Model but for `step`: HostScores and DeviceScores add it.
 class ScriptedModel {

@@ -65,8 +65,8 @@ struct TorchWeights {
   /// \param options  where to, and as what: at::kFloat, at::kHalf (on a GPU), at::kBFloat16
   /// \throws std::runtime_error  for a file that is not what it should be, naming tensor and value
   static std::shared_ptr<TorchWeights const> load(std::filesystem::path const& file, at::TensorOptions const& options);
-  /// Random weights, to measure speed with: bos 1, eos 2, and a bias that makes eos as good as impossible, so that every
-  /// output has the length it is allowed.
+  /// Random weights, to measure speed with: bos 1, eos 2, and a bias that makes eos as good as impossible, so that
+  /// every output has the length it is allowed.
   /// \throws std::invalid_argument  for a shape that makes no sense
   static std::shared_ptr<TorchWeights const> random(TorchShape const& shape, at::TensorOptions const& options,
                                                     std::uint64_t seed = 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// translate_torch: lines of tokens in, lines of tokens out: the translations of `translate`, with the model run by torch, on
-// the CPU or a GPU. `pieces` makes tokens of text and text of tokens: SentencePiece cannot be in one process with Debian's
-// libtorch, since both bring a protobuf of their own.
+// translate_torch: lines of tokens in, lines of tokens out: the translations of `translate`, with the model run by
+// torch, on the CPU or a GPU. `pieces` makes tokens of text and text of tokens: SentencePiece cannot be in one process
+// with Debian's libtorch, since both bring a protobuf of their own.
 
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
