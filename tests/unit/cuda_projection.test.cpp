@@ -241,7 +241,7 @@ TEST_CASE("a union is listed in order, and each of its barriers is missed", "[cu
     right.tokens.resize(2 * 32 * words, -1);
     for (std::int32_t u = 0; u < unions; ++u) {
       cuda::UnionResult result;
-      for (std::int32_t i = 0; i < words; ++i) result.count += cuda::bits_of(launch.mask(u)[i]);
+      for (std::int32_t i = 0; i < words; ++i) result.count += cuda::count_bits(launch.mask(u)[i]);
       for (std::size_t i = 0; i < lines; ++i) {
         auto wanted = queries[i].best;
         for (std::int32_t e = 0; e < queries[i].edit_count; ++e) {

@@ -7,6 +7,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/barrier.cuh>
+#include <sluice/cuda/bits.cuh>
 #include <sluice/cuda/host_device.cuh>
 #include <sluice/cuda/key.cuh>
 #include <sluice/cuda/line_query.cuh>
@@ -49,24 +50,6 @@ struct UnionLaunch {
     return own != nullptr ? own + std::int64_t{u} * words : joint;
   }
 };
-
-/// How many bits are set.
-SLUICE_DEVICE int bits_of(std::uint32_t word) {
-#if defined(__CUDA_ARCH__)
-  return __popc(word);
-#else
-  return __builtin_popcount(word);
-#endif
-}
-
-/// The place of the lowest bit of a word that is not 0.
-SLUICE_DEVICE int lowest_bit(std::uint32_t word) {
-#if defined(__CUDA_ARCH__)
-  return __ffs(static_cast<int>(word)) - 1;
-#else
-  return __builtin_ctz(word);
-#endif
-}
 
 SLUICE_DEVICE bool has_bit(std::uint32_t const* mask, std::uint32_t place) {
   return (mask[place / 32] >> (place % 32) & 1u) != 0;
@@ -140,7 +123,7 @@ class UnionBlock {
         differs = true;
         launch_.before[at] = word;
       }
-      auto const mine = bits_of(word);
+      auto const mine = count_bits(word);
       auto before = 0, sum = mine;  // of the lanes below, of the 2, 4, 8, ... lanes around
       SLUICE_UNROLL
       for (int distance = 1; distance < 32; distance *= 2) {
@@ -168,7 +151,7 @@ class UnionBlock {
     auto const thread = block_.thread();
     auto const* const mask = launch_.mask(u);
     auto active = 0, wanted = 1;
-    for (int i = thread; i < launch_.words; i += Block::threads) active += bits_of(mask[i]);
+    for (int i = thread; i < launch_.words; i += Block::threads) active += count_bits(mask[i]);
     for (int line = launch_.first[u] + thread; line < launch_.first[u + 1]; line += Block::threads) {
       if (launch_.union_of[line] != u) continue;
       auto const& query = launch_.queries[line];

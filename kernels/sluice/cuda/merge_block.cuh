@@ -5,6 +5,7 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/barrier.cuh>
+#include <sluice/cuda/bits.cuh>
 #include <sluice/cuda/host_device.cuh>
 #include <sluice/cuda/key.cuh>
 #include <sluice/cuda/line_query.cuh>
@@ -172,18 +173,10 @@ class MergeBlock {
     auto const count = survivors() < group_.keep ? survivors() : group_.keep;
     for (int rank = block_.thread(); rank < count; rank += threads) {
       auto const word = memory_.ended[rank / 32], bit = std::uint32_t{1} << (rank % 32);
-      auto ended = bits_of(word & (bit - 1));
-      for (int i = 0; i < rank / 32; ++i) ended += bits_of(memory_.ended[i]);
+      auto ended = count_bits(word & (bit - 1));
+      for (int i = 0; i < rank / 32; ++i) ended += count_bits(memory_.ended[i]);
       launch_.places[group_.kept + rank] = (word & bit) != 0 ? ~ended : rank - ended;
     }
-  }
-
-  SLUICE_DEVICE static int bits_of(std::uint32_t word) {
-#if defined(__CUDA_ARCH__)
-    return __popc(word);
-#else
-    return __builtin_popcount(word);
-#endif
   }
 
   Block& block_;
