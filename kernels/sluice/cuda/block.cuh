@@ -60,7 +60,9 @@ struct DeviceBlock {
   __device__ __forceinline__ void store(PartialSum* to, PartialSum value) {
     asm volatile("st.global.cg.v2.f32 [%0], {%1, %2};" : : "l"(to), "f"(value.maximum), "f"(value.sum) : "memory");
   }
-  __device__ __forceinline__ void store(float* to, float value) { __stcg(to, value); }
+  __device__ __forceinline__ void store(float* to, float value) {
+    asm volatile("st.global.cg.f32 [%0], %1;" : : "l"(to), "f"(value) : "memory");
+  }
   __device__ __forceinline__ float load(float const* from) { return __ldcg(from); }
   __device__ __forceinline__ std::uint64_t load(std::uint64_t const* from) {
     return __ldcg(reinterpret_cast<unsigned long long const*>(from));
