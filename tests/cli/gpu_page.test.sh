@@ -21,6 +21,19 @@ figure() {
   figure sluice fused 128 85000 1 43520000 20
   figure "separate passes" fused 128 85000 1 43520000 100
   echo '{"name":"PyTorch, compile","experiment":"peers","rows":320,"V":250000,"k":5,"type":"float32","data":"normal","error":"a|b"}'
+  decoding() { # <search> <schedule> <sentences a second> <outside>
+    printf '{"name":"%s","experiment":"end to end","schedule":"%s","search":"device, merged","type":"float16","size":64,"model":"6+6","device":"cuda","sentences":640,"steps":9,"sentences_per_s":%s,"tokens_per_s":7000,"outside":%s,"output":1}\n' "$@"
+  }
+  decoding greedy batched 100 9
+  decoding greedy streaming 120 9
+  decoding greedy "streaming, refill 1" 150 9
+  decoding "beam 5" "batched, sorted" 50 4
+  echo '{"name":"beam 50","experiment":"end to end","schedule":"streaming","search":"host","type":"float16","size":64,"error":"no time was left"}'
+  echo '{"name":"translate_torch","experiment":"translations","text":"news","type":"float32","sentences":2000,"equal":1995,"percent":99.75}'
+  echo '{"name":"full","experiment":"projection","rows":20,"V":128000,"type":"float16","us":70,"exact":true}'
+  echo '{"name":"sluice","experiment":"projection","rows":20,"V":128000,"type":"float16","us":10.5,"active":[6,16],"note":"a|b"}'
+  echo '{"name":"lonely","figure":3}'
+  figure "read only" share 7 77 1 2156 1 # nothing of ours to hold it against
   echo '{"name":"cut sh'
 } >"$work/figures"
 echo '{"driver":"1.2","nvcc":"V13","commit":"abc","command":"scripts/gpu-check","date":"2000-01-01"}' >"$work/machine"
@@ -35,8 +48,24 @@ says "| times as fast as PyTorch, eager, from 40 MB, lowest | >= 8 | **no** | 7 
 says "| times as fast as PyTorch, compile, lowest | >= 5 | not measured |  |"
 says "| fused over separate passes, beam 1 | >= 4.3 | yes | 5 |"
 says "| 320 | 250,000 | 5 | float32 | cold | 200 | 1,600 | 80 % | 100 | 2.5 | 7 |"
+says "| outside the model, beam 5, batches of 64, highest, in per cent of a step | <= 3 | **no** | 4 |"
+says "| streaming, its better refill, over batches, greedy, size 64, order of the file, lowest | >= 1.3 | yes | 1.5 |"
+says "| translations that are the CPU's, float, lowest, in per cent | >= 99.5 | yes | 99.8 |"
+says "| greedy | streaming | device, merged | float16 | 64 | 6+6 | cuda | 640 | 9 | 120 | 7,000 | 1.2 | 9 | 1 |"
+says "| translate_torch | news | float32 | 2,000 | 1,995 | 99.75 |"
+says "| beam 50, streaming, host | end to end |  |  |  | float16 | no time was left |"
+# Programs that the page does not know.
+says "## Projection"
+says "| name | type | exact | active | note | rows | V | us |"
+says "| full | float16 | true |  |  | 20 | 128,000 | 70 |"
+says "| sluice | float16 |  | [6, 16] | a/b | 20 | 128,000 | 10.5 |"
+says "| lonely | 3 |"
+says "| read only | float32 | normal | cold | 7 | 77 | 1 | 2,156 | 1 |"
 says "| PyTorch, compile | peers | 320 | 250,000 | 5 | float32 | a/b |"
 
 : >"$work/nothing"
 ! "$python" "$page" "$work/nothing" >"$work/page" 2>&1 || fail "a page of nothing"
+decoding greedy streaming 1 1 >"$work/decodings"
+"$python" "$page" "$work/decodings" >"$work/page" || fail "no page without sluice.bench.cuda"
+says "| streaming, its better refill, over batches, greedy, size 64, order of the file, lowest | >= 1.3 | not measured |  |"
 echo "gpu-page: all as promised"
