@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice.bench.torch: whole decodings with a Transformer of the papers' size, run by torch, random weights: searches, schedules,
-// and where the search runs. Lines of JSON, for scripts/gpu-page.
+// sluice.bench.torch: whole decodings with a Transformer of the papers' size, run by torch, with random weights:
+// searches, schedules, and where the search runs. Lines of JSON, for scripts/gpu-page.
 //
 //   sluice.bench.torch [--device cpu|cuda] [--shapes usual|all|smoke] [--seconds N]
 //
-// Random weights never end a sentence. Each has a length of its own, drawn with a fixed seed, at which its search ends; an output of
-// another length is reported as an error. Seconds are the wall's, encoding included, medians of up to three runs after one to
-// warm up. Where they go is asked in a run of its own that waits for the device behind every call of the model, so that the model's
-// time is its own: `outside` is the rest of all steps without encoding, in per cent; of it `output`: scores copied, softmax, selection.
+// Random weights never end a sentence. Each has a length of its own, drawn with a fixed seed, at which its search ends;
+// an output of another length is reported as an error. Seconds are the wall's, encoding included, medians of up to
+// three runs after others to warm up. Where they go is asked in a run of its own that waits for the device behind every
+// call of the model, so that the model's time is its own: `outside` is the rest of all steps without encoding, in per
+// cent; of it `output`: scores copied, softmax, selection, merging.
 // Exit code 3: there is no such device. 4: no time was left for some; these are reported, too.
 
 #include <sluice/decode/decoder.hpp>
@@ -101,13 +102,13 @@ Plan plan(std::string_view which, bool on_device) {
   using enum Schedule;
   auto& settings = plan.settings;
   if (which == "smoke") {
-    plan.shape = {.d = 64, .ff = 128, .heads = 4, .encoder_layers = 2, .decoder_layers = 2, .vocabulary = 1000};
+    plan.shape = {.d = 32, .ff = 64, .heads = 4, .encoder_layers = 1, .decoder_layers = 1, .vocabulary = 300};
     plan.size = 4, plan.sentences = 16, plan.runs = 1;
     for (auto const width : {1, 5})
       for (auto const way : ways)
         for (auto const schedule : {sorted, file_order, streaming, refilled})
           settings.push_back({width, schedule, way, type});
-    settings.push_back({50, sorted, best, type});
+    settings.push_back({20, sorted, best, type});
     return plan;
   }
   if (which != "usual" && which != "all")
@@ -289,8 +290,7 @@ class Bench {
       return decode<Expander>(model, sentences, search, schedule, intake, end_);
     };
 
-    // Warm-up and account at once: it allocates in its first steps, which all wait.
-    run(all.first(plan_.size));
+    run(all.first(2 * plan_.size));
     model.waiting = true, model.seconds = 0;
     auto const account = run(all.first(2 * plan_.size)).statistics.seconds;
     auto const steps = account.total() - account.encode, in_model = model.seconds;

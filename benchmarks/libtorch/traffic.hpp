@@ -19,8 +19,9 @@ struct Sentence {
   std::int32_t length = 1;  ///< of its translation, eos included
 };
 
-/// Log-normal lengths of sources with a median of 23 tokens and a mean of 27, as news has them in subwords, translations 1.05 times as
-/// long, give or take a fifth; at most 120 and 150. Always the same for the same size of vocabulary, the first n of more, too.
+/// Log-normal lengths of sources with a median of 23 tokens and a mean of 27, as news has them in subwords;
+/// translations 1.05 times as long, give or take a fifth; at most 120 and 150. Always the same for the same vocabulary,
+/// on the same machine.
 inline std::vector<Sentence> traffic(std::size_t count, Token vocabulary) {
   std::mt19937_64 random(8);
   std::lognormal_distribution<double> source(std::log(23.0), 0.57);
