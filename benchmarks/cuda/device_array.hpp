@@ -34,9 +34,13 @@ class DeviceArray {
   T* data() const { return data_; }
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return size_ * sizeof(T); }
-  void poison() { cuda::check(cudaMemset(data_, 0xff, bytes()), "cudaMemset"); }
+  void poison() {
+    cuda::check(cudaMemset(data_, 0xff, bytes()), "cudaMemset");
+    arrive();
+  }
   void set(std::vector<T> const& from) {
     cuda::check(cudaMemcpy(data_, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    arrive();
   }
   /// The elements [first, first + count).
   std::vector<T> get(std::size_t first, std::size_t count) const {
@@ -46,6 +50,9 @@ class DeviceArray {
   }
 
  private:
+  /// Streams that do not wait for the default one may be the next to use it.
+  static void arrive() { cuda::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"); }
+
   std::size_t size_ = 0;
   T* data_ = nullptr;
 };

@@ -29,7 +29,7 @@ __device__ inline std::uint64_t mix(std::uint64_t x) {  // splitmix64
 
 template <class Format>
 __global__ void fill_scores(typename Format::Bits* to, std::int64_t size, std::int64_t columns, std::uint64_t seed,
-                            Data data) {
+                            Data data, float scale) {
   auto const step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (auto i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += step) {
     auto const random = mix(seed * 0x100000001b3u + static_cast<std::uint64_t>(i));
@@ -39,6 +39,7 @@ __global__ void fill_scores(typename Format::Bits* to, std::int64_t size, std::i
     if (data == Data::ascending) x = static_cast<float>(i % columns) * (8.0f / static_cast<float>(columns));
     if (data == Data::equal) x = 1;
     if (data == Data::masked && (random >> 24 & 0xffffu) % 10 != 0) x = -INFINITY;
+    x *= scale;
     if constexpr (std::is_same_v<Format, cuda::Float32>) to[i] = __float_as_uint(x);
     else if constexpr (std::is_same_v<Format, cuda::Float16>) to[i] = __half_as_ushort(__float2half(x));
     else to[i] = __bfloat16_as_ushort(__float2bfloat16(x));
@@ -48,15 +49,16 @@ __global__ void fill_scores(typename Format::Bits* to, std::int64_t size, std::i
 }  // namespace detail
 
 template <class Format>
-void fill_scores(typename Format::Bits* to, std::int64_t size, std::int64_t columns, std::uint64_t seed, Data data) {
-  detail::fill_scores<Format><<<2048, 256>>>(to, size, columns, seed, data);
+void fill_scores(typename Format::Bits* to, std::int64_t size, std::int64_t columns, std::uint64_t seed, Data data,
+                 float scale) {
+  detail::fill_scores<Format><<<2048, 256>>>(to, size, columns, seed, data, scale);
   cuda::check(cudaGetLastError(), "fill_scores");
   cuda::check(cudaDeviceSynchronize(), "fill_scores");
 }
 
-template void fill_scores<cuda::Float32>(std::uint32_t*, std::int64_t, std::int64_t, std::uint64_t, Data);
-template void fill_scores<cuda::Float16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data);
-template void fill_scores<cuda::BFloat16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data);
+template void fill_scores<cuda::Float32>(std::uint32_t*, std::int64_t, std::int64_t, std::uint64_t, Data, float);
+template void fill_scores<cuda::Float16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data, float);
+template void fill_scores<cuda::BFloat16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data, float);
 
 // ---- limits
 

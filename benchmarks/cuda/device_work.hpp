@@ -32,9 +32,10 @@ constexpr char const* name(Data data) {
 }
 
 /// Fills `size` scores of lines of `columns`, and waits. For the three formats.
+/// \param scale  a factor of every score
 template <class Format>
 void fill_scores(typename Format::Bits* to, std::int64_t size, std::int64_t columns, std::uint64_t seed,
-                 Data data = Data::normal);
+                 Data data = Data::normal, float scale = 1);
 
 void launch_nothing(cudaStream_t stream);
 /// Reads `bytes`, up to the last multiple of 16.

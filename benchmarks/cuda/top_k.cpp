@@ -12,6 +12,7 @@
 #include <device_work.hpp>
 #include <graph_timer.hpp>
 #include <peer.hpp>
+#include <program.hpp>
 #include <record.hpp>
 #include <reference.hpp>
 #include <shapes.hpp>
@@ -24,13 +25,10 @@
 #endif
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -44,18 +42,6 @@ using namespace sluice;
 using namespace sluice::bench;
 
 namespace {
-
-struct Machine {
-  int processors = 1;
-  std::size_t cache = 1;  ///< second level, bytes
-  GraphTimer timer;
-  bool wrong = false;
-};
-
-/// As many inputs as are far larger than the cache together.
-int cold_sets(std::size_t bytes, std::size_t cache) {
-  return static_cast<int>(std::clamp<std::size_t>((4 * cache + bytes - 1) / bytes, 1, 1024));
-}
 
 Data data_of(Shape const& shape) {
   for (auto const data : {Data::normal, Data::ascending, Data::equal, Data::masked})
@@ -266,20 +252,6 @@ class Bench {
   std::vector<std::pair<std::int64_t, Reference>> references_;
 };
 
-/// The launch of nothing, and a copy within the device.
-void time_limits(Machine& machine) {
-  Record("empty kernel")
-      .add("cold", machine.timer(1, [](int, cudaStream_t stream) { launch_nothing(stream); }))
-      .write(std::cout);
-  auto const bytes = std::max(std::size_t{1} << 30, 8 * machine.cache);
-  DeviceArray<std::uint32_t> from(bytes / 4), to(bytes / 4);
-  fill_scores<cuda::Float32>(from.data(), static_cast<std::int64_t>(from.size()), 1, 5);
-  auto const copy = [&](int, cudaStream_t stream) {
-    cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
-  };
-  Record("copy").add("bytes", 2 * bytes).add("cold", machine.timer(1, copy)).write(std::cout);
-}
-
 void run(Machine& machine, Shape const& shape) {
   switch (shape.type) {
     case Type::float32: Bench<float>(machine, shape).run(); break;
@@ -288,78 +260,11 @@ void run(Machine& machine, Shape const& shape) {
   }
 }
 
-/// The device's name and numbers.
-void describe(cudaDeviceProp const& device) {
-  int driver = 0, runtime = 0;
-  cuda::check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-  cuda::check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  Record("device")
-      .add("device", device.name)
-      .add("processors", device.multiProcessorCount)
-      .add("cache", device.l2CacheSize)
-      .add("memory", device.totalGlobalMem)
-      .add("capability", std::to_string(device.major) + "." + std::to_string(device.minor))
-      .add("driver_cuda", driver)
-      .add("runtime_cuda", runtime)
-      .write(std::cout);
-}
-
-int measure(std::string const& which, double seconds) {
-  check_the_check();
-  auto const began = std::chrono::steady_clock::now();
-  int count = 0;
-  auto const status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || count == 0) {
-    std::cout << "SKIPPED: there is no device (" << cudaGetErrorString(status) << "); nothing was measured\n";
-    return 3;
-  }
-  cudaDeviceProp device{};
-  cuda::check(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
-  describe(device);
-  Machine machine;
-  machine.processors = device.multiProcessorCount;
-  machine.cache = static_cast<std::size_t>(std::max(device.l2CacheSize, 1 << 20));
-  time_limits(machine);
-  auto late = false;
-  for (auto const& shape : shapes(which)) {
-    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - began;
-    if (spent.count() > seconds) {
-      late = true;
-      Record("left out", shape).add("error", "no time was left").write(std::cout);
-      continue;
-    }
-    run(machine, shape);
-  }
-  return machine.wrong ? 1 : late ? 4 : 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string which = "usual";
-  auto seconds = std::numeric_limits<double>::infinity();
-  std::span const arguments(argv + 1, static_cast<std::size_t>(argc - 1));
-  try {
-    auto list = false;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      std::string const argument = arguments[i];
-      auto const value = [&]() -> std::string {
-        if (i + 1 == arguments.size()) throw std::invalid_argument(argument + ": a value is missing");
-        return arguments[++i];
-      };
-      if (argument == "--shapes") which = value();
-      else if (argument == "--seconds") seconds = std::stod(value());
-      else if (argument == "--list") list = true;
-      else throw std::invalid_argument("what is " + argument + "?");
-    }
-    if (!list) return measure(which, seconds);
-    for (auto const& shape : shapes(which)) Record("shape", shape).write(std::cout);
-    return 0;
-  } catch (std::invalid_argument const& error) {
-    std::cerr << "sluice.bench.cuda.top_k: " << error.what() << '\n';
-    return 2;
-  } catch (std::exception const& error) {
-    std::cerr << "sluice.bench.cuda.top_k: " << error.what() << '\n';
-    return 1;
-  }
+  return run_program(
+      "sluice.bench.cuda.top_k", argc, argv, [](std::string const& which) { return shapes(which); },
+      [](char const* name, Shape const& shape) { return Record(name, shape); },
+      [](Machine& machine, Shape const& shape) { run(machine, shape); });
 }

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step does beside the model and the softmax: merging beams, verifying blocks, reordering caches; a line of JSON for
+// every figure.
+//
+//   sluice.bench.cuda.steps [--shapes usual|all|smoke] [--seconds N] [--list]
+//
+// Answers are compared with the host's before they are timed. All is small, so inputs are warm, but for copies of caches that
+// are larger than the second-level cache. What waits for the host, or is told by it, is timed with the host's launches,
+// by events around some of it (timed: "host"); all else by replays of graphs. Exit codes: see program.hpp.
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/cache_indirection.cuh>
+#include <sluice/cuda/merge_launch.cuh>
+#include <sluice/cuda/paged_cache.cuh>
+#include <sluice/cuda/verify.cuh>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <device_array.hpp>
+#include <host_merge.hpp>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <program.hpp>
+#include <random>
+#include <record.hpp>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::bench;
+
+namespace {
+
+struct Case {
+  std::string_view experiment;  ///< "merge", "verify" or "cache"
+  std::int32_t sentences = 1;
+  std::int32_t lines = 1;      ///< of a sentence: beams, or the block
+  std::int32_t positions = 0;  ///< of a cache's slots
+
+  std::int32_t rows() const { return sentences * lines; }
+};
+
+std::vector<Case> cases(std::string_view which) {
+  if (which == "smoke")
+    return {{"merge", 3, 5},     {"merge", 2, 50},    {"verify", 5, 4},
+            {"cache", 3, 5, 30}, {"cache", 1, 8, 33}, {"cache", 2, 4, 16}};
+  std::vector<Case> some;
+  for (auto const beams : {5, 8, 16, 50}) some.push_back({"merge", 64, beams});
+  for (auto const sentences : {1, 64, 1024})
+    for (auto const block : {2, 4, 8, 16}) some.push_back({"verify", sentences, block});
+  for (auto const positions : {30, 1000}) {
+    some.push_back({"cache", 8, 8, positions});
+    some.push_back({"cache", 64, 5, positions});
+  }
+  if (which == "all") {
+    for (auto const sentences : {1, 8, 256, 1024})
+      for (auto const beams : {2, 5, 8, 16, 32, 50, 63}) some.push_back({"merge", sentences, beams});
+    for (auto const positions : {100, 300}) some.push_back({"cache", 64, 5, positions});
+    some.push_back({"cache", 1, 320, 1000});
+  }
+  return some;
+}
+
+constexpr std::int32_t vocabulary = 32'000;
+
+Record record(std::string_view name, Case const& one) {
+  Record record(name);
+  auto const data = std::to_string(one.sentences) + " x " + std::to_string(one.lines) +
+                    (one.positions > 0 ? ", " + std::to_string(one.positions) + " positions" : "");
+  record.add("experiment", one.experiment).add("rows", one.rows()).add("V", one.positions > 0 ? 0 : vocabulary);
+  record.add("k", one.lines).add("type", one.positions > 0 ? "float16" : "float32").add("data", data);
+  return record.add("sentences", one.sentences).add("lines", one.lines).add("positions", one.positions);
+}
+
+/// Memory that copies can go to while the host does something else.
+template <class T>
+class PinnedArray {
+ public:
+  explicit PinnedArray(std::size_t size) : size_(size) {
+    cuda::check(cudaMallocHost(reinterpret_cast<void**>(&data_), size * sizeof(T)), "cudaMallocHost");
+    std::memset(static_cast<void*>(data_), 0xff, size * sizeof(T));
+  }
+  PinnedArray(PinnedArray const&) = delete;
+  PinnedArray& operator=(PinnedArray const&) = delete;
+  ~PinnedArray() { static_cast<void>(cudaFreeHost(data_)); }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+
+ private:
+  std::size_t size_;
+  T* data_ = nullptr;
+};
+
+template <class T>
+DeviceArray<T> on_device(std::vector<T> const& from) {
+  DeviceArray<T> to(from.size());
+  to.set(from);
+  return to;
+}
+
+/// What the measurements of a case have in common.
+class Bench {
+ public:
+  Bench(Machine& machine, Case const& one) : machine_(machine), case_(one), stream_(machine.timer.stream()) {}
+
+ protected:
+  void wait(char const* what) const { cuda::check(cudaStreamSynchronize(stream_), what); }
+
+  /// Whether `well`; says so where not.
+  bool right(std::string_view name, bool well) const {
+    if (well) return true;
+    machine_.wrong = true;
+    record(name, case_).add("bytes", 0).add("error", "the answer is not the host's").write(std::cout);
+    return false;
+  }
+
+  /// A time to compare with, and the name of that time over another; 0: none.
+  struct Base {
+    std::string_view ratio{};
+    double us = 0;
+  };
+
+  /// \param sets   as in GraphTimer
+  template <class Work>
+  double time(std::string_view name, std::size_t bytes, Work const& work, bool graph = true, int sets = 1,
+              Base base = {}, char const* cache = "warm") const {
+    auto const time = machine_.timer(sets, work, graph);
+    auto line = record(name, case_);
+    line.add("bytes", bytes).add("timed", graph ? "graph" : "host").add("x empty kernel", time.median / machine_.empty);
+    if (base.us > 0) line.add(base.ratio, base.us / time.median);
+    line.add(cache, time).write(std::cout);
+    return time.median;
+  }
+
+  Machine& machine_;
+  Case case_;
+  cudaStream_t stream_;
+};
+
+// ---- merging beams
+
+/// Lists of beam + 1 of every line, of which a search looks at 2 * beam candidates of a sentence.
+class MergeBench : Bench {
+ public:
+  MergeBench(Machine& machine, Case const& one) : Bench(machine, one), k_(one.lines + 1), keep_(2 * one.lines) {
+    std::mt19937 random(3);
+    std::exponential_distribution<float> gap(1.0f);
+    for (std::int32_t s = 0; s < one.sentences; ++s) {
+      groups_.push_back({s * one.lines, one.lines, keep_, s * keep_});
+      auto base = -10.0;
+      for (std::int32_t i = 0; i < one.lines; ++i) {
+        base -= static_cast<double>(gap(random)) / one.lines;
+        lines_.push_back({base, s * one.lines + i});
+        auto value = 0.0f;
+        for (std::int32_t j = 0; j < k_; ++j) {
+          value -= gap(random);
+          best_.push_back({static_cast<Token>(random() % vocabulary), value});
+        }
+        results_.push_back({k_, 1, 0});
+      }
+    }
+    ends_ = {2};
+  }
+
+  void run() {
+    auto const best = on_device(best_);
+    auto const results = on_device(results_);
+    auto const groups = on_device(groups_);
+    auto const lines = on_device(lines_);
+    auto const ends = on_device(ends_);
+    auto const kept_size = static_cast<std::size_t>(case_.sentences * keep_);
+    DeviceArray<cuda::Kept> kept(kept_size);
+    DeviceArray<double> totals(kept_size);
+    DeviceArray<std::int32_t> places(kept_size);
+    cuda::MergeLaunch launch;
+    launch.best = best.data(), launch.results = results.data(), launch.k = k_;
+    launch.groups = groups.data(), launch.group_count = case_.sentences;
+    launch.lines = lines.data(), launch.widest = case_.lines, launch.longest = keep_;
+    launch.ends = ends.data(), launch.end_count = 1;
+    launch.kept = kept.data(), launch.totals = totals.data(), launch.places = places.data();
+
+    HostMerge host;
+    std::vector<cuda::Kept> expected(kept_size);
+    host(best_.data(), results_.data(), k_, groups_, lines_, expected.data());
+    cuda::merge_beams(launch, stream_);
+    wait("merge_beams");
+    auto const found = kept.get(0, kept_size);
+    auto const same = [](cuda::Kept const& a, cuda::Kept const& b) {
+      return a.parent == b.parent && a.token == b.token && a.log_prob == b.log_prob;
+    };
+    if (!right("merge_beams", std::equal(found.begin(), found.end(), expected.begin(), same))) return;
+
+    time("merge_beams", best.bytes(), [&](int, cudaStream_t stream) { cuda::merge_beams(launch, stream); });
+
+    // To the host, which goes on with what is kept.
+    PinnedArray<cuda::Kept> host_kept(kept_size);
+    PinnedArray<Candidate> host_best(best_.size());
+    PinnedArray<cuda::LineResult> host_results(results_.size());
+    auto const copy = [](auto const& to, auto const& from, cudaStream_t stream) {
+      cuda::check(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), cudaMemcpyDeviceToHost, stream),
+                  "cudaMemcpyAsync");
+    };
+    auto const arrive = [](cudaStream_t stream) { cuda::check(cudaStreamSynchronize(stream), "a copy to the host"); };
+    auto const merged = time(
+        "merge_beams, what is kept to the host", host_kept.bytes() + host_results.bytes(),
+        [&](int, cudaStream_t stream) {
+          cuda::merge_beams(launch, stream);
+          copy(host_kept, kept, stream), copy(host_results, results, stream);
+          arrive(stream);
+        },
+        false);
+    std::vector<cuda::Kept> by_host(kept_size);
+    auto const whole = [&](int, cudaStream_t stream) {
+      copy(host_best, best, stream), copy(host_results, results, stream);
+      arrive(stream);
+      host(host_best.data(), host_results.data(), k_, groups_, lines_, by_host.data());
+    };
+    whole(0, stream_);
+    if (!right("lists to the host, merged there", std::equal(by_host.begin(), by_host.end(), expected.begin(), same)))
+      return;
+    time("lists to the host, merged there", host_best.bytes() + host_results.bytes(), whole, false, 1,
+         {"merged on the device / this", merged});
+    time("lists to the host", host_best.bytes() + host_results.bytes(),
+         [&](int, cudaStream_t stream) {
+           copy(host_best, best, stream), copy(host_results, results, stream);
+           arrive(stream);
+         },
+         false, 1, {"merged on the device / this", merged});
+  }
+
+ private:
+  std::int32_t k_, keep_;
+  std::vector<Candidate> best_;
+  std::vector<cuda::LineResult> results_;
+  std::vector<cuda::MergeGroup> groups_;
+  std::vector<cuda::MergeLine> lines_;
+  std::vector<Token> ends_;
+};
+
+// ---- verifying blocks
+
+/// Guesses of which seven of ten are right.
+class VerifyBench : Bench {
+ public:
+  using Bench::Bench;
+
+  void run() {
+    std::mt19937 random(5);
+    auto const block = case_.lines;
+    std::vector<Candidate> best;
+    std::vector<Token> guesses;
+    std::vector<std::int32_t> kept;
+    for (std::int32_t s = 0; s < case_.sentences; ++s) {
+      std::int32_t right = 0;
+      for (std::int32_t i = 0; i < block; ++i) {
+        best.push_back({static_cast<Token>(3 + random() % (vocabulary - 4)), -1.0f - static_cast<float>(i)});
+        if (i + 1 == block) break;
+        auto const good = random() % 10 < 7;
+        guesses.push_back(best.back().token + (good ? 0 : 1));
+        if (good && right == i) ++right;
+      }
+      kept.push_back(right);
+    }
+    auto const device_best = on_device(best);
+    auto const device_guesses = on_device(guesses);
+    auto const results = on_device(std::vector<cuda::LineResult>(best.size(), {1, 1, 0}));
+    auto const eos = on_device(std::vector<Token>{2});
+    DeviceArray<Candidate> tokens(best.size());
+    DeviceArray<cuda::Verdict> verdicts(static_cast<std::size_t>(case_.sentences));
+    cuda::Verification task;
+    task.sentences = case_.sentences, task.block = block;
+    task.best = device_best.data(), task.results = results.data();
+    task.guesses = device_guesses.data(), task.guess_stride = block - 1;
+    task.vocabulary_size = vocabulary, task.eos = eos.data(), task.eos_count = 1;
+    task.tokens = tokens.data(), task.verdicts = verdicts.data();
+    cuda::verify(task, stream_);
+    wait("verify");
+    auto const found = verdicts.get(0, verdicts.size());
+    auto const added = tokens.get(0, tokens.size());
+    auto well = true;
+    for (std::size_t s = 0; s < found.size(); ++s) {
+      auto const& verdict = found[s];
+      well = well && verdict.valid == 1 && verdict.finished == 0 && verdict.kept == kept[s] &&
+             verdict.count == kept[s] + 1;
+      for (std::int32_t i = 0; well && i < verdict.count; ++i) {
+        auto const at = s * static_cast<std::size_t>(block) + static_cast<std::size_t>(i);
+        well = added[at] == best[at];  // what is kept is the model's best
+      }
+    }
+    if (right("verify", well))
+      time("verify", device_best.bytes(), [&](int, cudaStream_t stream) { cuda::verify(task, stream); });
+  }
+};
+
+// ---- caches
+
+/// Keys and values of 6 layers of 512, in half precision. A step reorders the beams of every sentence and appends a token; so
+/// that it can be repeated, it cuts off the one before.
+class CacheBench : Bench {
+  static constexpr std::size_t elements = 2 * 6 * 512;
+  static constexpr int patterns = 16;  ///< of beams, in turns
+  using Element = std::uint16_t;
+
+ public:
+  CacheBench(Machine& machine, Case const& one)
+      : Bench(machine, one),
+        slots_(one.rows()),
+        bytes_(index(slots_) * index(one.positions) * elements * sizeof(Element)) {
+    std::mt19937 random(7);
+    for (auto& pattern : steps_)
+      for (std::int32_t s = 0; s < one.sentences; ++s) add(pattern, s * one.lines, random);
+    first_.assign(index(slots_), {});
+    tokens_.assign(index(one.positions), 7);
+    for (Slot slot = 0; slot < slots_; ++slot) first_[index(slot)] = {slot, 0, one.positions};
+  }
+
+  void run() {
+    auto const copy = time_copy();
+    time_indirection(copy);
+    time_pages(copy);
+  }
+
+ private:
+  using Pattern = std::vector<cuda::SlotStep>;  // [slots]
+
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  /// Parents of a sentence, drawn with the better ones first. Those with children stay where they are; further children take
+  /// the slots of those without.
+  void add(Pattern& pattern, Slot first, std::mt19937& random) const {
+    std::vector<std::int32_t> children(index(case_.lines));
+    for (std::int32_t i = 0; i < case_.lines; ++i) ++children[std::min(random(), random()) % children.size()];
+    std::vector<Slot> more;
+    for (std::size_t i = 0; i < children.size(); ++i)
+      for (auto n = children[i]; n > 1; --n) more.push_back(first + static_cast<Slot>(i));
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      auto from = first + static_cast<Slot>(i);
+      if (children[i] == 0) from = more.back(), more.pop_back();
+      pattern.push_back({from, case_.positions - 1, 1});
+    }
+  }
+
+  std::vector<Row> rows(Pattern const& pattern) const {
+    std::vector<Row> rows;
+    for (Slot slot = 0; slot < slots_; ++slot) {
+      auto const& step = pattern[index(slot)];
+      rows.push_back({step.from, slot, step.length, std::span(tokens_).first(index(step.count))});
+    }
+    return rows;
+  }
+
+  /// Of every slot after each of the steps, first to last: whose memory held its positions, all but the last, at first.
+  std::vector<Slot> origins(int steps) const {
+    std::vector<Slot> of(index(slots_));
+    std::iota(of.begin(), of.end(), 0);
+    for (int i = 0; i < steps; ++i) {
+      auto const before = of;
+      for (Slot slot = 0; slot < slots_; ++slot) of[index(slot)] = before[index(steps_[i][index(slot)].from)];
+    }
+    return of;
+  }
+
+  std::size_t forks() const {
+    std::size_t count = 0;
+    for (auto const& pattern : steps_)
+      for (Slot slot = 0; slot < slots_; ++slot) count += pattern[index(slot)].from != slot ? 1 : 0;
+    return count;
+  }
+
+  bool fits(std::size_t bytes, std::string_view name) const {
+    std::size_t free = 0, all = 0;
+    cuda::check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    if (bytes + (std::size_t{256} << 20) < free) return true;
+    record(name, case_).add("bytes", bytes).add("error", "the device has too little memory").write(std::cout);
+    return false;
+  }
+
+  /// What no copy of all keys and values beats: one that does not look where to read. Microseconds, 0 where it did not run.
+  double time_copy() const {
+    constexpr auto name = "a copy of the cache";
+    if (!fits(2 * bytes_, name)) return 0;
+    DeviceArray<unsigned char> const from(bytes_), to(bytes_);
+    auto const cold = bytes_ > machine_.cache;
+    auto const work = [&](int, cudaStream_t stream) {
+      cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes_, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
+    };
+    return time(name, 2 * bytes_, work, true, 1, {}, cold ? "cold" : "warm");
+  }
+
+  /// Whether the table is that of origins(steps), with new positions in the slots' own memory.
+  bool is_table(cuda::IndirectionView view, int steps) const {
+    std::vector<Slot> table(index(slots_) * index(case_.positions));
+    cuda::check(cudaMemcpy(table.data(), view.table, table.size() * sizeof(Slot), cudaMemcpyDeviceToHost),
+                "cudaMemcpy");
+    auto const of = origins(steps);
+    auto at = table.begin();
+    for (Slot slot = 0; slot < slots_; ++slot)
+      for (std::int32_t position = 0; position < case_.positions; ++position)
+        if (*at++ != (position + 1 == case_.positions ? slot : of[index(slot)])) return false;
+    return true;
+  }
+
+  void time_indirection(double copy) const {
+    cuda::CacheIndirectionOptions const options{slots_, case_.positions, case_.lines};
+    auto const bytes = index(slots_) * index(case_.positions) * sizeof(Slot);
+    {
+      cuda::CacheIndirection cache(options);
+      cache.step(rows(first_), stream_);
+      for (auto const& pattern : steps_) cache.step(rows(pattern), stream_);
+      wait("CacheIndirection::step");
+      if (!right("CacheIndirection::step", is_table(cache.view(), patterns))) return;
+      std::vector<std::vector<Row>> all;
+      for (auto const& pattern : steps_) all.push_back(rows(pattern));
+      time("CacheIndirection::step", bytes,
+           [&](int i, cudaStream_t stream) { cache.step(all[static_cast<std::size_t>(i)], stream); }, false, patterns,
+           {"copy of the cache / this", copy});
+    }
+    cuda::CacheIndirection cache(options);
+    auto const first = on_device(first_);
+    std::vector<DeviceArray<cuda::SlotStep>> steps;
+    for (auto const& pattern : steps_) steps.push_back(on_device(pattern));
+    cache.enqueue(first.data(), case_.positions, stream_);
+    for (auto const& pattern : steps) cache.enqueue(pattern.data(), case_.positions, stream_);
+    wait("CacheIndirection::enqueue");
+    if (!right("CacheIndirection::enqueue", is_table(cache.view(), patterns))) return;
+    time("CacheIndirection::enqueue", bytes,
+         [&](int i, cudaStream_t stream) {
+           cache.enqueue(steps[static_cast<std::size_t>(i)].data(), case_.positions, stream);
+         },
+         true, patterns, {"copy of the cache / this", copy});
+  }
+
+  // ---- in pages
+
+  static constexpr std::int32_t of_page = 16;
+
+  static Element mark(Slot slot) { return static_cast<Element>((slot % 251 + 1) * 0x0101); }
+
+  /// Where the positions are, on the device, of row `row`: its pages.
+  std::vector<std::int32_t> table(cuda::PageView<Element> const& view) const {
+    std::vector<std::int32_t> table(index(slots_) * index(view.stride));
+    cuda::check(cudaMemcpy(table.data(), view.table, table.size() * sizeof(std::int32_t), cudaMemcpyDeviceToHost),
+                "cudaMemcpy");
+    return table;
+  }
+
+  /// Of all rows' first page and of that of the position before the last.
+  template <class Do>
+  void pages(cuda::PageView<Element> view, Do const& act) const {
+    auto const numbers = table(view);
+    view.table = numbers.data();
+    for (Slot slot = 0; slot < slots_; ++slot)
+      for (auto const position : std::set<std::int32_t>{0, case_.positions - 2}) act(slot, position, view);
+  }
+
+  void time_pages(double copy) const {
+    constexpr auto name = "PagedCache::step";
+    auto const pages_of = (case_.positions + of_page - 1) / of_page;
+    auto const page_bytes = elements * of_page * sizeof(Element);
+    cuda::PagedCacheOptions const options{.elements_per_position = elements,
+                                          .positions_per_page = of_page,
+                                          .planes = 12,
+                                          .max_pages = slots_ * (pages_of + 2),
+                                          .max_rows = slots_,
+                                          .max_length = case_.positions};
+    if (!fits(index(options.max_pages) * page_bytes, name)) return;
+    cuda::PagedCache<Element> cache(options);
+    cache.step(rows(first_), stream_);
+    wait(name);
+    pages(cache.view(), [&](Slot slot, std::int32_t position, cuda::PageView<Element> const& view) {
+      cuda::check(cudaMemset(view.page(slot, position), mark(slot) & 0xff, page_bytes), "cudaMemset");
+    });
+    cuda::check(cudaDeviceSynchronize(), "cudaMemset");
+    for (auto const& pattern : steps_) cache.step(rows(pattern), stream_);
+    wait(name);
+    auto const of = origins(patterns);
+    auto well = true;
+    pages(cache.view(), [&](Slot slot, std::int32_t position, cuda::PageView<Element> const& view) {
+      for (auto const plane : {0, 11}) {
+        Element found = 0;
+        cuda::check(cudaMemcpy(&found, view.at(slot, position, plane), sizeof found, cudaMemcpyDeviceToHost),
+                    "cudaMemcpy");
+        well = well && found == mark(of[index(slot)]);
+      }
+    });
+    if (!right(name, well)) return;
+    std::vector<std::vector<Row>> all;
+    for (auto const& pattern : steps_) all.push_back(rows(pattern));
+    auto const filled = (case_.positions - 1) % of_page;
+    auto const moved = 2 * forks() / patterns * index(filled) * elements * sizeof(Element);  // at most
+    time(name, moved, [&](int i, cudaStream_t stream) { cache.step(all[static_cast<std::size_t>(i)], stream); }, false,
+         patterns, {"copy of the cache / this", copy});
+  }
+
+  std::int32_t slots_;
+  std::size_t bytes_;  ///< of all keys and values
+  Pattern steps_[patterns];
+  Pattern first_;  ///< fills all slots
+  std::vector<Token> tokens_;
+};
+
+void run(Machine& machine, Case const& one) {
+  if (one.experiment == "merge") MergeBench(machine, one).run();
+  else if (one.experiment == "verify") VerifyBench(machine, one).run();
+  else CacheBench(machine, one).run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program(
+      "sluice.bench.cuda.steps", argc, argv, cases,
+      [](char const* name, Case const& one) { return record(name, one).add("bytes", 0); }, run);
+}
