@@ -5,9 +5,9 @@
 //
 // Weights are random, logits have a deviation of 3. Each way's answers are compared with double precision before it is timed.
 // Weights are cold: those that are small take turns. The clustered step waits for the device and cannot be captured in a
-// graph: it is timed with the host's launches and waits, by events around some steps, and so is the dense one beside it (cache
-// "mixed": as these steps leave it). "of limit" is the time that
-// reading the weights once would take, by the bandwidth of a copy, over the time it took. Exit codes: see program.hpp.
+// graph: it is timed with the host's launches and waits (timed: "host"), by events around some steps, and so is the dense one
+// beside it; cache "mixed": as these steps leave it. "of limit" is the time that reading the weights once would take, by the
+// bandwidth of a copy, over the time it took. Exit codes: see program.hpp.
 #include <sluice/cuda/clustered_projection.cuh>
 #include <sluice/cuda/dense_projection.cuh>
 
@@ -212,7 +212,7 @@ class Bench {
     if (answers &&
         !right(line, references_, [&](std::int32_t i) { return best_.get(static_cast<std::size_t>(i) * k, k); }))
       return {};
-    line.add("workspace", way.workspace());
+    line.add("workspace", way.workspace()).add("timed", "graph");
     Times times;
     auto const one = [&](int sets, std::string_view cache) {
       auto const time = machine_.timer(sets, way.work);
@@ -325,10 +325,11 @@ class Bench {
     auto const full = [&](int step, cudaStream_t stream) {
       return dense.expand(hidden_of(step, stream), queries_, groups_);
     };
-    auto const line = record("dense, by the host", layer_, "clustered", "all tokens");
+    auto line = record("dense, by the host", layer_, "clustered", "all tokens");
     auto const answers = full(0, machine_.timer.stream());
     if (!right(line, references_, [&](std::int32_t i) { return list(answers, i); })) return;
     auto const time = machine_.timer(2, full, false);
+    line.add("timed", "host");
     Times const base{{"mixed", time.median}};
     write(line, time, "mixed", layer_.bytes(), {}, true);
     Times whole;
@@ -368,7 +369,7 @@ class Bench {
       auto const all = static_cast<double>(seen.steps - before.steps);
       line.add("reduced", static_cast<double>(seen.reduced - before.reduced) / all);
       line.add("gathered", static_cast<double>(seen.gathered - before.gathered) / all);
-      line.add("workspace", projection.workspace());
+      line.add("workspace", projection.workspace()).add("timed", "host");
       auto const bytes =
           static_cast<std::size_t>(active(share)) * static_cast<std::size_t>(layer_.depth) * sizeof(__half);
       write(line, time, "mixed", bytes, {{"dense / this", &base}, {"separate passes / this", &whole}}, true);

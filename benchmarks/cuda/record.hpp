@@ -59,6 +59,7 @@ class Record {
     return *this;
   }
   Record& add(std::string_view key, char const* text) { return add(key, std::string_view(text)); }
+  Record& add(std::string_view key, std::string const& text) { return add(key, std::string_view(text)); }
   template <class Number>
   Record& add(std::string_view key, Number number) {
     std::ostringstream text;

@@ -14,24 +14,20 @@
 #include <sluice/cuda/verify.cuh>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <device_array.hpp>
 #include <host_merge.hpp>
 #include <iostream>
-#include <memory>
 #include <numeric>
 #include <program.hpp>
 #include <random>
 #include <record.hpp>
 #include <set>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -108,6 +104,12 @@ DeviceArray<T> on_device(std::vector<T> const& from) {
   return to;
 }
 
+/// A time to compare with, and the name of that time over another; 0: none.
+struct Base {
+  std::string_view ratio{};
+  double us = 0;
+};
+
 /// What the measurements of a case have in common.
 class Bench {
  public:
@@ -123,12 +125,6 @@ class Bench {
     record(name, case_).add("bytes", 0).add("error", "the answer is not the host's").write(std::cout);
     return false;
   }
-
-  /// A time to compare with, and the name of that time over another; 0: none.
-  struct Base {
-    std::string_view ratio{};
-    double us = 0;
-  };
 
   /// \param sets   as in GraphTimer
   template <class Work>
@@ -385,7 +381,7 @@ class CacheBench : Bench {
     return false;
   }
 
-  /// What no copy of all keys and values beats: one that does not look where to read. Microseconds, 0 where it did not run.
+  /// Of all keys and values, as they lie: a gather by parents moves as much. Microseconds, 0 where it did not run.
   double time_copy() const {
     constexpr auto name = "a copy of the cache";
     if (!fits(2 * bytes_, name)) return 0;
