@@ -32,6 +32,8 @@ figure() {
   echo '{"name":"translate_torch","experiment":"translations","text":"news","type":"float32","sentences":2000,"equal":1995,"percent":99.75}'
   echo '{"name":"full","experiment":"projection","rows":20,"V":128000,"type":"float16","us":70,"exact":true}'
   echo '{"name":"sluice","experiment":"projection","rows":20,"V":128000,"type":"float16","us":10.5,"active":[6,16],"note":"a|b"}'
+  echo '{"name":"sentences","experiment":"clustered","rows":40,"V":250000,"type":"float16","us":10,"dense / this":4.5}'
+  echo '{"name":"batch","experiment":"clustered","rows":40,"V":250000,"type":"float16","us":12,"dense / this":3.75}'
   echo '{"name":"lonely","figure":3}'
   figure "read only" share 7 77 1 2156 1 # nothing of ours to hold it against
   echo '{"name":"cut sh'
@@ -50,6 +52,8 @@ says "| fused over separate passes, beam 1 | >= 4.3 | yes | 5 |"
 says "| 320 | 250,000 | 5 | float32 | cold | 200 | 1,600 | 80 % | 100 | 2.5 | 7 |"
 says "| outside the model, beam 5, batches of 64, highest, in per cent of a step | <= 3 | **no** | 4 |"
 says "| streaming, its better refill, over batches, greedy, size 64, order of the file, lowest | >= 1.3 | yes | 1.5 |"
+says "| clustered over dense projection, V = 250,000, lowest | >= 4 | **no** | 3.75 |"
+says "| clustered over dense projection, V = 128,000, lowest | >= 2.4 | not measured |  |"
 says "| translations that are the CPU's, float, lowest, in per cent | >= 99.5 | yes | 99.8 |"
 says "| greedy | streaming | device, merged | float16 | 64 | 6+6 | cuda | 640 | 9 | 120 | 7,000 | 1.2 | 9 | 1 |"
 says "| translate_torch | news | float32 | 2,000 | 1,995 | 99.75 |"
