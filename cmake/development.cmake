@@ -43,7 +43,7 @@ if(SLUICE_OPENMP)
   endif()
 endif()
 
-# What nearly all programs read, compiled once: a quarter of the time of a build. Not for every preset, as it hides includes
+# What nearly all programs read, compiled once. Not for every preset, as it hides includes
 # that are missing from a program.
 if(SLUICE_PRECOMPILE)
   file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
