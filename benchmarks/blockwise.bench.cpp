@@ -4,10 +4,10 @@
 /// 32000, weights drawn at random, guesses right as often as makes blocks of 2.0 tokens on average at k = 4 (and as often
 /// at other k). Exact: both give the same output, which is checked.
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/schedule/batched.hpp>
-#include <sluice/search/blockwise.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include "cpu_clock.hpp"
 #include "scripted.hpp"

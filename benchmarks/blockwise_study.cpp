@@ -8,8 +8,8 @@
 #include <sluice/model/with_heads.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <bleu/bleu.hpp>
 #include <text/lines.hpp>

@@ -6,8 +6,8 @@
 
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
-#include <sluice/search/forced_score.hpp>
-#include <sluice/search/grid_beam_search.hpp>
+#include <sluice/search/constraint/grid_beam_search.hpp>
+#include <sluice/search/greedy/forced_score.hpp>
 
 #include <bleu/bleu.hpp>
 #include <text/lines.hpp>

@@ -2,8 +2,8 @@
 // A draw from a line of logits: the expander's Gumbel-max against what one would write first, softmax, cumulative sum
 // and binary search.
 #include <sluice/core/noise.hpp>
-#include <sluice/output/log_softmax_top_k.hpp>
-#include <sluice/search/truncation.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/search/sample/truncation.hpp>
 
 #include <benchmark/benchmark.h>
 

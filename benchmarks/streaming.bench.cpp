@@ -10,10 +10,10 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/presets.hpp>
-#include <sluice/search/sample.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/sample/sample.hpp>
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>

@@ -50,20 +50,100 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal decode/answer decode/encoding decode/orders decode/roster decode/slot_blocks decode/step_times decode/waiting_queue model/combine model/forwarding
-  model/log_mixture output/active_tokens output/aligned_vector output/best_scores output/exponential output/int8_dot
-  output/line_norm output/line_pass output/line_scan output/line_selection output/load_scores output/packed_bfloat16
-  output/packed_blocks output/packed_float output/packed_int8 output/parallel output/quantise output/simd_count
-  output/subset_projection output/transpose search/beam_state search/placement sluice)
+set(internal ^output/simd/ ^decode/loop/ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^output/line/best_scores$
+  ^output/line/line_ ^output/line/load_scores$ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
+  ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
+  ^sluice$)
+set(brought ^output/line/line_lists$ ^output/simd/simd$) # for who writes an expander
+list(JOIN internal "|" internal)
+list(JOIN brought "|" brought)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "^include/sluice/(.*)\\.hpp$" "\\1" stem ${header})
   string(FIND "${umbrella}" "#include <sluice/${stem}.hpp>" at)
-  if(at EQUAL -1 AND NOT stem IN_LIST internal)
+  if(at EQUAL -1 AND (stem MATCHES "${brought}" OR NOT stem MATCHES "${internal}"))
     message(NOTICE "not in sluice.hpp: ${stem}")
     set(wrong TRUE)
   endif()
 endforeach()
+
+# Who may include whom: a folder itself and those named here (docs/design.md has the same table). What stands further down may
+# include only what stands further up, so there are no circles among folders.
+set(folders
+  core: "output/simd:core" "output/packed:core output/simd" "output/line:core output/simd"
+  "output/projection:core output/simd output/packed output/line"
+  "output/clusters:core output/simd output/packed output/line output/projection"
+  "output/shortlist:core output/simd output/packed output/line output/projection output/clusters"
+  "file:core output/clusters"
+  "model:core output/simd output/packed output/line output/projection"
+  "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
+  "search/rule:core search/common" "search/blockwise:core search/common search/sample"
+  "search/constraint:core search/common search/beam search/rule"
+  "result:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
+  "cuda:core output/line output/projection output/clusters model")
+set(above)
+foreach(line IN LISTS folders)
+  string(REGEX MATCH "^([^:]*):(.*)$" matched "${line}")
+  set(folder ${CMAKE_MATCH_1})
+  separate_arguments(allowed UNIX_COMMAND "${CMAKE_MATCH_2}")
+  foreach(other IN LISTS allowed)
+    if(NOT other IN_LIST above)
+      message(NOTICE "the table of folders has ${folder} above ${other}, which it may include")
+      set(wrong TRUE)
+    endif()
+  endforeach()
+  list(APPEND above ${folder})
+  set(allowed_${folder} ${folder} ${allowed})
+endforeach()
+
+set(unsettled)
+foreach(file IN LISTS headers kernels)
+  string(REGEX REPLACE "^(include|kernels)/sluice/" "" stem ${file})
+  cmake_path(GET stem PARENT_PATH folder)
+  file(STRINGS ${root}/${file} lines REGEX "^#include <sluice/")
+  set(within_${stem})
+  if(NOT folder STREQUAL "") # sluice.hpp, version.hpp
+    if(NOT folder IN_LIST above)
+      message(NOTICE "no row of the table of folders: ${folder}")
+      set(wrong TRUE)
+      continue()
+    endif()
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include <sluice/(.*)>.*$" "\\1" included "${line}")
+      cmake_path(GET included PARENT_PATH other)
+      if(NOT other STREQUAL "" AND NOT other IN_LIST allowed_${folder})
+        message(NOTICE "${stem} includes ${included}, but ${folder} may not include ${other}")
+        set(wrong TRUE)
+      endif()
+      if(other STREQUAL folder AND NOT folder STREQUAL "cuda") # there, nvcc gets definitions behind declarations
+        list(APPEND within_${stem} ${included})
+      endif()
+    endforeach()
+    list(APPEND unsettled ${stem})
+  endif()
+endforeach()
+
+# No circles within a folder: headers that include no unsettled one are settled, until none is left.
+set(before -1)
+list(LENGTH unsettled count)
+while(count GREATER 0 AND NOT count EQUAL before)
+  set(rest)
+  foreach(stem IN LISTS unsettled)
+    foreach(other IN LISTS within_${stem})
+      if(other IN_LIST unsettled)
+        list(APPEND rest ${stem})
+        break()
+      endif()
+    endforeach()
+  endforeach()
+  set(unsettled ${rest})
+  set(before ${count})
+  list(LENGTH unsettled count)
+endwhile()
+if(count GREATER 0)
+  message(NOTICE "a circle of includes among: ${unsettled}")
+  set(wrong TRUE)
+endif()
 
 if(wrong)
   message(FATAL_ERROR "cmake/headers.cmake, sluice.hpp and the folders differ")

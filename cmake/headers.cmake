@@ -14,20 +14,20 @@ set(SLUICE_HEADERS
   include/sluice/core/result.hpp
   include/sluice/core/schedule.hpp
   include/sluice/core/search.hpp
+  include/sluice/core/statistics.hpp
+  include/sluice/core/trace.hpp
   include/sluice/core/types.hpp
-  include/sluice/decode/answer.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
-  include/sluice/decode/encoding.hpp
-  include/sluice/decode/intake.hpp
-  include/sluice/decode/orders.hpp
-  include/sluice/decode/roster.hpp
+  include/sluice/decode/loop/check_answer.hpp
+  include/sluice/decode/loop/encoding.hpp
+  include/sluice/decode/loop/orders.hpp
+  include/sluice/decode/loop/roster.hpp
+  include/sluice/decode/loop/slot_blocks.hpp
+  include/sluice/decode/loop/step_times.hpp
+  include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/server.hpp
-  include/sluice/decode/slot_blocks.hpp
-  include/sluice/decode/statistics.hpp
-  include/sluice/decode/step_times.hpp
-  include/sluice/decode/trace.hpp
-  include/sluice/decode/waiting_queue.hpp
+  include/sluice/file/clusters_file.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/combine.hpp
   include/sluice/model/ensemble.hpp
@@ -44,74 +44,74 @@ set(SLUICE_HEADERS
   include/sluice/model/with_draft.hpp
   include/sluice/model/with_heads.hpp
   include/sluice/model/with_lookup.hpp
-  include/sluice/output/active_tokens.hpp
-  include/sluice/output/aligned_vector.hpp
-  include/sluice/output/best_scores.hpp
-  include/sluice/output/clustered_projection.hpp
-  include/sluice/output/clusters.hpp
-  include/sluice/output/clusters_file.hpp
-  include/sluice/output/dense_projection.hpp
-  include/sluice/output/exponential.hpp
-  include/sluice/output/int8_dot.hpp
-  include/sluice/output/k_means.hpp
-  include/sluice/output/line_lists.hpp
-  include/sluice/output/line_norm.hpp
-  include/sluice/output/line_pass.hpp
-  include/sluice/output/line_scan.hpp
-  include/sluice/output/line_selection.hpp
-  include/sluice/output/load_scores.hpp
-  include/sluice/output/log_softmax_top_k.hpp
-  include/sluice/output/nearest_centroid.hpp
-  include/sluice/output/packed_bfloat16.hpp
-  include/sluice/output/packed_blocks.hpp
-  include/sluice/output/packed_float.hpp
-  include/sluice/output/packed_int8.hpp
-  include/sluice/output/packed_matrix.hpp
-  include/sluice/output/packed_rows.hpp
-  include/sluice/output/parallel.hpp
-  include/sluice/output/projection_pass.hpp
-  include/sluice/output/quantise.hpp
-  include/sluice/output/record_hidden.hpp
-  include/sluice/output/shortlist_projection.hpp
-  include/sluice/output/simd.hpp
-  include/sluice/output/simd_count.hpp
-  include/sluice/output/subset_projection.hpp
-  include/sluice/output/train_clusters.hpp
-  include/sluice/output/transpose.hpp
+  include/sluice/output/clusters/clustered_projection.hpp
+  include/sluice/output/clusters/clusters.hpp
+  include/sluice/output/clusters/k_means.hpp
+  include/sluice/output/clusters/nearest_centroid.hpp
+  include/sluice/output/clusters/record_hidden.hpp
+  include/sluice/output/clusters/train_clusters.hpp
+  include/sluice/output/line/best_scores.hpp
+  include/sluice/output/line/line_lists.hpp
+  include/sluice/output/line/line_norm.hpp
+  include/sluice/output/line/line_pass.hpp
+  include/sluice/output/line/line_scan.hpp
+  include/sluice/output/line/line_selection.hpp
+  include/sluice/output/line/load_scores.hpp
+  include/sluice/output/line/log_softmax_top_k.hpp
+  include/sluice/output/packed/int8_dot.hpp
+  include/sluice/output/packed/packed_bfloat16.hpp
+  include/sluice/output/packed/packed_blocks.hpp
+  include/sluice/output/packed/packed_float.hpp
+  include/sluice/output/packed/packed_int8.hpp
+  include/sluice/output/packed/packed_matrix.hpp
+  include/sluice/output/packed/packed_rows.hpp
+  include/sluice/output/packed/quantise.hpp
+  include/sluice/output/projection/active_tokens.hpp
+  include/sluice/output/projection/dense_projection.hpp
+  include/sluice/output/projection/projection_pass.hpp
+  include/sluice/output/projection/subset_projection.hpp
+  include/sluice/output/shortlist/lexical_shortlist.hpp
+  include/sluice/output/shortlist/shortlist_projection.hpp
+  include/sluice/output/simd/aligned_vector.hpp
+  include/sluice/output/simd/exponential.hpp
+  include/sluice/output/simd/parallel.hpp
+  include/sluice/output/simd/simd.hpp
+  include/sluice/output/simd/simd_count.hpp
+  include/sluice/output/simd/transpose.hpp
+  include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/schedule/batched.hpp
+  include/sluice/schedule/intake.hpp
   include/sluice/schedule/streaming.hpp
-  include/sluice/search/acceptance.hpp
-  include/sluice/search/any_of.hpp
-  include/sluice/search/automaton.hpp
-  include/sluice/search/bank_sizes.hpp
-  include/sluice/search/beam_options.hpp
-  include/sluice/search/beam_search.hpp
-  include/sluice/search/beam_state.hpp
-  include/sluice/search/blockwise.hpp
-  include/sluice/search/constrained_beam_search.hpp
-  include/sluice/search/constrained_presets.hpp
-  include/sluice/search/constraints.hpp
-  include/sluice/search/diverse_beam_search.hpp
-  include/sluice/search/forbidden.hpp
-  include/sluice/search/forced_score.hpp
-  include/sluice/search/greedy.hpp
-  include/sluice/search/grid_beam_search.hpp
-  include/sluice/search/history.hpp
-  include/sluice/search/length.hpp
-  include/sluice/search/lexical_shortlist.hpp
-  include/sluice/search/minimum_bayes_risk.hpp
-  include/sluice/search/opening.hpp
-  include/sluice/search/ordered_phrases.hpp
-  include/sluice/search/phrase.hpp
-  include/sluice/search/phrase_matcher.hpp
-  include/sluice/search/phrases.hpp
-  include/sluice/search/placement.hpp
-  include/sluice/search/presets.hpp
-  include/sluice/search/ruled.hpp
-  include/sluice/search/rules.hpp
-  include/sluice/search/sample.hpp
-  include/sluice/search/stochastic_beam.hpp
-  include/sluice/search/truncation.hpp
+  include/sluice/search/beam/beam_options.hpp
+  include/sluice/search/beam/beam_search.hpp
+  include/sluice/search/beam/beam_state.hpp
+  include/sluice/search/beam/diverse_beam_search.hpp
+  include/sluice/search/beam/presets.hpp
+  include/sluice/search/blockwise/acceptance_rules.hpp
+  include/sluice/search/blockwise/blockwise.hpp
+  include/sluice/search/common/history.hpp
+  include/sluice/search/common/length.hpp
+  include/sluice/search/common/opening.hpp
+  include/sluice/search/common/phrase.hpp
+  include/sluice/search/common/phrase_matcher.hpp
+  include/sluice/search/common/placement.hpp
+  include/sluice/search/constraint/any_of.hpp
+  include/sluice/search/constraint/automaton.hpp
+  include/sluice/search/constraint/bank_sizes.hpp
+  include/sluice/search/constraint/constrained_beam_search.hpp
+  include/sluice/search/constraint/constrained_presets.hpp
+  include/sluice/search/constraint/constraints.hpp
+  include/sluice/search/constraint/grid_beam_search.hpp
+  include/sluice/search/constraint/ordered_phrases.hpp
+  include/sluice/search/constraint/phrases.hpp
+  include/sluice/search/greedy/forced_score.hpp
+  include/sluice/search/greedy/greedy.hpp
+  include/sluice/search/rule/forbidden.hpp
+  include/sluice/search/rule/ruled.hpp
+  include/sluice/search/rule/rules.hpp
+  include/sluice/search/sample/sample.hpp
+  include/sluice/search/sample/stochastic_beam.hpp
+  include/sluice/search/sample/truncation.hpp
   include/sluice/sluice.hpp
   include/sluice/version.hpp)
 

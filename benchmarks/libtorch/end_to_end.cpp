@@ -14,8 +14,8 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include "traffic.hpp"
 #include <libtorch/scores.hpp>

@@ -3,9 +3,9 @@
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/projected.hpp>
-#include <sluice/search/minimum_bayes_risk.hpp>
-#include <sluice/search/sample.hpp>
-#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/result/minimum_bayes_risk.hpp>
+#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
 
 #include "typist.hpp"
 

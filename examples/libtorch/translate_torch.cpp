@@ -6,8 +6,8 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <libtorch/scores.hpp>
 #include <libtorch/torch_transformer.hpp>

@@ -3,8 +3,8 @@
 /// The test set through a decoder, by one of the searches.
 #pragma once
 
+#include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/statistics.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 

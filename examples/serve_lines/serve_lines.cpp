@@ -3,7 +3,7 @@
 
 #include <sluice/decode/server.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 
 #include <text/lines.hpp>
 #include <translate/model.hpp>

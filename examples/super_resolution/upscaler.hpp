@@ -3,11 +3,11 @@
 /// The model that enlarges images, and images through a decoder.
 #pragma once
 
+#include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/statistics.hpp>
 #include <sluice/model/residual_heads.hpp>
 #include <sluice/model/with_heads.hpp>
-#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/schedule/batched.hpp>
 
 #include <text/lines.hpp>

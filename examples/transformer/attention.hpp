@@ -3,7 +3,7 @@
 /// Layer norm and attention of one row, vectorised so that the result depends on that row only.
 #pragma once
 
-#include <sluice/output/simd.hpp>
+#include <sluice/output/simd/simd.hpp>
 
 #include <Eigen/Core>
 

@@ -3,7 +3,7 @@
 /// Beam search as the command line wants it.
 #pragma once
 
-#include <sluice/search/beam_search.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 
 #include <translate/options.hpp>
 

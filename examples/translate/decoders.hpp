@@ -3,8 +3,8 @@
 /// Several decoders, each in a thread of its own; what they search is hidden.
 #pragma once
 
-#include <sluice/decode/statistics.hpp>
-#include <sluice/output/clustered_projection.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/output/clusters/clustered_projection.hpp>
 
 #include <translate/exchange.hpp>
 #include <translate/masks.hpp>

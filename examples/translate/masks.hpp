@@ -3,8 +3,8 @@
 /// What may not come, or less likely, whatever the search.
 #pragma once
 
-#include <sluice/search/ruled.hpp>
-#include <sluice/search/rules.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
 
 #include <translate/options.hpp>
 #include <translate/tokenizer.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/minimum_bayes_risk.hpp>
+#include <sluice/result/minimum_bayes_risk.hpp>
 
 #include <bleu/bleu.hpp>
 #include <bleu/chrf.hpp>

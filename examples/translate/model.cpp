@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/core/model.hpp>
+#include <sluice/file/clusters_file.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/projected.hpp>
-#include <sluice/output/clusters_file.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/transformer.hpp>

@@ -7,7 +7,7 @@
 #include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_heads.hpp>
 #include <sluice/model/with_lookup.hpp>
-#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
 
 #include <transformer/heads.hpp>
 #include <transformer/transformer.hpp>

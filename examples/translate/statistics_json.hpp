@@ -3,8 +3,8 @@
 /// The file of --stats.
 #pragma once
 
-#include <sluice/decode/statistics.hpp>
-#include <sluice/output/clustered_projection.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/output/clusters/clustered_projection.hpp>
 
 #include <translate/blocks.hpp>
 #include <translate/model.hpp>

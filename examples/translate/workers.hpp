@@ -5,10 +5,10 @@
 
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/intake.hpp>
-#include <sluice/decode/statistics.hpp>
 #include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
 
 #include <translate/decoders.hpp>

@@ -5,8 +5,8 @@
 #include <sluice/cuda/merge_launch.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

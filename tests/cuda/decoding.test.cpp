@@ -3,7 +3,7 @@
 #include <sluice/cuda/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

@@ -5,7 +5,7 @@
 
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
-#include <sluice/search/phrase.hpp>
+#include <sluice/search/common/phrase.hpp>
 
 #include <algorithm>
 #include <cstddef>

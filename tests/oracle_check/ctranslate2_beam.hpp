@@ -5,8 +5,8 @@
 
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
-#include <sluice/search/presets.hpp>
-#include <sluice/search/rules.hpp>
+#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/rule/rules.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam_search.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 
 #include <cstdint>
 #include <oracle_check/common.hpp>

@@ -3,9 +3,9 @@
 /// fairseq_dba_unordered.json, fairseq_dba_ordered.json: n-best lists of fairseq's LexicallyConstrainedBeamSearch.
 #pragma once
 
-#include <sluice/search/constrained_presets.hpp>
-#include <sluice/search/ordered_phrases.hpp>
-#include <sluice/search/phrases.hpp>
+#include <sluice/search/constraint/constrained_presets.hpp>
+#include <sluice/search/constraint/ordered_phrases.hpp>
+#include <sluice/search/constraint/phrases.hpp>
 
 #include <support/reference_trackers.hpp>
 

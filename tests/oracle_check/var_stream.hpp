@@ -6,7 +6,7 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/presets.hpp>
 
 #include <algorithm>
 #include <cstddef>

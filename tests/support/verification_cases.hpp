@@ -7,8 +7,8 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/cuda/verification.cuh>
-#include <sluice/search/acceptance.hpp>
-#include <sluice/search/blockwise.hpp>
+#include <sluice/search/blockwise/acceptance_rules.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/search/beam_search.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

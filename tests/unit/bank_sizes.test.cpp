@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/bank_sizes.hpp>
+#include <sluice/search/constraint/bank_sizes.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decoder.hpp>
-#include <sluice/search/beam_options.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

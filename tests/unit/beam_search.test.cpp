@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/forced_score.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/forced_score.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

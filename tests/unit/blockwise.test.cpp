@@ -3,10 +3,10 @@
 #include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/ruled.hpp>
-#include <sluice/search/rules.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
 
 #include <support/decoding.hpp>
 #include <support/guessing.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/model/with_draft.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise.hpp>
-#include <sluice/search/sample.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/sample/sample.hpp>
 
 #include <support/chi_squared.hpp>
 #include <support/decoding.hpp>

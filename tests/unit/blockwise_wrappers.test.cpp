@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks over models that cannot do all that they need, and over those that encode ahead.
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/intake.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/model/token_by_token.hpp>
 #include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_heads.hpp>
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <support/decoding.hpp>
 #include <support/encoding_table.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/clusters/clustered_projection.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/sample.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/sample/sample.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/clusters.hpp>
+#include <sluice/output/clusters/clusters.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/clusters_file.hpp>
+#include <sluice/file/clusters_file.hpp>
 
 #include <support/catch.hpp>
 

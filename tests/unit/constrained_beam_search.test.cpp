@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/constrained_beam_search.hpp>
-#include <sluice/search/constrained_presets.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/constraint/constrained_presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/constrained.hpp>

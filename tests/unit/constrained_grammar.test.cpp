@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
-#include <sluice/search/constrained_beam_search.hpp>
-#include <sluice/search/constrained_presets.hpp>
-#include <sluice/search/grid_beam_search.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/constraint/constrained_presets.hpp>
+#include <sluice/search/constraint/grid_beam_search.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

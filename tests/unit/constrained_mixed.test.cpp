@@ -2,12 +2,12 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/model/ensemble.hpp>
-#include <sluice/output/shortlist_projection.hpp>
+#include <sluice/output/shortlist/shortlist_projection.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/constrained_beam_search.hpp>
-#include <sluice/search/grid_beam_search.hpp>
-#include <sluice/search/rules.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/constraint/grid_beam_search.hpp>
+#include <sluice/search/rule/rules.hpp>
 
 #include <support/catch.hpp>
 #include <support/constrained.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decoder.hpp>
-#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/constrained.hpp>

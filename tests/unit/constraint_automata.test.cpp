@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/any_of.hpp>
-#include <sluice/search/automaton.hpp>
-#include <sluice/search/constraints.hpp>
-#include <sluice/search/forbidden.hpp>
-#include <sluice/search/ordered_phrases.hpp>
-#include <sluice/search/phrases.hpp>
+#include <sluice/search/constraint/any_of.hpp>
+#include <sluice/search/constraint/automaton.hpp>
+#include <sluice/search/constraint/constraints.hpp>
+#include <sluice/search/constraint/ordered_phrases.hpp>
+#include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/rule/forbidden.hpp>
 
 #include <support/catch.hpp>
 #include <support/naive_constraints.hpp>

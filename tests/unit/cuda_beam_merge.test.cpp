@@ -4,8 +4,8 @@
 #include <sluice/cuda/merge_plan.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/diverse_beam_search.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

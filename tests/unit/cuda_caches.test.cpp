@@ -3,8 +3,8 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/slot_tokens.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/blockwise.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
 
 #include <support/catch.hpp>
 #include <support/emulated_caches.hpp>

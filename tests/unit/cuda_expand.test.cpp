@@ -3,8 +3,8 @@
 #include <sluice/cuda/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

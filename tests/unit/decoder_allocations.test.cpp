@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

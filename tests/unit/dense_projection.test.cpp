@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/dense_projection.hpp>
-#include <sluice/search/beam_search.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/bank_sizes.hpp>
-#include <sluice/search/grid_beam_search.hpp>
+#include <sluice/search/constraint/bank_sizes.hpp>
+#include <sluice/search/constraint/grid_beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/constrained.hpp>

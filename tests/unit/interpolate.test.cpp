@@ -2,8 +2,8 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/combining.hpp>

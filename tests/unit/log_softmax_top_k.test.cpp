@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/packed/packed_matrix.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

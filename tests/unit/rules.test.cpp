@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/diverse_beam_search.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/rules.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/rules.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/forced_score.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/sample.hpp>
+#include <sluice/search/greedy/forced_score.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/sample/sample.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>

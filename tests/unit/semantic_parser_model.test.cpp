@@ -5,9 +5,9 @@
 #include <sluice/model/with_draft.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/presets.hpp>
+#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/dense_projection.hpp>
-#include <sluice/output/shortlist_projection.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/shortlist/lexical_shortlist.hpp>
+#include <sluice/output/shortlist/shortlist_projection.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/diverse_beam_search.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/lexical_shortlist.hpp>
-#include <sluice/search/sample.hpp>
-#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/decode/step_times.hpp>
+#include <sluice/decode/loop/step_times.hpp>
 
 #include <support/catch.hpp>
 

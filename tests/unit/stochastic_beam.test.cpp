@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/forced_score.hpp>
-#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/search/greedy/forced_score.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>

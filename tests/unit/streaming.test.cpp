@@ -2,14 +2,14 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/diverse_beam_search.hpp>
-#include <sluice/search/greedy.hpp>
-#include <sluice/search/presets.hpp>
-#include <sluice/search/ruled.hpp>
-#include <sluice/search/rules.hpp>
-#include <sluice/search/sample.hpp>
-#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
+#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/dense_projection.hpp>
-#include <sluice/output/train_clusters.hpp>
-#include <sluice/search/beam_search.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/output/clusters/train_clusters.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <support/catch.hpp>
 

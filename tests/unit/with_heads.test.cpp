@@ -2,10 +2,10 @@
 #include <sluice/model/residual_heads.hpp>
 #include <sluice/model/slot_tokens.hpp>
 #include <sluice/model/with_heads.hpp>
-#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise.hpp>
-#include <sluice/search/greedy.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 
 #include <support/decoding.hpp>
 #include <support/hidden_model.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a rule says which guesses may stand, and the exact one. The others: sluice/search/acceptance.hpp.
+/// How a rule says which guesses may stand, and the exact one. The others: sluice/search/blockwise/acceptance_rules.hpp.
 #pragma once
 
 #include <sluice/core/expansion.hpp>

@@ -7,9 +7,9 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/intake.hpp>
-#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/intake.hpp>
 
 #include <concepts>
 #include <ranges>

@@ -11,17 +11,17 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/decode/answer.hpp>
-#include <sluice/decode/intake.hpp>
-#include <sluice/decode/orders.hpp>
-#include <sluice/decode/roster.hpp>
-#include <sluice/decode/slot_blocks.hpp>
-#include <sluice/decode/statistics.hpp>
-#include <sluice/decode/step_times.hpp>
-#include <sluice/decode/trace.hpp>
-#include <sluice/decode/waiting_queue.hpp>
-#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/core/trace.hpp>
+#include <sluice/decode/loop/check_answer.hpp>
+#include <sluice/decode/loop/orders.hpp>
+#include <sluice/decode/loop/roster.hpp>
+#include <sluice/decode/loop/slot_blocks.hpp>
+#include <sluice/decode/loop/step_times.hpp>
+#include <sluice/decode/loop/waiting_queue.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/intake.hpp>
 
 #include <algorithm>
 #include <cstddef>

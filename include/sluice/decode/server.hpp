@@ -9,10 +9,10 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/intake.hpp>
-#include <sluice/decode/statistics.hpp>
-#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
 #include <sluice/model/log_mixture.hpp>
-#include <sluice/output/simd.hpp>
+#include <sluice/output/simd/simd.hpp>
 
 #include <cmath>
 #include <concepts>

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/aligned_vector.hpp>
-#include <sluice/output/line_scan.hpp>
-#include <sluice/output/simd.hpp>
+#include <sluice/output/line/line_scan.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/simd/simd.hpp>
 
 #include <Eigen/Core>
 

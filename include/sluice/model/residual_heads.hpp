@@ -5,7 +5,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/packed/packed_matrix.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -12,7 +12,7 @@
 #include <sluice/model/combine.hpp>
 #include <sluice/model/forwarding.hpp>
 #include <sluice/model/slot_tokens.hpp>
-#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
 
 #include <algorithm>
 #include <concepts>

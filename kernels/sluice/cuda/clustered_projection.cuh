@@ -18,7 +18,7 @@
 #include <sluice/cuda/product_pass.cuh>
 #include <sluice/cuda/projection_launch.cuh>
 #include <sluice/cuda/scores.cuh>
-#include <sluice/output/clusters.hpp>
+#include <sluice/output/clusters/clusters.hpp>
 
 #include <cuda_runtime.h>
 

@@ -18,7 +18,7 @@
 #include <sluice/cuda/merge_plan.cuh>
 #include <sluice/cuda/merge_query.cuh>
 #include <sluice/cuda/scores.cuh>
-#include <sluice/output/line_lists.hpp>
+#include <sluice/output/line/line_lists.hpp>
 
 #include <cuda_runtime.h>
 

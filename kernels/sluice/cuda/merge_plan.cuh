@@ -9,7 +9,7 @@
 #include <sluice/cuda/add_line.cuh>
 #include <sluice/cuda/line_query.cuh>
 #include <sluice/cuda/merge_query.cuh>
-#include <sluice/output/line_lists.hpp>
+#include <sluice/output/line/line_lists.hpp>
 
 #include <algorithm>
 #include <cstddef>

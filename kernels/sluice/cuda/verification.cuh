@@ -12,7 +12,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Which guesses are kept: sluice's rules of the same names (core/acceptance.hpp, search/acceptance.hpp).
+/// Which guesses are kept: sluice's rules of the same names (core/acceptance.hpp, search/blockwise/acceptance_rules.hpp).
 enum class Accept : std::int32_t {
   exact,     ///< the line's best token
   top_k,     ///< the n best

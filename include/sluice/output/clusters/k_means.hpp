@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// k_means(): centroids of many vectors.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/output/clusters/nearest_centroid.hpp>
+#include <sluice/output/simd/simd.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+struct KMeansOptions {
+  std::ptrdiff_t clusters = 400;  ///< in [1, number of points]
+  std::int32_t iterations = 20;   ///< at most; >= 0. It stops where nothing changes
+  std::uint64_t seed = 1;         ///< of the points to begin with
+};
+
+/// What k_means() found.
+struct KMeans {
+  std::vector<float> centroids;   ///< [clusters, d]
+  std::vector<double> objective;  ///< mean squared distance to the nearest: before each iteration, and at the end
+};
+
+namespace detail {
+
+/// Throws for a point that has no distance to anything.
+inline void check_finite(MatrixView<float const> points, char const* name) {
+  for (std::ptrdiff_t i = 0; i < points.rows; ++i)
+    for (auto const x : points[i])
+      if (!std::isfinite(x)) require(false, name + std::string("[") + std::to_string(i) + ']', x, "must be finite");
+}
+
+/// `count` of `all` numbers from 0, ascending: a random subset without replacement (Knuth's algorithm S).
+inline std::vector<std::ptrdiff_t> draw_subset(std::ptrdiff_t count, std::ptrdiff_t all, std::uint64_t key) {
+  std::vector<std::ptrdiff_t> drawn;
+  drawn.reserve(static_cast<std::size_t>(count));
+  for (std::ptrdiff_t i = 0; std::ssize(drawn) < count; ++i) {
+    auto const chance = uniform(derive(key, static_cast<std::uint64_t>(i)), 0);
+    if (chance * static_cast<double>(all - i) < static_cast<double>(count - std::ssize(drawn))) drawn.push_back(i);
+  }
+  return drawn;
+}
+
+}  // namespace detail
+
+inline namespace SLUICE_ISA {
+
+/// k_means() step by step, without its checks: assign(), then update() as often as wanted.
+class Lloyd {
+ public:
+  Lloyd(MatrixView<float const> points, std::ptrdiff_t clusters, std::uint64_t seed)
+      : points_(points),
+        clusters_(clusters),
+        centroids_(static_cast<std::size_t>(clusters * points.columns)),
+        nearest_(static_cast<std::size_t>(points.rows)),
+        distances_(static_cast<std::size_t>(points.rows)) {
+    auto const chosen = detail::draw_subset(clusters, points.rows, derive(seed, 0));
+    for (std::ptrdiff_t c = 0; c < clusters; ++c) move(c, chosen[static_cast<std::size_t>(c)]);
+  }
+
+  /// Gives every point to its nearest centroid. Returns the mean squared distance, and whether a point has changed.
+  std::pair<double, bool> assign() {
+    auto before = std::move(nearest_);
+    nearest_.assign(before.size(), 0);
+    NearestCentroid({centroids_.data(), clusters_, points_.columns, points_.columns}).find(points_, nearest_);
+    auto const changed = !assigned_ || before != nearest_;
+    assigned_ = true;
+    for (std::ptrdiff_t i = 0; i < points_.rows; ++i) {
+      auto const c = nearest_[static_cast<std::size_t>(i)];
+      distances_[static_cast<std::size_t>(i)] = squared_distance(points_[i], centroid(c));
+    }
+    return {std::reduce(distances_.begin(), distances_.end()) / static_cast<double>(points_.rows), changed};
+  }
+
+  /// Moves every centroid to the mean of its points, and those without any to the points that are farthest from theirs.
+  void update() {
+    auto const d = static_cast<std::size_t>(points_.columns);
+    std::vector<double> sums(centroids_.size());
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(clusters_));
+    for (std::ptrdiff_t i = 0; i < points_.rows; ++i) {
+      auto const c = static_cast<std::size_t>(nearest_[static_cast<std::size_t>(i)]);
+      auto const row = points_[i];
+      ++counts[c];
+      for (std::size_t k = 0; k < d; ++k) sums[c * d + k] += double{row[k]};
+    }
+    std::vector<std::ptrdiff_t> empty;
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      if (counts[c] == 0) empty.push_back(static_cast<std::ptrdiff_t>(c));
+      else
+        for (std::size_t k = 0; k < d; ++k)
+          centroids_[c * d + k] = static_cast<float>(sums[c * d + k] / static_cast<double>(counts[c]));
+    }
+    for (auto const c : empty) {
+      auto const farthest = std::ranges::max_element(distances_) - distances_.begin();
+      if (!(distances_[static_cast<std::size_t>(farthest)] > 0)) break;  // fewer different points than centroids
+      // Its copies are as far, and need no centroid of their own.
+      auto const point = points_[farthest];
+      for (std::ptrdiff_t i = 0; i < points_.rows; ++i)
+        if (distances_[static_cast<std::size_t>(i)] == distances_[static_cast<std::size_t>(farthest)] &&
+            std::ranges::equal(points_[i], point) && i != farthest)
+          distances_[static_cast<std::size_t>(i)] = 0;
+      distances_[static_cast<std::size_t>(farthest)] = 0;
+      move(c, farthest);
+    }
+  }
+
+  std::vector<float> take() { return std::move(centroids_); }
+
+ private:
+  std::span<float> centroid(std::ptrdiff_t c) {
+    return std::span(centroids_)
+        .subspan(static_cast<std::size_t>(c * points_.columns), static_cast<std::size_t>(points_.columns));
+  }
+  void move(std::ptrdiff_t c, std::ptrdiff_t point) { std::ranges::copy(points_[point], centroid(c).begin()); }
+  static double squared_distance(std::span<float const> a, std::span<float const> b) {
+    double sum = 0;
+    for (std::size_t k = 0; k < a.size(); ++k) sum += (double{a[k]} - b[k]) * (double{a[k]} - b[k]);
+    return sum;
+  }
+
+  MatrixView<float const> points_;
+  std::ptrdiff_t clusters_;
+  std::vector<float> centroids_;
+  std::vector<std::int32_t> nearest_;
+  std::vector<double> distances_;
+  bool assigned_ = false;
+};
+
+/// Lloyd's iteration (1957): from a random choice of points, every centroid moves to the mean of the points that are nearest
+/// to it, until nothing changes. A centroid that no point is nearest to moves to the point farthest from its own, so that
+/// the objective never rises (up to rounding). Sums are in float64, distances are compared in float32.
+///
+/// Deterministic for a seed, on one instruction set. Points may repeat; where there are fewer different ones than clusters,
+/// some centroids stay without points.
+///
+/// \param points  [n, d], finite
+/// \throws std::invalid_argument  for options that make no sense, or a point that is not finite
+///
+/// Complexity: O(iterations * n * clusters * d), nearly all of it one product.
+inline KMeans k_means(MatrixView<float const> points, KMeansOptions const& options = {}) {
+  require(options.clusters >= 1, "k_means: clusters", options.clusters, "must be at least 1");
+  require(options.clusters <= points.rows, "k_means: clusters", options.clusters,
+          "is more than there are points, " + std::to_string(points.rows));
+  require(options.clusters <= std::numeric_limits<std::int32_t>::max(), "k_means: clusters", options.clusters,
+          "must fit 32 bits");
+  require(options.iterations >= 0, "k_means: iterations", options.iterations, "must be at least 0");
+  detail::check_finite(points, "k_means: points");
+
+  KMeans result;
+  Lloyd lloyd(points, options.clusters, options.seed);
+  for (std::int32_t i = 0;; ++i) {
+    auto const [objective, changed] = lloyd.assign();
+    result.objective.push_back(objective);
+    if (i == options.iterations || !changed) break;
+    lloyd.update();
+  }
+  result.centroids = lloyd.take();
+  return result;
+}
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

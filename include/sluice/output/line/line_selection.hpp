@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The rarer queries: those that look at a line more than once.
+#pragma once
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/line/line_norm.hpp>
+#include <sluice/output/line/line_scan.hpp>
+
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// Answers any query about a line that lies in memory as a whole: top-p, min-p, typical, noise, entropy, any number of
+/// edits.
+class LineSelection {
+ public:
+  /// Appends the answer to `lists`. What the query wants changed before the softmax is changed in `line`.
+  /// \param tokens  token of each place in the line, ascending; empty = the place itself. Edits and probes name places;
+  ///                what a probe finds at place -1 is -infinity
+  void answer(std::span<float> line, Kind kind, Query const& query, LineLists& lists,
+              std::span<Token const> tokens = {}) {
+    tokens_ = tokens, lists_ = &lists;
+    auto const before = query.stage == Stage::before_softmax;
+    if (before && (!query.edits.empty() || query.only != nullptr)) {
+      change(line, 0, query.edits, query.only);
+      kind = Kind::logits;
+    }
+    if (query.shortlist != nullptr) {
+      mask(line, 0, *query.shortlist);
+      kind = Kind::logits;
+    }
+    if (query.temperature != 1.0f) {
+      for (auto& x : line) x /= query.temperature;
+      kind = Kind::logits;
+    }
+    auto const normalise = query.normalise && kind == Kind::logits;
+    scan_.begin(0, normalise);
+    scan_.run(line);
+    auto& entry = lists.open();
+    entry.valid = scan_.valid();
+    if (!entry.valid) return;
+    auto const norm = normalise && scan_.maximum() > LineScan::lowest
+                          ? LineNorm{static_cast<double>(scan_.maximum()), scan_.log_sum()}
+                          : LineNorm{};
+    entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
+    if (query.entropy || query.typical > 0) entropy_ = entropy(line, norm);
+    if (query.entropy) entry.entropy = static_cast<float>(entropy_);
+    if (!before && (!query.edits.empty() || query.only != nullptr)) {
+      log_probs_.resize(line.size());
+      std::ranges::transform(line, log_probs_.begin(), [&](float x) { return norm.rounded(x); });
+      change(log_probs_, 0, query.edits, query.only);
+      select(log_probs_, {}, query);
+    } else {
+      select(line, norm, query);
+    }
+  }
+
+ private:
+  Token token(std::size_t place) const { return tokens_.empty() ? static_cast<Token>(place) : tokens_[place]; }
+  Token token(Token place) const { return token(static_cast<std::size_t>(place)); }
+
+  void select(std::span<float const> line, LineNorm norm, Query const& query) {
+    if (query.best > 0 && query.noise == 0) list_best(line, norm, static_cast<std::size_t>(query.best));
+    auto longest = lists_->best().size();
+    if (query.mass > 0) longest = std::max(longest, holding(line, norm, static_cast<double>(query.mass)));
+    if (query.within > 0) longest = std::max(longest, within(line, static_cast<double>(query.within)));
+    if (longest > lists_->best().size()) {
+      lists_->shorten(0);
+      list_best(line, norm, longest);
+    }
+    if (query.typical > 0) add_typical(line, norm, query);
+    if (query.noise != 0 && query.best > 0) add_perturbed(line, norm, query);
+    for (auto const place : query.probes)
+      lists_->probe(place < 0 ? LineScan::lowest : norm.rounded(line[static_cast<std::size_t>(place)]));
+  }
+
+  std::span<Found const> best(std::span<float const> line, std::size_t k) {
+    scan_.begin(k, false);
+    scan_.run(line);
+    return scan_.best();
+  }
+  void list_best(std::span<float const> line, LineNorm norm, std::size_t k) {
+    for (auto const& found : best(line, k)) lists_->list(token(found.place), norm.rounded(found.score));
+  }
+
+  /// How many of the best hold so much probability.
+  std::size_t holding(std::span<float const> line, LineNorm norm, double mass) {
+    for (std::size_t k = 64;; k *= 4) {
+      auto const found = best(line, k);
+      std::size_t n = 0;
+      double held = 0;
+      while (n < found.size() && held < mass) held += std::exp(norm(found[n++].score));
+      if (n < found.size() || found.size() < k) return n;
+    }
+  }
+
+  /// How many are at least `factor` times as probable as the best.
+  static std::size_t within(std::span<float const> line, double factor) {
+    auto const bar = static_cast<double>(*std::ranges::max_element(line)) + std::log(factor);
+    return static_cast<std::size_t>(
+        std::ranges::count_if(line, [&](float x) { return static_cast<double>(x) >= bar && x > LineScan::lowest; }));
+  }
+
+  void add_typical(std::span<float const> line, LineNorm norm, Query const& query) {
+    ranked_.clear();
+    for (std::size_t v = 0; v < line.size(); ++v)
+      if (line[v] > LineScan::lowest)
+        ranked_.push_back({static_cast<Token>(v), line[v], -std::abs(norm(line[v]) + entropy_)});
+    std::sort(ranked_.begin(), ranked_.end());
+    std::size_t n = 0;
+    double held = 0;
+    while (n < ranked_.size() && held < static_cast<double>(query.typical)) held += std::exp(norm(ranked_[n++].value));
+    ranked_.resize(n);
+    unite(norm);
+  }
+
+  /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can only be among them if its uniform number u satisfies
+  /// 1 - u < exp(log_prob - k-th best), because exp(-y) >= 1 - y: most tokens cost a hash and a vectorised exp, but no
+  /// logarithm.
+  void add_perturbed(std::span<float const> line, LineNorm norm, Query const& query) {
+    auto const k = static_cast<std::size_t>(query.best);
+    ranked_.clear();
+    auto bar = -std::numeric_limits<double>::infinity();
+    constexpr std::size_t chunk = 256;
+    std::array<float, chunk> tail, limit;  // 1 - uniform, and what it must not exceed
+    for (std::size_t first = 0; first < line.size(); first += chunk) {
+      auto const part = line.subspan(first, std::min(chunk, line.size() - first));
+      auto const size = static_cast<Eigen::Index>(part.size());
+      auto const full = ranked_.size() >= k;
+      if (full) {
+        for (std::size_t i = 0; i < part.size(); ++i)
+          tail[i] =
+              static_cast<float>(~derive(query.noise, static_cast<std::uint64_t>(token(first + i))) >> 11) * 0x1p-53f;
+        auto const shift = bar - norm(0);
+        auto const margin = 1e-3 + 1e-6 * std::abs(shift);  // more than floats err
+        Eigen::Map<Eigen::ArrayXf>(limit.data(), size) =
+            (Eigen::Map<Eigen::ArrayXf const>(part.data(), size) - static_cast<float>(shift - margin)).exp();
+      }
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        if ((full && tail[i] > limit[i]) || part[i] == LineScan::lowest) continue;
+        // from the log-probability as it is listed, so that a draw from a list of everything is the same
+        auto const value = static_cast<double>(norm.rounded(part[i])) + gumbel(query.noise, token(first + i));
+        if (ranked_.size() >= k && value <= bar) continue;
+        if (ranked_.size() >= k) std::pop_heap(ranked_.begin(), ranked_.end()), ranked_.pop_back();
+        ranked_.push_back({static_cast<Token>(first + i), part[i], value});
+        std::push_heap(ranked_.begin(), ranked_.end());
+        bar = ranked_.front().rank;
+      }
+    }
+    if (!lists_->best().empty()) return unite(norm);
+    std::sort(ranked_.begin(), ranked_.end());
+    for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
+  }
+
+  /// The list becomes its union with ranked_, best log-probability first.
+  void unite(LineNorm norm) {
+    for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
+    auto const all = lists_->best();
+    std::sort(all.begin(), all.end(), [](Candidate a, Candidate b) {
+      return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
+    });
+    lists_->shorten(static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin()));
+  }
+
+  static double entropy(std::span<float const> line, LineNorm norm) {
+    double total = 0;
+    for (auto const x : line)
+      if (x > LineScan::lowest) total -= std::exp(norm(x)) * norm(x);
+    return total;
+  }
+
+  LineScan scan_;
+  LineLists* lists_ = nullptr;
+  std::span<Token const> tokens_{};
+  std::vector<float> log_probs_;
+  std::vector<Ranked> ranked_;
+  double entropy_ = 0;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

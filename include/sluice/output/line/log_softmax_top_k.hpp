@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// LogSoftmaxTopK: the expander for models that give scores.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/line/line_pass.hpp>
+#include <sluice/output/line/line_selection.hpp>
+#include <sluice/output/line/load_scores.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/simd/parallel.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// Bias, softmax and selection in one pass over each line (papers: Hoang et al. 2018, "Fast Neural Machine Translation
+/// Implementation"; Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
+///
+/// log_prob(v) = x(v) - log sum_w exp x(w). Plain queries (best, probes, edits, temperature) read the line once; the rarer
+/// fields of Query read it again. Log-probabilities err by at most 1e-5, with a quarter of a million scores too. A line's
+/// answer depends on that line alone (but for Group::keep). Where the caller compiles with OpenMP, threads share the lines;
+/// their number never changes a result. Allocates nothing once it has seen its largest line and its longest lists.
+class LogSoftmaxTopK {
+ public:
+  LogSoftmaxTopK() = default;
+  /// \param bias  added to every line, [V], copied; empty: none
+  explicit LogSoftmaxTopK(std::span<float const> bias) : bias_(bias.begin(), bias.end()) {}
+
+  /// \param scores   one line per query, [queries.size(), V]; T is float, a 16-bit float type (of Eigen, the compiler or
+  ///                 CUDA), or anything else that converts to float
+  /// \param queries  see Query
+  /// \param groups   their `lines` add up to queries.size(); may be empty if nobody asks to keep
+  /// \throws std::invalid_argument  if there is a bias and it has not V numbers
+  template <class T>
+  Expansion expand(Scores<T> const& scores, std::span<Query const> queries, std::span<Group const> groups) {
+    require(bias_.empty() || queries.empty() || std::ssize(bias_) == scores.columns, "LogSoftmaxTopK: bias.size()",
+            bias_.size(), "must be 0 or the number of columns");
+    auto const work = static_cast<std::ptrdiff_t>(queries.size()) * scores.columns;
+    auto const parts = parallel_parts(std::ssize(queries), work);
+    if (workers_.size() < parts) workers_.resize(parts);
+    parallel_for(parts, std::ssize(queries), [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
+      auto& worker = workers_[part];
+      worker.lists.clear();
+      for (auto i = first; i < last; ++i)
+        worker.answer(scores[i], bias_, scores.kind, queries[static_cast<std::size_t>(i)]);
+    });
+    auto& lists = workers_.front().lists;
+    for (std::size_t part = 1; part < parts; ++part) lists.append(workers_[part].lists);
+    return lists.answer(queries, groups);
+  }
+
+ private:
+  /// What one thread needs.
+  struct Worker {
+    template <class T>
+    void answer(std::span<T const> line, std::span<float const> bias, Kind kind, Query const& query) {
+      if (!LinePass::suffices(query)) {
+        whole.resize(line.size());
+        load_scores(line.data(), bias.empty() ? nullptr : bias.data(), line.size(), whole.data());
+        return selection.answer(whole, kind, query, lists);
+      }
+      pass.begin(query, kind);
+      auto const direct = std::is_same_v<T, float> && bias.empty() && !LinePass::changes(query);
+      auto const end = line.size() / LineScan::chunk * LineScan::chunk;
+      std::size_t first = 0;
+      if constexpr (std::is_same_v<T, float>) {
+        for (; direct && first < end; first += std::min(LineScan::block, end - first))
+          pass.add(first, line.data() + first, std::min(LineScan::block, end - first));
+      }
+      while (first < line.size()) {
+        auto const count = std::min(line.size() - first, buffer.size());
+        load_scores(line.data() + first, bias.empty() ? nullptr : bias.data() + first, count, buffer.data());
+        pass.change(std::span(buffer).first(count), first);
+        auto const padded = (count + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk;
+        std::fill(buffer.data() + count, buffer.data() + padded, LineScan::lowest);
+        pass.add(first, buffer.data(), padded);
+        first += count;
+      }
+      pass.finish(lists);
+    }
+
+    LinePass pass;
+    LineSelection selection;
+    LineLists lists;
+    AlignedVector<float> whole;
+    AlignedVector<float> buffer = AlignedVector<float>(8 * LineScan::chunk);  // stays in the nearest cache
+  };
+
+  std::vector<float> bias_;
+  std::vector<Worker> workers_ = std::vector<Worker>(1);
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Exact sums of products of 8-bit integers, with what the instruction set has for them.
+///
+/// A lane holds the sum of one output. It takes `depth` inputs at a time; weights lie [lanes][depth], and the inputs of
+/// a row, `Input`, are `offset` larger than they are meant, which the sum's start makes good.
+#pragma once
+
+#include <sluice/output/simd/simd.hpp>
+
+#include <cstdint>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace int8 {
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__)
+// Four products of an unsigned with a signed byte, added to a lane.
+inline constexpr int lanes = simd::lanes, depth = 4, offset = 128;
+using Input = std::uint8_t;
+#else
+// Two products of 16 bits. (Products of bytes added in pairs, as AVX2 has them, are cut off at 16 bits.)
+#if defined(__AVX512BW__)
+inline constexpr int lanes = 16;
+#elif defined(__AVX2__)
+inline constexpr int lanes = 8;
+#else
+inline constexpr int lanes = 4;
+#endif
+inline constexpr int depth = 2, offset = 0;
+using Input = std::int16_t;
+#endif
+
+/// Modulo 2^32, so that only the whole sum must fit.
+using Sums = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
+using Signed = std::int32_t __attribute__((vector_size(lanes * sizeof(std::int32_t))));
+using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
+using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
+/// The weights of a vector of lanes, as `add` takes them.
+#if defined(__SSE2__)
+using Weights = Sums;
+#else
+using Weights = Bytes;
+#endif
+
+template <class T>
+[[gnu::always_inline]] inline T load(void const* p) {
+  T v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+[[gnu::always_inline]] inline Weights weights(std::int8_t const* p) {
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__)
+  return load<Sums>(p);
+#elif defined(__AVX512BW__)
+  return reinterpret_cast<Sums>(_mm512_cvtepi8_epi16(reinterpret_cast<__m256i>(load<Bytes>(p))));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Sums>(_mm256_cvtepi8_epi16(reinterpret_cast<__m128i>(load<Bytes>(p))));
+#elif defined(__SSE2__)
+  auto const bytes = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
+  return reinterpret_cast<Sums>(_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
+#else
+  return load<Bytes>(p);
+#endif
+}
+
+/// `depth` inputs, in every lane.
+[[gnu::always_inline]] inline Sums broadcast(Input const* p) { return load<std::uint32_t>(p) - Sums{}; }
+
+/// sum + inputs * weights.
+[[gnu::always_inline]] inline Sums add(Sums sum, Sums inputs, Weights weights) {
+#if defined(__AVX512VNNI__)
+  return reinterpret_cast<Sums>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(inputs),
+                                                    reinterpret_cast<__m512i>(weights)));
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+  return reinterpret_cast<Sums>(_mm256_dpbusd_avx_epi32(
+      reinterpret_cast<__m256i>(sum), reinterpret_cast<__m256i>(inputs), reinterpret_cast<__m256i>(weights)));
+#elif defined(__AVX512BW__)
+  return sum + reinterpret_cast<Sums>(
+                   _mm512_madd_epi16(reinterpret_cast<__m512i>(inputs), reinterpret_cast<__m512i>(weights)));
+#elif defined(__AVX2__)
+  return sum + reinterpret_cast<Sums>(
+                   _mm256_madd_epi16(reinterpret_cast<__m256i>(inputs), reinterpret_cast<__m256i>(weights)));
+#elif defined(__SSE2__)
+  return sum +
+         reinterpret_cast<Sums>(_mm_madd_epi16(reinterpret_cast<__m128i>(inputs), reinterpret_cast<__m128i>(weights)));
+#else
+  Input x[depth];
+  __builtin_memcpy(x, &inputs, sizeof(x));
+  for (int i = 0; i < lanes; ++i)
+    sum[i] += static_cast<std::uint32_t>(x[0] * weights[2 * i] + x[1] * weights[2 * i + 1]);
+  return sum;
+#endif
+}
+
+}  // namespace int8
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

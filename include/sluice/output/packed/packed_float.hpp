@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Packed weights as they are, in float32.
+#pragma once
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/output/packed/packed_blocks.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/simd/simd.hpp>
+#include <sluice/output/simd/transpose.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+/// Panels [ceil(n / 32)][d][32]; the last one is filled up with zeros.
+class FloatPanels {
+ public:
+  static constexpr int lanes = simd::lanes;
+
+  FloatPanels() = default;
+  FloatPanels(MatrixView<float const> weights, std::span<float const> bias)
+      : inputs_(weights.columns),
+        weights_(static_cast<std::size_t>(padded(weights.rows) * inputs_ + ahead / 4)),
+        bias_(static_cast<std::size_t>(padded(weights.rows))) {
+    std::ranges::copy(bias, bias_.begin());
+    for (std::ptrdiff_t j = 0; j < weights.rows; ++j) {
+      auto* const to = weights_.data() + j / panel * panel * inputs_ + j % panel;
+      for (std::ptrdiff_t k = 0; k < inputs_; ++k) to[k * panel] = weights.data[j * weights.stride + k];
+    }
+  }
+
+  /// Packs rows[0], rows[1], ... of `weights` and `bias` in place of what was there. Allocates only if it never held so
+  /// many.
+  void gather(MatrixView<float const> weights, std::span<float const> bias, std::span<std::int32_t const> rows) {
+    inputs_ = weights.columns;
+    auto const columns = padded(std::ssize(rows));
+    auto const size = static_cast<std::size_t>(columns * inputs_ + ahead / 4);
+    if (weights_.size() < size) weights_.resize(size);
+    if (std::ssize(bias_) < columns) bias_.resize(static_cast<std::size_t>(columns));
+    std::fill_n(bias_.begin(), columns, 0.0f);
+    if (!bias.empty())
+      for (std::size_t j = 0; j < rows.size(); ++j) bias_[j] = bias[static_cast<std::size_t>(rows[j])];
+    constexpr std::ptrdiff_t part = 64;  // of a panel, written while it is in the nearest cache
+    std::array<std::array<float const*, 4>, panel / 4> from{};
+    for (std::ptrdiff_t first = 0; first < columns; first += panel) {
+      for (std::ptrdiff_t j = 0; j < panel; ++j)
+        from[static_cast<std::size_t>(j / 4)][static_cast<std::size_t>(j % 4)] =
+            first + j < std::ssize(rows) ? weights[rows[static_cast<std::size_t>(first + j)]].data() : nullptr;
+      auto* const to = weights_.data() + first * inputs_;
+      for (std::ptrdiff_t k = 0; k < inputs_; k += part) {
+        auto const end = std::min(k + part, inputs_);
+        for (std::size_t j = 0; j < from.size(); ++j) {
+          for (auto const* const row : from[j]) {
+            // The rows lie anywhere: no processor sees the pattern in time.
+            for (auto next = end; row != nullptr && next < std::min(end + part, inputs_); next += 16)
+              __builtin_prefetch(row + next);
+          }
+          transpose(from[j], k, end, to + static_cast<std::ptrdiff_t>(j) * 4, panel);
+        }
+      }
+    }
+  }
+
+  std::ptrdiff_t inputs() const { return inputs_; }
+  std::size_t bytes() const { return (weights_.size() + bias_.size()) * sizeof(float); }
+
+  /// One chain of sums (fused multiply-adds where there are any) over k = 0 .. d - 1, then the bias.
+  template <int Rows, int Vectors, class Write>
+  void block(MatrixView<float const> const& x, std::ptrdiff_t row, std::ptrdiff_t column, Write write) const {
+    constexpr auto per_panel = static_cast<int>(panel) / lanes;
+    constexpr int line = 16 / lanes;  // vectors in a cache line
+    auto const depth = inputs_;
+    auto const stride = x.stride;
+    auto const* const a = x.data + row * stride;
+    auto const* const b = weights_.data() + column / panel * panel * depth + column % panel;
+    auto const from = [&](std::ptrdiff_t k, int v) __attribute__((always_inline)) {
+      return b + k * panel + v / per_panel * panel * depth + v % per_panel * lanes;
+    };
+    simd::Vec sum[Rows][Vectors] = {};
+    for (std::ptrdiff_t k = 0; k < depth; ++k) {
+      simd::Vec weight[Vectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < Vectors; ++v) weight[v] = simd::load(from(k, v));
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        auto const value = simd::broadcast(a[r * stride + k]);
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) sum[r][v] += value * weight[v];
+      }
+      // The processor's own prefetching stops at every page, and a panel is not much longer.
+#pragma GCC unroll 16
+      for (int v = 0; v < Vectors; v += line) __builtin_prefetch(from(k, v) + ahead / 4);
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v) {
+      auto const bias = simd::load(bias_.data() + column + v * lanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) write(row + r, column + v * lanes, sum[r][v] + bias);
+    }
+  }
+
+ private:
+  std::ptrdiff_t inputs_ = 0;
+  AlignedVector<float> weights_;
+  AlignedVector<float> bias_;
+};
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A weight matrix packed once for products with few to some hundred rows.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/output/packed/packed_bfloat16.hpp>
+#include <sluice/output/packed/packed_blocks.hpp>
+#include <sluice/output/packed/packed_float.hpp>
+#include <sluice/output/packed/packed_int8.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/simd/simd.hpp>
+
+#include <cstddef>
+#include <span>
+#include <variant>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// What happens to a product before it is written. First relu, then add.
+struct Finish {
+  bool relu = false;  ///< negative numbers become 0; a NaN stays
+  bool add = false;   ///< adds to what y holds (a residual connection)
+};
+
+/// A linear layer y = x W^T + b. x, b and y are float32; W is kept in the precision that is asked for.
+///
+/// Every y[r][j] depends on row r of x alone, bit for bit: not on the number of rows, nor on r, nor on how the product is
+/// cut up.
+///   - float32, bfloat16: the products are summed over k = 0 .. d - 1 in one chain (fused multiply-adds where the
+///     instruction set has them), then b[j] is added. Weights in bfloat16 are rounded to nearest even.
+///   - int8: W[j] is u[j] times whole numbers in [-127, 127] with u[j] = max |W[j]| / 127, a row of x likewise, rounded
+///     to nearest even. Their product is exact, then y[r][j] = float(product) * (u[j] * u[r]) + b[j], each operation
+///     rounded: the same on every processor. A row of x, or of W, that is not finite makes all its numbers NaN. A row
+///     whose u would be less than the smallest normal float counts as zeros.
+class PackedMatrix {
+ public:
+  static constexpr std::ptrdiff_t panel = packed::panel;  ///< columns of y whose weights lie together
+
+  PackedMatrix() = default;
+
+  /// Packs (copies) `weights` [n, d] and `bias` [n] or empty (none).
+  /// \throws std::invalid_argument  if the bias has another size, or if d > 133144 for int8 (a product has 31 bits)
+  explicit PackedMatrix(MatrixView<float const> weights, std::span<float const> bias = {},
+                        Precision precision = Precision::float32)
+      : outputs_(weights.rows) {
+    require(bias.empty() || std::ssize(bias) == outputs_, "PackedMatrix: bias.size()", bias.size(),
+            "must be 0 or the number of rows of the weights");
+    switch (precision) {
+      case Precision::float32: panels_.emplace<packed::FloatPanels>(weights, bias); break;
+      case Precision::bfloat16: panels_.emplace<packed::Bfloat16Panels>(weights, bias); break;
+      case Precision::int8: panels_.emplace<packed::Int8Panels>(weights, bias); break;
+    }
+  }
+
+  std::ptrdiff_t outputs() const { return outputs_; }  ///< n
+  std::ptrdiff_t inputs() const {                      ///< d
+    return std::visit([](auto const& panels) { return panels.inputs(); }, panels_);
+  }
+  Precision precision() const { return static_cast<Precision>(panels_.index()); }
+  /// Memory held.
+  std::size_t bytes() const {
+    return std::visit([](auto const& panels) { return panels.bytes(); }, panels_);
+  }
+
+  /// y = columns first .. first + y.columns - 1 of x W^T + b, for x [rows, d] and y [rows, any], which must not overlap.
+  /// Allocates nothing.
+  /// \param first  a multiple of `panel`
+  /// \throws std::invalid_argument  if the shapes do not fit, or if x was made for another precision
+  void multiply(PackedRows const& x, MatrixView<float> y, Finish finish = {}, std::ptrdiff_t first = 0) const {
+    require(x.columns() == inputs(), "PackedMatrix: x.columns", x.columns(), "must be the number of inputs");
+    require(x.precision() == precision(), "PackedMatrix: x.precision()", static_cast<int>(x.precision()),
+            "must be that of the matrix");
+    require(y.rows == x.rows(), "PackedMatrix: y.rows", y.rows, "must be x.rows");
+    require(first >= 0 && first % panel == 0, "PackedMatrix: first", first, "must be a multiple of 32, and >= 0");
+    require(y.columns <= outputs_ - first, "PackedMatrix: first + y.columns", first + y.columns,
+            "must not exceed the number of outputs");
+    auto const write =
+        [ finish, y, first ](std::ptrdiff_t row, std::ptrdiff_t column, auto value) __attribute__((always_inline)) {
+      constexpr int lanes = sizeof(value) / sizeof(float);
+      if (finish.relu) value = value < 0.0f ? decltype(value){} : value;
+      column -= first;
+      auto* const to = y.data + row * y.stride + column;
+      auto const left = y.columns - column;
+      if (left >= lanes) [[likely]] {
+        if (finish.add) {
+          decltype(value) sum;
+          __builtin_memcpy(&sum, to, sizeof(sum));
+          value = sum + value;
+        }
+        __builtin_memcpy(to, &value, sizeof(value));
+      } else {
+        for (int i = 0; i < left; ++i) to[i] = finish.add ? to[i] + value[i] : value[i];
+      }
+    };
+    auto const run = [&](auto const& panels, auto const& rows) {
+      packed::Blocks(panels, rows, write).run(first, first + packed::padded(y.columns));
+    };
+    switch (precision()) {
+      case Precision::float32: run(*std::get_if<packed::FloatPanels>(&panels_), x.view_); break;
+      case Precision::bfloat16: run(*std::get_if<packed::Bfloat16Panels>(&panels_), x.view_); break;
+      case Precision::int8: run(*std::get_if<packed::Int8Panels>(&panels_), x.int8_); break;
+    }
+  }
+
+  /// y = x W^T + b, for x [rows, d] and y [rows, n], which must not overlap. Allocates nothing, except for int8, where it
+  /// makes PackedRows of its own.
+  /// \throws std::invalid_argument  if the shapes do not fit
+  void multiply(MatrixView<float const> x, MatrixView<float> y, Finish finish = {}) const {
+    require(y.columns == outputs_, "PackedMatrix: y.columns", y.columns, "must be the number of outputs");
+    multiply(PackedRows(x, precision()), y, finish);
+  }
+
+ private:
+  std::ptrdiff_t outputs_ = 0;
+  std::variant<packed::FloatPanels, packed::Bfloat16Panels, packed::Int8Panels> panels_;  // by Precision
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

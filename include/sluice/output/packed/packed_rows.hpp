@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Rows of inputs, made ready for products with packed weights.
+#pragma once
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/output/packed/packed_int8.hpp>
+#include <sluice/output/simd/simd.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::inline v0 {
+
+/// What packed weights are kept as.
+enum class Precision : std::uint8_t {
+  float32,   ///< as they are
+  bfloat16,  ///< 8 bits of precision and the range of a float, half the memory; inputs and sums stay float32
+  int8,      ///< a quarter of the memory; inputs are rounded to 8 bits too, sums are exact
+};
+
+inline namespace SLUICE_ISA {
+
+/// Rows x [rows, d] as products read them, for any number of products with matrices of one precision.
+///
+/// For int8, each row is rounded once to whole multiples of its largest number / 127. Otherwise it is a view of x, which
+/// must stay as it is for so long.
+class PackedRows {
+ public:
+  PackedRows() = default;
+  PackedRows(MatrixView<float const> x, Precision precision) { assign(x, precision); }
+
+  /// Takes other rows. Allocates only for int8, and only if it never held so many numbers. O(rows * d)
+  void assign(MatrixView<float const> x, Precision precision) {
+    precision_ = precision;
+    view_ = x;
+    if (precision == Precision::int8) int8_.assign(x);
+  }
+
+  std::ptrdiff_t rows() const { return view_.rows; }
+  std::ptrdiff_t columns() const { return view_.columns; }
+  Precision precision() const { return precision_; }
+
+ private:
+  friend class PackedMatrix;
+
+  Precision precision_ = Precision::float32;
+  MatrixView<float const> view_;
+  packed::Int8Rows int8_;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Which floats, and how many, reach a bar.
+#pragma once
+
+#include <sluice/output/simd/simd.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace simd {
+
+/// Bit i: whether lane i of a is >= that of b. (Vector extensions have no way to ask that.)
+[[gnu::always_inline]] inline std::uint32_t at_least(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+#elif defined(__AVX__)
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)));
+#elif defined(__SSE2__)
+  return static_cast<std::uint32_t>(_mm_movemask_ps(_mm_cmpge_ps(a, b)));
+#else
+  std::uint32_t bits = 0;
+  for (int i = 0; i < lanes; ++i) bits |= std::uint32_t{a[i] >= b[i]} << i;
+  return bits;
+#endif
+}
+
+/// How many of n scores (a multiple of `lanes`) are >= bar.
+inline std::size_t count_at_least(float const* scores, std::size_t n, float bar) {
+  int count = 0;
+  auto const bars = broadcast(bar);
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < n; i += lanes) count += std::popcount(at_least(load(scores + i), bars));
+  return static_cast<std::size_t>(count);
+}
+
+/// The least of those that are >= bar; +infinity if there is none.
+inline float least_from(float const* scores, std::size_t n, float bar) {
+  auto least = broadcast(std::numeric_limits<float>::infinity());
+  auto const bars = broadcast(bar);
+  for (std::size_t i = 0; i < n; i += lanes) {
+    auto const x = load(scores + i);
+    least = ((x >= bars) & (x < least)) ? x : least;
+  }
+  return -max(-least);
+}
+
+}  // namespace simd
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Diverse beam search: groups of beams that avoid each other's tokens.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Several beam searches of one sentence, one after the other at every step: a token costs each group `penalty` for every
+/// live hypothesis of an earlier group that has just taken it (Vijayakumar et al. 2018, Hamming diversity; cumulative, as in
+/// fairseq and Hugging Face: log_prob and score of a hypothesis contain what its tokens have cost). The first group is the
+/// plain beam search of its width. Groups end and keep their finished hypotheses on their own.
+///
+/// Costs what a BeamSearch of all widths together costs, and longer lists: group g asks for g * width tokens more.
+struct DiverseBeamSearch {
+  BeamSearch search{};      ///< of one group
+  std::int32_t groups = 2;  ///< >= 1
+  double penalty = 0.5;     ///< >= 0; 0: every group finds the same
+  std::int32_t n_best = 1;  ///< of all groups together; in [1, groups * width]
+
+  struct Group {
+    BeamSearch::State state;
+    bool over = false;
+    std::size_t lines = 0;  // of the step
+  };
+  struct State {
+    std::vector<Group> groups;
+    StepPlan scratch;
+    std::vector<Expansion::Entry> entries;
+    std::vector<Candidate> candidates;
+    std::vector<float> probes;
+    std::vector<Token> own;             // of settled()
+    bool opening = true, first = true;  // feeding the prompt; the step after it
+  };
+
+  void check() const {
+    search.check();
+    require(groups >= 1, "groups", groups, "must be at least 1");
+    require(penalty >= 0 && std::isfinite(penalty), "penalty", penalty, "must be a number >= 0");
+    require(n_best >= 1 && n_best <= slots(), "n_best", n_best, "must be between 1 and groups * width");
+    require(search.n_best == search.width, "search.n_best", search.n_best,
+            "must be the width: n_best of all groups decides");
+  }
+  std::int32_t slots() const { return groups * search.width; }
+
+  void start(State& s, Sentence const& sentence) const {
+    s.groups.resize(static_cast<std::size_t>(groups));
+    for (auto& group : s.groups) {
+      search.start(group.state, sentence);
+      group.over = false, group.lines = 0;
+    }
+    s.opening = s.first = true;
+  }
+
+  void plan(State& s, Plan& plan) const {
+    if (s.opening) {  // slot 0 reads the prompt for all
+      for (std::size_t g = 1; g < s.groups.size(); ++g) {
+        s.scratch.clear();
+        Plan unused(s.scratch, 0);
+        search.plan(s.groups[g].state, unused);
+      }
+      search.plan(s.groups[0].state, plan);
+      if (auto const queries = plan.queries(); !queries.empty() && queries.back().best > 0)
+        queries.back().best += slots() - search.width;
+      return;
+    }
+    for (std::size_t g = 0; g < s.groups.size(); ++g) {
+      auto& group = s.groups[g];
+      group.lines = 0;
+      if (group.over) continue;
+      auto const base = static_cast<Slot>(g) * search.width;
+      s.scratch.clear();
+      Plan own(s.scratch, base);
+      search.plan(group.state, own);
+      auto part = plan.part(0);
+      for (auto const slot : s.scratch.released) part.release(slot);
+      // What the prompt left lies in slot 0; whoever of another group goes on from it forks.
+      for (auto const& row : s.scratch.rows)
+        part.row(s.first ? 0 : row.from, row.to, row.length, row.tokens, row.lines);
+      for (auto query : s.scratch.queries) {
+        if (query.best > 0) query.best += base;
+        part.ask(query);
+      }
+      if (g == 0) part.keep(s.scratch.groups.back().keep);
+      group.lines = s.scratch.queries.size();
+    }
+    s.first = false;
+  }
+
+  bool advance(State& s, Expansion const& answer) const {
+    std::size_t at = 0;
+    auto over = true;
+    for (std::size_t g = 0; g < s.groups.size(); ++g) {
+      auto& group = s.groups[g];
+      if (group.over) continue;
+      auto const lines = s.opening ? answer.size() : group.lines;
+      auto const own = penalised(s, g, answer.window(at, lines));
+      if (!s.opening) at += lines;
+      group.over = search.advance(group.state, own);
+      over = over && group.over;
+    }
+    s.opening = s.opening && !s.groups[0].state.opening.done();
+    return over;
+  }
+
+  Progress progress(State const& s) const {
+    Progress all{.length = 0, .width = 0};
+    for (auto const& group : s.groups)
+      if (!group.over) {
+        auto const one = search.progress(group.state);
+        all.length = one.length, all.width = s.opening ? 1 : all.width + one.width;
+        if (s.opening) all.rows = one.rows;
+      }
+    return all;
+  }
+
+  void settled(State& s, std::vector<Token>& tokens) const {
+    tokens.clear();
+    auto first = true;
+    for (auto& group : s.groups) {
+      if (group.over && group.state.out.empty()) continue;  // came to nothing
+      search.settled(group.state, s.own);
+      if (first) tokens = s.own;
+      else tokens.erase(std::ranges::mismatch(tokens, s.own).in1, tokens.end());
+      first = false;
+    }
+  }
+
+  void finish(State const& s, Result& result) const {
+    Result all{.id = result.id}, one;
+    for (auto const& group : s.groups) {
+      search.finish(group.state, one);
+      std::ranges::move(one.hypotheses, std::back_inserter(all.hypotheses));
+      if (!one.ok() && all.ok()) all.fail(one.failure, one.message, one.cause);
+      one.failure = Failure::none;
+    }
+    if (!all.hypotheses.empty()) all.failure = Failure::none, all.message.clear();
+    auto& h = all.hypotheses;
+    std::vector<std::size_t> order(h.size());
+    for (std::size_t i = 0; i < h.size(); ++i) order[i] = i;
+    auto const early = !std::ranges::all_of(s.groups, &Group::over);  // then what is alive comes behind what has ended
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      if (early && h[a].finished != h[b].finished) return h[a].finished;
+      return h[a].score != h[b].score ? h[a].score > h[b].score : a < b;
+    });
+    result = {.id = result.id};
+    if (h.empty()) return result.fail(all.failure, all.message, all.cause);
+    for (std::size_t i = 0; i < std::min(order.size(), static_cast<std::size_t>(n_best)); ++i)
+      result.hypotheses.push_back(std::move(h[order[i]]));
+  }
+
+ private:
+  /// The answer with what the tokens cost group g; each list in its new order, no longer than the group alone would ask.
+  Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
+    auto const ends = static_cast<std::int32_t>(s.groups[g].state.vocabulary->eos.size());
+    auto const longest = static_cast<std::size_t>(std::min(search.width + ends, search.pruning.max_per_parent));
+    s.entries.clear(), s.candidates.clear(), s.probes.clear();
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      auto const line = answer[i];
+      auto& entry = s.entries.emplace_back();
+      entry.best = s.candidates.size();
+      entry.probes = s.probes.size(), entry.probe_count = line.probes.size();  // forced tokens cost nothing more
+      s.probes.insert(s.probes.end(), line.probes.begin(), line.probes.end());
+      entry.log_sum_exp = line.log_sum_exp, entry.entropy = line.entropy, entry.valid = line.valid;
+      for (auto const candidate : line.best)
+        s.candidates.push_back({candidate.token, candidate.log_prob - cost(s, g, candidate.token)});
+      if (g > 0 && penalty > 0)
+        std::sort(s.candidates.begin() + static_cast<std::ptrdiff_t>(entry.best), s.candidates.end(),
+                  [](Candidate a, Candidate b) {
+                    return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
+                  });
+      entry.best_count = std::min(line.best.size(), longest);
+      s.candidates.erase(s.candidates.begin() + static_cast<std::ptrdiff_t>(entry.best + entry.best_count),
+                         s.candidates.end());
+    }
+    return {s.entries, s.candidates, s.probes};
+  }
+
+  float cost(State const& s, std::size_t g, Token token) const {
+    std::ptrdiff_t count = 0;
+    for (std::size_t i = 0; i < g; ++i)
+      for (auto const& entry : s.groups[i].state.beam)
+        count += !s.groups[i].over && !entry.ended && entry.token == token;
+    return static_cast<float>(penalty * static_cast<double>(count));
+  }
+};
+
+}  // namespace sluice::inline v0

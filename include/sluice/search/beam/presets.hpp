@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The beam searches of other engines, by name.
+///
+/// Each is a BeamSearch with that engine's rules filled in; change any member afterwards, e.g. n_best, length and
+/// penalty. What is reproduced: which hypotheses come out, in which order, with which scores, given the same
+/// log-probabilities. Every rule is applied to one sentence, also where the original applies it to its batch (said below),
+/// so that results never depend on the neighbours. Ties are broken our way.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+
+#include <cstdint>
+
+namespace sluice::inline v0::presets {
+
+/// fairseq's SequenceGenerator: eos among the k best of 2k candidates is set aside, k non-eos go on, the end is k
+/// finished; at the maximum length eos is forced and its log-probability counts; masks act after the softmax; score =
+/// log_prob / length. fairseq's max_len does not count eos: length.max is one more.
+/// Not reproduced: max_len computed from the padded width of the batch.
+inline BeamSearch fairseq(std::int32_t k) { return {.width = k, .penalty = {.alpha = 1}}; }
+
+/// CTranslate2's BeamSearch with its Translator's defaults (length_penalty 1, early exit off): eos among the k best of 2k
+/// is set aside, the end is patience * k finished, all that end in the last step count; what is alive at the maximum
+/// length joins as it is; masks act on the logits; forced prefixes score 0. With length penalty 0, as with raw
+/// DecodingOptions, set stop.rule = top_ended (early exit).
+/// Not reproduced: eos forbidden in some beams only after a prefix that is not returned; in a batch, one sentence's prefix
+/// changing its neighbours' first step (guard_prefix).
+inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
+  return {.width = k,
+          .penalty = {.kind = length_penalty == 0 ? LengthPenalty::Kind::none : LengthPenalty::Kind::average,
+                      .alpha = length_penalty},
+          .stop = {.rule = length_penalty == 0 ? Stop::Rule::top_ended : Stop::Rule::count},
+          .at_maximum = AtMaximum::truncate,
+          .surplus = true,
+          .prefix_scored = false,
+          .guard_prefix = true,
+          .stage = Stage::before_softmax};
+}
+
+/// Hugging Face transformers' early_stopping: False (the default) stops when the best live hypothesis, scored at its
+/// present length, is no better than the k-th best finished one; True as soon as k have finished; never scores it at the
+/// maximum length.
+enum class EarlyStopping : std::uint8_t { no, yes, never };
+
+/// Hugging Face transformers' beam search (4.50 and later): eos among the k best candidates joins a pool of the k best, k
+/// non-eos go on; what is alive at the maximum length joins as it is; masks act on the log-probabilities; score =
+/// log_prob / length^length_penalty. The prompt is Request::prompt and does not count.
+/// Not reproduced: the loop running until the last sentence of the batch is done (its results are the same).
+inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1, EarlyStopping early = EarlyStopping::no) {
+  auto const rule = early == EarlyStopping::yes  ? Stop::Rule::count
+                    : early == EarlyStopping::no ? Stop::Rule::heuristic
+                                                 : Stop::Rule::never_early;
+  return {.width = k,
+          .penalty = {.alpha = length_penalty},
+          .stop = {.rule = rule},
+          .at_maximum = AtMaximum::truncate,
+          .surplus = true};
+}
+
+/// Sockeye 3's BeamSearch: k candidates; a finished hypothesis keeps its place with its final score, which competes with
+/// the plain log-probabilities of the live ones; the end is a beam of finished ones; at the maximum length eos is forced
+/// and its log-probability counts; score = log_prob / ((beta + length) / (beta + 1))^alpha.
+/// Not reproduced: beam_search_stop = "first" waiting for every sentence of the batch (stop.finished = 1 is one
+/// sentence's), and unfinished hypotheses in its n-best.
+inline BeamSearch sockeye(std::int32_t k, double alpha = 1, double beta = 0) {
+  return {.width = k,
+          .penalty = {.kind = LengthPenalty::Kind::gnmt, .alpha = alpha, .beta = beta},
+          .finished = Finished::stay};
+}
+
+/// Marian's beam search: as many candidates as the live width; finished hypotheses leave and the width shrinks with each;
+/// the end is width 0; what is alive at the maximum length joins as it is; score = (log_prob - word_penalty * length) /
+/// length^normalize.
+/// Not reproduced: all sentences of a batch stopping when one of them reaches the maximum length, and that computed from
+/// the padded width of the batch.
+inline BeamSearch marian(std::int32_t k, double normalize = 0, double word_penalty = 0) {
+  return {.width = k,
+          .penalty = {.alpha = normalize, .word_penalty = word_penalty},
+          .finished = Finished::shrink,
+          .at_maximum = AtMaximum::truncate};
+}
+
+/// The variable-width beam of VAR-STREAM and VAR-BATCH (Yang et al. 2020, appendix A; the authors'
+/// code for machine translation): at most per_parent children of one hypothesis; whoever is `threshold` or more below the
+/// best is dropped; finished hypotheses stay, at no cost, until they lead; the width shrinks with each that leaves; eos is
+/// free at the maximum length; score = log_prob / length.
+/// Not reproduced: padding rows finishing when fewer than k candidates exist, the score -1e8 of an empty output.
+inline BeamSearch varstream(std::int32_t k, double threshold = 1.5, std::int32_t per_parent = 5) {
+  return {.width = k,
+          .pruning = {.absolute_threshold = threshold, .max_per_parent = per_parent},
+          .finished = Finished::leave_first,
+          .at_maximum = AtMaximum::force_eos_free};
+}
+
+}  // namespace sluice::inline v0::presets

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Which guesses of a block a Blockwise keeps.
+#pragma once
+
+#include <sluice/core/acceptance.hpp>
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/truncation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Guesses among the n best tokens are kept (section 5.1).
+struct TopK {
+  std::int32_t n = 2;
+
+  static constexpr bool lossless = false;
+  void check() const { require(n >= 1, "accept.n", n, "must be at least 1"); }
+  void ask(Query& query, std::uint64_t, std::int32_t, std::int32_t) const {
+    query.best = n, query.stage = Stage::after_softmax;
+  }
+  Candidate own(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&) const {
+    return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+  }
+  bool accepts(Line const& line, Candidate, Token guess) const {
+    return std::ranges::find(line.best, guess, &Candidate::token) != line.best.end();
+  }
+};
+
+/// Guesses at most epsilon from the best token are kept, for tokens that are intensities (section 5.2).
+struct Distance {
+  std::int32_t epsilon = 2;
+
+  static constexpr bool lossless = false;
+  void check() const { require(epsilon >= 0, "accept.epsilon", epsilon, "must not be negative"); }
+  void ask(Query& query, std::uint64_t, std::int32_t, std::int32_t) const {
+    query.best = 1, query.stage = Stage::after_softmax;
+  }
+  Candidate own(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&) const {
+    return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+  }
+  bool accepts(Line const&, Candidate own, Token guess) const {
+    return own.token >= 0 && std::abs(static_cast<std::int64_t>(guess) - own.token) <= epsilon;
+  }
+};
+
+/// The output is that of Sample{temperature, ...} with the same seed: at each position the model draws with the noise that
+/// Sample would draw with, and a guess is kept while it is what was drawn. So outputs are distributed as the model's own,
+/// whoever guesses (the guarantee of Leviathan et al. 2023 and Chen et al. 2023). A draft that draws with the same noise
+/// (WithDraft, Sampling) is right more often than one that takes its best token.
+struct Sampling {
+  float temperature = 1;  ///< of Sample, like the next ones
+  std::int32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float typical = 1;
+
+  static constexpr bool lossless = true;
+  Truncation truncation() const { return {top_k, top_p, min_p, typical}; }
+  void check() const {
+    require(temperature > 0 && std::isfinite(temperature), "accept.temperature", temperature, "must be a number > 0");
+    truncation().check();
+  }
+  void ask(Query& query, std::uint64_t seed, std::int32_t position, std::int32_t vocabulary_size) const {
+    query.temperature = temperature;
+    if (truncation().off()) query.best = 1, query.noise = Sample::noise(seed, 0, position);
+    else truncation().ask(query, vocabulary_size);
+  }
+  Candidate own(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) const {
+    auto const list = truncation().apply(line.best, scratch);
+    return list.empty() ? Candidate{-1, 0} : draw(list, Sample::noise(seed, 0, position));
+  }
+  bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Items of which an output has to have all, each as one of several phrases.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/search/common/phrase.hpp>
+#include <sluice/search/common/phrase_matcher.hpp>
+#include <sluice/search/constraint/automaton.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Every item must come, as any one of its phrases (inflections, casing, synonyms), in any order. Phrases may overlap,
+/// share beginnings, lie inside each other: what stands in the output counts, [4 5] stands in 4 4 5, and 4 5 holds both [4]
+/// and [4 5]. An item that is listed m times must come at m places (at which its phrases end).
+///
+/// Progress: an item met counts as many tokens as its longest phrase, and of those not met the longest beginning that the
+/// output ends in (papers: Post and Vilar 2018, section 3; Hu et al. 2019 with the failure links of Aho and Corasick 1975).
+/// Built in O(total length * items / 64). next() looks at as many children as a phrase is long at most, at one or two mostly;
+/// a state is 48 bytes.
+class AnyOf {
+ public:
+  static constexpr std::size_t most = 256;  ///< items
+
+  struct State {
+    std::array<std::uint64_t, most / 64> met{};
+    PhraseMatcher::State node = PhraseMatcher::root;  // the longest beginning of a phrase that is still of use
+    std::int32_t credit = 0;                          // tokens of the items met
+    std::int32_t items = 0;                           // met
+  };
+
+  AnyOf() = default;
+  explicit AnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
+    if (items.empty()) return;
+    auto data = std::make_shared<Data>();
+    data->items = std::move(items), data->name = std::move(name);
+    if (sound(*data)) build(*data);
+    data_ = std::move(data);
+  }
+
+  AnyOf(std::initializer_list<std::vector<Phrase>> items) : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
+
+  /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
+  ///   vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most` items;
+  ///   two items that can only begin (or end) the sentence, each with other words
+  State start(Sentence const& sentence) const {
+    if (data_ == nullptr) return {};
+    auto const& d = *data_;
+    require(d.items.size() <= most, d.name, d.items.size(), "more items than " + std::to_string(most));
+    for (std::size_t i = 0; i < d.items.size(); ++i) {
+      auto const item = d.name + "[" + std::to_string(i) + "]";
+      require(!d.items[i].empty(), item, "[]", "is an item without phrases");
+      for (std::size_t p = 0; p < d.items[i].size(); ++p)
+        detail::check_phrase(sentence, d.items[i].size() > 1 ? item + "[" + std::to_string(p) + "]" : item,
+                             d.items[i][p]);
+    }
+    check_edges(*sentence.vocabulary);
+    return next({}, sentence.vocabulary->bos);
+  }
+
+  State next(State state, Token token) const {
+    if (data_ == nullptr) return state;
+    auto const& d = *data_;
+    auto node = d.matcher.next(state.node, token);
+    for (auto const c : d.nodes[at(node)].ends) {
+      auto const& kind = d.kinds[at(c)];
+      for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit)
+        if (!has(state.met, bit)) {
+          set(state.met, bit), state.credit += kind.longest, ++state.items;
+          break;
+        }
+    }
+    while (node != PhraseMatcher::root && !any_left(d.nodes[at(node)].through, state)) node = d.matcher.fallback(node);
+    state.node = node;
+    return state;
+  }
+
+  std::int32_t progress(State const& state) const {
+    return data_ == nullptr ? 0 : state.credit + data_->matcher.depth(state.node);
+  }
+  std::int32_t total() const { return data_ == nullptr ? 0 : data_->total; }
+  bool complete(State const& state) const { return state.items == count(); }
+  bool dead(State const&) const { return false; }
+
+  void wanted(State const& state, std::vector<Token>& tokens) const {
+    if (data_ == nullptr || complete(state)) return;
+    auto const& d = *data_;
+    auto const first = static_cast<std::ptrdiff_t>(tokens.size());
+    for (auto node = state.node;; node = d.matcher.fallback(node)) {
+      for (auto const token : d.matcher.children(node)) {
+        if (!any_left(d.nodes[at(d.matcher.next(node, token))].leads, state)) continue;
+        if (node != state.node && (std::find(tokens.begin() + first, tokens.end(), token) != tokens.end() ||
+                                   progress(next(state, token)) <= progress(state)))
+          continue;
+        tokens.push_back(token);
+      }
+      if (node == PhraseMatcher::root) return;
+    }
+  }
+
+  std::int32_t begun(State const& state) const { return data_ == nullptr ? 0 : data_->matcher.depth(state.node); }
+  bool trivial() const { return data_ == nullptr; }
+  std::int32_t met(State const& state) const { return state.items; }
+  std::int32_t count() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->items.size()); }
+  /// Phrases may overlap, but each token has a place of its own, and so have the ends of copies.
+  std::int32_t remaining(State const& state) const {
+    if (data_ == nullptr) return 0;
+    auto longest = std::int32_t{0}, together = std::int32_t{0};
+    std::map<Token, std::int32_t> needed;
+    for (auto const& kind : data_->kinds) {
+      auto missing = std::int32_t{0};
+      for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit) missing += has(state.met, bit) ? 0 : 1;
+      if (missing == 0) continue;
+      longest = std::max(longest, kind.shortest + missing - 1);
+      for (auto const token : kind.phrases.front()) {
+        auto least = std::numeric_limits<std::int32_t>::max();
+        for (auto const& phrase : kind.phrases)
+          least = std::min(least, static_cast<std::int32_t>(std::ranges::count(phrase, token)));
+        needed[token] = std::max(needed[token], least);
+      }
+    }
+    for (auto const& [token, count] : needed) together += count;
+    return std::max(0, std::max(longest, together) - data_->matcher.depth(state.node));
+  }
+  std::string text() const {
+    std::string all;
+    for (std::size_t i = 0; i < items().size(); ++i) {
+      auto const name = data_->name + "[" + std::to_string(i) + "]";
+      auto const& phrases = items()[i];
+      all.append(i == 0 ? "" : ", ");
+      if (phrases.size() == 1) all.append(name + " ").append(detail::text(phrases[0]));
+      else all.append(detail::text_of(name, phrases));
+    }
+    return all;
+  }
+  void insert_into(TokenSet& set) const {
+    for (auto const& item : items())
+      for (auto const& phrase : item)
+        for (auto const token : phrase)
+          if (token >= 0) set.insert(token);
+  }
+  /// As given.
+  std::vector<std::vector<Phrase>> const& items() const {
+    static std::vector<std::vector<Phrase>> const none;
+    return data_ == nullptr ? none : data_->items;
+  }
+
+ private:
+  /// Two items of which every phrase begins the sentence, or ends it, need one that does for both.
+  void check_edges(Vocabulary const& vocabulary) const {
+    auto const same = [](auto x, auto x_end, auto y, auto y_end) {
+      for (; x != x_end && y != y_end; ++x, ++y)
+        if (*x != *y) return false;
+      return true;
+    };
+    check_edge(
+        "begins", [&](Phrase const& phrase) { return phrase.front() == vocabulary.bos; },
+        [&](Phrase const& a, Phrase const& b) { return same(a.begin(), a.end(), b.begin(), b.end()); });
+    check_edge(
+        "ends",
+        [&](Phrase const& phrase) { return std::ranges::find(vocabulary.eos, phrase.back()) != vocabulary.eos.end(); },
+        [&](Phrase const& a, Phrase const& b) { return same(a.rbegin(), a.rend(), b.rbegin(), b.rend()); });
+  }
+  template <class At, class Together>
+  void check_edge(std::string const& does, At&& at_edge, Together&& together) const {
+    auto const& d = *data_;
+    std::vector<std::size_t> before;
+    for (std::size_t i = 0; i < d.items.size(); ++i) {
+      if (!std::ranges::all_of(d.items[i], at_edge)) continue;
+      for (auto const j : before) {
+        auto possible = false;
+        for (auto const& a : d.items[i])
+          for (auto const& b : d.items[j]) possible |= together(a, b);
+        require(possible && d.items[i] != d.items[j], d.name + "[" + std::to_string(i) + "]",
+                detail::text(d.items[i][0]),
+                does + " the sentence, and so does " + d.name + "[" + std::to_string(j) + "]");
+      }
+      before.push_back(i);
+    }
+  }
+
+  using Set = std::array<std::uint64_t, most / 64>;
+
+  /// Items with the same phrases.
+  struct Kind {
+    std::vector<Phrase> phrases;  // ascending, each once
+    std::int32_t first = 0, copies = 0;
+    std::int32_t longest = 0, shortest = 0;
+  };
+  struct Node {
+    std::vector<std::int32_t> ends;  // kinds of which some phrase ends here
+    Set through{};                   // items of which some phrase goes on from here
+    Set leads{};                     // those, and the ones of which a phrase ends here with all its tokens
+  };
+  struct Data {
+    std::vector<std::vector<Phrase>> items;
+    std::string name;
+    std::vector<Kind> kinds;
+    PhraseMatcher matcher;
+    std::vector<Node> nodes;
+    std::int32_t total = 0;
+  };
+
+  /// What start() refuses is not built.
+  static bool sound(Data const& d) {
+    return d.items.size() <= most && std::ranges::all_of(d.items, [](auto const& item) {
+             return !item.empty() && std::ranges::none_of(item, &Phrase::empty);
+           });
+  }
+
+  static void build(Data& d) {
+    for (auto const& item : d.items) {
+      auto phrases = item;
+      std::ranges::sort(phrases);
+      phrases.erase(std::unique(phrases.begin(), phrases.end()), phrases.end());
+      auto kind = std::ranges::find(d.kinds, phrases, &Kind::phrases);
+      if (kind == d.kinds.end()) kind = d.kinds.insert(kind, Kind{.phrases = std::move(phrases)});
+      ++kind->copies;
+    }
+    std::vector<Phrase> all;
+    std::vector<std::int32_t> owner;
+    auto bits = std::int32_t{0};
+    for (auto& kind : d.kinds) {
+      kind.first = bits, bits += kind.copies;
+      auto const size = [](Phrase const& phrase) { return static_cast<std::int32_t>(phrase.size()); };
+      kind.longest = size(*std::ranges::max_element(kind.phrases, {}, size));
+      kind.shortest = size(*std::ranges::min_element(kind.phrases, {}, size));
+      d.total += kind.copies * kind.longest;
+      for (auto const& phrase : kind.phrases)
+        all.push_back(phrase), owner.push_back(static_cast<std::int32_t>(&kind - d.kinds.data()));
+    }
+    d.matcher = PhraseMatcher(all);
+    d.nodes.resize(at(d.matcher.states()));
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      auto const& kind = d.kinds[at(owner[p])];
+      auto node = PhraseMatcher::root;
+      for (auto const token : all[p]) {
+        mark(d.nodes[at(node)].through, kind);
+        mark(d.nodes[at(node)].leads, kind);
+        node = d.matcher.next(node, token);
+      }
+      mark(d.nodes[at(node)].leads, kind);
+    }
+    for (PhraseMatcher::State node = 0; node < d.matcher.states(); ++node) {
+      auto& ends = d.nodes[at(node)].ends;
+      for (auto n = node; n != PhraseMatcher::root; n = d.matcher.fallback(n))
+        for (auto const p : d.matcher.phrases(n)) ends.push_back(owner[at(p)]);
+      std::ranges::sort(ends);
+      ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    }
+  }
+
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  static bool has(Set const& set, std::int32_t bit) { return (set[at(bit) / 64] >> (at(bit) % 64) & 1) != 0; }
+  static void set(Set& set, std::int32_t bit) { set[at(bit) / 64] |= std::uint64_t{1} << (at(bit) % 64); }
+  static void mark(Set& s, Kind const& kind) {
+    for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit) set(s, bit);
+  }
+  static bool any_left(Set const& set, State const& state) {
+    for (std::size_t i = 0; i < set.size(); ++i)
+      if ((set[i] & ~state.met[i]) != 0) return true;
+    return false;
+  }
+
+  std::shared_ptr<Data const> data_;
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The rules that every engine has, for Ruled<search, rule>: those here, and Forbidden for phrases. All of them do nothing
+/// by default.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/ruled.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+namespace detail {
+
+struct Stateless {};
+inline Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
+inline void require_inside(std::span<Token const> tokens, Sentence const& sentence, char const* name) {
+  for (auto const token : tokens)
+    require(sentence.vocabulary->contains(token), name, token,
+            "is outside the vocabulary of " + std::to_string(sentence.vocabulary->size));
+}
+
+}  // namespace detail
+
+/// Tokens that never come (suppress_tokens, bad_words of one token, no <unk>).
+struct ForbidTokens {
+  std::vector<Token> tokens{};
+
+  using State = detail::Stateless;
+  State start(Sentence const& sentence) const {
+    return detail::require_inside(tokens, sentence, "forbidden token"), State{};
+  }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const&, std::vector<Edit>& edits) const {
+    for (auto const token : tokens) edits.push_back(detail::forbid(token));
+  }
+};
+
+/// Tokens that are not the first chosen, be it at the beginning or behind a forced prefix (begin_suppress_tokens).
+struct ForbidFirst {
+  std::vector<Token> tokens{};
+
+  using State = detail::Stateless;
+  State start(Sentence const& sentence) const {
+    return detail::require_inside(tokens, sentence, "forbidden first token"), State{};
+  }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const& output, std::vector<Edit>& edits) const {
+    if (output.tokens.size() != output.prefix) return;
+    for (auto const token : tokens) edits.push_back(detail::forbid(token));
+  }
+};
+
+/// No n tokens in a row twice in one output, forced prefix included (Paulus et al. 2017; no_repeat_ngram_size).
+struct NoRepeatNgram {
+  std::int32_t n = 0;  ///< 0 = off; 1: no token twice
+
+  void check() const { require(n >= 0, "no_repeat_ngram.n", n, "must not be negative"); }
+  using State = detail::Stateless;
+  State start(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const& output, std::vector<Edit>& edits) const {
+    auto const length = static_cast<std::size_t>(n);
+    auto const& t = output.tokens;
+    if (n == 0 || t.size() < length) return;
+    auto const end = t.last(length - 1);
+    for (std::size_t i = 0; i + length <= t.size(); ++i)
+      if (std::ranges::equal(t.subspan(i, length - 1), end)) edits.push_back(detail::forbid(t[i + length - 1]));
+  }
+};
+
+/// Every token that stands in the output already becomes less likely (Keskar et al. 2019, CTRL): a positive score is
+/// divided, a negative one multiplied, once however often it stands there.
+struct RepetitionPenalty {
+  float penalty = 1;  ///< > 0; 1 = off; more than 1 discourages
+
+  void check() const {
+    require(penalty > 0 && std::isfinite(penalty), "repetition_penalty", penalty, "must be a number > 0");
+  }
+  using State = detail::Stateless;
+  State start(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const& output, std::vector<Edit>& edits) const {
+    if (penalty == 1) return;
+    auto const first = edits.size();
+    for (auto const token : output.tokens)
+      if (std::none_of(edits.begin() + static_cast<std::ptrdiff_t>(first), edits.end(),
+                       [&](Edit const& e) { return e.token == token; }))
+        edits.push_back({token, 0, penalty});
+  }
+};
+
+/// Adds to the scores of some tokens: logit bias; unknown-word penalty ({{unk, -2}}).
+struct TokenBias {
+  std::vector<std::pair<Token, float>> biases{};  ///< token, added to its score; -infinity forbids
+
+  using State = detail::Stateless;
+  State start(Sentence const& sentence) const {
+    for (auto const& [token, bias] : biases) {
+      detail::require_inside({&token, 1}, sentence, "token bias");
+      require(!std::isnan(bias) && bias < std::numeric_limits<float>::infinity(), "token bias", bias,
+              "must be a number");
+    }
+    return {};
+  }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const&, std::vector<Edit>& edits) const {
+    for (auto const& [token, bias] : biases) edits.push_back({token, bias, 1});
+  }
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Sampling from the model.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/search/common/history.hpp>
+#include <sluice/search/common/length.hpp>
+#include <sluice/search/common/opening.hpp>
+#include <sluice/search/sample/truncation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Draws outputs token by token from p(v) ~ exp(x(v) / temperature), x the model's scores, where asked restricted to a
+/// part of the tokens (see Truncation), until eos or the maximum length; an output cut there is not `finished`.
+///
+/// Tokens never generated, and eos while the output is too short, are forbidden before the softmax: what is left is
+/// normalised. `log_prob` and `score` are the log-probability of the output under that model, before any truncation.
+///
+/// The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the tokens
+/// that are left. So the same seed gives the same text in any batch and under any schedule; a sample is the same
+/// whatever the number of samples, and goes on in the same way when its beginning is given as prefix.
+///
+/// The samples of one sentence share the prompt: it is run once, in one slot. One row a step for each sample that has
+/// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
+/// whole line, sorted once, O(V log V).
+struct Sample {
+  float temperature = 1;   ///< > 0; nearer 0: nearer to Greedy
+  std::int32_t top_k = 0;  ///< this and the next three: see Truncation; 0 = off
+  float top_p = 1;         ///< 1 = off
+  float min_p = 0;         ///< 0 = off
+  float typical = 1;       ///< 1 = off
+  std::int32_t samples =
+      1;                  ///< of each sentence; >= 1. In their order; one that runs out of possible tokens is left out
+  bool distinct = false;  ///< drop repetitions, and sort by log_prob (equal ones by tokens): up to `samples`
+                          ///< different hypotheses, best first
+  LengthLimits length{};
+
+  /// The noise under which sample `sample` of a sentence draws token `position` of its output, forced prefix counted.
+  static std::uint64_t noise(std::uint64_t seed, std::int32_t sample, std::int32_t position) {
+    return derive(derive(seed, static_cast<std::uint64_t>(sample)), static_cast<std::uint64_t>(position));
+  }
+  Truncation truncation() const { return {top_k, top_p, min_p, typical}; }
+
+  struct State {
+    struct Drawn {
+      double log_prob = 0;
+      History::Node node = History::root;
+      Token token = 0;  // its last; to be fed
+      Slot slot = -1;
+      bool alive = true, finished = false, lost = false;  // lost: no token was possible
+    };
+    Opening opening;
+    Bans bans;
+    History history;
+    Vocabulary const* vocabulary = nullptr;
+    LengthLimits::Bounds bounds{};
+    std::uint64_t seed = 0;
+    std::vector<Drawn> drawn;        // [samples]
+    std::vector<Token> own;          // of settled()
+    std::vector<Slot> unused;        // to be released
+    std::vector<Candidate> scratch;  // of the truncation
+    std::int32_t held = 0;           // tokens in the slots
+    std::int32_t generated = 0;      // tokens, prefix included
+    bool forked = false, over = false;
+  };
+
+  void check() const {
+    require(temperature > 0 && std::isfinite(temperature), "temperature", temperature,
+            "must be a number > 0 (Greedy is the limit 0)");
+    require(samples >= 1, "samples", samples, "must be at least 1");
+    truncation().check(), length.check();
+  }
+  std::int32_t slots() const { return samples; }
+
+  void start(State& s, Sentence const& sentence) const;
+  void plan(State& s, Plan& plan) const;
+  bool advance(State& s, Expansion const& answer) const;
+  Progress progress(State const& s) const {
+    auto const alive = std::ranges::count_if(s.drawn, &State::Drawn::alive);
+    if (!s.opening.done()) return {s.held, 1, s.opening.rows()};
+    return {s.held, static_cast<std::int32_t>(alive)};
+  }
+  void settled(State& s, std::vector<Token>& tokens) const {
+    tokens.clear();
+    if (!s.opening.done()) return;
+    auto first = true;
+    for (auto const& d : s.drawn) {  // tokens, not nodes: samples that draw the same have each their own
+      if (d.lost) continue;
+      s.history.write(d.node, first ? tokens : s.own);
+      if (!first) tokens.erase(std::ranges::mismatch(tokens, s.own).in1, tokens.end());
+      first = false;
+    }
+  }
+  void finish(State const& s, Result& result) const;
+
+ private:
+  Query query(State const& s, std::int32_t sample) const;
+  void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
+};
+
+inline void Sample::start(State& s, Sentence const& sentence) const {
+  s.bounds = length.of(sentence);
+  s.opening.start(sentence);
+  s.bans.start(*sentence.vocabulary);
+  s.history.clear();
+  s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
+  s.drawn.assign(static_cast<std::size_t>(samples), {});
+  s.unused.clear();
+  s.held = 0, s.forked = s.over = false;
+  s.generated = static_cast<std::int32_t>(sentence.prefix.size());
+}
+
+/// What to ask of the line that `sample` draws from; -1: all of them do.
+inline Query Sample::query(State const& s, std::int32_t sample) const {
+  Query q{.edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature};
+  if (sample >= 0 && truncation().off()) q.best = 1, q.noise = noise(s.seed, sample, s.generated);
+  else truncation().ask(q, s.vocabulary->size);
+  return q;
+}
+
+inline void Sample::plan(State& s, Plan& plan) const {
+  for (auto const slot : s.unused) plan.release(slot);
+  s.unused.clear();
+  if (s.bounds.max == 0) return;
+  if (!s.opening.done()) return s.opening.plan(plan, query(s, samples == 1 ? 0 : -1));
+  for (std::size_t i = 0; i < s.drawn.size(); ++i) {
+    auto const& d = s.drawn[i];
+    if (!d.alive) continue;
+    plan.row(s.forked ? d.slot : 0, d.slot, s.held, {&d.token, 1});
+    plan.ask(query(s, static_cast<std::int32_t>(i)));
+  }
+  s.forked = true;
+}
+
+inline bool Sample::advance(State& s, Expansion const& answer) const {
+  if (s.bounds.max == 0) return s.over = true;
+  if (!s.opening.done()) {
+    auto const free = s.opening.advance(answer);
+    s.held = s.opening.length();
+    if (!free) return false;
+    State::Drawn first;
+    for (std::size_t i = 0; i < s.opening.prefix().size(); ++i) {
+      first.node = s.history.add(first.node, s.opening.prefix()[i], s.opening.log_probs()[i]);
+      first.log_prob += static_cast<double>(s.opening.log_probs()[i]);
+    }
+    std::ranges::fill(s.drawn, first);
+    auto const list = truncation().apply(answer.back().best, s.scratch);
+    for (std::size_t i = 0; i < s.drawn.size(); ++i) take(s, i, list);
+    Slot slot = 0;
+    for (auto& d : s.drawn)
+      if (d.alive) d.slot = slot++;
+  } else {
+    ++s.held;
+    std::size_t line = 0;
+    for (std::size_t i = 0; i < s.drawn.size(); ++i)
+      if (s.drawn[i].alive) take(s, i, truncation().apply(answer[line++].best, s.scratch));
+  }
+  ++s.generated;
+  return s.over = std::ranges::none_of(s.drawn, &State::Drawn::alive);
+}
+
+/// One sample draws its next token.
+inline void Sample::take(State& s, std::size_t sample, std::span<Candidate const> list) const {
+  auto& d = s.drawn[sample];
+  d.lost = list.empty();
+  if (!d.lost) {
+    auto const chosen = draw(list, noise(s.seed, static_cast<std::int32_t>(sample), s.generated));
+    d.node = s.history.add(d.node, chosen.token, chosen.log_prob);
+    d.token = chosen.token, d.log_prob += static_cast<double>(chosen.log_prob);
+    auto const& eos = s.vocabulary->eos;
+    auto const full = s.generated + 1 >= s.bounds.max;
+    d.finished = std::ranges::find(eos, chosen.token) != eos.end() || (full && eos.empty());
+    d.alive = !d.finished && !full;
+  } else {
+    d.alive = false;
+  }
+  if (!d.alive && d.slot >= 0) s.unused.push_back(d.slot);
+}
+
+inline void Sample::finish(State const& s, Result& result) const {
+  result.hypotheses.clear();
+  if (!s.over && !s.opening.done()) return;
+  for (auto const& d : s.drawn) {
+    if (d.lost) continue;
+    auto& h = result.hypotheses.emplace_back();
+    s.history.write(d.node, h);
+    h.log_prob = h.score = d.log_prob, h.finished = d.finished;
+  }
+  if (result.hypotheses.empty()) return result.fail(Failure::no_token_left, "every token was impossible");
+  if (!distinct) return;
+  auto& all = result.hypotheses;
+  std::ranges::sort(all, {}, &Hypothesis::tokens);
+  auto const same = [](Hypothesis const& a, Hypothesis const& b) { return a.tokens == b.tokens; };
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  std::ranges::sort(all, [](Hypothesis const& a, Hypothesis const& b) {
+    return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.tokens < b.tokens;
+  });
+}
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Sampling without replacement.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/search/common/history.hpp>
+#include <sluice/search/common/length.hpp>
+#include <sluice/search/common/opening.hpp>
+#include <sluice/search/common/placement.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Draws `width` different outputs: the first as the model would, each further one as if those before were impossible
+/// (Kool, van Hoof and Welling 2019, "Stochastic Beams and Where to Find Them").
+///
+/// Every output y has a perturbed log-probability G(y) = log p(y) + a Gumbel number of its own; the k largest are the
+/// sample. They are found from the top down, since the largest G below a partial output S with log_prob f(S) is itself
+/// distributed as f(S) + Gumbel: the children's are drawn, then shifted to have their parent's as their maximum,
+///
+///     G~(S') = -log(exp(-G(S)) - exp(-Z) + exp(-G(S'))),   Z = max over the children S' of G(S')
+///
+/// computed as in the paper's appendix B. A beam ranked by G~ never loses one of the k largest.
+///
+/// The hypotheses come in the order of G, which is their `score`; log_prob is that of the model at this temperature. The noise belongs to the
+/// sentence's seed and a hypothesis' own tokens, not to rank or slot: the same seed gives the same sample in any batch,
+/// and a narrower beam the first of a wider one's. Tokens never generated, and eos while the output is too short, are
+/// forbidden before the softmax: the distribution is that of the model so restricted. An output cut at the maximum
+/// length is an outcome like any other, and not `finished`. A forced prefix counts in log_prob and score.
+///
+/// Averages over the sample need weights, and those a threshold: the (k + 1)-th largest G. Search with width k + 1 and
+/// call importance_log_weights(hypotheses, k).
+///
+/// A step costs what BeamSearch costs and the noise, a hash for each of `width` times V tokens.
+struct StochasticBeam {
+  std::int32_t width = 5;  ///< outputs drawn; fewer where the model has not so many; >= 1
+  float temperature = 1;   ///< the model's scores are divided by it; > 0; larger: more diverse
+  LengthLimits length{};
+
+  struct State {
+    struct Entry {
+      double log_prob = 0, value = 0;  // value: perturbed
+      std::uint64_t key = 0;           // of the noise of its children
+      History::Node node = History::root;
+      Token token = 0;           // its last; to be fed
+      Slot from = 0, slot = -1;  // its parent's, its own
+      bool ended = false, finished = false;
+    };
+    struct Pick {
+      double value, log_prob;
+      std::int32_t parent, order;
+      Candidate last;
+      bool carried;  // ended before
+    };
+    Opening opening;
+    Bans bans;
+    History history;
+    Vocabulary const* vocabulary = nullptr;
+    LengthLimits::Bounds bounds{};
+    std::uint64_t seed = 0;
+    std::vector<Entry> beam, next;  // best first
+    std::vector<Pick> picks;
+    std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = nobody
+    std::vector<std::int32_t> line;    // [rank] -> line of the answer
+    std::vector<History::Node> nodes;  // of settled()
+    std::vector<Slot> unused;          // to be released
+    std::int32_t held = 0;             // tokens in the slots
+    std::int32_t generated = 0;        // tokens, prefix included
+    bool over = false;
+  };
+
+  void check() const {
+    require(width >= 1, "width", width, "must be at least 1");
+    require(temperature > 0 && std::isfinite(temperature), "temperature", temperature, "must be a number > 0");
+    length.check();
+  }
+  std::int32_t slots() const { return width; }
+
+  void start(State& s, Sentence const& sentence) const;
+  void plan(State& s, Plan& plan) const;
+  bool advance(State& s, Expansion const& answer) const;
+  Progress progress(State const& s) const {
+    return {s.held, static_cast<std::int32_t>(s.beam.size()), s.opening.done() ? 0 : s.opening.rows()};
+  }
+  void settled(State& s, std::vector<Token>& tokens) const;
+  void finish(State const& s, Result& result) const;
+
+ private:
+  Query query(State const& s, std::uint64_t key) const;
+  void open(State& s) const;
+  void collect(State& s, std::int32_t rank, Line const& line) const;
+  void extend(State& s, State::Pick const& pick) const;
+  /// Of a child with the noise's key, after `token`. Not derive(key, token), which is the token's own random number.
+  static std::uint64_t child(std::uint64_t key, Token token) {
+    return derive(~key, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token)));
+  }
+};
+
+namespace detail {
+
+/// log(1 - exp(x)) for x <= 0 (Maechler 2012).
+inline double log1mexp(double x) {
+  return x > -0.6931471805599453 ? std::log(-std::expm1(x)) : std::log1p(-std::exp(x));
+}
+
+/// -log(exp(-top) - exp(-largest) + exp(-value)) for value <= largest: the Gumbel number `value` under the condition
+/// that the largest of its siblings is not `largest` but `top`. Kool et al. 2019, appendix B.
+inline double conditioned(double value, double largest, double top) {
+  auto const v = top - value + log1mexp(value - largest);
+  return top - std::max(0.0, v) - std::log1p(std::exp(-std::abs(v)));
+}
+
+}  // namespace detail
+
+/// Natural logarithms of the weights w_i = p_i / q_i of the first k of a stochastic beam's hypotheses, for estimates
+/// without bias: E[sum_i w_i f(y_i)] = E_p[f(y)] (Kool et al. 2019). q_i = P(G_i > threshold)
+/// = 1 - exp(-exp(log_prob_i - threshold)). Divided by their sum they give an estimate with some bias, less variance.
+///
+/// \param hypotheses  of a beam of width k + 1: the last one's score is the threshold, and it gets no weight. If there
+///                    are k or fewer, they are all that the model can say, and w_i = p_i
+/// \returns           [min(k, hypotheses.size())]
+inline std::vector<double> importance_log_weights(std::span<Hypothesis const> hypotheses, std::size_t k) {
+  std::vector<double> weights;
+  for (auto const& h : hypotheses.first(std::min(k, hypotheses.size()))) {
+    auto const log_q = hypotheses.size() > k ? detail::log1mexp(-std::exp(h.log_prob - hypotheses[k].score)) : 0.0;
+    weights.push_back(h.log_prob - log_q);
+  }
+  return weights;
+}
+
+inline void StochasticBeam::start(State& s, Sentence const& sentence) const {
+  s.bounds = length.of(sentence);
+  s.opening.start(sentence);
+  s.bans.start(*sentence.vocabulary);
+  s.history.clear();
+  s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
+  auto key = derive(sentence.seed, 0);
+  for (auto const token : sentence.prefix) key = child(key, token);
+  // The root's own: the largest G of all outputs. Any noise that is nobody else's will do.
+  s.beam.assign(1, {.value = gumbel(derive(sentence.seed, 1), 0), .key = key, .slot = 0});
+  s.next.clear(), s.unused.clear();
+  s.line.assign(1, 0);
+  s.holder.assign(static_cast<std::size_t>(width), -1), s.holder[0] = 0;
+  s.held = 0, s.over = false;
+  s.generated = static_cast<std::int32_t>(sentence.prefix.size());
+}
+
+/// Before they are conditioned, values are ranked alike: the list that the expander makes under noise is enough.
+inline Query StochasticBeam::query(State const& s, std::uint64_t key) const {
+  return {.best = width, .edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature, .noise = key};
+}
+
+inline void StochasticBeam::plan(State& s, Plan& plan) const {
+  for (auto const slot : s.unused) plan.release(slot);
+  s.unused.clear();
+  if (s.bounds.max == 0) return;
+  if (!s.opening.done()) return s.opening.plan(plan, query(s, s.beam[0].key));
+  std::int32_t lines = 0;
+  for (auto const rank : s.holder) {
+    if (rank < 0) continue;
+    auto const& entry = s.beam[static_cast<std::size_t>(rank)];
+    s.line[static_cast<std::size_t>(rank)] = lines++;
+    plan.row(entry.from, entry.slot, s.held, {&entry.token, 1});
+    plan.ask(query(s, entry.key));
+  }
+}
+
+inline bool StochasticBeam::advance(State& s, Expansion const& answer) const {
+  if (s.bounds.max == 0) return s.over = true;
+  if (!s.opening.done()) {
+    auto const free = s.opening.advance(answer);
+    s.held = s.opening.length();
+    if (!free) return false;
+    open(s);
+    s.line[0] = static_cast<std::int32_t>(answer.size()) - 1;
+  } else {
+    ++s.held;
+  }
+  s.picks.clear();
+  for (std::size_t r = 0; r < s.beam.size(); ++r) {
+    auto const& entry = s.beam[r];
+    auto const rank = static_cast<std::int32_t>(r);
+    auto const order = static_cast<std::int32_t>(s.picks.size());
+    if (entry.ended) s.picks.push_back({entry.value, entry.log_prob, rank, order, {}, true});
+    else collect(s, rank, answer[static_cast<std::size_t>(s.line[r])]);
+  }
+  auto const count = std::min(s.picks.size(), static_cast<std::size_t>(width));
+  auto const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
+  std::partial_sort(s.picks.begin(), end, s.picks.end(), [](auto const& a, auto const& b) {
+    return a.value != b.value ? a.value > b.value : a.order < b.order;
+  });
+  s.picks.erase(end, s.picks.end());
+  ++s.generated;
+  s.next.clear();
+  for (auto const& pick : s.picks) extend(s, pick);
+  detail::place(std::span(s.next), s.holder, s.unused);
+  s.beam.swap(s.next);
+  s.line.assign(s.beam.size(), 0);
+  return s.over = std::ranges::all_of(s.beam, &State::Entry::ended);
+}
+
+/// The forced prefix is in.
+inline void StochasticBeam::open(State& s) const {
+  auto& first = s.beam[0];
+  for (std::size_t i = 0; i < s.opening.prefix().size(); ++i) {
+    auto const log_prob = s.opening.log_probs()[i];
+    first.node = s.history.add(first.node, s.opening.prefix()[i], log_prob);
+    first.log_prob += static_cast<double>(log_prob);
+  }
+  first.value += first.log_prob;
+}
+
+/// The children of one hypothesis that may be among the best.
+inline void StochasticBeam::collect(State& s, std::int32_t rank, Line const& line) const {
+  auto const& parent = s.beam[static_cast<std::size_t>(rank)];
+  if (!(parent.log_prob > -std::numeric_limits<double>::infinity())) return;  // an impossible prefix
+  auto const first = s.picks.size();
+  auto largest = -std::numeric_limits<double>::infinity();
+  for (auto const c : line.best) {
+    auto const log_prob = parent.log_prob + static_cast<double>(c.log_prob);
+    auto const value = log_prob + gumbel(parent.key, c.token);
+    largest = std::max(largest, value);
+    s.picks.push_back({value, log_prob, rank, static_cast<std::int32_t>(s.picks.size()), c, false});
+  }
+  for (auto i = first; i < s.picks.size(); ++i)
+    s.picks[i].value = detail::conditioned(s.picks[i].value, largest, parent.value);
+}
+
+inline void StochasticBeam::extend(State& s, State::Pick const& pick) const {
+  auto const& parent = s.beam[static_cast<std::size_t>(pick.parent)];
+  if (pick.carried) {
+    s.next.push_back(parent);
+    s.next.back().slot = -1;
+    return;
+  }
+  auto const& eos = s.vocabulary->eos;
+  auto const full = s.generated >= s.bounds.max;
+  auto const finished = std::ranges::find(eos, pick.last.token) != eos.end() || (full && eos.empty());
+  s.next.push_back({.log_prob = pick.log_prob,
+                    .value = pick.value,
+                    .key = child(parent.key, pick.last.token),
+                    .node = s.history.add(parent.node, pick.last.token, pick.last.log_prob),
+                    .token = pick.last.token,
+                    .from = parent.slot,
+                    .ended = finished || full,
+                    .finished = finished});
+}
+
+inline void StochasticBeam::settled(State& s, std::vector<Token>& tokens) const {
+  s.nodes.clear();
+  if (!s.opening.done()) return tokens.clear();
+  for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
+  s.history.write(s.history.common(s.nodes), tokens);
+}
+
+inline void StochasticBeam::finish(State const& s, Result& result) const {
+  result.hypotheses.clear();
+  if (!s.over && !s.opening.done()) return;
+  for (auto const& entry : s.beam) {
+    auto& h = result.hypotheses.emplace_back();
+    s.history.write(entry.node, h);
+    h.log_prob = entry.log_prob, h.score = entry.value, h.finished = entry.finished;
+  }
+  if (result.hypotheses.empty()) result.fail(Failure::no_token_left, "every token was impossible");
+}
+
+}  // namespace sluice::inline v0
