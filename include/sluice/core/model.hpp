@@ -179,6 +179,13 @@ consteval bool model_names() {
   return true;
 }
 
+/// What the compiler knows of M's abilities.
+template <class M>
+consteval Abilities known_abilities() {
+  if constexpr (KnownAbilities<M>) return abilities<M>();
+  else return {};
+}
+
 /// What a wrapper claims: a member where the compiler knows it, else a function.
 template <bool Known, Abilities A>
 struct Claim {

@@ -43,3 +43,5 @@ concept Conditional = requires {
     else return names_##x<T>();                                                                                        \
   }                                                                                                                    \
   }  // namespace sluice::inline v0::detail
+
+SLUICE_NAMES(check)

@@ -16,7 +16,6 @@
 #include <type_traits>
 #include <vector>
 
-SLUICE_NAMES(check)
 SLUICE_NAMES(needs)
 SLUICE_NAMES(draft)
 SLUICE_NAMES(settled)
