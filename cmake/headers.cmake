@@ -7,6 +7,7 @@ set(SLUICE_HEADERS
   include/sluice/core/expansion.hpp
   include/sluice/core/matrix_view.hpp
   include/sluice/core/model.hpp
+  include/sluice/core/named.hpp
   include/sluice/core/noise.hpp
   include/sluice/core/plan.hpp
   include/sluice/core/query.hpp
@@ -19,14 +20,28 @@ set(SLUICE_HEADERS
   include/sluice/core/types.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
+  include/sluice/decode/loop/admission.hpp
+  include/sluice/decode/loop/answering.hpp
   include/sluice/decode/loop/check_answer.hpp
+  include/sluice/decode/loop/check_plan.hpp
+  include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
+  include/sluice/decode/loop/loop.hpp
+  include/sluice/decode/loop/needs.hpp
+  include/sluice/decode/loop/opening.hpp
   include/sluice/decode/loop/orders.hpp
-  include/sluice/decode/loop/roster.hpp
+  include/sluice/decode/loop/parts.hpp
+  include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
   include/sluice/decode/loop/step_times.hpp
+  include/sluice/decode/loop/stepping.hpp
+  include/sluice/decode/loop/typed_model.hpp
+  include/sluice/decode/loop/typed_search.hpp
+  include/sluice/decode/loop/view.hpp
   include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/server.hpp
+  include/sluice/decode/server_options.hpp
+  include/sluice/decode/serving.hpp
   include/sluice/file/clusters_file.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/combine.hpp

@@ -8,6 +8,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/named.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>

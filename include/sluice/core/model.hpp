@@ -3,6 +3,7 @@
 /// The Model concept: what a user brings.
 #pragma once
 
+#include <sluice/core/named.hpp>
 #include <sluice/core/types.hpp>
 
 #include <concepts>
@@ -11,6 +12,13 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+SLUICE_NAMES(abilities)
+SLUICE_NAMES(limits)
+SLUICE_NAMES(release)
+SLUICE_NAMES(encode)
+SLUICE_NAMES(source_length)
+SLUICE_NAMES(propose)
 
 namespace sluice::inline v0 {
 
@@ -26,7 +34,8 @@ namespace sluice::inline v0 {
 ///
 /// A slot that no row names stays as it is until it is named, overwritten as a `to`, or released; start only gets free
 /// slots. If step throws, its rows' slots hold anything or nothing, and release must bear it. release must not throw.
-/// Found, never demanded: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`.
+/// Found, never demanded: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`; the
+/// compiler refuses what has one of these names and another signature.
 ///
 /// Semantic requirements: a line depends on its slot's source and tokens only, so that a batch never changes a result.
 /// (A model whose numerics depend on the batch works; then only the search, not the numbers, is batch-independent.)
@@ -77,32 +86,121 @@ template <class M>
 concept ProposingModel = Model<M> && requires(M& model, std::span<Draft const> drafts) { model.propose(drafts); };
 // clang-format on
 
-/// The abilities that M claims; none where it says nothing.
+/// Whether the compiler knows what M can do: `static constexpr Abilities abilities`, or none of that name.
 template <class M>
+concept KnownAbilities = !detail::names_abilities<M>() || requires {
+  typename std::bool_constant<M::abilities.ragged>;
+};
+
+/// The abilities that M claims; none where it says nothing. Only where the compiler knows.
+template <KnownAbilities M>
 consteval Abilities abilities() {
   if constexpr (requires { M::abilities; }) return M::abilities;
   else return {};
 }
 
+/// The abilities that a model claims, be it when it is compiled (`static constexpr Abilities abilities`) or when it is
+/// loaded (`Abilities abilities() const`; the same over the life of the model).
+template <class M>
+constexpr Abilities abilities(M const& model) {
+  if constexpr (requires {
+                  { model.abilities() } -> std::convertible_to<Abilities>;
+                })
+    return model.abilities();
+  else {
+    static_assert(KnownAbilities<M>, "sluice: `abilities` of a model must be a static constexpr Abilities, or a const "
+                                     "function that returns them");
+    return sluice::abilities<M>();
+  }
+}
+
 /// The model's limits; none where it says nothing.
 template <class M>
 Limits limits(M const& model) {
-  static_assert(
-      requires { model.limits(); } || !requires(M & m) { m.limits(); }, "sluice: limits() of a model must be const");
-  if constexpr (requires { model.limits(); }) return model.limits();
-  else return {};
+  if constexpr (requires {
+                  { model.limits() } -> std::convertible_to<Limits>;
+                })
+    return model.limits();
+  else {
+    static_assert(!detail::stray_limits<M>(), "sluice: limits() of a model must be const, and return Limits");
+    return {};
+  }
 }
 
 /// How long a source is, for limits that are a factor of it: `model.source_length(source)`, else `source.size()`, else
 /// -1 (unknown).
 template <Model M>
 std::int32_t source_length(M const& model, typename M::Source const& source) {
-  static_assert(
-      requires { model.source_length(source); } || !requires(M & m) { m.source_length(source); },
-      "sluice: source_length(source) of a model must be const");
-  if constexpr (requires { model.source_length(source); }) return model.source_length(source);
-  else if constexpr (requires { source.size(); }) return static_cast<std::int32_t>(source.size());
-  else return -1;
+  if constexpr (requires {
+                  { model.source_length(source) } -> std::convertible_to<std::int32_t>;
+                })
+    return model.source_length(source);
+  else {
+    static_assert(!detail::stray_source_length<M>(),
+                  "sluice: source_length(source) of a model must be const, take a Source and return an int32_t");
+    if constexpr (requires { source.size(); }) return static_cast<std::int32_t>(source.size());
+    else return -1;
+  }
 }
+
+/// Whether sentences can be encoded ahead. A model that learns it when it is loaded has `bool encodes() const`.
+template <Model M>
+bool encodes(M const& model) {
+  if constexpr (requires {
+                  { model.encodes() } -> std::convertible_to<bool>;
+                })
+    return EncodingModel<M> && model.encodes();
+  else return EncodingModel<M>;
+}
+
+/// Whether the model guesses. A model that learns it when it is loaded has `bool proposes() const`.
+template <Model M>
+bool proposes(M const& model) {
+  if constexpr (requires {
+                  { model.proposes() } -> std::convertible_to<bool>;
+                })
+    return ProposingModel<M> && model.proposes();
+  else return ProposingModel<M>;
+}
+
+namespace detail {
+
+/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+template <Model M>
+consteval bool model_names() {
+  static_assert(ReleasingModel<M> || !stray_release<M>(),
+                "sluice: a model's `release` must take a std::span<Slot const>");
+  static_assert(ProposingModel<M> || !stray_propose<M>(),
+                "sluice: a model's `propose` must take a std::span<Draft const>");
+  static_assert(
+      EncodingModel<M> || !stray_encode<M>(),
+      "sluice: a model's `encode` must be const, take a std::span<Source const* const> and return the model's "
+      "type Encoded, of which start(encoded, std::span<int32_t const>, std::span<Slot const>) starts some");
+  return true;
+}
+
+/// What the compiler knows of M's abilities.
+template <class M>
+consteval Abilities known_abilities() {
+  if constexpr (KnownAbilities<M>) return abilities<M>();
+  else return {};
+}
+
+/// What a wrapper claims: a member where the compiler knows it, else a function.
+template <bool Known, Abilities A>
+struct Claim {
+  explicit constexpr Claim(Abilities) {}
+  static constexpr Abilities abilities = A;
+};
+template <Abilities A>
+struct Claim<false, A> {
+  explicit Claim(Abilities learnt) : learnt_(learnt) {}
+  Abilities abilities() const { return learnt_; }
+
+ private:
+  Abilities learnt_;
+};
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0

@@ -23,7 +23,8 @@ struct StepPlan {
 };
 
 /// One sentence's part of a step. The search speaks of its own slots, 0 .. slots() - 1; the plan adds where the
-/// sentence's block of slots begins.
+/// sentence's block of slots begins. The loop looks at every plan before it is run; one that breaks a clause of row() or
+/// ask() ends its sentence, and no other, with Failure::search and a message that names the clause.
 class Plan {
  public:
   Plan(StepPlan& step, Slot base)
@@ -31,8 +32,9 @@ class Plan {
     step_.groups.push_back({});
   }
 
-  /// Runs `tokens` (valid until the search is told the answer) after the first `length` tokens of `from`, in `to`. Rows
-  /// ascend in `to`. Exactly `lines` calls of ask() belong to it, in order.
+  /// Runs `tokens` (at least one; valid until the search is told the answer) after the first `length` tokens of `from`, in
+  /// `to`. Rows ascend in `to`, and no row goes on from a slot that another one forks into. `lines` calls of ask() belong to
+  /// it, in order, at least one and at most one a token. Several tokens need Abilities::blocks.
   void row(Slot from, Slot to, std::int32_t length, std::span<Token const> tokens, std::int32_t lines = 1) {
     step_.rows.push_back({from + base_, to + base_, length, tokens, lines});
   }
@@ -42,6 +44,10 @@ class Plan {
   void keep(std::int32_t best) { step_.groups.back().keep = best; }
   /// The slot holds nothing that is needed any more. Released before the step's rows are run.
   void release(Slot slot) { step_.released.push_back(slot + base_); }
+
+  /// The first plan only: the log-probabilities of a forced prefix are not wanted, and count as 0.
+  void ignore_prefix_scores() { prefix_scored_ = false; }
+  bool prefix_scored() const { return prefix_scored_; }
 
   /// What the request says of all its lines: tokens that it allows (nullptr: all), its direction.
   void restrict_to(TokenSet const* shortlist, std::int32_t direction) {
@@ -63,6 +69,7 @@ class Plan {
   StepPlan& step_;
   Slot base_;
   std::size_t row_, query_, group_;
+  bool prefix_scored_ = true;
 };
 
 }  // namespace sluice::inline v0

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,23 +31,31 @@ struct Request {
   std::int32_t direction = 0;           ///< of a multilingual model: which clusters serve it, see ClusteredProjection
 };
 
+namespace detail {
+
+inline void check_request(std::span<Token const> prompt, std::span<Token const> prefix, TokenSet const* shortlist,
+                          Vocabulary const& vocabulary) {
+  auto const rule = "is outside the vocabulary of " + std::to_string(vocabulary.size);
+  for (auto const token : prompt) require(vocabulary.contains(token), "prompt", token, rule);
+  for (auto const token : prefix) require(vocabulary.contains(token), "prefix", token, rule);
+  if (shortlist == nullptr) return;
+  auto some = false;
+  auto const words = shortlist->words();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == 0) continue;
+    auto const last = i * 64 + 63 - static_cast<std::size_t>(std::countl_zero(words[i]));
+    require(last < static_cast<std::size_t>(vocabulary.size), "shortlist", last, rule);
+    some = true;
+  }
+  require(some, "shortlist", "no token", "must hold one");
+}
+
+}  // namespace detail
+
 /// Throws std::invalid_argument if the request names tokens outside the vocabulary.
 template <class Source, class SearchType>
 void check(Request<Source, SearchType> const& request, Vocabulary const& vocabulary) {
-  auto const rule = "is outside the vocabulary of " + std::to_string(vocabulary.size);
-  for (auto const token : request.prompt) require(vocabulary.contains(token), "prompt", token, rule);
-  for (auto const token : request.prefix) require(vocabulary.contains(token), "prefix", token, rule);
-  if (request.shortlist) {
-    auto some = false;
-    auto const words = request.shortlist->words();
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      if (words[i] == 0) continue;
-      auto const last = i * 64 + 63 - static_cast<std::size_t>(std::countl_zero(words[i]));
-      require(last < static_cast<std::size_t>(vocabulary.size), "shortlist", last, rule);
-      some = true;
-    }
-    require(some, "shortlist", "no token", "must hold one");
-  }
+  detail::check_request(request.prompt, request.prefix, request.shortlist ? &*request.shortlist : nullptr, vocabulary);
 }
 
 }  // namespace sluice::inline v0

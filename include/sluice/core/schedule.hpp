@@ -3,11 +3,16 @@
 /// The Schedule concept: who is admitted, and who steps.
 #pragma once
 
+#include <sluice/core/named.hpp>
+#include <sluice/core/types.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+SLUICE_NAMES(adapt)
 
 namespace sluice::inline v0 {
 
@@ -27,12 +32,17 @@ struct Live {
 /// Two pure functions. A schedule changes when sentences are run, never what comes out.
 ///
 ///  - `admit(live, waiting)`: how many of the waiting sentences (their source lengths, in order) join those alive (oldest
-///    first) now; asked before every step, again after each admission, until it says 0;
+///    first) now; asked before every step, again after each admission, until it says 0. Where nobody is alive and nobody will come,
+///    it must let somebody in.
+///    Who waits may be a part of all: if it takes all it sees, it is shown more, if there are more, and asked again;
 ///  - `select(live, chosen)`: appends the indices of those that take part in the next step, ascending; at least one if
 ///    any are alive. Where the model is not `ragged` the decoder runs those of one length, the shortest chosen, that
 ///    feed as many tokens a row as the first of them;
 ///  - `adapt(abilities)`, optional, called once, before anything else: what the model can;
 ///  - `check()`, optional: throws std::invalid_argument for options that make no sense.
+///
+/// The compiler refuses an `adapt` or `check` of another signature. A schedule that throws, or breaks a clause, ends what decode()
+/// or a Server has left with Failure::schedule.
 template <class S>
 concept Schedule = requires(S const& schedule, std::span<Live const> live, std::span<std::int32_t const> waiting,
                             std::vector<std::int32_t>& chosen) {
@@ -40,5 +50,27 @@ concept Schedule = requires(S const& schedule, std::span<Live const> live, std::
   schedule.select(live, chosen);
 };
 // clang-format on
+
+namespace detail {
+
+template <class S>
+concept AdaptingSchedule = requires(S& schedule, Abilities const& abilities) {
+  schedule.adapt(abilities);
+};
+template <class S>
+concept CheckedSchedule = requires(S const& schedule) {
+  schedule.check();
+};
+
+/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+template <Schedule S>
+consteval bool schedule_names() {
+  static_assert(AdaptingSchedule<S> || !stray_adapt<S>(), "sluice: a schedule's `adapt` must take an Abilities const&");
+  static_assert(CheckedSchedule<S> || !stray_check<S>(),
+                "sluice: check() of a schedule must be const and take nothing");
+  return true;
+}
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0

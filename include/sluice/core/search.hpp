@@ -5,6 +5,7 @@
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/named.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
@@ -12,19 +13,33 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
+
+SLUICE_NAMES(needs)
+SLUICE_NAMES(draft)
+SLUICE_NAMES(settled)
+SLUICE_NAMES(insert_into)
+SLUICE_NAMES(takes_prefix)
 
 namespace sluice::inline v0 {
 
 /// What a search is told of the sentence it starts. Everything it points to lives as long as the search's state is used.
+///
+/// Prompt and forced prefix are the loop's affair: when a search plans for the first time, its slot 0 holds them but for the
+/// last token (`held` tokens), and `last` is to be fed next, as after any other step. The loop puts the prefix before the
+/// tokens of every hypothesis and of what is settled.
 struct Sentence {
   Vocabulary const* vocabulary = nullptr;
-  std::span<Token const> prompt{};  ///< fed, not part of the output; never empty (bos by default)
-  std::span<Token const> prefix{};  ///< the output begins with these
-  std::int32_t source_length = -1;  ///< -1: unknown
-  std::uint64_t seed = 0;           ///< of the sentence's random numbers
-  Abilities abilities{};            ///< what rows it may plan
-  Limits limits{};                  ///< of the model
+  std::span<Token const> prompt{};          ///< fed, not part of the output; never empty (bos by default)
+  std::span<Token const> prefix{};          ///< the output begins with these
+  Token last = 0;                           ///< the last token of the two
+  std::int32_t held = 0;                    ///< tokens of theirs that slot 0 holds at the first plan: all but the last
+  double const* prefix_log_prob = nullptr;  ///< of the prefix: known from the first advance on; null: 0
+  std::int32_t source_length = -1;          ///< -1: unknown
+  std::uint64_t seed = 0;                   ///< of the sentence's random numbers
+  Abilities abilities{};                    ///< what rows it may plan
+  Limits limits{};                          ///< of the model
 };
 
 /// How far a sentence is.
@@ -39,17 +54,20 @@ struct Progress {
 /// A search sees one sentence. It is a const object of options; what changes is its `State`, which is reused for sentence
 /// after sentence (start() makes no assumption about what it holds).
 ///
-///  - `slots()`: slots it needs at most; it names them 0 .. slots() - 1; slot 0 holds the started source;
+///  - `slots()`: slots it needs at most, >= 1; it names them 0 .. slots() - 1; slot 0 holds the started source;
 ///  - `start(state, sentence)`: begins. Throws std::invalid_argument for a request that it cannot serve;
-///  - `plan(state, plan)`: which rows to run, what to ask of each line;
+///  - `plan(state, plan)`: which rows to run, what to ask of each line; see Plan. The first plan has rows that go on from
+///    slot 0 with Sentence::last, or none;
 ///  - `advance(state, answer)`: is told; returns true when the sentence has ended. No rows planned: an empty answer;
 ///  - `progress(state)`;
-///  - `finish(state, result)`: writes the hypotheses; callable at any time after start.
+///  - `finish(state, result)`: writes the hypotheses; callable at any time after the first advance.
 ///
-/// plan and advance alternate. Optional: `check()` throws std::invalid_argument for options that make no sense, naming
-/// the option and its value; `needs`: the Abilities without which it cannot work; `draft(state, draft)`: whether, and
-/// for what, it would like guesses; `settled(state, tokens)`: see SettlingSearch; `insert_into(set)`: adds the tokens
-/// without which it cannot work to a request's shortlist.
+/// plan and advance alternate. Found, never demanded (the compiler refuses what has one of these names and another
+/// signature): `check()` throws std::invalid_argument for options that make no sense, naming the option and its value;
+/// `needs`: the Abilities without which it cannot work; `draft(state, draft)`: whether, and for what, it would like guesses;
+/// `settled(state, tokens)`: see SettlingSearch; `insert_into(set)`: adds the tokens without which it cannot work to a
+/// request's shortlist; `static constexpr bool takes_prefix = true`: a request's prefix is the search's own affair, and the
+/// loop feeds the prompt alone.
 template <class S>
 concept Search = std::default_initializable<typename S::State> &&
   requires(S const& search, typename S::State& state, Sentence const& sentence, Plan& plan, Expansion const& answer,
@@ -78,17 +96,73 @@ concept SettlingSearch = Search<S> && requires(S const& search, typename S::Stat
 };
 // clang-format on
 
-/// The abilities without which S cannot work; none where it says nothing.
+/// Whether the compiler knows what S needs: `static constexpr Abilities needs`, or none of that name.
 template <class S>
+concept KnownNeeds = !detail::names_needs<S>() || requires {
+  typename std::bool_constant<S::needs.ragged>;
+};
+
+/// The abilities without which S cannot work; none where it says nothing. Only where the compiler knows.
+template <KnownNeeds S>
 consteval Abilities needs() {
   if constexpr (requires { S::needs; }) return S::needs;
   else return {};
+}
+
+/// The same of one search, whose options may decide (`Abilities needs() const`).
+template <class S>
+constexpr Abilities needs(S const& search) {
+  if constexpr (requires {
+                  { search.needs() } -> std::convertible_to<Abilities>;
+                })
+    return search.needs();
+  else {
+    static_assert(KnownNeeds<S>,
+                  "sluice: `needs` of a search must be a static constexpr Abilities, or a const function "
+                  "that returns them");
+    return sluice::needs<S>();
+  }
+}
+
+/// Whether a request's prefix is the search's own affair.
+template <class S>
+consteval bool takes_prefix() {
+  if constexpr (requires { S::takes_prefix; }) return S::takes_prefix;
+  else return false;
 }
 
 /// Lets a search check its options.
 template <class S>
 void check(S const& search) {
   if constexpr (requires { search.check(); }) search.check();
+  else static_assert(!detail::stray_check<S>(), "sluice: check() of a search must be const and take nothing");
 }
+
+namespace detail {
+
+/// A search that must have some tokens in a shortlist.
+template <class S>
+concept InsertingSearch = requires(S const& search, TokenSet& set) {
+  search.insert_into(set);
+};
+
+/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+template <Search S>
+consteval bool search_names() {
+  static_assert(DraftingSearch<S> || !stray_draft<S>(),
+                "sluice: a search's `draft` must be const, take (State&, Draft&) and return a bool");
+  static_assert(SettlingSearch<S> || !stray_settled<S>(),
+                "sluice: a search's `settled` must be const and take (State&, std::vector<Token>&)");
+  static_assert(InsertingSearch<S> || !stray_insert_into<S>(),
+                "sluice: a search's `insert_into` must be const and take a TokenSet&");
+  static_assert(
+      requires {
+        { S::takes_prefix } -> std::convertible_to<bool>;
+      } || !stray_takes_prefix<S>(),
+      "sluice: a search's `takes_prefix` must be a static constexpr bool");
+  return true;
+}
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0

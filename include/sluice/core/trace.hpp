@@ -4,15 +4,22 @@
 #pragma once
 
 #include <sluice/core/expansion.hpp>
+#include <sluice/core/named.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
 #include <cstdint>
 
+SLUICE_NAMES(admitted)
+SLUICE_NAMES(planned)
+SLUICE_NAMES(answered)
+SLUICE_NAMES(ended)
+
 namespace sluice::inline v0 {
 
-/// A trace is any type with some of these members; each is called where it exists and costs nothing where not:
+/// A trace is any type with some of these members; each is called where it exists and costs nothing where not, and the
+/// compiler refuses what has one of these names and another signature:
 ///
 ///  - `admitted(std::uint64_t id, Slot base, std::int32_t slots)`: the sentence got its block of slots;
 ///  - `planned(StepPlan const&)`: what is about to be run;

@@ -10,46 +10,53 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
 namespace sluice::inline v0 {
 
-/// Holds any model of one kind of source and answer, behind three virtual calls a step. With it, decoders are compiled
-/// once, in one translation unit, for all models of a program; the rest of the program may be C++17 (see
-/// docs/getting-started.md).
-///
-/// \tparam A        the abilities that it claims: the held model must have them all (and may have more)
-/// \tparam Encodes  whether sentences can be encoded ahead: the held model must then be an EncodingModel
-template <class SourceType, class AnswerType = Scores<float>, Abilities A = Abilities{}, bool Encodes = false>
+/// Holds any model of one kind of source and answer, behind a few virtual calls a step, with all that it can: its abilities
+/// and limits, encoding ahead, guesses. With it, decoders are compiled once, in one translation unit, for all models of a
+/// program; the rest of the program may be C++17 (see docs/getting-started.md). What a search needs and the held model
+/// cannot do is refused when the decoder is made.
+template <class SourceType, class AnswerType = Scores<float>>
 class AnyModel {
  public:
   using Source = SourceType;
   using Encoded = std::shared_ptr<void>;  ///< the held model's
-  static constexpr Abilities abilities = A;
 
   /// Takes the model over.
+  /// \param claimed  what to claim of its abilities; nothing: all
+  /// \throws std::invalid_argument  for claims that the model does not make
   template <Model M>
     requires(!std::same_as<M, AnyModel> && std::same_as<typename M::Source, Source> &&
              std::same_as<Answer<M>, AnswerType>)
-  explicit AnyModel(M model) : held_(std::make_unique<Held<M, M>>(std::move(model))) {}
+  explicit AnyModel(M model, std::optional<Abilities> claimed = {})
+      : held_(std::make_unique<Held<M, M>>(std::move(model))), abilities_(claim(claimed)) {}
 
   /// Uses a model that somebody else owns and keeps alive.
   template <Model M>
     requires(std::same_as<typename M::Source, Source>&& std::same_as<Answer<M>, AnswerType>)
-  explicit AnyModel(M* model) : held_(std::make_unique<Held<M, M&>>(*model)) {}
+  explicit AnyModel(M* model, std::optional<Abilities> claimed = {})
+      : held_(std::make_unique<Held<M, M&>>(*model)), abilities_(claim(claimed)) {}
 
+  Abilities abilities() const { return abilities_; }
   Vocabulary vocabulary() const { return held_->vocabulary(); }
   Limits limits() const { return held_->limits(); }
   std::int32_t source_length(Source const& source) const { return held_->source_length(source); }
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) { held_->start(sources, slots); }
   AnswerType step(std::span<Row const> rows) { return held_->step(rows); }
   void release(std::span<Slot const> slots) { held_->release(slots); }
-  Encoded encode(std::span<Source const* const> sources) const requires Encodes { return held_->encode(sources); }
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) requires Encodes {
+  bool encodes() const { return held_->encodes(); }
+  Encoded encode(std::span<Source const* const> sources) const { return held_->encode(sources); }
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
     held_->start(encoded.get(), items, slots);
   }
+  bool proposes() const { return held_->proposes(); }
+  void propose(std::span<Draft const> drafts) { held_->propose(drafts); }
 
  private:
   struct Interface {
@@ -57,24 +64,27 @@ class AnyModel {
     Interface(Interface const&) = delete;
     Interface& operator=(Interface const&) = delete;
     virtual ~Interface() = default;
+    virtual Abilities abilities() const = 0;
     virtual Vocabulary vocabulary() = 0;
     virtual Limits limits() const = 0;
     virtual std::int32_t source_length(Source const& source) const = 0;
     virtual void start(std::span<Source const* const> sources, std::span<Slot const> slots) = 0;
     virtual AnswerType step(std::span<Row const> rows) = 0;
     virtual void release(std::span<Slot const> slots) = 0;
+    virtual bool encodes() const = 0;
     virtual Encoded encode(std::span<Source const* const> sources) const = 0;
     virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) = 0;
+    virtual bool proposes() const = 0;
+    virtual void propose(std::span<Draft const> drafts) = 0;
   };
 
   template <Model M, class Storage>
   struct Held final : Interface {
-    static_assert(sluice::abilities<M>().include(A),
-                  "sluice: this AnyModel claims abilities that the model does not have");
-    static_assert(EncodingModel<M> || !Encodes, "sluice: this AnyModel encodes ahead, and the model cannot");
+    static_assert(detail::model_names<M>());
     explicit Held(M&& m) requires(!std::is_reference_v<Storage>) : model(std::move(m)) {}
     explicit Held(M& m) requires(std::is_reference_v<Storage>) : model(m) {}
 
+    Abilities abilities() const override { return sluice::abilities(std::as_const(model)); }
     Vocabulary vocabulary() override { return model.vocabulary(); }
     Limits limits() const override { return sluice::limits(std::as_const(model)); }
     std::int32_t source_length(Source const& source) const override {
@@ -84,20 +94,36 @@ class AnyModel {
       model.start(sources, slots);
     }
     AnswerType step(std::span<Row const> rows) override { return model.step(rows); }
-    void release(std::span<Slot const> slots) override {
+    void release([[maybe_unused]] std::span<Slot const> slots) override {
       if constexpr (ReleasingModel<M>) model.release(slots);
     }
-    Encoded encode(std::span<Source const* const> sources) const override {
-      if constexpr (Encodes) return std::make_shared<typename M::Encoded>(std::as_const(model).encode(sources));
+    bool encodes() const override { return sluice::encodes(std::as_const(model)); }
+    Encoded encode([[maybe_unused]] std::span<Source const* const> sources) const override {
+      if constexpr (EncodingModel<M>)
+        return std::make_shared<typename M::Encoded>(std::as_const(model).encode(sources));
       else return {};
     }
-    void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) override {
-      if constexpr (Encodes) model.start(*static_cast<typename M::Encoded*>(encoded), items, slots);
+    void start([[maybe_unused]] void* encoded, [[maybe_unused]] std::span<std::int32_t const> items,
+               [[maybe_unused]] std::span<Slot const> slots) override {
+      if constexpr (EncodingModel<M>) model.start(*static_cast<typename M::Encoded*>(encoded), items, slots);
+    }
+    bool proposes() const override { return sluice::proposes(std::as_const(model)); }
+    void propose([[maybe_unused]] std::span<Draft const> drafts) override {
+      if constexpr (ProposingModel<M>) model.propose(drafts);
     }
     Storage model;
   };
 
+  Abilities claim(std::optional<Abilities> const& claimed) const {
+    auto const all = held_->abilities();
+    if (!claimed) return all;
+    if (!all.include(*claimed))
+      throw std::invalid_argument("sluice: AnyModel: claimed: the model does not have all of these abilities");
+    return *claimed;
+  }
+
   std::unique_ptr<Interface> held_;
+  Abilities abilities_;
 };
 
 }  // namespace sluice::inline v0

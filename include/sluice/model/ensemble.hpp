@@ -58,9 +58,10 @@ template <ScoringModel M, ScoringModel... Ms>
 class ModelTuple : public EncodedByAll<M, Ms...> {
  public:
   using Source = typename M::Source;
-  static constexpr Abilities abilities = [] {
-    auto all = sluice::abilities<M>();
-    ((all = common(all, sluice::abilities<Ms>())), ...);
+  static constexpr bool known = (KnownAbilities<M> && ... && KnownAbilities<Ms>);
+  static constexpr Abilities able = [] {
+    auto all = known_abilities<M>();
+    ((all = common(all, known_abilities<Ms>())), ...);
     return all;
   }();
 
@@ -87,7 +88,8 @@ template <ScoringModel M>
 class ModelList : public EncodedByEach<M> {
  public:
   using Source = typename M::Source;
-  static constexpr Abilities abilities = sluice::abilities<M>();
+  static constexpr bool known = KnownAbilities<M>;
+  static constexpr Abilities able = known_abilities<M>();
 
   explicit ModelList(std::span<M* const> models) : models_(models.begin(), models.end()) {
     require(!models.empty(), "Ensemble: models.size()", models.size(), "must be at least 1");
@@ -122,10 +124,17 @@ inline namespace SLUICE_ISA {
 
 /// What Ensemble and EnsembleOf share. `Models` is a ModelTuple or a ModelList.
 template <class Models>
-class BasicEnsemble : public EncodedOfEnsemble<Models> {
- public:
+class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::known, Models::able> {
+ public:  // `abilities`: what all of them can do
   using Source = typename Models::Source;
-  static constexpr Abilities abilities = Models::abilities;  ///< what all of them can do
+  using Wrapped = Models;  ///< see core/named.hpp
+
+  /// Whether all of them can encode ahead.
+  bool encodes() const {
+    auto all = true;
+    models_.for_each([&](auto const& model) { all = all && sluice::encodes(model); });
+    return all;
+  }
 
   Vocabulary const& vocabulary() const { return vocabulary_; }
   Limits limits() const { return limits_; }
@@ -179,7 +188,8 @@ class BasicEnsemble : public EncodedOfEnsemble<Models> {
 
  protected:
   BasicEnsemble(Models models, EnsembleOptions options)
-      : models_(std::move(models)),
+      : BasicEnsemble::Claim(abilities_of(models)),
+        models_(std::move(models)),
         average_(options.average),
         weights_(std::move(options.weights)),
         vocabulary_(models_.front().vocabulary()) {
@@ -202,6 +212,12 @@ class BasicEnsemble : public EncodedOfEnsemble<Models> {
   }
 
  private:
+  static Abilities abilities_of(Models const& models) {
+    Abilities all{.ragged = true, .blocks = true, .roll_back = true};
+    models.for_each([&](auto const& model) { all = common(all, sluice::abilities(model)); });
+    return all;
+  }
+
   /// Releases what the first `started` models hold if f throws.
   template <class F>
   void undo_if_thrown(std::span<Slot const> slots, std::size_t const& started, F&& f) {

@@ -20,13 +20,21 @@ struct EncodedOf<M> {
 };
 
 /// A model that is another model, which also encodes what the other does. Refers to it; it must outlive this.
-template <Model M>
-class Forwarding : public EncodedOf<M> {
+///
+/// \tparam A  what the compiler knows of the abilities that it claims, if it knows those of M
+template <Model M, Abilities A = known_abilities<M>()>
+class Forwarding : public EncodedOf<M>, public Claim<KnownAbilities<M>, A> {
+  using Claimed = Claim<KnownAbilities<M>, A>;
+
  public:
   using Source = typename M::Source;
-  static constexpr Abilities abilities = sluice::abilities<M>();
+  using Wrapped = M;  ///< see core/named.hpp
 
-  explicit Forwarding(M& model) : model_(model) {}
+  explicit Forwarding(M& model) : Forwarding(model, sluice::abilities(std::as_const(model))) {}
+  Forwarding(M& model, Abilities claimed) : Claimed(claimed), model_(model) {}
+
+  bool encodes() const { return sluice::encodes(std::as_const(model_)); }
+  bool proposes() const { return sluice::proposes(std::as_const(model_)); }
 
   decltype(auto) vocabulary() const { return model_.vocabulary(); }
   Limits limits() const { return sluice::limits(std::as_const(model_)); }

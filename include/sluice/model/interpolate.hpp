@@ -46,16 +46,21 @@ inline namespace SLUICE_ISA {
 ///
 /// \tparam F  function of a source of M that refers to L's source in it, which must live as long: `&Pair::context`,
 ///            std::identity{} where both have the same, nothing where L needs none (std::monostate)
+// clang-format off
 template <ScoringModel M, ScoringModel L, class F = NoSource>
-  requires std::same_as < std::invoke_result_t<F const&, typename M::Source const&>,
-typename L::Source const& > class Interpolate {
+  requires std::same_as<std::invoke_result_t<F const&, typename M::Source const&>, typename L::Source const&>
+class Interpolate
+    : public detail::Claim<KnownAbilities<M> && KnownAbilities<L>,
+                           detail::common(detail::known_abilities<M>(), detail::known_abilities<L>())> {
+  // clang-format on
  public:
   using Source = typename M::Source;
-  static constexpr Abilities abilities = detail::common(sluice::abilities<M>(), sluice::abilities<L>());
 
   /// \throws std::invalid_argument  if the weight is no number, or the vocabularies differ in size, bos, eos or never
   Interpolate(M& model, L& language, double weight, F source_of = {})
-      : model_(model),
+      : Interpolate::Claim(
+            detail::common(sluice::abilities(std::as_const(model)), sluice::abilities(std::as_const(language)))),
+        model_(model),
         language_(language),
         weight_(weight),
         source_of_(std::move(source_of)),

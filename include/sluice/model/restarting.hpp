@@ -13,10 +13,20 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
+#define SLUICE_ROLLS_BACK "sluice: this model can roll back by itself and needs no sluice::Restarting"
+
 namespace sluice::inline v0 {
+
+namespace detail {
+constexpr Abilities with_roll_back(Abilities able) {
+  able.roll_back = true;
+  return able;
+}
+}  // namespace detail
 
 /// How often a Restarting had to.
 struct Restarts {
@@ -33,15 +43,22 @@ struct Restarts {
 /// fork of a slot that is cut in the same step is started again too: the model no longer holds what it would copy.
 /// Encoding ahead is not passed on, since a sentence may have to be encoded again.
 template <Model M>
-class Restarting {
-  static constexpr auto able = sluice::abilities<M>();
-  static_assert(!able.roll_back, "sluice: this model can roll back by itself and needs no sluice::Restarting");
+class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_back(detail::known_abilities<M>())> {
+  static_assert(!detail::known_abilities<M>().roll_back, SLUICE_ROLLS_BACK);
 
  public:
   using Source = typename M::Source;
-  static constexpr Abilities abilities{.ragged = able.ragged, .blocks = able.blocks, .roll_back = true};
+  using Wrapped = M;  ///< see core/named.hpp
 
-  explicit Restarting(M& model) : model_(model) {}
+  /// \throws std::invalid_argument  if the model can roll back by itself
+  explicit Restarting(M& model)
+      : Restarting::Claim(detail::with_roll_back(sluice::abilities(std::as_const(model)))),
+        model_(model),
+        able_(sluice::abilities(std::as_const(model))) {
+    if (able_.roll_back) throw std::invalid_argument(SLUICE_ROLLS_BACK);
+  }
+
+  bool proposes() const { return sluice::proposes(std::as_const(model_)); }
 
   decltype(auto) vocabulary() const { return model_.vocabulary(); }
   Limits limits() const { return sluice::limits(std::as_const(model_)); }
@@ -113,7 +130,7 @@ class Restarting {
       at(row.to).held = true;
       ++restarts_.slots, restarts_.tokens += static_cast<std::uint64_t>(row.length);
     }
-    if constexpr (able.ragged && able.blocks)
+    if (able_.ragged && able_.blocks)
       for (auto& row : cut_) row.length = 0, row.tokens = tokens_[row.to];
     else feed_again();
 
@@ -129,7 +146,7 @@ class Restarting {
   void feed_again() {
     std::int32_t longest = 0;
     for (auto const& row : cut_) longest = std::max(longest, row.length);
-    auto const chunk = able.blocks ? longest : 1;  // who takes blocks but is not ragged has all rows of one length
+    auto const chunk = able_.blocks ? longest : 1;  // who takes blocks but is not ragged has all rows of one length
     for (std::int32_t fed = 0; fed < longest; fed += chunk) {
       rows_.clear();
       for (auto const& row : cut_)
@@ -141,6 +158,7 @@ class Restarting {
   }
 
   M& model_;
+  Abilities able_;
   SlotTokens tokens_;
   std::vector<State> states_;  // [slot]
   std::vector<Row> cut_, rows_;

@@ -15,7 +15,16 @@
 #include <utility>
 #include <vector>
 
+#define SLUICE_TAKES_BLOCKS "sluice: this model takes blocks by itself and needs no sluice::TokenByToken"
+
 namespace sluice::inline v0 {
+
+namespace detail {
+constexpr Abilities with_blocks(Abilities able) {
+  able.blocks = true;
+  return able;
+}
+}  // namespace detail
 
 /// Gives any model blocks: rows of several tokens are fed one token a call, all rows together. For searches that need
 /// blocks (Blockwise) over models that know only single steps: right, not fast. A step costs as many calls as its longest
@@ -23,16 +32,18 @@ namespace sluice::inline v0 {
 ///
 /// Refers to the model, which must outlive it. Throws what the model throws; the slots of the rows must then be released.
 template <Model M>
-class TokenByToken : public detail::Forwarding<M> {
-  static constexpr auto able = sluice::abilities<M>();
-  static_assert(!able.blocks, "sluice: this model takes blocks by itself and needs no sluice::TokenByToken");
+class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::known_abilities<M>())> {
+  using Base = detail::Forwarding<M, detail::with_blocks(detail::known_abilities<M>())>;
+  static_assert(!detail::known_abilities<M>().blocks, SLUICE_TAKES_BLOCKS);
   using Number = typename Answer<M>::Value;
 
  public:
   using Source = typename M::Source;
-  static constexpr Abilities abilities{.ragged = able.ragged, .blocks = true, .roll_back = able.roll_back};
 
-  explicit TokenByToken(M& model) : detail::Forwarding<M>(model) {}
+  /// \throws std::invalid_argument  if the model takes blocks by itself
+  explicit TokenByToken(M& model) : Base(model, detail::with_blocks(sluice::abilities(std::as_const(model)))) {
+    if (sluice::abilities(std::as_const(model)).blocks) throw std::invalid_argument(SLUICE_TAKES_BLOCKS);
+  }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     this->model_.start(sources, slots);

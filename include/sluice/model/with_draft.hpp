@@ -19,8 +19,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
+
+#define SLUICE_BAD_DRAFT                                                                                               \
+  "sluice: a draft model must be ragged, take blocks and roll back (sluice::Restarting gives roll-back)"
 
 namespace sluice::inline v0 {
 
@@ -54,20 +58,24 @@ class WithDraft : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
   static_assert(std::same_as<typename M::Source, typename D::Source>, "sluice: model and draft read different sources");
   static_assert(Expander<E, Answer<D>>, "sluice: E does not expand what the draft answers");
-  static_assert(sluice::abilities<D>().include({.ragged = true, .blocks = true, .roll_back = true}),
-                "sluice: a draft model must be ragged, take blocks and roll back (sluice::Restarting gives roll-back)");
+  static constexpr Abilities needed{.ragged = true, .blocks = true, .roll_back = true};
+  static_assert(!KnownAbilities<D> || detail::known_abilities<D>().include(needed), SLUICE_BAD_DRAFT);
 
  public:
   using Source = typename M::Source;
   using Encoded = typename detail::EncodedByBoth<M, D>::Encoded;  ///< void unless both encode
 
-  /// \throws std::invalid_argument  if the vocabularies differ
+  /// \throws std::invalid_argument  if the vocabularies differ, or the draft cannot do what it must
   WithDraft(M& model, D& draft, E expander = {}, Choice choice = {})
       : Base(model), draft_(draft), expander_(std::move(expander)), choice_(choice) {
     vocabulary_ = model.vocabulary();
     detail::check_same(vocabulary_, draft.vocabulary(), "WithDraft: draft", "the model");
     choice_.check();
+    if (!sluice::abilities(std::as_const(draft)).include(needed)) throw std::invalid_argument(SLUICE_BAD_DRAFT);
   }
+
+  bool encodes() const { return Base::encodes() && sluice::encodes(std::as_const(draft_)); }
+  bool proposes() const { return true; }
 
   Limits limits() const { return detail::common(Base::limits(), sluice::limits(std::as_const(draft_))); }
 

@@ -60,6 +60,8 @@ class WithHeads : public detail::Forwarding<M> {
     for (auto const token : vocabulary.never) never_.push_back({token, -std::numeric_limits<float>::infinity(), 1});
   }
 
+  bool proposes() const { return true; }
+
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     forget(slots);
     this->model_.start(sources, slots);

@@ -69,6 +69,8 @@ class WithLookup : public detail::Forwarding<M> {
   /// \throws std::invalid_argument  for options that make no sense
   explicit WithLookup(M& model, Lookup const& options = {}) : Base(model), options_(options) { options_.check(); }
 
+  bool proposes() const { return true; }
+
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       held_.clear(slots[i]);

@@ -20,6 +20,11 @@ struct Intake {
                                ///< of it without
   bool encoder_thread = true;  ///< encode in a thread of its own, beside Model::step; false: between the steps
 
+  bool wait_for_encoder =
+      true;  ///< whether a step waits for those whom the schedule lets in and the encoder thread has not
+             ///< finished: the same steps in every run; false: while sentences run, only who is
+             ///< ready joins them (Server)
+
   /// Sentences in one call of Model::encode.
   std::size_t group() const {
     if (encode_group > 0) return encode_group;

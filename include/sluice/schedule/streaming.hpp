@@ -46,8 +46,9 @@ struct Streaming {
   std::int32_t max_rows = 0;  ///< tokens fed in one step at most, ended hypotheses that beams carry included: takes
                               ///< sentences in order until the next does not fit; the first always runs. 0 = no bound
   std::int32_t drain_after = 500;  ///< admits nobody while a live sentence is older than so many steps, or a stream of
-      ///< newcomers could keep it waiting for ever (and what came after it, where output is
-      ///< in input order); 0 = never. Who never ends keeps all others out, so give searches a maximum length
+      ///< newcomers could keep it waiting for ever; 0 = never. Where everybody steps (oldest_first without max_rows, and a
+      ///< `ragged` model) nobody can be overtaken, and it does nothing. Else who never ends keeps all others out, so give
+      ///< searches a maximum length
   Refill refill{};
 
   /// Throws std::invalid_argument naming the option and its value.
@@ -66,6 +67,7 @@ struct Streaming {
   /// Called by the decoder with what its model can.
   void adapt(Abilities const& abilities) {
     if (order == Order::automatic) order = abilities.ragged ? Order::oldest_first : Order::shortest_only;
+    if (order == Order::oldest_first && abilities.ragged && max_rows == 0) drain_after = 0;
   }
 
   std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {

@@ -3,7 +3,8 @@
 /// Encoding sentences before they are admitted.
 #pragma once
 
-#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/parts.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -21,9 +22,7 @@
 namespace sluice::inline v0::detail {
 
 /// Sentences that are encoded in one call.
-template <class M>
-struct EncodedGroup {
-  using Source = typename M::Source;
+struct Encoded {
   struct Place {
     std::size_t part = 0;  // of `parts`
     std::int32_t item = 0;
@@ -32,7 +31,7 @@ struct EncodedGroup {
 
   /// Starts sentences in the model's slots; throws what encoding one of them, or starting some, threw. The first `begun`
   /// slots have been started then: a group in several parts is several calls.
-  void start(M& model, std::span<std::size_t const> which, std::span<Slot const> slots, std::size_t& begun) {
+  void start(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slots, std::size_t& begun) {
     begun = 0;
     for (auto const i : which)
       if (places[i].problem != nullptr) std::rethrow_exception(places[i].problem);
@@ -40,21 +39,21 @@ struct EncodedGroup {
       items.clear();
       auto const part = places[which[first]].part;
       for (; last < which.size() && places[which[last]].part == part; ++last) items.push_back(places[which[last]].item);
-      model.start(parts[part], std::span<std::int32_t const>(items), slots.subspan(first, last - first));
+      model.start(parts[part].get(), std::span<std::int32_t const>(items), slots.subspan(first, last - first));
       begun = last;
     }
   }
-  std::vector<Source const*> sources;      // somebody keeps them until `done`
-  std::vector<typename M::Encoded> parts;  // one, unless the call failed
-  std::vector<Place> places;               // [source]
-  std::vector<std::int32_t> items;         // of start()
-  std::uint64_t calls = 0;                 // of Model::encode
+  std::vector<void const*> sources;          // somebody keeps them until `done`
+  std::vector<std::shared_ptr<void>> parts;  // one, unless the call failed
+  std::vector<Place> places;                 // [source]
+  std::vector<std::int32_t> items;           // of start()
+  std::uint64_t calls = 0;                   // of Model::encode
   double seconds = 0;
   bool done = false, counted = false;
-  std::vector<std::shared_ptr<void>> left;  // withdrawn meanwhile; kept for their sources
+  std::vector<std::unique_ptr<AnyRequest>> left;  // withdrawn meanwhile; kept for their sources
 
-  /// A group that cannot be encoded is tried one by one: whoever cannot be encoded alone is to blame.
-  void run(M const& model) {
+  /// Those that cannot be encoded together are tried one by one: whoever cannot be encoded alone is to blame.
+  void run(AnyModelSide const& model) {
     auto const began = std::chrono::steady_clock::now();
     try {
       encode(model, sources);
@@ -73,19 +72,16 @@ struct EncodedGroup {
   }
 
  private:
-  void encode(M const& model, std::span<Source const* const> some) {
+  void encode(AnyModelSide const& model, std::span<void const* const> some) {
     ++calls;
     parts.push_back(model.encode(some));
   }
 };
 
 /// A thread that encodes groups in the order in which they come.
-template <class M>
 class EncoderThread {
  public:
-  using Group = EncodedGroup<M>;
-
-  explicit EncoderThread(M const& model) : model_(model), thread_([this] { work(); }) {}
+  explicit EncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
   EncoderThread(EncoderThread const&) = delete;
   EncoderThread& operator=(EncoderThread const&) = delete;
 
@@ -99,7 +95,7 @@ class EncoderThread {
     thread_.join();
   }
 
-  void post(std::shared_ptr<Group> group) {
+  void post(std::shared_ptr<Encoded> group) {
     {
       std::lock_guard const lock(mutex_);
       std::erase_if(groups_, [](auto const& one) { return one.use_count() == 1; });  // all of it withdrawn meanwhile
@@ -107,9 +103,13 @@ class EncoderThread {
     }
     work_.notify_one();
   }
-  void wait(Group const& group) {
+  void wait(Encoded const& group) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return group.done; });
+  }
+  bool done(Encoded const& group) {
+    std::lock_guard const lock(mutex_);
+    return group.done;
   }
 
  private:
@@ -128,10 +128,10 @@ class EncoderThread {
     }
   }
 
-  M const& model_;
+  AnyModelSide const& model_;
   std::mutex mutex_;
   std::condition_variable work_, done_;
-  std::deque<std::shared_ptr<Group>> groups_;
+  std::deque<std::shared_ptr<Encoded>> groups_;
   bool stop_ = false;
   std::thread thread_;
 };

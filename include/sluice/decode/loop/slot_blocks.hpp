@@ -3,8 +3,8 @@
 /// Which slots belong to which sentence.
 #pragma once
 
-#include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/loop/parts.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -86,10 +86,9 @@ class SlotLedger {
 };
 
 /// The slots of a model, which is told of those that are released.
-template <Model M>
 class SlotBlocks {
  public:
-  SlotBlocks(M& model, std::int32_t limit) : model_(model), ledger_(limit) {}
+  explicit SlotBlocks(AnyModelSide& model) : model_(model), ledger_(model.limits.slots) {}
 
   std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
   void hold(Slot slot) { ledger_.hold(slot); }
@@ -98,12 +97,11 @@ class SlotBlocks {
   void give_back(Slot first, std::int32_t size) { tell(ledger_.give_back(first, size)); }
 
  private:
-  void tell([[maybe_unused]] std::span<Slot const> slots) {
-    if constexpr (ReleasingModel<M>)
-      if (!slots.empty()) model_.release(slots);
+  void tell(std::span<Slot const> slots) {
+    if (!slots.empty()) model_.release(slots);
   }
 
-  M& model_;
+  AnyModelSide& model_;
   SlotLedger ledger_;
 };
 

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/model.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/orders.hpp>
+#include <sluice/decode/loop/parts.hpp>
 #include <sluice/schedule/intake.hpp>
 
 #include <algorithm>
@@ -21,56 +21,42 @@
 
 namespace sluice::inline v0::detail {
 
-/// What a model encodes ahead with: nothing, unless it can.
-template <class M>
-struct EncodingOf {
-  struct Group {};
-  struct Thread {
-    explicit Thread(M const&) {}
-  };
-};
-template <EncodingModel M>
-struct EncodingOf<M> {
-  using Group = EncodedGroup<M>;
-  using Thread = EncoderThread<M>;
-};
-
 /// First in, first out, but for sorting in windows; encodes ahead where asked. The source lengths lie in one span, for
-/// schedules that look ahead.
-template <Model M, class Request>
+/// schedules that look ahead. Behind those that were submitted may stand a supply of more, which is asked for no more than
+/// somebody wants to see.
 class WaitingQueue {
  public:
-  using Group = typename EncodingOf<M>::Group;
   struct Entry {
-    std::uint64_t id;
-    Request request;
-    std::int32_t source_length;
-    std::shared_ptr<Group> group{};  // that encodes it, if any
-    std::size_t place = 0;           // in the group
+    std::uint64_t id = 0;
+    std::unique_ptr<AnyRequest> request{};
+    std::shared_ptr<Encoded> encoded{};  // with whom it is encoded ahead, if it is
+    std::size_t place = 0;               // among them
   };
-  /// The first `count` entries, with the group that has encoded all of them, if any.
+  /// The first `count` entries, with what has encoded all of them, if anything.
   struct Run {
     std::size_t count = 0;
-    std::shared_ptr<Group> group{};
+    std::shared_ptr<Encoded> encoded{};
   };
 
-  WaitingQueue(M& model, Intake const& intake) : model_(model), intake_(intake) {
+  WaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
     intake.check();
     if (intake.encode_ahead == 0) return;
-    require(EncodingModel<M>, "encode_ahead", intake.encode_ahead, "the model has no encode(sources): must be 0");
-    if constexpr (EncodingModel<M>)
-      if (intake.encoder_thread) thread_.emplace(model);
+    require(model.encodes, "encode_ahead", intake.encode_ahead, "the model has no encode(sources): must be 0");
+    if (intake.encoder_thread) thread_.emplace(model);
   }
 
-  void push(std::uint64_t id, Request request, std::int32_t source_length) {
-    entries_.push_back(std::make_unique<Entry>(Entry{id, std::move(request), source_length}));
-    lengths_.push_back(source_length);
+  void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
+    lengths_.push_back(request->source_length);
+    entries_.push_back({id, std::move(request)});
     if (intake_.window == 0) ++arranged_;
     else if (size() - arranged_ >= intake_.window) arrange();
   }
+  /// Where more come from when those here do not suffice; nullptr: nowhere. Reset when it is used up.
+  Supply* supply = nullptr;
+
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  Entry& operator[](std::size_t i) { return *entries_[i]; }
+  Entry& operator[](std::size_t i) { return entries_[i]; }
 
   bool threaded() const { return thread_.has_value(); }
   std::size_t arranged() const { return arranged_; }
@@ -78,75 +64,90 @@ class WaitingQueue {
   std::span<std::int32_t const> lengths() const {
     return std::span(lengths_).subspan(gone_, arranged_ > 0 ? arranged_ : std::min(intake_.window, size()));
   }
-  /// Settles the places of one more window, full or not; false if there is none.
-  bool look_further() {
+  /// Has somebody wait, if there is anybody left.
+  bool any() {
+    if (empty()) draw(1);
+    return !empty();
+  }
+  /// Settles the places of more than `count`: of one more window, full or not; false if there is none.
+  bool look_further(std::size_t count) {
     auto const before = arranged_;
-    arrange();
+    draw(count + 1);
+    if (arranged_ == before) arrange();
     return arranged_ > before;
   }
 
-  /// How many of the first `count` can be started together; waits until they are encoded. `done(group)` is called for
-  /// every group when it is.
+  /// How many of the first `count` can be started together. Waits until they are encoded, or says 0 where they are not and
+  /// `patient` is false. `done(encoded)` is called for everything that has been encoded when it is.
   template <class F>
-  Run ready(std::size_t count, F&& done) {
-    if constexpr (EncodingModel<M>)
-      if (intake_.encode_ahead > 0) {
-        if (sent_ == 0) send(std::min(intake_.group(), arranged_));
-        auto const group = entries_[0]->group;
-        if (thread_) thread_->wait(*group);
-        if (!std::exchange(group->counted, true)) done(std::as_const(*group));
-        Run run{.count = 1, .group = group};
-        while (run.count < std::min(count, sent_) && entries_[run.count]->group == group) ++run.count;
-        return run;
-      }
-    return {.count = count};
+  Run ready(std::size_t count, bool patient, F&& done) {
+    if (intake_.encode_ahead == 0) return {.count = count};
+    if (sent_ == 0) {
+      draw(intake_.group());
+      send(std::min(intake_.group(), arranged_));
+    }
+    auto const encoded = entries_[0].encoded;
+    if (thread_ && !patient && !thread_->done(*encoded)) return {};
+    if (thread_) thread_->wait(*encoded);
+    if (!std::exchange(encoded->counted, true)) done(std::as_const(*encoded));
+    Run run{.count = 1, .encoded = encoded};
+    while (run.count < std::min(count, sent_) && entries_[run.count].encoded == encoded) ++run.count;
+    return run;
   }
 
   /// Gives the encoder thread what may be encoded ahead.
   void feed() {
-    if constexpr (EncodingModel<M>) {
-      if (!thread_) return;
-      auto const group = intake_.group();
-      if (sent_ == 0 && arranged_ == 0) look_further();
-      if (sent_ == 0 && arranged_ > 0 && arranged_ < group) send(arranged_);
-      while (arranged_ - sent_ >= group && sent_ + group <= intake_.encode_ahead) send(group);
-    }
+    if (!thread_) return;
+    auto const group = intake_.group();
+    draw(intake_.encode_ahead);
+    if (sent_ == 0 && arranged_ == 0) look_further(0);
+    if (sent_ == 0 && arranged_ > 0 && arranged_ < group) send(arranged_);
+    while (arranged_ - sent_ >= group && sent_ + group <= intake_.encode_ahead) send(group);
   }
 
-  void pop(std::size_t count) {
-    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
-    gone_ += count, arranged_ -= count, sent_ -= std::min(sent_, count);
-    if (gone_ * 2 <= lengths_.size()) return;  // moved down now and then: constant time a request
-    lengths_.erase(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(gone_));
-    gone_ = 0;
+  void pop() {
+    entries_.pop_front();
+    drop_first();
   }
 
   /// Takes a request out; false if it is not there.
   bool remove(std::uint64_t id) {
-    auto const entry = std::ranges::find(entries_, id, [](auto const& one) { return one->id; });
+    auto const entry = std::find_if(entries_.begin(), entries_.end(), [id](Entry const& one) { return one.id == id; });
     if (entry == entries_.end()) return false;
     auto const i = static_cast<std::size_t>(entry - entries_.begin());
-    if constexpr (EncodingModel<M>)
-      if (auto const group = std::move((*entry)->group)) group->left.push_back(std::move(*entry));
+    if (auto const encoded = std::move(entry->encoded)) encoded->left.push_back(std::move(entry->request));
+    entries_.erase(entry);
     if (i == 0) {
-      if (arranged_ == 0) ++arranged_;  // which pop() takes back
-      pop(1);
+      if (arranged_ == 0) ++arranged_;  // which drop_first() takes back
+      drop_first();
       return true;
     }
     lengths_.erase(lengths_.begin() + static_cast<std::ptrdiff_t>(gone_ + i));
-    entries_.erase(entry);
     arranged_ -= i < arranged_, sent_ -= i < sent_;
     return true;
   }
 
  private:
+  /// Has the supply submit until the places of `count` are settled, or it is used up.
+  void draw(std::size_t count) {
+    while (supply != nullptr && arranged_ < count)
+      if (!supply->submit_next()) supply = nullptr;
+  }
+
+  void drop_first() {
+    ++gone_, --arranged_, sent_ -= sent_ > 0;
+    if (gone_ * 2 <= lengths_.size()) return;  // moved down now and then: constant time a request
+    lengths_.erase(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(gone_));
+    gone_ = 0;
+  }
+
   /// Sorts the next window. Equal lengths stay in the order in which they came.
   void arrange() {
     auto const count = std::min(intake_.window, size() - arranged_);
     longest_first(std::span(lengths_).subspan(gone_ + arranged_, count), order_);
     for (auto const i : order_) moving_.push_back(std::move(entries_[arranged_ + i]));
     for (std::size_t i = 0; i < count; ++i) {
-      lengths_[gone_ + arranged_ + i] = moving_[i]->source_length;
+      lengths_[gone_ + arranged_ + i] = moving_[i].request->source_length;
       entries_[arranged_ + i] = std::move(moving_[i]);
     }
     moving_.clear();
@@ -154,28 +155,28 @@ class WaitingQueue {
   }
 
   /// Has the next `count` encoded, whose places are settled.
-  void send(std::size_t count) requires EncodingModel<M> {
-    auto const group = std::make_shared<Group>();
+  void send(std::size_t count) {
+    auto const encoded = std::make_shared<Encoded>();
     for (auto i = sent_; i < sent_ + count; ++i) {
-      entries_[i]->group = group, entries_[i]->place = group->sources.size();
-      group->sources.push_back(&entries_[i]->request.source);
+      entries_[i].encoded = encoded, entries_[i].place = encoded->sources.size();
+      encoded->sources.push_back(entries_[i].request->source());
     }
-    group->places.resize(count);
+    encoded->places.resize(count);
     sent_ += count;
-    if (thread_) thread_->post(group);
-    else group->run(model_), group->done = true;
+    if (thread_) thread_->post(encoded);
+    else encoded->run(model_), encoded->done = true;
   }
 
-  M const& model_;
+  AnyModelSide const& model_;
   Intake intake_;
-  std::deque<std::unique_ptr<Entry>> entries_;  // at addresses of their own: the encoder thread reads their sources
-  std::vector<std::int32_t> lengths_;           // those before gone_ have left
-  std::vector<std::size_t> order_;              // of arrange(), and the next
-  std::vector<std::unique_ptr<Entry>> moving_;
+  std::deque<Entry> entries_;
+  std::vector<std::int32_t> lengths_;  // those before gone_ have left
+  std::vector<std::size_t> order_;     // of arrange(), and the next
+  std::vector<Entry> moving_;
   std::size_t gone_ = 0;
-  std::size_t arranged_ = 0;                              // so many of the first have their final places
-  std::size_t sent_ = 0;                                  // so many of the first are encoded, or will be
-  std::optional<typename EncodingOf<M>::Thread> thread_;  // last: ends before what it reads
+  std::size_t arranged_ = 0;             // so many of the first have their final places
+  std::size_t sent_ = 0;                 // so many of the first are encoded, or will be
+  std::optional<EncoderThread> thread_;  // last: ends before what it reads
 };
 
 }  // namespace sluice::inline v0::detail

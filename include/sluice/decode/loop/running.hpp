@@ -3,8 +3,9 @@
 /// The sentences that are alive.
 #pragma once
 
-#include <sluice/core/request.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/loop/opening.hpp>
+#include <sluice/decode/loop/parts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,38 +16,43 @@
 namespace sluice::inline v0::detail {
 
 /// A sentence that is being decoded.
-template <class Source, class S>
 struct Running {
   std::uint64_t id = 0;
-  Request<Source, S> request{};
-  typename S::State state{};
-  S const* search = nullptr;
+  std::unique_ptr<AnyRequest> request{};
+  std::unique_ptr<AnySearch> search{};
+  Opening opening{};
   Slot base = 0;
-  std::int32_t slots = 0, source_length = 0, age = 0, idle = 0;
+  std::int32_t slots = 0, age = 0, idle = 0;
   std::int64_t turn = 0;                       // see Live
   std::size_t first = 0, lines = 0, rows = 0;  // its part of the step
   bool ended = false;
 };
 
 /// Sentences, oldest first, each at an address of its own. The memory of those that have ended is used again.
-template <class T>
 class Roster {
  public:
-  /// Room for a sentence, to be given to add().
-  std::unique_ptr<T> take() {
-    if (spare_.empty()) return std::make_unique<T>();
-    auto one = std::move(spare_.back());
-    spare_.pop_back();
+  explicit Roster(AnySearches const& searches) : searches_(searches) {}
+
+  /// Room for a sentence, to be given to add() or back().
+  std::unique_ptr<Running> take() {
+    if (!spare_.empty()) {
+      auto one = std::move(spare_.back());
+      spare_.pop_back();
+      return one;
+    }
+    auto one = std::make_unique<Running>();
+    one->search = searches_.make();
     return one;
   }
-  void add(std::unique_ptr<T> one) { alive_.push_back(std::move(one)); }
+  void give_back(std::unique_ptr<Running> one) { spare_.push_back(std::move(one)); }
+  void add(std::unique_ptr<Running> one) { alive_.push_back(std::move(one)); }
 
   /// Takes out those that have ended.
   void sweep() {
     std::size_t kept = 0;
     for (auto& one : alive_) {
       if (one->ended) {
-        one->request = {};  // what the caller gave is the caller's again
+        one->request.reset();  // what the caller gave is the caller's again
         spare_.push_back(std::move(one));
       } else std::swap(alive_[kept++], one);
     }
@@ -55,12 +61,13 @@ class Roster {
 
   std::size_t size() const { return alive_.size(); }
   bool empty() const { return alive_.empty(); }
-  T& operator[](std::size_t i) { return *alive_[i]; }
+  Running& operator[](std::size_t i) { return *alive_[i]; }
   auto begin() const { return alive_.begin(); }
   auto end() const { return alive_.end(); }
 
  private:
-  std::vector<std::unique_ptr<T>> alive_, spare_;
+  AnySearches const& searches_;
+  std::vector<std::unique_ptr<Running>> alive_, spare_;
 };
 
 }  // namespace sluice::inline v0::detail

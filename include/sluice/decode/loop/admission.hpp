@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// From a request that waits to a sentence that is alive.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/request.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/encoding.hpp>
+#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/view.hpp>
+#include <sluice/decode/loop/waiting_queue.hpp>
+#include <sluice/schedule/intake.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Asks the schedule how many may come, gives them their slots, and has the model start them.
+class Admission {
+ public:
+  Admission(Shared& shared, Answering& answering, Intake const& intake)
+      : waiting(shared.model, intake),
+        shared_(shared),
+        answering_(answering),
+        wait_for_encoder_(intake.wait_for_encoder) {}
+
+  /// Who is not yet admitted.
+  WaitingQueue waiting;
+
+  /// Queues a request. Throws what it is to be refused for.
+  void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
+    auto& r = *request;
+    check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, shared_.model.vocabulary);
+    r.check();
+    r.source_length = shared_.model.source_length(r.source());
+    waiting.push(id, std::move(request));
+  }
+
+  /// Admits whom the schedule lets in and slots are left for.
+  void admit() {
+    while (waiting.any()) {
+      view(shared_, answering_, live_);
+      auto wanted = std::size_t{0};
+      do wanted = shared_.schedule.admit(live_, waiting.lengths());
+      while (hungry(wanted) && waiting.look_further(std::max(wanted, waiting.arranged())));
+      wanted = std::min(wanted, waiting.lengths().size());
+      if (wanted == 0 || !admit(wanted)) break;
+    }
+    waiting.feed();
+  }
+
+ private:
+  /// Whether the schedule should see more of who waits: it takes all that it sees, or cannot begin with it.
+  bool hungry(std::size_t wanted) const {
+    return wanted > 0 ? wanted >= waiting.arranged() : live_.empty() && waiting.supply != nullptr;
+  }
+
+  /// Starts up to `count` waiting sentences; false if no more can be started now.
+  bool admit(std::size_t count) {
+    auto& seconds = shared_.statistics.seconds;
+    while (count > 0) {
+      shared_.stopwatch.book(seconds.search);
+      auto const patient = wait_for_encoder_ || shared_.running.empty();
+      auto const run = waiting.ready(count, patient, [&](Encoded const& encoded) {
+        shared_.statistics.encoder_calls += encoded.calls, shared_.statistics.encoded += encoded.sources.size();
+        if (waiting.threaded()) seconds.beside += encoded.seconds;
+      });
+      shared_.stopwatch.book(seconds.encode);
+      if (run.count == 0 || admit(run) < run.count) return false;
+      count -= run.count;
+    }
+    return true;
+  }
+
+  std::size_t admit(WaitingQueue::Run const& run) {
+    sources_.clear(), starts_.clear(), places_.clear();
+    encoded_ = run.encoded;
+    auto const alive = shared_.running.size();
+    std::size_t taken = 0;
+    for (; taken < run.count; ++taken) {
+      if (!begin(waiting[0])) break;
+      waiting.pop();
+    }
+    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    if (!starts_.empty())
+      for (auto i = start(0, starts_.size()); i < starts_.size(); ++i)  // whoever cannot be started alone is to blame
+        if (start(i, 1) == 0)
+          answering_.end(shared_.running[alive + i], Failure::source, describe(problem_), problem_, false);
+    shared_.running.sweep();
+    encoded_.reset();  // what has been encoded goes with the last of them
+    shared_.stopwatch.book(shared_.statistics.seconds.encode);
+    return taken;
+  }
+
+  /// Gives a request its slots and its search; false if there is no room. One that cannot be served is answered.
+  bool begin(WaitingQueue::Entry& next) {
+    auto s = shared_.running.take();
+    try {
+      s->search->take(*next.request);
+      s->slots = s->search->slots();
+      require(s->slots >= 1, "slots", s->slots, "a search needs at least 1");
+      auto const base = shared_.slots.take(s->slots);
+      if (!base) {
+        shared_.running.give_back(std::move(s));
+        return false;
+      }
+      s->base = *base;
+    } catch (...) {
+      answering_.refuse_by_exception(next.id, Failure::search);
+      return true;
+    }
+    s->id = next.id, s->request = std::move(next.request);
+    s->age = s->idle = 0, s->turn = back_++, s->ended = false;
+    try {
+      start_search(*s);
+      if (shared_.trace != nullptr) shared_.trace->admitted(s->id, s->base, s->slots);
+    } catch (std::invalid_argument const&) {
+      return refuse(*s, Failure::bad_request);
+    } catch (...) {
+      return refuse(*s, Failure::search);
+    }
+    sources_.push_back(s->request->source()), starts_.push_back(s->base), places_.push_back(next.place);
+    shared_.running.add(std::move(s));
+    return true;
+  }
+
+  bool refuse(Running& s, Failure why) {
+    answering_.refuse_by_exception(s.id, why);
+    shared_.slots.give_back(s.base, s.slots);
+    return true;
+  }
+
+  void start_search(Running& s) {
+    auto& request = *s.request;
+    auto const& vocabulary = shared_.model.vocabulary;
+    auto const fed = shared_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
+    if (request.prompt.empty()) request.prompt.assign(1, vocabulary.bos);
+    if (auto& shortlist = request.shortlist) shortlist->insert(vocabulary.eos), shortlist->insert(request.prefix);
+    for (auto const token : fed)
+      require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
+              "is an end of sentence: nothing could follow");
+    s.opening.start(request.prompt, fed, shared_.model.abilities);
+    s.search->start({.vocabulary = &vocabulary,
+                     .prompt = request.prompt,
+                     .prefix = request.prefix,
+                     .last = s.opening.last(),
+                     .held = s.opening.held(),
+                     .prefix_log_prob = &s.opening.log_prob(),
+                     .source_length = request.source_length,
+                     .seed = request.seed.value_or(s.id),
+                     .abilities = shared_.model.abilities,
+                     .limits = shared_.model.limits});
+    if (auto& shortlist = request.shortlist) {
+      auto const given = *shortlist;
+      if (!s.search->insert_into(*shortlist)) return;
+      for (auto const token : vocabulary.never)  // the bos that a phrase begins with
+        if (!given.contains(token)) shortlist->erase(token);
+    }
+  }
+
+  /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
+  /// throws.
+  std::size_t start(std::size_t first, std::size_t count) {
+    auto const slots = std::span<Slot const>(starts_).subspan(first, count);
+    std::size_t begun = 0;
+    try {
+      if (encoded_ != nullptr) {
+        encoded_->start(shared_.model, std::span(places_).subspan(first, count), slots, begun);
+      } else {
+        ++shared_.statistics.encoder_calls, shared_.statistics.encoded += count;
+        shared_.model.start(std::span<void const* const>(sources_).subspan(first, count), slots);
+        begun = count;
+      }
+    } catch (...) {
+      problem_ = std::current_exception();
+    }
+    for (auto const slot : slots.first(begun)) shared_.slots.hold(slot);
+    return begun;
+  }
+
+  Shared& shared_;
+  Answering& answering_;
+  bool wait_for_encoder_;
+  std::vector<Live> live_;
+  std::vector<void const*> sources_;
+  std::vector<Slot> starts_;
+  std::vector<std::size_t> places_;  // among those encoded with them
+  std::shared_ptr<Encoded> encoded_;
+  std::int64_t back_ = 0;  // of Live::turn: the next behind
+  std::exception_ptr problem_;
+};
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The ends of sentences.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/slot_blocks.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace sluice::inline v0::detail {
+
+/// What the parts of the loop share. Model, searches, schedule and trace are somebody else's; no trace: nullptr.
+struct Shared {
+  Shared(AnyModelSide& m, AnySearches const& s, AnySchedule const& p, AnyTrace* t)
+      : model(m), searches(s), schedule(p), trace(t), slots(m), running(s) {}
+
+  AnyModelSide& model;
+  AnySearches const& searches;
+  AnySchedule const& schedule;
+  AnyTrace* trace;
+  SlotBlocks slots;
+  Roster running;
+  Statistics statistics{};
+  Stopwatch stopwatch{};
+};
+
+/// Writes results, in the order in which sentences end.
+class Answering {
+ public:
+  explicit Answering(Shared& shared) : shared_(shared) {}
+
+  /// Ends a sentence, with what hypotheses there are if its state can be trusted.
+  void end(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
+           bool usable = true) {
+    Result result{.id = s.id};
+    if (usable && s.opening.done()) try {
+        s.search->finish(result);
+        if (!shared_.searches.takes_prefix) s.opening.complete(result);
+      } catch (...) {
+        why = Failure::search, message = describe(std::current_exception()), cause = std::current_exception();
+      }
+    if (why != Failure::none) result.fail(why, std::move(message), std::move(cause));
+    if (!result.hypotheses.empty()) shared_.statistics.tokens += result.hypotheses.front().tokens.size();
+    s.ended = true;  // whatever throws from here on, there is one result
+    give(std::move(result));
+    shared_.slots.give_back(s.base, s.slots);
+  }
+
+  /// Ends a sentence whose search, or whose source, has just thrown.
+  void end_by_exception(Running& s, Failure why) {
+    end(s, why, describe(std::current_exception()), std::current_exception(), false);
+  }
+
+  /// Answers a request that has never been started.
+  void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause = {}) {
+    Result result{.id = id};
+    result.fail(why, std::move(message), std::move(cause));
+    give(std::move(result));
+  }
+  void refuse_by_exception(std::uint64_t id, Failure why) {
+    refuse(id, why, describe(std::current_exception()), std::current_exception());
+  }
+
+  bool poll(Result& result) {
+    if (results_.empty()) return false;
+    result = std::move(results_.front());
+    results_.pop_front();
+    return true;
+  }
+
+ private:
+  void give(Result result) {
+    ++shared_.statistics.sentences;
+    if (shared_.trace != nullptr) shared_.trace->ended(result);
+    results_.push_back(std::move(result));
+  }
+
+  Shared& shared_;
+  std::deque<Result> results_;
+};
+
+}  // namespace sluice::inline v0::detail

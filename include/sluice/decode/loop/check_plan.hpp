@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Whether a search planned what a model can run: a search that misbehaves must not reach its neighbours' slots.
+#pragma once
+
+#include <sluice/core/plan.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// How long a step's plan was before a sentence added its own.
+struct PlanMark {
+  std::size_t rows = 0, queries = 0, groups = 0, released = 0;
+
+  static PlanMark of(StepPlan const& step) {
+    return {step.rows.size(), step.queries.size(), step.groups.size(), step.released.size()};
+  }
+  /// Takes back what has been added since.
+  void restore(StepPlan& step) const {
+    step.rows.resize(rows), step.queries.resize(queries), step.groups.resize(groups), step.released.resize(released);
+  }
+};
+
+/// What a sentence's plan has to keep to.
+struct PlanRules {
+  Slot base = 0;
+  std::int32_t slots = 1;
+  Abilities abilities{};
+  std::int32_t vocabulary = 0;
+  bool first = false;                 ///< only slot 0 holds anything
+  std::vector<std::uint8_t>* seen{};  ///< scratch
+};
+
+[[noreturn]] inline void bad_plan(Row const& row, Slot base, std::string const& clause) {
+  throw std::logic_error("sluice: plan: row " + std::to_string(row.from - base) + " -> " +
+                         std::to_string(row.to - base) + ": " + clause);
+}
+
+/// Throws std::logic_error naming the clause of Plan::row, Plan::ask or Plan::release that what has been added since `mark`
+/// breaks. O(rows + tokens + slots).
+inline void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
+  auto const rows = std::span(step.rows).subspan(mark.rows);
+  auto const inside = [&](Slot slot) { return slot >= rules.base && slot - rules.base < rules.slots; };
+  auto const of = [&] { return " is not one of the search's " + std::to_string(rules.slots); };
+  auto& seen = *rules.seen;  // [slot]: 1: goes on in itself or is forked from; 2: is forked into
+  seen.assign(static_cast<std::size_t>(rules.slots), 0);
+  auto const at = [&](Slot slot) -> std::uint8_t& { return seen[static_cast<std::size_t>(slot - rules.base)]; };
+  std::int64_t lines = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto const& row = rows[i];
+    auto const fail = [&](std::string const& clause) { bad_plan(row, rules.base, clause); };
+    if (!inside(row.from)) fail("slot " + std::to_string(row.from - rules.base) + of());
+    if (!inside(row.to)) fail("slot " + std::to_string(row.to - rules.base) + of());
+    if (i > 0 && row.to <= rows[i - 1].to) fail("rows must ascend in `to`");
+    if (rules.first && row.from != rules.base) fail("the first plan can go on from slot 0 alone");
+    if (row.length < 0) fail("length " + std::to_string(row.length) + " is negative");
+    if (row.tokens.empty()) fail("has no tokens");
+    if (row.tokens.size() > 1 && !rules.abilities.blocks)
+      fail("has " + std::to_string(row.tokens.size()) + " tokens, and the model takes no blocks (Abilities::blocks)");
+    for (auto const token : row.tokens)
+      if (token < 0 || token >= rules.vocabulary)
+        fail("token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(rules.vocabulary));
+    if (row.lines < 1 || static_cast<std::size_t>(row.lines) > row.tokens.size())
+      fail(std::to_string(row.lines) + " lines of " + std::to_string(row.tokens.size()) +
+           " tokens: must be at least 1 and at most one a token");
+    lines += row.lines;
+    at(row.from) |= 1;
+    if (row.from != row.to) at(row.to) |= 2;
+  }
+  for (auto const& row : rows)
+    if (at(row.to) == 3) bad_plan(row, rules.base, "another row goes on from the slot that it forks into");
+  auto const asked = step.queries.size() - mark.queries;
+  if (static_cast<std::int64_t>(asked) != lines)
+    throw std::logic_error("sluice: plan: " + std::to_string(asked) + " calls of ask() for " + std::to_string(lines) +
+                           " lines");
+  for (auto const slot : std::span(step.released).subspan(mark.released))
+    if (!inside(slot))
+      throw std::logic_error("sluice: plan: released slot " + std::to_string(slot - rules.base) + of());
+}
+
+/// Where the model is not ragged: throws unless the rows since `mark` are like the step's first.
+inline void check_alike(StepPlan const& step, PlanMark const& mark, Slot base) {
+  for (auto const& row : std::span(step.rows).subspan(mark.rows)) {
+    auto const& first = step.rows.front();
+    if (row.length != first.length)
+      bad_plan(row, base,
+               "length " + std::to_string(row.length) + " beside rows of length " + std::to_string(first.length) +
+                   ": the model is not ragged (see Progress::length)");
+    if (row.tokens.size() != first.tokens.size())
+      bad_plan(row, base,
+               std::to_string(row.tokens.size()) + " tokens beside rows of " + std::to_string(first.tokens.size()) +
+                   ": the model is not ragged (see Progress::block)");
+  }
+}
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Guesses, for the searches that would like some.
+#pragma once
+
+#include <sluice/core/model.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/step_times.hpp>
+#include <sluice/decode/loop/stepping.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Collects what the sentences of a step would like guessed and asks the model once, if both guess at all; learns what a guess
+/// costs.
+class Drafting {
+ public:
+  Drafting(Shared& shared, Answering& answering)
+      : shared_(shared), answering_(answering), on_(shared.model.proposes && shared.searches.drafts) {}
+
+  /// After a run: what the step took, and its guesses.
+  void learn(StepPlan const& step) {
+    drafts_.clear();
+    if (!on_) return;
+    std::size_t tokens = 0;
+    for (auto const& row : step.rows) tokens += row.tokens.size();
+    auto const seconds = shared_.statistics.seconds.model + shared_.statistics.seconds.output;
+    auto const rows = static_cast<double>(step.rows.size());
+    times_.note(seconds - std::exchange(seconds_, seconds), rows, static_cast<double>(tokens) - rows);
+    added_ = times_.added(rows);
+  }
+
+  /// Whether a sentence that goes on would like guesses.
+  void ask(Running& s) {
+    if (!on_ || !s.opening.done()) return;
+    Draft draft{.slot = s.base, .added = added_, .explore = times_.explore()};
+    try {
+      if (s.search->draft(draft)) drafts_.push_back(draft);
+    } catch (...) {
+      answering_.end_by_exception(s, Failure::search);
+    }
+  }
+
+  /// Has the model guess for all that would. If it throws, they end.
+  void propose(Stepping& stepping) {
+    if (drafts_.empty()) return;
+    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    try {
+      shared_.model.propose(drafts_);
+      shared_.stopwatch.book(shared_.statistics.seconds.model);
+    } catch (...) {
+      for (auto* s : stepping.chosen())
+        if (!s->ended && std::any_of(drafts_.begin(), drafts_.end(), [&](Draft const& d) { return d.slot == s->base; }))
+          stepping.fail(*s, std::current_exception());
+    }
+  }
+
+ private:
+  Shared& shared_;
+  Answering& answering_;
+  bool on_;
+  std::vector<Draft> drafts_;
+  StepTimes times_;
+  double seconds_ = 0, added_ = -1;  // of all steps so far; by a guess
+};
+
+}  // namespace sluice::inline v0::detail

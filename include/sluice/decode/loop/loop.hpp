@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The loop: joins the plans of all sentences that step into one call of the model.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/admission.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/drafting.hpp>
+#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/stepping.hpp>
+#include <sluice/schedule/intake.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// What Decoder is a typed shell of; its members are Decoder's.
+class Loop {
+ public:
+  Loop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
+       Intake const& intake)
+      : shared_(model, searches, schedule, trace), admission_(shared_, answering_, intake) {}
+  Loop(Loop const&) = delete;
+  Loop& operator=(Loop const&) = delete;
+  ~Loop() {
+    for (auto const& s : shared_.running) shared_.slots.give_back(s->base, s->slots);
+  }
+
+  std::uint64_t submit(std::unique_ptr<AnyRequest> request) {
+    auto const id = next_id_++;
+    try {
+      admission_.push(id, std::move(request));
+    } catch (...) {
+      answering_.refuse_by_exception(id, Failure::bad_request);
+    }
+    return id;
+  }
+  /// Where more requests come from while the loop runs; they must outlive it, or be taken back (nullptr).
+  void draw_from(Supply* supply) { admission_.waiting.supply = supply; }
+
+  bool step() {
+    auto& seconds = shared_.statistics.seconds;
+    shared_.stopwatch.restart();
+    auto const answered = shared_.statistics.sentences;
+    admission_.admit();
+    stepping_.choose();
+    if (stepping_.chosen().empty()) {
+      shared_.stopwatch.book(seconds.search);
+      return !admission_.waiting.empty() &&
+             shared_.statistics.sentences > answered;  // whoever would have stepped has failed
+    }
+    stepping_.make_plan();
+    stepping_.run();
+    drafting_.learn(stepping_.plan());
+    for (auto* s : stepping_.chosen())
+      if (stepping_.advance(*s)) drafting_.ask(*s);
+    drafting_.propose(stepping_);
+    shared_.running.sweep();
+    ++shared_.statistics.steps;
+    shared_.stopwatch.book(seconds.search);
+    if (stepping_.problem() != nullptr) std::rethrow_exception(stepping_.problem());
+    return true;
+  }
+
+  bool poll(Result& result) { return answering_.poll(result); }
+
+  bool cancel(std::uint64_t id, Failure why) {
+    if (admission_.waiting.remove(id)) {
+      answering_.refuse(id, why, std::string(name(why)) + " while waiting");
+      return true;
+    }
+    for (auto const& s : shared_.running)
+      if (s->id == id) {
+        answering_.end(*s, why, std::string(name(why)) + " while running");
+        shared_.running.sweep();
+        return true;
+      }
+    return false;
+  }
+
+  void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
+    for (auto const& s : shared_.running) answering_.end(*s, why, message, cause);
+    shared_.running.sweep();
+    while (admission_.waiting.any()) {
+      auto const id = admission_.waiting[0].id;
+      admission_.waiting.remove(id);
+      answering_.refuse(id, why, message, cause);
+    }
+  }
+
+  /// See Decoder::settled; the two are called once a sentence.
+  template <class Wanted, class F>
+  void settled(Wanted&& wanted, F&& f) {
+    struct Sweep {  // also where f throws
+      explicit Sweep(Roster& all) : running(all) {}
+      Sweep(Sweep const&) = delete;
+      Sweep& operator=(Sweep const&) = delete;
+      ~Sweep() { running.sweep(); }
+      Roster& running;
+    } const sweep(shared_.running);
+    for (auto const& s : shared_.running)
+      if (s->idle == 0 && s->age > 0 && wanted(s->id) && settle(*s)) f(s->id, std::span<Token const>(settled_));
+  }
+
+  std::size_t waiting() const { return admission_.waiting.size(); }
+  std::size_t running() const { return shared_.running.size(); }
+  Statistics const& statistics() const { return shared_.statistics; }
+
+ private:
+  bool settle(Running& s) {
+    settled_.clear();
+    if (!s.opening.done()) return true;
+    try {
+      s.search->settled(settled_);
+    } catch (...) {
+      answering_.end_by_exception(s, Failure::search);
+      return false;
+    }
+    if (!shared_.searches.takes_prefix) s.opening.complete(settled_);
+    return true;
+  }
+
+  Shared shared_;
+  Answering answering_{shared_};
+  Admission admission_;
+  Stepping stepping_{shared_, answering_};
+  Drafting drafting_{shared_, answering_};
+  std::uint64_t next_id_ = 0;
+  std::vector<Token> settled_;
+};
+
+}  // namespace sluice::inline v0::detail

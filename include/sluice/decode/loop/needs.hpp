@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Whether a model can do what a search needs: said by the compiler where it knows, else when a decoder is made.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/parts.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+// One text for both, and static_assert takes nothing but literals.
+#define SLUICE_LACKS_ROLL_BACK                                                                                         \
+  "sluice: this search rolls the model back, and the model does not say that it can (Abilities::roll_back); "          \
+  "wrap it in sluice::Restarting, or choose another search"
+#define SLUICE_LACKS_BLOCKS                                                                                            \
+  "sluice: this search feeds several tokens of a sentence at once, and the model does not say that it takes them "     \
+  "(Abilities::blocks); wrap it in sluice::TokenByToken, or choose another search"
+#define SLUICE_LACKS_ABILITIES                                                                                         \
+  "sluice: this search needs abilities (S::needs) that the model does not claim (M::abilities)"
+
+namespace sluice::inline v0::detail {
+
+/// Refused by the compiler.
+template <Model M, Search S>
+consteval bool known_needs() {
+  if constexpr (KnownAbilities<M> && KnownNeeds<S>) {
+    static_assert(abilities<M>().roll_back || !needs<S>().roll_back, SLUICE_LACKS_ROLL_BACK);
+    static_assert(abilities<M>().blocks || !needs<S>().blocks, SLUICE_LACKS_BLOCKS);
+    static_assert(abilities<M>().include(needs<S>()), SLUICE_LACKS_ABILITIES);
+  }
+  return true;
+}
+
+/// Refused when a decoder is made, or a request submitted: by std::invalid_argument.
+inline void check_needs(std::int32_t slots, Abilities needed, AnyModelSide const& model) {
+  auto const& able = model.abilities;
+  require(slots >= 1, "slots", slots, "a search needs at least 1");
+  require(slots <= model.limits.slots, "slots", slots,
+          "the search needs more than the model's limit of " + std::to_string(model.limits.slots));
+  if (needed.roll_back && !able.roll_back) throw std::invalid_argument(SLUICE_LACKS_ROLL_BACK);
+  if (needed.blocks && !able.blocks) throw std::invalid_argument(SLUICE_LACKS_BLOCKS);
+  if (!able.include(needed)) throw std::invalid_argument(SLUICE_LACKS_ABILITIES);
+}
+
+/// Options, slots and needs of a search.
+template <Search S>
+void check_search(S const& search, AnyModelSide const& model) {
+  sluice::check(search);
+  check_needs(static_cast<std::int32_t>(search.slots()), sluice::needs(search), model);
+}
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What every output begins with: prompt and forced prefix, fed before a search is told anything.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/parts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Feeds prompt and prefix into a sentence's slot 0 and notes the prefix's log-probabilities. The last of their tokens is the
+/// first that the search feeds: its first plan is asked for at once, since the prefix is scored as that plan scores, and run
+/// when it is due. Where rows may differ and bring several tokens, all of it is one row.
+class Opening {
+ public:
+  void start(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
+    tokens_.assign(prompt.begin(), prompt.end());
+    tokens_.insert(tokens_.end(), prefix.begin(), prefix.end());
+    prompt_ = prompt.size();
+    log_probs_.clear();
+    log_prob_ = 0;
+    fed_ = now_ = own_ = 0;
+    asked_ = done_ = false;
+    blocks_ = abilities.blocks && abilities.ragged;  // a row of several tokens beside rows of one is ragged too
+  }
+
+  Token last() const { return tokens_.back(); }
+  std::int32_t held() const { return static_cast<std::int32_t>(tokens_.size()) - 1; }
+  double const& log_prob() const { return log_prob_; }
+
+  /// Whether the search has been told its first answer.
+  bool done() const { return done_; }
+  /// Until then.
+  Progress progress() const {
+    return {static_cast<std::int32_t>(fed_), 1, blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) : 1};
+  }
+
+  /// Plans the next row, or what the search has planned.
+  void plan(AnySearch& search, StepPlan& step, PlanRules const& rules) {
+    if (!asked_ && tokens_.size() == 1) {
+      Plan plan(step, rules.base);
+      search.plan(plan);
+      asked_ = due_ = true, now_ = 0, own_ = all;
+      return;
+    }
+    if (!asked_) ask(search, rules);
+    auto const rest = tokens_.size() - fed_;
+    if (first_.rows.empty() || rest == 1) return plan_first(step, rules.base);
+    if (blocks_ && widens()) return plan_first(step, rules.base, rest - 1);
+    plan_row(step, rules.base, blocks_ ? rest - 1 : 1);
+  }
+
+  /// Takes the answer; what of it is the search's, if anything is: see done().
+  Expansion advance(Expansion const& answer) {
+    auto const own = own_ == all ? answer.size() : own_;
+    auto const before = answer.size() - own;
+    for (std::size_t j = 0; j < before; ++j) {
+      auto const i = first_line_ + j;  // the line after token i
+      if (i + 1 < prompt_ || !scored_) continue;
+      log_probs_.push_back(normalised_ ? answer[j].probes[0] : std::numeric_limits<float>::quiet_NaN());
+    }
+    fed_ += now_;
+    if (!due_) return {};
+    done_ = true;
+    if (!scored_) log_probs_.assign(tokens_.size() - prompt_, 0.0f);
+    for (auto const x : log_probs_) log_prob_ += static_cast<double>(x);
+    return answer.window(before, own);
+  }
+
+  /// Puts the prefix before what the search has found.
+  void complete(Result& result) const {
+    if (tokens_.size() == prompt_) return;
+    for (auto& h : result.hypotheses) {
+      h.tokens.insert(h.tokens.begin(), prefix().begin(), prefix().end());
+      h.log_probs.insert(h.log_probs.begin(), log_probs_.begin(), log_probs_.end());
+      h.log_prob = 0;
+      for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
+    }
+  }
+  void complete(std::vector<Token>& settled) const {
+    settled.insert(settled.begin(), prefix().begin(), prefix().end());
+  }
+
+ private:
+  static constexpr auto all = static_cast<std::size_t>(-1);
+
+  std::span<Token const> prefix() const { return std::span(tokens_).subspan(prompt_); }
+
+  /// The search's first plan, with its slots as it numbers them.
+  void ask(AnySearch& search, PlanRules const& rules) {
+    first_.clear();
+    Plan plan(first_, 0);
+    search.plan(plan);
+    auto alone = rules;
+    alone.base = 0;
+    check_plan(first_, {}, alone);
+    scored_ = plan.prefix_scored();
+    temperature_ = first_.queries.empty() ? 1 : first_.queries.front().temperature;
+    normalised_ = first_.queries.empty() || first_.queries.front().normalise;
+    asked_ = true;
+  }
+
+  /// Whether the first plan is one row that the tokens before it can be put in front of.
+  bool widens() const {
+    if (first_.rows.size() != 1) return false;
+    auto const& row = first_.rows.front();
+    return row.to == 0 && row.length == held() && static_cast<std::size_t>(row.lines) == row.tokens.size();
+  }
+
+  /// The first plan, `more` of the tokens before it in front of its row.
+  void plan_first(StepPlan& step, Slot base, std::size_t more = 0) {
+    auto const group = step.groups.size();
+    step.groups.insert(step.groups.end(), first_.groups.begin(), first_.groups.end());
+    auto const lines = ask_before(step, more);
+    step.groups[group].lines += lines;
+    if (lines > 0) step.groups[group].keep = 0;
+    for (auto row : first_.rows) {
+      row.from += base, row.to += base;
+      if (more > 0) {
+        row_.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(fed_), tokens_.end() - 1);
+        row_.insert(row_.end(), row.tokens.begin(), row.tokens.end());
+        row.length = static_cast<std::int32_t>(fed_), row.tokens = row_, row.lines += lines;
+      }
+      step.rows.push_back(row);
+    }
+    step.queries.insert(step.queries.end(), first_.queries.begin(), first_.queries.end());
+    for (auto const slot : first_.released) step.released.push_back(slot + base);
+    due_ = true, now_ = more, own_ = first_.queries.size();
+  }
+
+  /// A row of `count` tokens that are not the last.
+  void plan_row(StepPlan& step, Slot base, std::size_t count) {
+    step.groups.push_back({});
+    auto const tokens = std::span<Token const>(tokens_).subspan(fed_, count);
+    auto lines = ask_before(step, count);
+    if (lines == 0) {  // a row asks for something
+      step.queries.push_back({.best = 0, .normalise = false});
+      lines = 1, first_line_ = fed_ + count - 1;
+    }
+    step.groups.back().lines = lines;
+    step.rows.push_back({base, base, static_cast<std::int32_t>(fed_), tokens, lines});
+    due_ = false, now_ = count, own_ = 0;
+  }
+
+  /// Asks for the log-probabilities of the prefix's tokens behind the next `count`, and of nothing else; how many lines.
+  std::int32_t ask_before(StepPlan& step, std::size_t count) {
+    first_line_ = std::max(prompt_ - 1, fed_);
+    std::int32_t lines = 0;
+    for (auto i = first_line_; scored_ && i < fed_ + count; ++i, ++lines)
+      step.queries.push_back({.best = 0,
+                              .probes = std::span<Token const>(tokens_).subspan(i + 1, 1),
+                              .temperature = temperature_,
+                              .normalise = normalised_});
+    return lines;
+  }
+
+  std::vector<Token> tokens_, row_;
+  std::vector<float> log_probs_;  // of the prefix
+  double log_prob_ = 0;           // their sum
+  StepPlan first_;
+  std::size_t prompt_ = 0, fed_ = 0, now_ = 0, own_ = 0, first_line_ = 0;
+  float temperature_ = 1;
+  bool blocks_ = false, asked_ = false, done_ = false, due_ = false, scored_ = true, normalised_ = true;
+};
+
+}  // namespace sluice::inline v0::detail

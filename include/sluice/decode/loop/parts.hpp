@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the loop knows of model, searches, schedule and trace: one call for a sentence (or a step) and a phase. Their types are
+/// the affair of typed_*.hpp, so that a program compiles the loop once, whatever it combines.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+struct Part {
+  Part() = default;
+  Part(Part const&) = delete;
+  Part& operator=(Part const&) = delete;
+  virtual ~Part() = default;
+};
+
+/// A request whose source and search are somebody else's affair. It stays where it is as long as its sentence lives.
+struct AnyRequest : Part {
+  virtual void const* source() const = 0;  ///< a Source const*
+  virtual void check() const = 0;          ///< of a search of its own; throws
+
+  std::vector<Token> prompt{}, prefix{};
+  std::optional<std::uint64_t> seed{};
+  std::optional<TokenSet> shortlist{};
+  std::int32_t direction = 0;
+  std::int32_t source_length = -1;
+};
+
+/// A search and its state, of one sentence.
+struct AnySearch : Part {
+  virtual void take(AnyRequest const& request) = 0;  ///< its options: the request's, or the decoder's
+  virtual std::int32_t slots() const = 0;
+  virtual void start(Sentence const& sentence) = 0;
+  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: it has nothing to insert
+  virtual void plan(Plan& plan) = 0;
+  virtual bool advance(Expansion const& answer) = 0;
+  virtual Progress progress() const = 0;
+  virtual bool draft(Draft& draft) = 0;
+  virtual void settled(std::vector<Token>& tokens) = 0;
+  virtual void finish(Result& result) = 0;
+};
+
+/// Makes searches.
+struct AnySearches : Part {
+  virtual std::unique_ptr<AnySearch> make() const = 0;
+  bool takes_prefix = false, drafts = false;
+};
+
+/// The model and the expander.
+struct AnyModelSide : Part {
+  virtual std::int32_t source_length(void const* source) const = 0;
+  virtual void start(std::span<void const* const> sources, std::span<Slot const> slots) = 0;
+  virtual void release(std::span<Slot const> slots) = 0;
+  /// Runs the rows and expands the answer; books the seconds.
+  virtual Expansion step(StepPlan const& step, Statistics::Seconds& seconds, Stopwatch& stopwatch) = 0;
+  virtual void propose(std::span<Draft const> drafts) = 0;
+  /// What the model makes of some sources, to be started from.
+  virtual std::shared_ptr<void> encode(std::span<void const* const> sources) const = 0;
+  virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) = 0;
+
+  Vocabulary vocabulary{};
+  Limits limits{};
+  Abilities abilities{};
+  bool encodes = false, proposes = false;
+};
+
+struct AnySchedule : Part {
+  virtual std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const = 0;
+  virtual void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const = 0;
+};
+
+struct AnyTrace : Part {
+  virtual void admitted(std::uint64_t id, Slot base, std::int32_t slots) = 0;
+  virtual void planned(StepPlan const& step) = 0;
+  virtual void answered(StepPlan const& step, Expansion const& answer) = 0;
+  virtual void ended(Result const& result) = 0;
+};
+
+/// Where requests come from that nobody has submitted yet.
+struct Supply : Part {
+  virtual bool submit_next() = 0;  ///< false: there are none left
+};
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One step: who takes part, what they want run, the run, and telling them.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/orders.hpp>
+#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Joins the plans of the sentences that the schedule chose into one call of the model.
+class Stepping {
+ public:
+  Stepping(Shared& shared, Answering& answering) : shared_(shared), answering_(answering) {}
+
+  /// Who takes part in the step; empty if nobody is alive.
+  std::vector<Running*> const& chosen() const { return chosen_; }
+  StepPlan const& plan() const { return step_; }
+  /// What model or expander threw in this step, or null.
+  std::exception_ptr const& problem() const { return problem_; }
+
+  /// Has the schedule choose.
+  void choose() {
+    chosen_.clear(), picked_.clear();
+    view(shared_, answering_, live_);
+    auto& running = shared_.running;
+    if (running.empty()) return;
+    shared_.schedule.select(live_, picked_);
+    if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
+    for (auto const i : picked_)
+      if (i < 0 || static_cast<std::size_t>(i) >= running.size())
+        throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " of " +
+                               std::to_string(running.size()));
+    if (!shared_.model.abilities.ragged) keep_alike(picked_, live_);
+    keys_.clear();
+    for (auto const& one : live_) keys_.push_back(one.turn);
+    sort_by(picked_, keys_);
+    front_ -= static_cast<std::ptrdiff_t>(picked_.size());
+    for (std::ptrdiff_t turn = front_; auto const i : picked_) running[static_cast<std::size_t>(i)].turn = turn++;
+    keys_.clear();
+    for (auto const& s : running) keys_.push_back(s->base);
+    sort_by(picked_, keys_);
+    for (auto const i : picked_) {
+      chosen_.push_back(&running[static_cast<std::size_t>(i)]);
+      chosen_.back()->idle = -1;
+      shared_.statistics.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
+    }
+    for (auto const& s : running) ++s->age, ++s->idle;
+  }
+
+  /// Has those chosen plan. A search that throws, or plans what cannot be run, ends; its neighbours never notice.
+  void make_plan() {
+    step_.clear();
+    for (auto* s : chosen_) {
+      auto const mark = PlanMark::of(step_);
+      try {
+        plan(*s, mark);
+      } catch (...) {
+        mark.restore(step_);
+        answering_.end_by_exception(*s, Failure::search);
+      }
+      s->first = mark.queries, s->lines = step_.queries.size() - mark.queries, s->rows = step_.rows.size() - mark.rows;
+    }
+    shared_.slots.release(step_.released);
+    if (shared_.trace != nullptr) shared_.trace->planned(step_);
+  }
+
+  /// The model and the expander.
+  void run() {
+    answers_ = {}, problem_ = nullptr;
+    if (step_.rows.empty()) return;
+    shared_.statistics.count(step_);
+    for (auto const& row : step_.rows) shared_.slots.hold(row.to);
+    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    try {
+      answers_ = shared_.model.step(step_, shared_.statistics.seconds, shared_.stopwatch);
+      if (answers_.size() != step_.queries.size())
+        throw std::logic_error("sluice: the expander was asked for " + std::to_string(step_.queries.size()) +
+                               " lines and answered " + std::to_string(answers_.size()));
+    } catch (...) {
+      answers_ = {}, problem_ = std::current_exception();
+      return;
+    }
+    if (shared_.trace != nullptr) shared_.trace->answered(step_, answers_);
+  }
+
+  /// Tells one sentence what came of it; false if it has ended.
+  bool advance(Running& s) {
+    if (s.ended) return false;
+    if (problem_ != nullptr && s.rows > 0) {
+      answering_.end(s, Failure::model, describe(problem_), problem_);
+      return false;
+    }
+    auto answer = s.lines > 0 ? answers_.window(s.first, s.lines) : Expansion{};
+    if (!answer.valid()) {
+      answering_.end(s, Failure::not_a_number, "the model's scores hold a NaN or +infinity");
+      return false;
+    }
+    auto over = false;
+    try {
+      if (!s.opening.done()) {
+        answer = s.opening.advance(answer);
+        if (!s.opening.done()) return true;
+        over = s.search->advance(answer);
+        if (!over && s.rows == 0)
+          throw std::logic_error("sluice: plan: the first plan has no rows, so the sentence must be over");
+      } else {
+        over = s.search->advance(answer);
+      }
+    } catch (...) {
+      answering_.end_by_exception(s, Failure::search);
+      return false;
+    }
+    if (over) answering_.end(s);
+    return !over;
+  }
+
+  /// The guesses' model threw: ends the sentence whose fault it is not, and notes why.
+  void fail(Running& s, std::exception_ptr const& problem) {
+    problem_ = problem;
+    answering_.end(s, Failure::model, describe(problem), problem);
+  }
+
+ private:
+  void plan(Running& s, PlanMark const& mark) {
+    PlanRules const rules{.base = s.base,
+                          .slots = s.slots,
+                          .abilities = shared_.model.abilities,
+                          .vocabulary = shared_.model.vocabulary.size,
+                          .first = !s.opening.done(),
+                          .seen = &seen_};
+    if (s.opening.done()) {
+      Plan own(step_, s.base);
+      s.search->plan(own);
+    } else {
+      s.opening.plan(*s.search, step_, rules);
+    }
+    check_plan(step_, mark, rules);
+    if (!rules.abilities.ragged) check_alike(step_, mark, s.base);
+    auto const& request = *s.request;
+    for (auto i = mark.queries; request.shortlist && i < step_.queries.size(); ++i)
+      step_.queries[i].shortlist = &*request.shortlist;
+    for (auto i = mark.groups; i < step_.groups.size(); ++i) step_.groups[i].direction = request.direction;
+  }
+
+  Shared& shared_;
+  Answering& answering_;
+  std::vector<Live> live_;
+  std::vector<std::int32_t> picked_;
+  std::vector<std::int64_t> keys_;
+  std::vector<Running*> chosen_;
+  std::vector<std::uint8_t> seen_;  // of check_plan()
+  StepPlan step_;
+  Expansion answers_;
+  std::exception_ptr problem_;
+  std::int64_t front_ = 0;  // of Live::turn: the first that is taken
+};
+
+}  // namespace sluice::inline v0::detail

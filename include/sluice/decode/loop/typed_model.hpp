@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A model and its expander, a schedule and a trace of one type, as the loop sees them.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/trace.hpp>
+#include <sluice/decode/loop/check_answer.hpp>
+#include <sluice/decode/loop/parts.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+template <Model M, Expander<Answer<M>> E>
+struct ModelSideOf final : AnyModelSide {
+  using Source = typename M::Source;
+
+  ModelSideOf(M& one, E expanding) : model(one), expander(std::move(expanding)) {
+    static_assert(model_names<M>());
+    vocabulary = model.vocabulary(), limits = sluice::limits(std::as_const(model));
+    abilities = sluice::abilities(std::as_const(model));
+    encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
+  }
+  std::int32_t source_length(void const* source) const override {
+    return sluice::source_length(std::as_const(model), *static_cast<Source const*>(source));
+  }
+  void start(std::span<void const* const> sources, std::span<Slot const> slots) override {
+    given.clear();
+    for (auto const* source : sources) given.push_back(static_cast<Source const*>(source));
+    model.start(std::span<Source const* const>(given), slots);
+  }
+  void release([[maybe_unused]] std::span<Slot const> slots) override {
+    if constexpr (ReleasingModel<M>) model.release(slots);
+  }
+  Expansion step(StepPlan const& step, Statistics::Seconds& seconds, Stopwatch& stopwatch) override {
+    auto&& answer = model.step(std::span<Row const>(step.rows));
+    stopwatch.book(seconds.model);
+    check_answer(answer, step.queries.size(), vocabulary.size);
+    auto const expansion = expander.expand(answer, step.queries, step.groups);
+    stopwatch.book(seconds.output);
+    return expansion;
+  }
+  void propose([[maybe_unused]] std::span<Draft const> drafts) override {
+    if constexpr (ProposingModel<M>) model.propose(drafts);
+  }
+  std::shared_ptr<void> encode([[maybe_unused]] std::span<void const* const> sources) const override {
+    if constexpr (EncodingModel<M>) {  // in another thread, perhaps: nothing of this object is written
+      std::vector<Source const*> some;
+      for (auto const* source : sources) some.push_back(static_cast<Source const*>(source));
+      return std::make_shared<typename M::Encoded>(std::as_const(model).encode(std::span<Source const* const>(some)));
+    } else return {};
+  }
+  void start([[maybe_unused]] void* encoded, [[maybe_unused]] std::span<std::int32_t const> items,
+             [[maybe_unused]] std::span<Slot const> slots) override {
+    if constexpr (EncodingModel<M>) model.start(*static_cast<typename M::Encoded*>(encoded), items, slots);
+  }
+
+  M& model;
+  E expander;
+  std::vector<Source const*> given;
+};
+
+template <Schedule P>
+struct ScheduleOf final : AnySchedule {
+  ScheduleOf(P one, Abilities const& abilities) : schedule(std::move(one)) {
+    static_assert(schedule_names<P>());
+    if constexpr (AdaptingSchedule<P>) schedule.adapt(abilities);
+    if constexpr (CheckedSchedule<P>) schedule.check();
+  }
+  std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const override {
+    return static_cast<std::size_t>(schedule.admit(live, waiting));
+  }
+  void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const override {
+    schedule.select(live, chosen);
+  }
+  P schedule;
+};
+
+template <class T>
+concept TracesAdmission = requires(T& trace, std::uint64_t id, Slot base, std::int32_t slots) {
+  trace.admitted(id, base, slots);
+};
+template <class T>
+concept TracesPlans = requires(T& trace, StepPlan const& step) {
+  trace.planned(step);
+};
+template <class T>
+concept TracesAnswers = requires(T& trace, StepPlan const& step, Expansion const& answer) {
+  trace.answered(step, answer);
+};
+template <class T>
+concept TracesEnds = requires(T& trace, Result const& result) {
+  trace.ended(result);
+};
+
+template <class T>
+struct TraceOf final : AnyTrace {
+  explicit TraceOf(T one) : trace(std::move(one)) {
+    static_assert(TracesAdmission<T> || !stray_admitted<T>(),
+                  "sluice: a trace's `admitted` must take (std::uint64_t, Slot, std::int32_t)");
+    static_assert(TracesPlans<T> || !stray_planned<T>(), "sluice: a trace's `planned` must take a StepPlan const&");
+    static_assert(TracesAnswers<T> || !stray_answered<T>(),
+                  "sluice: a trace's `answered` must take (StepPlan const&, Expansion const&)");
+    static_assert(TracesEnds<T> || !stray_ended<T>(), "sluice: a trace's `ended` must take a Result const&");
+  }
+  void admitted([[maybe_unused]] std::uint64_t id, [[maybe_unused]] Slot base,
+                [[maybe_unused]] std::int32_t slots) override {
+    if constexpr (TracesAdmission<T>) trace.admitted(id, base, slots);
+  }
+  void planned([[maybe_unused]] StepPlan const& step) override {
+    if constexpr (TracesPlans<T>) trace.planned(step);
+  }
+  void answered([[maybe_unused]] StepPlan const& step, [[maybe_unused]] Expansion const& answer) override {
+    if constexpr (TracesAnswers<T>) trace.answered(step, answer);
+  }
+  void ended([[maybe_unused]] Result const& result) override {
+    if constexpr (TracesEnds<T>) trace.ended(result);
+  }
+  T trace;
+};
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The sentences alive as a schedule sees them.
+#pragma once
+
+#include <sluice/core/result.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/running.hpp>
+
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Describes everybody, oldest first. Whoever's search throws ends, and is not seen.
+inline void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
+  live.clear();
+  auto ended = false;
+  for (auto const& s : shared.running) {
+    Progress progress;
+    try {
+      progress = s->opening.done() ? s->search->progress() : s->opening.progress();
+    } catch (...) {
+      answering.end_by_exception(*s, Failure::search);
+      ended = true;
+      continue;
+    }
+    live.push_back({.length = progress.length,
+                    .width = progress.width,
+                    .rows = progress.rows > 0 ? progress.rows : progress.width,
+                    .block = progress.block,
+                    .age = s->age,
+                    .turn = s->turn,
+                    .source_length = s->request->source_length});
+  }
+  if (ended) shared.running.sweep();
+}
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The thread behind a Server, and the queue before it.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/loop.hpp>
+#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/server_options.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// What Server is a typed shell of; its members are Server's.
+class Serving {
+ public:
+  using Clock = ServerClock;
+
+  /// \param settles  whether the searches can say what is settled
+  Serving(Loop& loop, ServerOptions const& options, bool settles)
+      : options_(options), loop_(loop), settles_(settles), worker_([this] { work(); }) {}
+  Serving(Serving const&) = delete;
+  Serving& operator=(Serving const&) = delete;
+
+  /// Ends what is left with Failure::cancelled, delivers it, and returns.
+  ~Serving() {
+    {
+      std::lock_guard const lock(mutex_);
+      closed_ = stop_ = true;
+    }
+    wake_.notify_all(), room_.notify_all();
+    worker_.join();
+  }
+
+  /// Queues a request and returns its id (0, 1, 2 ...); nothing if it is refused, because the queue is full (and
+  /// ServerOptions says so, or this is the worker's own thread) or the server closed: `done` is then not called.
+  std::optional<std::uint64_t> submit(std::unique_ptr<AnyRequest> request, Delivery delivery) {
+    std::unique_lock lock(mutex_);
+    auto const free = [this] { return closed_ || queued_ < options_.queue; };
+    if (options_.full == ServerOptions::Full::wait && std::this_thread::get_id() != worker_id_) room_.wait(lock, free);
+    if (closed_ || !free()) return std::nullopt;
+    auto const id = next_id_;
+    inbox_.push_back({id, std::move(request), std::move(delivery)});
+    ++next_id_, ++queued_, ++open_;  // not where moving the request throws
+    lock.unlock();
+    wake_.notify_one();
+    return id;
+  }
+
+  /// Ends a request with Failure::cancelled and what hypotheses there are, before the next step. Does nothing if it has
+  /// ended.
+  void cancel(std::uint64_t id) {
+    {
+      std::lock_guard const lock(mutex_);
+      withdrawn_.push_back(id);
+    }
+    wake_.notify_one();
+  }
+
+  /// Refuses requests from now on; those queued are served.
+  void close() {
+    {
+      std::lock_guard const lock(mutex_);
+      closed_ = true;
+    }
+    wake_.notify_all(), room_.notify_all();
+  }
+
+  /// Waits until every request has been answered. Not from a callback.
+  void drain() {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] { return open_ == 0; });
+  }
+
+  /// Requests that have no result yet.
+  std::size_t open() const {
+    std::lock_guard const lock(mutex_);
+    return open_;
+  }
+  /// As of the last step.
+  Statistics statistics() const {
+    std::lock_guard const lock(mutex_);
+    return statistics_;
+  }
+
+ private:
+  struct Submitted {
+    std::uint64_t id;
+    std::unique_ptr<AnyRequest> request;
+    Delivery delivery;
+  };
+  struct Open {
+    Delivery delivery{};
+    std::size_t told = 0;  // settled tokens that the caller knows of
+  };
+  using Deadline = std::pair<Clock::time_point, std::uint64_t>;
+
+  void work() {
+    {
+      std::lock_guard const lock(mutex_);
+      worker_id_ = std::this_thread::get_id();
+    }
+    while (take()) {
+      expire();
+      auto const answered = loop_.statistics().sentences;
+      auto idle = false;
+      try {
+        idle = !loop_.step();
+      } catch (...) {
+        // Whoever took part has a result that says so. If nobody has, nobody ever will.
+        if (loop_.statistics().sentences == answered)
+          loop_.end_all(Failure::schedule, describe(std::current_exception()), std::current_exception());
+      }
+      if (settles_) tell();
+      deliver();
+      if (idle) sleep();
+    }
+    loop_.end_all(Failure::cancelled, "the server was destroyed", {});
+    deliver();
+  }
+
+  /// Gives the decoder what has come; false when it is time to stop.
+  bool take() {
+    auto stop = false;
+    {
+      std::lock_guard const lock(mutex_);
+      incoming_.swap(inbox_);
+      leaving_.swap(withdrawn_);
+      stop = stop_;
+    }
+    for (auto& one : incoming_) {
+      auto const deadline = one.delivery.deadline;
+      loop_.submit(std::move(one.request));  // counts as we do: both give numbers in the order of submission
+      if (deadline != Clock::time_point::max()) deadlines_.emplace(deadline, one.id);
+      if (settles_) listeners_ += one.delivery.settled != nullptr;
+      opened_.emplace(one.id, Open{std::move(one.delivery)});
+    }
+    for (auto const id : leaving_) loop_.cancel(id, Failure::cancelled);
+    incoming_.clear(), leaving_.clear();
+    return !stop;
+  }
+
+  void expire() {
+    if (deadlines_.empty()) return;
+    auto const now = Clock::now();
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      auto const id = deadlines_.begin()->second;
+      deadlines_.erase(deadlines_.begin());
+      loop_.cancel(id, Failure::late);
+    }
+  }
+
+  void tell() {
+    if (listeners_ == 0) return;
+    loop_.settled([this](std::uint64_t id) { return opened_.find(id)->second.delivery.settled != nullptr; },
+                  [this](std::uint64_t id, std::span<Token const> tokens) {
+                    auto& one = opened_.find(id)->second;
+                    if (tokens.size() <= one.told) return;
+                    one.told = tokens.size();
+                    call([&] { one.delivery.settled(id, tokens); });
+                  });
+  }
+
+  void deliver() {
+    std::size_t count = 0;
+    for (Result result; loop_.poll(result); result = {}, ++count) {
+      auto const found = opened_.find(result.id);
+      if (found == opened_.end()) continue;
+      auto one = std::move(found->second);
+      deadlines_.erase({one.delivery.deadline, result.id});
+      if (settles_) listeners_ -= one.delivery.settled != nullptr;
+      opened_.erase(found);
+      if (one.delivery.done) call([&] { one.delivery.done(std::move(result)); });
+    }
+    std::lock_guard const lock(mutex_);
+    queued_ = inbox_.size() + loop_.waiting();
+    open_ -= count;
+    statistics_ = loop_.statistics();
+    if (queued_ < options_.queue || open_ == 0) room_.notify_all();
+  }
+
+  void sleep() {
+    std::unique_lock lock(mutex_);
+    auto const something = [this] { return stop_ || !inbox_.empty() || !withdrawn_.empty(); };
+    if (deadlines_.empty()) wake_.wait(lock, something);
+    else wake_.wait_until(lock, deadlines_.begin()->first, something);
+  }
+
+  template <class F>
+  static void call(F&& f) {
+    try {
+      f();
+    } catch (...) {  // the caller's, and nobody else's business
+    }
+  }
+
+  ServerOptions options_;
+  Loop& loop_;  // the worker's, like the next four
+  bool settles_;
+  std::unordered_map<std::uint64_t, Open> opened_;
+  std::set<Deadline> deadlines_;
+  std::vector<Submitted> incoming_;
+  std::vector<std::uint64_t> leaving_;
+  std::size_t listeners_ = 0;
+
+  mutable std::mutex mutex_;  // of all that follows
+  std::condition_variable wake_, room_;
+  std::vector<Submitted> inbox_;
+  std::vector<std::uint64_t> withdrawn_;
+  std::uint64_t next_id_ = 0;
+  std::size_t queued_ = 0, open_ = 0;
+  bool closed_ = false, stop_ = false;
+  Statistics statistics_;
+  std::thread::id worker_id_{};
+  std::thread worker_;  // last: works on all of it
+};
+
+}  // namespace sluice::inline v0::detail
