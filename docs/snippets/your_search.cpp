@@ -18,7 +18,7 @@ namespace {
 // [options]
 /// Tries each of the best first tokens, goes on greedily from there, and prefers the output of which the model was
 /// surest on the way: chain-of-thought decoding (Wang and Zhou 2024, "Chain-of-Thought Reasoning Without Prompting").
-/// Score: the mean, over the tokens behind the first, of how much more probable the best token was than the second best.
+/// Score: the mean, over the tokens behind the first, of how much more probable the best was than the second best.
 struct BranchOnce {
   std::int32_t branches = 4;      ///< >= 1
   sluice::LengthLimits length{};  ///< as in all searches
