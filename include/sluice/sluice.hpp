@@ -22,6 +22,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/server.hpp>
+#include <sluice/decode/server_options.hpp>
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
@@ -61,11 +62,12 @@
 #include <sluice/search/beam/presets.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/opening.hpp>
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/common/phrase_matcher.hpp>
+#include <sluice/search/common/prefix.hpp>
 #include <sluice/search/constraint/any_of.hpp>
 #include <sluice/search/constraint/automaton.hpp>
 #include <sluice/search/constraint/bank_sizes.hpp>

@@ -57,6 +57,7 @@ class SlotChecker : public EncodedOf<M> {
 
  public:
   using Source = typename M::Source;
+  using Wrapped = M;
   static constexpr Abilities abilities = A;
 
   SlotChecker() = default;

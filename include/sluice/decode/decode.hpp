@@ -117,8 +117,9 @@ class InOrder {
 }  // namespace detail
 
 /// Decodes every input and calls sink(Result&&) for each, in the thread that calls. Inputs are read when the schedule wants to see
-/// them, and results are gone when they are handed out: a lazy range of ten million lines is decoded in bounded memory (in the
-/// order of the inputs, a sentence that takes long holds back those behind it).
+/// them (those that lie side by side in memory at once), and results are gone when they are handed out: a lazy range of ten
+/// million lines is decoded in bounded memory. In the order of the inputs, a sentence that takes long holds back those behind
+/// it.
 ///
 /// \param model     see Model
 /// \param inputs    a range of Source, or of Request<Source, S> where inputs bring prompts, prefixes, options of their own
@@ -137,7 +138,12 @@ Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P sched
                        Intake const& intake = {}, ResultOrder order = ResultOrder::input) {
   Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander), {}, intake);
   detail::InputSupply supply(decoder, std::begin(inputs), std::end(inputs));
-  decoder.loop().draw_from(&supply);
+  if constexpr (std::contiguous_iterator<decltype(std::begin(inputs))>) {
+    while (supply.submit_next()) {
+    }
+  } else {
+    decoder.loop().draw_from(&supply);
+  }
   detail::InOrder waiting;
   detail::run_to_end(decoder.loop(), [&](Result&& result) {
     if (order == ResultOrder::ended) return static_cast<void>(sink(std::move(result)));
