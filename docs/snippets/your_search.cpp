@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -40,8 +39,7 @@ struct BranchOnce {
       bool alive = true, lost = false;
     };
     std::vector<Branch> branches;  // those alive in the order of their slots
-    std::vector<sluice::Edit> banned;
-    std::size_t never = 0;  // so many of them for ever, the others while the output is too short
+    sluice::Bans bans;
     sluice::Vocabulary const* vocabulary = nullptr;
     sluice::LengthLimits::Bounds bounds{};
     std::int32_t held = 0;       // tokens in each slot
@@ -54,20 +52,14 @@ struct BranchOnce {
     s.vocabulary = sentence.vocabulary;
     s.held = sentence.held, s.generated = static_cast<std::int32_t>(sentence.prefix.size());
     s.branches.assign(1, {.last = sentence.last});
-    s.banned.clear(), s.begun = false;
-    auto const ban = [&](sluice::Token token) {
-      s.banned.push_back({.token = token, .add = -std::numeric_limits<float>::infinity()});
-    };
-    for (auto const token : sentence.vocabulary->never) ban(token);
-    s.never = s.banned.size();
-    for (auto const token : sentence.vocabulary->eos) ban(token);
+    s.bans.start(*sentence.vocabulary), s.begun = false;
   }
   // [/state]
 
   // [plan]
   void plan(State& s, sluice::Plan& plan) const {
     if (s.bounds.max == 0) return;
-    auto const banned = std::span(s.banned).first(s.generated < s.bounds.min ? s.banned.size() : s.never);
+    auto const banned = s.bans.edits(s.generated < s.bounds.min);
     for (auto& branch : s.branches) {
       if (!branch.alive) continue;
       plan.row(branch.from, branch.to, s.held, {&branch.last, 1});
