@@ -55,11 +55,12 @@ class Progress {
     if (total_ > 0) {
       constexpr std::size_t cells = 30;
       auto const filled = std::min(done_, total_) * cells / total_;
-      line = "[" + std::string(filled, '#') + std::string(cells - filled, ' ') + "] " + std::to_string(done_) + "/" +
-             std::to_string(total_) + " sentences, " + rate;
+      line.append("[").append(filled, '#').append(cells - filled, ' ').append("] ");
+      line.append(std::to_string(done_)).append("/").append(std::to_string(total_));
     } else {
-      line = std::to_string(done_) + " sentences, " + rate;
+      line = std::to_string(done_);
     }
+    line.append(" sentences, ").append(rate);
     auto const width = line.size();
     if (width < width_) line.append(width_ - width, ' ');
     std::fprintf(stderr, "\r%s", line.c_str());

@@ -76,7 +76,7 @@ std::string Tokenizer::text(sluice::Token token) const {
     return {byte == '\n' || byte == '\r' ? ' ' : byte};
   }
   constexpr std::string_view mark = "\xE2\x96\x81";
-  for (std::size_t at = 0; (at = text.find(mark, at)) != text.npos;) text.replace(at, mark.size(), " ");
+  for (std::size_t at = 0; (at = text.find(mark, at)) != text.npos;) text.replace(at, mark.size(), 1, ' ');
   return text;
 }
 sluice::Token Tokenizer::eos() const { return processor_->eos_id(); }
