@@ -69,9 +69,7 @@ TEST_CASE("any_model decodes as the model that it holds", "[any_model]") {
     CHECK(checked.report() == "");
     CHECK(checked.counters().tokens == checked.counters().rows);  // the prompt, too, came token by token
   }
-  SECTION("not with more") {
-    CHECK_THROWS_AS(Any(TableModel<plain>(table), everything), std::invalid_argument);
-  }
+  SECTION("not with more") { CHECK_THROWS_AS(Any(TableModel<plain>(table), everything), std::invalid_argument); }
 }
 
 TEST_CASE("what a search needs and a held model cannot do is refused when the decoder is made", "[any_model]") {
@@ -90,7 +88,8 @@ TEST_CASE("any_model passes guesses and encoding on", "[any_model]") {
   WithLookup plainly(first), held(second);
   Any any(&held);
   CHECK(any.proposes());
-  Decoder direct(plainly, search), erased(any, search);
+  Decoder direct(plainly, search);
+  Decoder erased(any, search);
   for (auto const& request : requests) direct.submit(request), erased.submit(request);
   Result a, b;
   while (direct.step()) {

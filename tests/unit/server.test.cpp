@@ -549,7 +549,7 @@ TEST_CASE("a schedule that throws or chooses nobody ends everybody, and the serv
           auto const result = future.get();
           INFO(result.message);
           CHECK(result.ok() == !now);
-          if (now) CHECK(result.failure == Failure::model);
+          if (now) CHECK(result.failure == Failure::schedule);
           if (now) CHECK_FALSE(result.message.empty());
         }
       }
