@@ -2,6 +2,7 @@
 // The 2,000 development sentences against what an independent implementation (PyTorch, and fairseq's beam search over it)
 // decoded with the same float32 weights; and the same again for every batch size, order and precision.
 #include <sluice/decode/decode.hpp>
+#include <sluice/output/packed/packed_matrix.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -16,10 +17,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace sluice::test {
@@ -94,7 +98,66 @@ std::size_t agreeing(std::vector<Result> const& results, char const* what) {
   return same;
 }
 
+/// The largest difference from what the reference says of three sentences, by another implementation.
+struct Difference {
+  double hidden = 0, log_prob = 0;
+  int sentences = 0, tokens_differ = 0;
+};
+
+Difference compare(std::filesystem::path const& weights) {
+  example::Transformer model(example::Weights::load(weights));
+  auto const& w = model.weights();
+  PackedMatrix const projection(w.projection(), w.bias);
+  Difference result;
+  for (auto const& check : reference().at("checks")) {
+    auto source = reference().at("dev")[check["sentence"].get<std::size_t>()]["source"].get<std::vector<Token>>();
+    if (source.back() == 2) source.pop_back();  // the model adds eos itself
+    std::vector<Token> const* const sources[] = {&source};
+    Slot const slots[] = {0};
+    model.start(sources, slots);
+
+    auto const target = check["target"].get<std::vector<Token>>();
+    auto const lines = static_cast<std::int32_t>(target.size());
+    Row const rows[] = {{0, 0, 0, target, lines}};
+    auto const answer = model.step(rows);
+    std::vector<float> logits(target.size() * 8000);
+    projection.multiply(answer, {logits.data(), lines, 8000, 8000});
+    for (std::size_t t = 0; t < target.size(); ++t) {
+      auto const vector = answer[static_cast<std::ptrdiff_t>(t)];
+      for (std::size_t i = 0; i < check["hidden"][t].size(); ++i)
+        result.hidden = std::max(result.hidden, std::abs(vector[i] - check["hidden"][t][i].get<double>()));
+      auto const line = std::span(logits).subspan(t * 8000, 8000);
+      double sum = 0;
+      for (auto const logit : line) sum += std::exp(static_cast<double>(logit));
+      auto const best = std::ranges::max_element(line) - line.begin();
+      result.tokens_differ += best != check["top5"][t][0][0].get<std::ptrdiff_t>();
+      for (auto const& entry : check["top5"][t])
+        result.log_prob = std::max(
+            result.log_prob, std::abs(line[entry[0].get<std::size_t>()] - std::log(sum) - entry[1].get<double>()));
+    }
+    ++result.sentences;
+  }
+  return result;
+}
+
 }  // namespace
+
+TEST_CASE("hidden vectors and log-probabilities are those of the reference", "[dev_set]") {
+  if (missing()) return;
+  auto const same = compare(folder / "model.safetensors");
+  CHECK(same.sentences == 3);
+  CHECK(same.hidden < 1e-4);
+  CHECK(same.log_prob < 1e-4);
+  CHECK(same.tokens_differ == 0);
+
+  // The model of the repository, rounded to halves.
+  auto const half = compare(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors");
+  std::cout << "float: hidden " << same.hidden << ", log_prob " << same.log_prob << "; half: hidden " << half.hidden
+            << ", log_prob " << half.log_prob << "\n";
+  CHECK(half.hidden < 0.02);
+  CHECK(half.log_prob < 0.02);
+  CHECK(half.tokens_differ == 0);
+}
 
 TEST_CASE("the development sentences come out as the reference says", "[dev_set]") {
   if (missing()) return;

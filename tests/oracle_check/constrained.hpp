@@ -25,14 +25,14 @@ inline std::vector<Phrase> phrases(Json const& one, std::size_t sentence) {
 }
 
 /// All sentences of a case in one batch, each under its own constraints.
-/// \param searching  the search for a sentence's phrases
-template <class F>
+/// \param searching  (automaton) -> the search under it
+template <class A, class F>
 std::vector<sluice::Result> decode_constrained(Json const& one, CheckedTable& checked, F const& searching) {
   auto const seeds = one.at("seeds").get<std::vector<std::uint64_t>>();
-  auto const plain = searching(std::vector<Phrase>{});
+  auto const plain = searching(A(std::vector<Phrase>{}));
   std::vector<sluice::Request<std::uint64_t, std::remove_const_t<decltype(plain)>>> requests;
   for (std::size_t i = 0; i < seeds.size(); ++i)
-    requests.push_back({.source = seeds[i], .search = searching(phrases(one, i))});
+    requests.push_back({.source = seeds[i], .search = searching(A(phrases(one, i)))});
   return sluice::decode(checked, requests, plain, sluice::Batched{.size = seeds.size()});
 }
 

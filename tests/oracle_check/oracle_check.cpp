@@ -47,7 +47,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    Differences const differences(std::filesystem::path(__FILE__).parent_path() / "differences.json");
     std::size_t passed = 0, differ = 0, failed = 0;
     for (int i = 1; i < argc; ++i) {
       std::filesystem::path const path = argv[i];
@@ -63,12 +62,12 @@ int main(int argc, char** argv) {
       }
       auto const file = Json::parse(stream);
       for (auto const& [way, check] : known->second) {
-        Report report(known->first + way, differences);
+        Report report(known->first + way);
         check(file, report);
         passed += report.passed, differ += report.differ, failed += report.failed;
       }
     }
-    std::cout << passed << " passed, " << differ << " differ as documented, " << failed << " failed\n";
+    std::cout << passed << " passed, " << differ << " differ as a rule allows, " << failed << " failed\n";
     return failed == 0 ? 0 : 1;
   } catch (std::exception const& error) {
     std::cerr << "oracle_check: " << error.what() << "\n";

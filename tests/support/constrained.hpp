@@ -87,13 +87,6 @@ struct Spy {
   void finish(State const& s, Result& result) const { search.finish(s.inner, result); }
 };
 
-/// The numbers of a result that identical() does not look at.
-inline bool same_constraints(Result const& a, Result const& b) {
-  return std::ranges::equal(a.hypotheses, b.hypotheses, [](Hypothesis const& x, Hypothesis const& y) {
-    return x.constraints_met == y.constraints_met && x.constraints_total == y.constraints_total;
-  });
-}
-
 inline std::string text(BeamSearch const& s) {
   return "width " + std::to_string(s.width) + ", n_best " + std::to_string(s.n_best) + ", length " +
          std::to_string(s.length.min) + " to " + std::to_string(s.length.max) + ", finished " +

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <random>
 #include <span>
 #include <string>
@@ -76,20 +77,40 @@ void for_pairs_of_abilities(F&& f) {
 
 inline bool same_bits(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// Whether two results are equal, bit for bit.
-inline bool identical(Result const& a, Result const& b) {
-  if (a.failure != b.failure || a.hypotheses.size() != b.hypotheses.size()) return false;
-  for (std::size_t i = 0; i < a.hypotheses.size(); ++i) {
-    auto const& x = a.hypotheses[i];
-    auto const& y = b.hypotheses[i];
-    if (x.tokens != y.tokens || x.finished != y.finished || !same_bits(x.log_prob, y.log_prob) ||
-        !same_bits(x.score, y.score))
-      return false;
-    auto const equal = [](float u, float v) { return same_bits(static_cast<double>(u), static_cast<double>(v)); };
-    if (!std::equal(x.log_probs.begin(), x.log_probs.end(), y.log_probs.begin(), y.log_probs.end(), equal))
-      return false;
+/// Whether two hypotheses are the same sequence with the same numbers, bit for bit, whichever search found them.
+inline bool same_output(Hypothesis const& a, Hypothesis const& b) {
+  return a.tokens == b.tokens && a.finished == b.finished && same_bits(a.log_prob, b.log_prob) &&
+         same_bits(a.score, b.score) && std::ranges::equal(a.log_probs, b.log_probs, [](float x, float y) {
+           return same_bits(static_cast<double>(x), static_cast<double>(y));
+         });
+}
+/// The same with what a search says of its own work: constraints, blocks.
+inline bool identical(Hypothesis const& a, Hypothesis const& b) {
+  return same_output(a, b) && a.constraints_met == b.constraints_met && a.constraints_total == b.constraints_total &&
+         a.blocks == b.blocks;
+}
+
+/// What the exception behind a failure says; where there is none, nothing.
+inline std::string cause(Result const& result) {
+  if (!result.cause) return {};
+  try {
+    std::rethrow_exception(result.cause);
+  } catch (std::exception const& error) {
+    return std::string("exception: ") + error.what();
+  } catch (...) {
+    return "an exception of another kind";
   }
-  return true;
+}
+
+/// Whether two results hold the same outputs, or failed alike: for two searches that must find the same.
+inline bool same_outputs(Result const& a, Result const& b) {
+  return a.failure == b.failure && a.message == b.message && cause(a) == cause(b) &&
+         std::ranges::equal(a.hypotheses, b.hypotheses, [](auto const& x, auto const& y) { return same_output(x, y); });
+}
+/// Whether two results are equal in everything that they hold, bit for bit, but for the id, which says who asked.
+inline bool identical(Result const& a, Result const& b) {
+  return same_outputs(a, b) &&
+         std::ranges::equal(a.hypotheses, b.hypotheses, [](auto const& x, auto const& y) { return identical(x, y); });
 }
 
 /// Checks that a result's numbers belong to its tokens: log_probs to the table, log_prob to log_probs; that the list is
