@@ -89,6 +89,7 @@ set(SLUICE_HEADERS
   include/sluice/output/shortlist/shortlist_projection.hpp
   include/sluice/output/simd/aligned_vector.hpp
   include/sluice/output/simd/exponential.hpp
+  include/sluice/output/simd/half.hpp
   include/sluice/output/simd/parallel.hpp
   include/sluice/output/simd/simd.hpp
   include/sluice/output/simd/simd_count.hpp

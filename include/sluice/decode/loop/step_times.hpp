@@ -3,9 +3,6 @@
 /// What a guess costs on this machine, learnt from the steps.
 #pragma once
 
-#include <Eigen/Core>
-#include <Eigen/LU>
-
 #include <algorithm>
 #include <cstdint>
 
@@ -19,19 +16,21 @@ class StepTimes {
   void note(double seconds, double sentences, double guesses) {
     if (!(seconds > 0) || !(sentences > 0)) return;
     if (steps_++ == 0) believe(seconds, sentences);
-    Eigen::Vector3d const x(1, sentences, guesses);
-    auto const expected = std::max(x.dot(times_), 0.1 * believed_[0]);
+    Three const x{1, sentences, guesses};
+    auto const expected = std::max(x[0] * times_[0] + x[1] * times_[1] + x[2] * times_[2], 0.1 * believed_[0]);
     auto const y = std::min(seconds, 2 * expected);  // more: somebody else had the processor
     auto const weight = 1 / (y * y);                 // relative errors count
-    products_ = fade * products_ + weight * x * x.transpose();
-    sums_ = fade * sums_ + weight * y * x;
-    times_ = (products_ + belief_).inverse() * (sums_ + belief_ * believed_);  // 3 x 3: in closed form
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 3; ++j) products_[i][j] = fade * products_[i][j] + weight * x[i] * x[j];
+      sums_[i] = fade * sums_[i] + weight * y * x[i];
+    }
+    solve();
   }
 
   /// What a guess for each sentence adds to a step of so many, as a part of it; < 0: not known.
   double added(double sentences) const {
     if (steps_ == 0) return -1;
-    auto const plain = std::max(times_[0] + times_[1] * sentences, 0.05 * believed_.sum());
+    auto const plain = std::max(times_[0] + times_[1] * sentences, 0.05 * (believed_[0] + believed_[1] + believed_[2]));
     return std::clamp(times_[2] * sentences / plain, 0.01, 10.0);
   }
 
@@ -39,18 +38,38 @@ class StepTimes {
   bool explore() const { return steps_ % 128 == 127; }
 
  private:
+  using Three = double[3];
   static constexpr double fade = 0.99;
 
   void believe(double seconds, double sentences) {
-    believed_ = {0.75 * seconds, 0.25 * seconds / sentences, 0.25 * seconds / sentences};
     auto const weight = 0.1 / (seconds * seconds);
-    belief_ = Eigen::Vector3d(weight, weight * sentences * sentences, weight * sentences * sentences).asDiagonal();
-    times_ = believed_;
+    Three const believed{0.75 * seconds, 0.25 * seconds / sentences, 0.25 * seconds / sentences};
+    Three const belief{weight, weight * sentences * sentences, weight * sentences * sentences};
+    for (int i = 0; i < 3; ++i) times_[i] = believed_[i] = believed[i], belief_[i] = belief[i];
   }
 
-  Eigen::Matrix3d products_ = Eigen::Matrix3d::Zero(), belief_ = Eigen::Matrix3d::Zero();
-  Eigen::Vector3d sums_ = Eigen::Vector3d::Zero(), believed_ = Eigen::Vector3d::Zero(),
-                  times_ = Eigen::Vector3d::Zero();
+  /// times_: (products_ + belief_ on the diagonal) times_ = sums_ + belief_ believed_, by Cramer's rule. The matrix is
+  /// symmetric and positive definite.
+  void solve() {
+    Three matrix[3], right;
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 3; ++j) matrix[i][j] = products_[i][j] + (i == j ? belief_[i] : 0);
+      right[i] = sums_[i] + belief_[i] * believed_[i];
+    }
+    Three cofactors[3];
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        auto const *const a = matrix[(i + 1) % 3], *const b = matrix[(i + 2) % 3];
+        cofactors[i][j] = a[(j + 1) % 3] * b[(j + 2) % 3] - a[(j + 2) % 3] * b[(j + 1) % 3];
+      }
+    auto const& first = cofactors[0];
+    auto const determinant = matrix[0][0] * first[0] + matrix[0][1] * first[1] + matrix[0][2] * first[2];
+    for (int i = 0; i < 3; ++i)
+      times_[i] = (cofactors[i][0] * right[0] + cofactors[i][1] * right[1] + cofactors[i][2] * right[2]) / determinant;
+  }
+
+  Three products_[3] = {}, belief_ = {};  // the belief's matrix is diagonal
+  Three sums_ = {}, believed_ = {}, times_ = {};
   std::uint64_t steps_ = 0;
 };
 

@@ -10,8 +10,8 @@
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/line_norm.hpp>
 #include <sluice/output/line/line_scan.hpp>
-
-#include <Eigen/Core>
+#include <sluice/output/simd/exponential.hpp>
+#include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>
 #include <array>
@@ -139,7 +139,6 @@ class LineSelection {
     std::array<float, chunk> tail, limit;  // 1 - uniform, and what it must not exceed
     for (std::size_t first = 0; first < line.size(); first += chunk) {
       auto const part = line.subspan(first, std::min(chunk, line.size() - first));
-      auto const size = static_cast<Eigen::Index>(part.size());
       auto const full = ranked_.size() >= k;
       if (full) {
         for (std::size_t i = 0; i < part.size(); ++i)
@@ -147,8 +146,7 @@ class LineSelection {
               static_cast<float>(~derive(query.noise, static_cast<std::uint64_t>(token(first + i))) >> 11) * 0x1p-53f;
         auto const shift = bar - norm(0);
         auto const margin = 1e-3 + 1e-6 * std::abs(shift);  // more than floats err
-        Eigen::Map<Eigen::ArrayXf>(limit.data(), size) =
-            (Eigen::Map<Eigen::ArrayXf const>(part.data(), size) - static_cast<float>(shift - margin)).exp();
+        exponentials(part, static_cast<float>(shift - margin), limit.data());
       }
       for (std::size_t i = 0; i < part.size(); ++i) {
         if ((full && tail[i] > limit[i]) || part[i] == LineScan::lowest) continue;
@@ -164,6 +162,14 @@ class LineSelection {
     if (!lists_->best().empty()) return unite(norm);
     std::sort(ranked_.begin(), ranked_.end());
     for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
+  }
+
+  /// min(1, exp(x - shift)) of every x, or 1e-38 where that is less.
+  static void exponentials(std::span<float const> line, float shift, float* to) {
+    auto const bounded = [&](simd::Vec x) { return simd::exp_of_negative(-simd::max(shift - x, simd::Vec{})); };
+    std::size_t i = 0;
+    for (; i + simd::lanes <= line.size(); i += simd::lanes) simd::store(to + i, bounded(simd::load(line.data() + i)));
+    for (; i < line.size(); ++i) to[i] = bounded(simd::broadcast(line[i]))[0];
   }
 
   /// The list becomes its union with ranked_, best log-probability first.

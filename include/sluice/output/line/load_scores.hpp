@@ -3,13 +3,10 @@
 /// Scores of any float type as floats, with a bias added.
 #pragma once
 
+#include <sluice/output/simd/half.hpp>
 #include <sluice/output/simd/simd.hpp>
 
-#include <Eigen/Core>
-
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 namespace sluice::inline v0 {
@@ -21,28 +18,21 @@ void load_scores(T const* x, float const* bias, std::size_t n, float* to) {
   std::size_t i = 0;
   if constexpr (std::is_same_v<T, float>) {
     if (bias == nullptr) {
-      std::copy_n(x, n, to);
+      if (n > 0) __builtin_memmove(to, x, n * sizeof(float));
       return;
     }
     for (; i + simd::lanes <= n; i += simd::lanes) simd::store(to + i, simd::load(x + i) + simd::load(bias + i));
     for (; i < n; ++i) to[i] = x[i] + bias[i];
   } else {
-    if constexpr (std::is_same_v<T, Eigen::half>) {
-      auto const size = static_cast<Eigen::Index>(n);
-      Eigen::Map<Eigen::ArrayXf>(to, size) =
-          Eigen::Map<Eigen::Array<Eigen::half, Eigen::Dynamic, 1> const>(x, size).template cast<float>();
-    } else if constexpr (std::is_same_v<T, Eigen::bfloat16>) {
-      using Halves = std::uint16_t __attribute__((vector_size(simd::lanes * sizeof(std::uint16_t))));
-      using Bits = std::uint32_t __attribute__((vector_size(simd::lanes * sizeof(std::uint32_t))));
+    if constexpr (simd::is_half<T> || simd::is_bfloat16<T>) {
       for (; i + simd::lanes <= n; i += simd::lanes) {
-        Halves halves;
+        simd::Halves halves;
         __builtin_memcpy(&halves, x + i, sizeof(halves));
-        simd::store(to + i, reinterpret_cast<simd::Vec>(__builtin_convertvector(halves, Bits) << 16));
+        if constexpr (simd::is_half<T>) simd::store(to + i, simd::from_half(halves));
+        else simd::store(to + i, simd::from_bfloat16(halves));
       }
-      for (; i < n; ++i) to[i] = static_cast<float>(x[i]);
-    } else {
-      for (; i < n; ++i) to[i] = static_cast<float>(x[i]);
     }
+    for (; i < n; ++i) to[i] = static_cast<float>(x[i]);
     if (bias != nullptr) load_scores(to, bias, n, to);
   }
 }

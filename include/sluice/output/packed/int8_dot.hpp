@@ -10,8 +10,12 @@
 
 #include <cstdint>
 
-#if defined(__SSE2__)
+// <immintrin.h> takes the compiler as long as half the standard library: read only where names are needed that GCC and
+// Clang do not share.
+#if defined(__AVX512BW__) || defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 namespace sluice::inline v0 {
@@ -40,6 +44,7 @@ using Sums = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32
 using Signed = std::int32_t __attribute__((vector_size(lanes * sizeof(std::int32_t))));
 using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
 using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
+using Shorts = std::int16_t __attribute__((vector_size(lanes * depth * sizeof(std::int16_t))));
 /// The weights of a vector of lanes, as `add` takes them.
 #if defined(__SSE2__)
 using Weights = Sums;
@@ -59,8 +64,11 @@ template <class T>
   return load<Sums>(p);
 #elif defined(__AVX512BW__)
   return reinterpret_cast<Sums>(_mm512_cvtepi8_epi16(reinterpret_cast<__m256i>(load<Bytes>(p))));
-#elif defined(__AVX2__)
-  return reinterpret_cast<Sums>(_mm256_cvtepi8_epi16(reinterpret_cast<__m128i>(load<Bytes>(p))));
+#elif defined(__AVX2__) && defined(__clang__)
+  return reinterpret_cast<Sums>(__builtin_convertvector(load<Bytes>(p), Shorts));
+#elif defined(__AVX2__)  // of a conversion GCC makes two and an insertion
+  using Characters = char __attribute__((vector_size(sizeof(Bytes))));
+  return reinterpret_cast<Sums>(__builtin_ia32_pmovsxbw256(load<Characters>(p)));
 #elif defined(__SSE2__)
   auto const bytes = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
   return reinterpret_cast<Sums>(_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
@@ -85,7 +93,7 @@ template <class T>
                    _mm512_madd_epi16(reinterpret_cast<__m512i>(inputs), reinterpret_cast<__m512i>(weights)));
 #elif defined(__AVX2__)
   return sum + reinterpret_cast<Sums>(
-                   _mm256_madd_epi16(reinterpret_cast<__m256i>(inputs), reinterpret_cast<__m256i>(weights)));
+                   __builtin_ia32_pmaddwd256(reinterpret_cast<Shorts>(inputs), reinterpret_cast<Shorts>(weights)));
 #elif defined(__SSE2__)
   return sum +
          reinterpret_cast<Sums>(_mm_madd_epi16(reinterpret_cast<__m128i>(inputs), reinterpret_cast<__m128i>(weights)));

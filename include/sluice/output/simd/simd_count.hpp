@@ -10,22 +10,20 @@
 #include <cstdint>
 #include <limits>
 
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace simd {
 
-/// Bit i: whether lane i of a is >= that of b. (Vector extensions have no way to ask that.)
+/// Bit i: whether lane i of a is >= that of b. Vector extensions have no way to ask that; the compilers' own names for it
+/// save reading <immintrin.h>, which takes them as long as half the standard library.
 [[gnu::always_inline]] inline std::uint32_t at_least(Vec a, Vec b) {
 #if defined(__AVX512F__)
-  return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+  constexpr std::uint16_t all = 0xffff;
+  return static_cast<std::uint16_t>(__builtin_ia32_cmpps512_mask(a, b, 29, all, 4));  // 29: >=, quiet; 4: rounding
 #elif defined(__AVX__)
-  return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)));
+  return static_cast<std::uint32_t>(__builtin_ia32_movmskps256(reinterpret_cast<Vec>(a >= b)));
 #elif defined(__SSE2__)
-  return static_cast<std::uint32_t>(_mm_movemask_ps(_mm_cmpge_ps(a, b)));
+  return static_cast<std::uint32_t>(__builtin_ia32_movmskps(reinterpret_cast<Vec>(a >= b)));
 #else
   std::uint32_t bits = 0;
   for (int i = 0; i < lanes; ++i) bits |= std::uint32_t{a[i] >= b[i]} << i;
