@@ -104,12 +104,13 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/presets.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
   include/sluice/search/blockwise/blockwise.hpp
+  include/sluice/search/common/bans.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
-  include/sluice/search/common/opening.hpp
   include/sluice/search/common/phrase.hpp
   include/sluice/search/common/phrase_matcher.hpp
   include/sluice/search/common/placement.hpp
+  include/sluice/search/common/prefix.hpp
   include/sluice/search/constraint/any_of.hpp
   include/sluice/search/constraint/automaton.hpp
   include/sluice/search/constraint/bank_sizes.hpp

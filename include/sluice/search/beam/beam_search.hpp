@@ -95,7 +95,7 @@ struct BeamSearch {
   std::int32_t needed() const;
   Query query(State const& s, double base, std::int32_t rank = 0) const;
   bool forced(State const& s) const;
-  bool receive(State& s, Expansion const& answer) const;
+  void receive(State& s) const;
   void collect(State& s, Expansion const& answer) const;
   void collect_from(State& s, std::size_t rank, Expansion const& answer, double local_bar) const;
   void collect_list(State& s, std::int32_t rank, Line const& line, double local_bar) const;
@@ -114,17 +114,17 @@ struct BeamSearch {
 
 inline void BeamSearch::start(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
-  s.opening.start(sentence);
   s.bans.start(*sentence.vocabulary);
+  s.prefix = Prefix(sentence);
   s.vocabulary = sentence.vocabulary;
-  s.history.clear();
-  s.beam.assign(1, Entry{.slot = 0});
+  s.history.clear(s.prefix.size());
+  s.beam.assign(1, Entry{.token = sentence.last, .slot = 0});
   s.next.clear(), s.picks.clear(), s.out.clear(), s.unused.clear();
   s.line.assign(1, 0);
   s.holder.assign(static_cast<std::size_t>(width), -1), s.holder[0] = 0;
   s.best_finished = -std::numeric_limits<double>::infinity();
-  s.held = 0, s.room = width, s.top_ended = s.over = false;
-  s.generated = static_cast<std::int32_t>(sentence.prefix.size());
+  s.held = sentence.held, s.generated = s.prefix.size(), s.room = width;
+  s.first = true, s.top_ended = s.over = false;
 }
 
 inline std::int32_t BeamSearch::looked_at(State const& s) const {
@@ -159,8 +159,8 @@ inline void BeamSearch::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
-  if (!s.opening.done()) return s.opening.plan(plan, query(s, 0));
-  if (forced(s) && at_maximum == AtMaximum::force_eos_free) return;  // nothing to learn
+  if (s.first && !prefix_scored) plan.ignore_prefix_scores();
+  if (!s.first && forced(s) && at_maximum == AtMaximum::force_eos_free) return;  // nothing to learn but the prefix
   std::int32_t lines = 0;
   for (auto const rank : s.holder) {
     if (rank < 0) continue;
@@ -175,7 +175,7 @@ inline void BeamSearch::plan(State& s, Plan& plan) const {
 
 inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return s.over = true;
-  if (!receive(s, answer)) return false;
+  receive(s);
   collect(s, answer);
   choose(s);
   ++s.generated;
@@ -188,24 +188,11 @@ inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
   return false;
 }
 
-/// Notes what has been fed; true when there is something to choose from.
-inline bool BeamSearch::receive(State& s, Expansion const& answer) const {
-  if (s.opening.done()) {
-    ++s.held;
-    return true;
-  }
-  auto const free = s.opening.advance(answer);
-  s.held = s.opening.length();
-  if (!free) return false;
-  auto& first = s.beam[0];
-  for (std::size_t i = 0; i < s.opening.prefix().size(); ++i) {
-    auto const log_prob = prefix_scored ? s.opening.log_probs()[i] : 0.0f;
-    first.node = s.history.add(first.node, s.opening.prefix()[i], log_prob);
-    first.log_prob += static_cast<double>(log_prob);
-  }
-  first.value = first.log_prob;
-  s.line[0] = static_cast<std::int32_t>(answer.size()) - 1;
-  return true;
+/// Notes what has been fed.
+inline void BeamSearch::receive(State& s) const {
+  ++s.held;
+  if (s.first && prefix_scored) s.beam[0].log_prob = s.beam[0].value = s.prefix.log_prob();
+  s.first = false;
 }
 
 /// All candidates of the step, the best of them sorted to the front.
@@ -272,8 +259,7 @@ inline void BeamSearch::choose(State& s) const {
   // At the last token, only candidates that fit the beam may join the finished ones.
   auto const limit = s.last() && finished == Finished::set_aside ? static_cast<std::size_t>(width) : s.picks.size();
   auto const places = surplus || stop.rule != Stop::Rule::count ? std::numeric_limits<std::int32_t>::max() : needed();
-  auto const guarded = guard_prefix && !s.opening.prefix().empty() &&
-                       s.generated == static_cast<std::int32_t>(s.opening.prefix().size());
+  auto const guarded = guard_prefix && s.prefix.size() > 0 && s.generated == s.prefix.size();
   for (auto i = first; i < std::min(limit, s.picks.size()); ++i) {
     auto const& pick = s.picks[i];
     if (guarded && pick.ended && i > 0) {
@@ -380,13 +366,12 @@ inline void BeamSearch::place(State& s) const {
 }
 
 inline Progress BeamSearch::progress(State const& s) const {
-  return {s.held, static_cast<std::int32_t>(s.beam.size()), s.opening.done() ? 0 : s.opening.rows()};
+  return {s.held, static_cast<std::int32_t>(s.beam.size())};
 }
 
 /// What the hypotheses alive and those ended that may yet be returned begin with.
 inline void BeamSearch::settled(State& s, std::vector<Token>& tokens) const {
   s.nodes.clear();
-  if (!s.opening.done()) return tokens.clear();
   for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
   for (std::size_t i = 0; i < s.out.size(); ++i) {
     auto const before = [&, i, order = std::size_t{0}](Ended const& e) mutable {
@@ -402,7 +387,7 @@ inline void BeamSearch::finish(State const& s, Result& result) const {
   result.hypotheses.clear();
   auto ended = s.out;
   if (s.bounds.max == 0) ended.push_back({.node = History::root});
-  if (!s.over && s.opening.done())  // called early: behind the finished ones, what there is
+  if (!s.over)  // called early: behind the finished ones, what there is
     for (auto const& entry : s.beam) ended.push_back({entry.node, entry.log_prob, score(s, entry), entry.ended, true});
   for (std::size_t i = 0; i < ended.size(); ++i) ended[i].order = i;
   std::ranges::sort(ended, [](Ended const& a, Ended const& b) {

@@ -4,9 +4,10 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
+#include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/opening.hpp>
+#include <sluice/search/common/prefix.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -45,8 +46,8 @@ struct BeamState {
     std::size_t order = 0;  // among equals
   };
 
-  Opening opening;
   Bans bans;
+  Prefix prefix;
   History history;
   Vocabulary const* vocabulary = nullptr;
   LengthLimits::Bounds bounds{};
@@ -62,10 +63,13 @@ struct BeamState {
   std::int32_t held = 0;             // tokens in the slots
   std::int32_t generated = 0;        // tokens, prefix included
   std::int32_t room = 0;             // width that is left
+  bool first = true;                 // nothing has been told
   bool top_ended = false, over = false;
 
   bool last() const { return generated + 1 >= bounds.max; }  // the next token is the last one allowed
-  bool is_eos(Token token) const { return std::ranges::find(vocabulary->eos, token) != vocabulary->eos.end(); }
+  bool is_eos(Token token) const {
+    return std::find(vocabulary->eos.begin(), vocabulary->eos.end(), token) != vocabulary->eos.end();
+  }
 };
 
 }  // namespace sluice::inline v0::detail

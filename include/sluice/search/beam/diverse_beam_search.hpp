@@ -41,8 +41,8 @@ struct DiverseBeamSearch {
     std::vector<Expansion::Entry> entries;
     std::vector<Candidate> candidates;
     std::vector<float> probes;
-    std::vector<Token> own;             // of settled()
-    bool opening = true, first = true;  // feeding the prompt; the step after it
+    std::vector<Token> own;            // of settled()
+    bool first = true, forks = false;  // one line serves all groups; the step after it, in which each gets its slots
   };
 
   void check() const {
@@ -61,11 +61,11 @@ struct DiverseBeamSearch {
       search.start(group.state, sentence);
       group.over = false, group.lines = 0;
     }
-    s.opening = s.first = true;
+    s.first = true, s.forks = false;
   }
 
   void plan(State& s, Plan& plan) const {
-    if (s.opening) {  // slot 0 reads the prompt for all
+    if (s.first) {  // the first group asks for all
       for (std::size_t g = 1; g < s.groups.size(); ++g) {
         s.scratch.clear();
         Plan unused(s.scratch, 0);
@@ -74,7 +74,7 @@ struct DiverseBeamSearch {
       search.plan(s.groups[0].state, plan);
       if (auto const queries = plan.queries(); !queries.empty() && queries.back().best > 0)
         queries.back().best += slots() - search.width;
-      return;
+      return plan.keep(0);
     }
     for (std::size_t g = 0; g < s.groups.size(); ++g) {
       auto& group = s.groups[g];
@@ -86,9 +86,9 @@ struct DiverseBeamSearch {
       search.plan(group.state, own);
       auto part = plan.part(0);
       for (auto const slot : s.scratch.released) part.release(slot);
-      // What the prompt left lies in slot 0; whoever of another group goes on from it forks.
+      // What all have in common lies in slot 0; whoever of another group goes on from it forks.
       for (auto const& row : s.scratch.rows)
-        part.row(s.first ? 0 : row.from, row.to, row.length, row.tokens, row.lines);
+        part.row(s.forks ? 0 : row.from, row.to, row.length, row.tokens, row.lines);
       for (auto query : s.scratch.queries) {
         if (query.best > 0) query.best += base;
         part.ask(query);
@@ -96,7 +96,7 @@ struct DiverseBeamSearch {
       if (g == 0) part.keep(s.scratch.groups.back().keep);
       group.lines = s.scratch.queries.size();
     }
-    s.first = false;
+    s.forks = false;
   }
 
   bool advance(State& s, Expansion const& answer) const {
@@ -105,13 +105,13 @@ struct DiverseBeamSearch {
     for (std::size_t g = 0; g < s.groups.size(); ++g) {
       auto& group = s.groups[g];
       if (group.over) continue;
-      auto const lines = s.opening ? answer.size() : group.lines;
+      auto const lines = s.first ? answer.size() : group.lines;
       auto const own = penalised(s, g, answer.window(at, lines));
-      if (!s.opening) at += lines;
+      if (!s.first) at += lines;
       group.over = search.advance(group.state, own);
       over = over && group.over;
     }
-    s.opening = s.opening && !s.groups[0].state.opening.done();
+    s.forks = s.first, s.first = false;
     return over;
   }
 
@@ -120,8 +120,7 @@ struct DiverseBeamSearch {
     for (auto const& group : s.groups)
       if (!group.over) {
         auto const one = search.progress(group.state);
-        all.length = one.length, all.width = s.opening ? 1 : all.width + one.width;
-        if (s.opening) all.rows = one.rows;
+        all.length = one.length, all.width = s.first ? 1 : all.width + one.width;
       }
     return all;
   }

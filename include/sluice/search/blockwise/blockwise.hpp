@@ -7,8 +7,9 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
+#include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/opening.hpp>
+#include <sluice/search/common/prefix.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -48,9 +49,9 @@ struct Blockwise {
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
 
   struct State {
-    Opening opening;
     Bans bans;
-    std::vector<Token> tokens;  // generated, prefix included; the last is not in the slot yet
+    Prefix prefix;
+    std::vector<Token> tokens;  // generated; the last is not in the slot yet
     std::vector<float> log_probs;
     std::vector<Token> guesses;        // of what follows
     std::vector<Token> row;            // the last token and the guesses
@@ -63,7 +64,11 @@ struct Blockwise {
     std::int32_t held = 0;        // tokens in the slot that stay
     std::int32_t resting = 0;     // rounds without guesses
     double added = 0;             // adaptive: what a token more adds to the step, as a part of it
-    bool finished = false, ended = false;
+    Token last = 0;               // to be fed
+    bool first = true, finished = false, ended = false;  // first: nothing has been told
+
+    /// Of the output so far.
+    std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
   };
 
   void check() const {
@@ -79,25 +84,23 @@ struct Blockwise {
 
   void start(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
-    s.opening.start(sentence);
     s.bans.start(*sentence.vocabulary);
+    s.prefix = Prefix(sentence);
     s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
-    s.tokens.assign(sentence.prefix.begin(), sentence.prefix.end());
-    s.log_probs.clear(), s.guesses.clear(), s.blocks.clear();
+    s.tokens.clear(), s.log_probs.clear(), s.guesses.clear(), s.blocks.clear();
     s.right = 1, s.tried = 2;
-    s.held = s.resting = 0, s.finished = s.ended = false;
+    s.last = sentence.last, s.held = sentence.held, s.resting = 0;
+    s.first = true, s.finished = s.ended = false;
   }
 
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
-    auto const size = static_cast<std::int32_t>(s.tokens.size());
-    if (!s.opening.done()) return s.opening.plan(plan, query(s, size));
     s.guesses.resize(usable(s));
-    s.row.assign(1, s.tokens.back());
+    s.row.assign(1, s.last);
     s.row.insert(s.row.end(), s.guesses.begin(), s.guesses.end());
     plan.row(0, 0, s.held, s.row, static_cast<std::int32_t>(s.row.size()));
     for (std::size_t i = 0; i < s.row.size(); ++i) {
-      auto q = query(s, size + static_cast<std::int32_t>(i));
+      auto q = query(s, s.size() + static_cast<std::int32_t>(i));
       // Of a guess that may be kept although it is not among the best, the log-probability is wanted.
       if (!A::lossless && i < s.guesses.size()) q.probes = std::span<Token const>(s.guesses).subspan(i, 1);
       plan.ask(q);
@@ -106,14 +109,11 @@ struct Blockwise {
 
   bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.ended = true;
-    if (!s.opening.done()) {
-      auto const free = s.opening.advance(answer);
-      s.held = s.opening.length();
-      if (!free) return false;
-      s.log_probs.assign(s.opening.log_probs().begin(), s.opening.log_probs().end());
+    ++s.held;
+    if (s.first) {  // no token of the model's own is settled by this round
+      s.first = false;
       return take(s, own(s, answer.back()));
     }
-    ++s.held;
     std::int32_t settled = 1;  // the last token, which was the model's own
     for (std::size_t i = 0; i < s.guesses.size(); ++i) {
       auto const line = answer[i];
@@ -155,33 +155,30 @@ struct Blockwise {
 
   bool draft(State& s, Draft& draft) const {
     s.guesses.clear();
-    if (s.ended || !s.opening.done()) return false;
+    if (s.ended) return false;
     s.added = cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25;
     auto count = wanted(s);
     if (adaptive && cost == 0 && draft.explore) count = std::max(count, std::min(1, most(s)));
     s.resting = count == 0 ? s.resting + 1 : 0;
-    draft.length = s.held, draft.pending = std::span<Token const>(s.tokens).last(1), draft.count = count;
-    draft.tokens = &s.guesses, draft.seed = s.seed, draft.position = static_cast<std::int32_t>(s.tokens.size());
+    draft.length = s.held, draft.pending = {&s.last, 1}, draft.count = count;
+    draft.tokens = &s.guesses, draft.seed = s.seed, draft.position = s.size();
     return count > 0;
   }
 
   Progress progress(State const& s) const {
-    auto const rows = s.opening.done() ? static_cast<std::int32_t>(usable(s)) + 1 : s.opening.rows();
+    auto const rows = static_cast<std::int32_t>(usable(s)) + 1;
     return {s.held, 1, rows, rows};
   }
 
-  void settled(State& s, std::vector<Token>& tokens) const {
-    if (s.tokens.size() == s.log_probs.size()) tokens = s.tokens;
-    else tokens.clear();
-  }
+  void settled(State& s, std::vector<Token>& tokens) const { tokens = s.tokens; }
 
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
-    auto const full = static_cast<std::int32_t>(s.tokens.size()) >= s.bounds.max;
-    if (s.ended && !s.finished && !full) return result.fail(Failure::no_token_left, "every token was impossible");
+    if (s.ended && !s.finished && s.size() < s.bounds.max)
+      return result.fail(Failure::no_token_left, "every token was impossible");
     auto& h = result.hypotheses.emplace_back();
-    if (s.tokens.size() != s.log_probs.size()) return;  // stopped inside the forced prefix
     h.tokens = s.tokens, h.log_probs = s.log_probs, h.finished = s.finished, h.blocks = s.blocks;
+    h.log_prob = s.prefix.log_prob();
     for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
     h.score = h.log_prob;
   }
@@ -192,19 +189,15 @@ struct Blockwise {
     accept.ask(q, s.seed, position, s.vocabulary->size);
     return q;
   }
-  Candidate own(State& s, Line const& line) const {
-    return accept.own(line, s.seed, static_cast<std::int32_t>(s.tokens.size()), s.scratch);
-  }
+  Candidate own(State& s, Line const& line) const { return accept.own(line, s.seed, s.size(), s.scratch); }
   static bool is_eos(State const& s, Token token) {
-    return std::ranges::find(s.vocabulary->eos, token) != s.vocabulary->eos.end();
+    return std::find(s.vocabulary->eos.begin(), s.vocabulary->eos.end(), token) != s.vocabulary->eos.end();
   }
   static bool possible(Line const& line) {
     return line.probes.empty() || line.probes[0] > -std::numeric_limits<float>::infinity();
   }
 
-  std::int32_t most(State const& s) const {
-    return std::max(0, std::min(block - 1, s.bounds.max - static_cast<std::int32_t>(s.tokens.size()) - 1));
-  }
+  std::int32_t most(State const& s) const { return std::max(0, std::min(block - 1, s.bounds.max - s.size() - 1)); }
 
   /// How many of the guesses make sense: they are whatever a stranger says.
   std::size_t usable(State const& s) const {
@@ -217,8 +210,8 @@ struct Blockwise {
   /// One token more; whether the sentence is over.
   bool keep(State& s, Candidate token) const {
     s.tokens.push_back(token.token), s.log_probs.push_back(token.log_prob);
-    s.finished = is_eos(s, token.token);
-    auto const full = static_cast<std::int32_t>(s.tokens.size()) >= s.bounds.max;
+    s.last = token.token, s.finished = is_eos(s, token.token);
+    auto const full = s.size() >= s.bounds.max;
     if (full && s.vocabulary->eos.empty()) s.finished = true;
     return s.finished || full;
   }

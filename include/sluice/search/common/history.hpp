@@ -14,13 +14,14 @@
 namespace sluice::inline v0 {
 
 /// A tree of tokens in an arena: hypotheses share their beginnings, so that a fork costs one node. Nodes stay until
-/// clear().
+/// clear(). The root is the end of the forced prefix, whose tokens count in lengths but are not kept.
 class History {
  public:
   using Node = std::int32_t;
   static constexpr Node root = -1;
 
-  void clear() { entries_.clear(); }
+  /// \param root_length  tokens that stand before the first node
+  void clear(std::int32_t root_length = 0) { entries_.clear(), root_length_ = root_length; }
 
   /// The hypothesis `parent` with one token more.
   Node add(Node parent, Token token, float log_prob) {
@@ -28,7 +29,7 @@ class History {
     return static_cast<Node>(entries_.size()) - 1;
   }
   std::int32_t size() const { return static_cast<std::int32_t>(entries_.size()); }  ///< nodes: 0 .. size() - 1
-  std::int32_t length(Node node) const { return node == root ? 0 : at(node).length; }
+  std::int32_t length(Node node) const { return node == root ? root_length_ : at(node).length; }
   Token token(Node node) const { return at(node).token; }
   Node parent(Node node) const { return at(node).parent; }
 
@@ -37,23 +38,23 @@ class History {
   Node common(std::vector<Node>& nodes) const {
     if (nodes.empty()) return root;
     for (;;) {
-      auto const highest = *std::ranges::max_element(nodes);
-      auto const lowest = *std::ranges::min_element(nodes);
+      auto const highest = *std::max_element(nodes.begin(), nodes.end());
+      auto const lowest = *std::min_element(nodes.begin(), nodes.end());
       if (highest == lowest) return lowest;
-      std::ranges::replace(nodes, highest, at(highest).parent);
+      std::replace(nodes.begin(), nodes.end(), highest, at(highest).parent);
     }
   }
 
-  /// Writes the tokens of a hypothesis.
+  /// Writes the tokens of a hypothesis, from the root on.
   void write(Node node, std::vector<Token>& tokens) const {
-    auto n = static_cast<std::size_t>(length(node));
+    auto n = depth(node);
     tokens.resize(n);
     for (; node != root; node = at(node).parent) tokens[--n] = at(node).token;
   }
 
-  /// Writes tokens and log_probs of a hypothesis.
+  /// Writes tokens and log_probs of a hypothesis, from the root on.
   void write(Node node, Hypothesis& out) const {
-    auto n = static_cast<std::size_t>(length(node));
+    auto n = depth(node);
     out.tokens.resize(n), out.log_probs.resize(n);
     for (; node != root; node = at(node).parent) {
       --n;
@@ -69,7 +70,9 @@ class History {
     float log_prob;
   };
   Entry const& at(Node node) const { return entries_[static_cast<std::size_t>(node)]; }
+  std::size_t depth(Node node) const { return static_cast<std::size_t>(length(node) - root_length_); }
   std::vector<Entry> entries_;
+  std::int32_t root_length_ = 0;
 };
 
 }  // namespace sluice::inline v0

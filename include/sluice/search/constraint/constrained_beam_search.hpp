@@ -162,10 +162,6 @@ void ConstrainedBeamSearch<A>::plan(State& s, Plan& plan) const {
   auto const queries = plan.queries().subspan(before);
   if (queries.empty()) return;
   plan.keep(0);  // every hypothesis' best token is a candidate
-  if (!s.inner.opening.done()) {
-    if (s.inner.opening.ends()) ask(s, queries.back(), 0);
-    return;
-  }
   for (std::size_t rank = 0; rank < s.inner.beam.size(); ++rank)
     if (!s.inner.beam[rank].ended) ask(s, queries[at(s.inner.line[rank])], static_cast<std::int32_t>(rank));
 }
@@ -173,8 +169,7 @@ void ConstrainedBeamSearch<A>::plan(State& s, Plan& plan) const {
 /// What the automaton adds to the query of one hypothesis.
 template <class A>
 void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::int32_t rank) const {
-  // Before the first choice there is one hypothesis, and the forced prefix is not in the history yet.
-  auto const& state = s.inner.opening.done() ? after(s, s.inner.beam[at(rank)].node) : s.after.back();
+  auto const& state = after(s, s.inner.beam[at(rank)].node);
   auto& wanted = s.wanted[at(rank)];
   wanted.clear();
   if (beam.forced(s.inner)) return;
@@ -210,12 +205,7 @@ bool ConstrainedBeamSearch<A>::advance(State& s, Expansion const& answer) const 
   auto& b = s.inner;
   if (s.plain) return beam.advance(b, answer);
   if (b.bounds.max == 0) return b.over = true;
-  auto const opening = !b.opening.done();
-  if (!beam.receive(b, answer)) return false;
-  if (opening && b.history.size() > 0) {  // the prefix: only its end is ever looked at
-    s.after.resize(at(b.history.size()) + 1, s.after.front());
-    s.after.back() = s.after.front();
-  }
+  beam.receive(b);
   collect(s, answer);
   select(s);
   beam.choose(b);
@@ -421,7 +411,7 @@ void ConstrainedBeamSearch<A>::finish(State const& s, Result& result) const {
   };
   for (auto const& ended : b.out) add(ended);
   if (b.bounds.max == 0) add({.node = History::root});
-  if (!b.over && b.opening.done())  // called early
+  if (!b.over)  // called early
     for (auto const& entry : b.beam) add({entry.node, entry.log_prob, beam.score(b, entry), entry.ended, true});
   if ((list.empty() || list_incomplete) && beam.at_maximum != AtMaximum::drop)
     for (auto const& ended : s.stranded)

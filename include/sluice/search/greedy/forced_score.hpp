@@ -3,12 +3,16 @@
 /// Scoring of given outputs.
 #pragma once
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/opening.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace sluice::inline v0 {
 
@@ -18,12 +22,15 @@ namespace sluice::inline v0 {
 struct ForcedScore {
   LengthPenalty penalty{};  ///< of the score
 
+  static constexpr bool takes_prefix = true;
+
   struct State {
-    Opening opening;
     Vocabulary const* vocabulary = nullptr;
     std::vector<Token> target;
-    float last = 0;
-    bool ended = false;
+    std::vector<Token> fed;        // the prompt's last token, and the target but for its last
+    std::vector<float> log_probs;  // of the target, as far as it has been told
+    std::int32_t held = 0;         // tokens in the slot
+    bool blocks = false, ended = false;
   };
 
   void check() const { penalty.check(); }
@@ -34,39 +41,51 @@ struct ForcedScore {
     s.target.assign(sentence.prefix.begin(), sentence.prefix.end());
     auto const& eos = sentence.vocabulary->eos;
     for (std::size_t i = 0; i + 1 < s.target.size(); ++i)
-      require(std::ranges::find(eos, s.target[i]) == eos.end(), "prefix", s.target[i],
+      require(std::find(eos.begin(), eos.end(), s.target[i]) == eos.end(), "prefix", s.target[i],
               "is an end of sentence before the end of the target");
     auto const length = sentence.prompt.size() + s.target.size();
     require(length <= 1 || length - 1 <= static_cast<std::size_t>(sentence.limits.length), "prefix",
             std::to_string(s.target.size()) + " tokens", "longer than the model's limit");
-    auto all_but_last = sentence;  // the last token is asked for, never fed
-    all_but_last.prefix = std::span<Token const>(s.target).first(s.target.empty() ? 0 : s.target.size() - 1);
-    s.opening.restart(all_but_last);
+    s.fed.assign(1, sentence.last);
+    if (!s.target.empty()) s.fed.insert(s.fed.end(), s.target.begin(), s.target.end() - 1);
+    s.log_probs.clear();
+    s.held = sentence.held;
+    s.blocks = sentence.abilities.blocks && sentence.abilities.ragged;  // rows of several beside rows of one
   }
   void plan(State& s, Plan& plan) const {
     if (s.target.empty()) return;
-    s.opening.plan(plan, {.best = 0, .probes = std::span<Token const>(s.target).last(1)});
+    auto const first = s.log_probs.size();
+    auto const count = next(s);
+    plan.row(0, 0, s.held, std::span<Token const>(s.fed).subspan(first, count), static_cast<std::int32_t>(count));
+    for (std::size_t i = first; i < first + count; ++i)
+      plan.ask({.best = 0, .probes = std::span<Token const>(s.target).subspan(i, 1)});
   }
   bool advance(State& s, Expansion const& answer) const {
     if (s.target.empty()) return s.ended = true;
-    if (!s.opening.advance(answer)) return false;
-    s.last = answer.back().probes[0];
-    return s.ended = true;
+    for (std::size_t i = 0; i < answer.size(); ++i) s.log_probs.push_back(answer[i].probes[0]);
+    s.held += static_cast<std::int32_t>(answer.size());
+    return s.ended = s.log_probs.size() == s.target.size();
   }
-  Progress progress(State const& s) const { return {s.opening.length(), 1, s.opening.rows()}; }
+  Progress progress(State const& s) const {
+    auto const rows = static_cast<std::int32_t>(next(s));
+    return {s.held, 1, rows};
+  }
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     if (!s.ended) return;
     auto& h = result.hypotheses.emplace_back();
     h.tokens = s.target;
     if (s.target.empty()) return;
-    h.log_probs.assign(s.opening.log_probs().begin(), s.opening.log_probs().end());
-    h.log_probs.push_back(s.last);
+    h.log_probs = s.log_probs;
     for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
     h.score = penalty.score(h.log_prob, static_cast<std::int32_t>(h.tokens.size()));
     auto const& eos = s.vocabulary->eos;
-    h.finished = eos.empty() || std::ranges::find(eos, h.tokens.back()) != eos.end();
+    h.finished = eos.empty() || std::find(eos.begin(), eos.end(), h.tokens.back()) != eos.end();
   }
+
+ private:
+  /// Tokens that plan() would feed next.
+  static std::size_t next(State const& s) { return s.blocks ? s.target.size() - s.log_probs.size() : 1; }
 };
 
 }  // namespace sluice::inline v0

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <sluice/core/search.hpp>
+#include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/opening.hpp>
+#include <sluice/search/common/prefix.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -22,14 +23,18 @@ struct Greedy {
                        ///< bans) act on the model's scores instead of on log-probabilities
 
   struct State {
-    Opening opening;
     Bans bans;
-    std::vector<Token> tokens;  // generated, prefix included
+    Prefix prefix;
+    std::vector<Token> tokens;  // generated
     std::vector<float> log_probs;
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
+    Token last = 0;         // to be fed
     std::int32_t held = 0;  // tokens in the slot
     bool finished = false, ended = false;
+
+    /// Of the output so far.
+    std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
   };
 
   void check() const { length.check(); }
@@ -37,60 +42,48 @@ struct Greedy {
 
   void start(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
-    s.opening.start(sentence);
     s.bans.start(*sentence.vocabulary);
+    s.prefix = Prefix(sentence);
     s.vocabulary = sentence.vocabulary;
-    s.tokens.assign(sentence.prefix.begin(), sentence.prefix.end());
-    s.log_probs.clear();
-    s.held = 0, s.finished = s.ended = false;
+    s.tokens.clear(), s.log_probs.clear();
+    s.last = sentence.last, s.held = sentence.held, s.finished = s.ended = false;
   }
 
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
-    Query const query{.best = 1,
-                      .edits = s.bans.edits(static_cast<std::int32_t>(s.tokens.size()) < s.bounds.min),
-                      .stage = Stage::after_softmax,
-                      .normalise = scores};
-    if (!s.opening.done()) return s.opening.plan(plan, query);
-    plan.row(0, 0, s.held, std::span<Token const>(s.tokens).last(1));
-    plan.ask(query);
+    plan.row(0, 0, s.held, {&s.last, 1});
+    plan.ask({.best = 1,
+              .edits = s.bans.edits(s.size() < s.bounds.min),
+              .stage = Stage::after_softmax,
+              .normalise = scores});
   }
 
   bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.ended = true;
-    if (!s.opening.done()) {
-      auto const free = s.opening.advance(answer);
-      s.held = s.opening.length();
-      if (!free) return false;
-      s.log_probs.assign(s.opening.log_probs().begin(), s.opening.log_probs().end());
-    } else {
-      ++s.held;
-    }
+    ++s.held;
     auto const best = answer.back().best;
     if (best.empty()) return s.ended = true;
-    s.tokens.push_back(best[0].token), s.log_probs.push_back(best[0].log_prob);
+    s.last = best[0].token;
+    s.tokens.push_back(s.last), s.log_probs.push_back(best[0].log_prob);
     auto const& eos = s.vocabulary->eos;
-    s.finished = std::ranges::find(eos, best[0].token) != eos.end();
-    auto const full = static_cast<std::int32_t>(s.tokens.size()) >= s.bounds.max;
+    s.finished = std::find(eos.begin(), eos.end(), s.last) != eos.end();
+    auto const full = s.size() >= s.bounds.max;
     if (full && eos.empty()) s.finished = true;
     return s.ended = s.finished || full;
   }
 
-  Progress progress(State const& s) const { return {s.held, 1, s.opening.done() ? 1 : s.opening.rows()}; }
+  Progress progress(State const& s) const { return {s.held, 1, 1}; }
 
-  void settled(State& s, std::vector<Token>& tokens) const {
-    if (s.tokens.size() == s.log_probs.size()) tokens = s.tokens;
-    else tokens.clear();
-  }
+  void settled(State& s, std::vector<Token>& tokens) const { tokens = s.tokens; }
 
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
-    auto const full = static_cast<std::int32_t>(s.tokens.size()) >= s.bounds.max;
-    if (s.ended && !s.finished && !full) return result.fail(Failure::no_token_left, "every token was impossible");
+    if (s.ended && !s.finished && s.size() < s.bounds.max)
+      return result.fail(Failure::no_token_left, "every token was impossible");
     auto& h = result.hypotheses.emplace_back();
-    if (s.tokens.size() != s.log_probs.size()) return;  // stopped inside the forced prefix
     h.tokens = s.tokens, h.log_probs = s.log_probs, h.finished = s.finished;
-    if (!scores) std::ranges::fill(h.log_probs, std::numeric_limits<float>::quiet_NaN());
+    if (!scores) std::fill(h.log_probs.begin(), h.log_probs.end(), std::numeric_limits<float>::quiet_NaN());
+    h.log_prob = s.prefix.log_prob();
     for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
     h.score = h.log_prob;
   }

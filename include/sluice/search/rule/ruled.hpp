@@ -75,17 +75,36 @@ struct Rules {
   }
 };
 
+namespace detail {
+
+/// What a wrapper of S needs: a member where the compiler knows it, else a function that asks the wrapper's `search`.
+template <class Wrapper, class S>
+struct NeedsOf {
+  Abilities needs() const { return sluice::needs(static_cast<Wrapper const&>(*this).search); }
+};
+template <class Wrapper, KnownNeeds S>
+struct NeedsOf<Wrapper, S> {
+  static constexpr Abilities needs = sluice::needs<S>();
+};
+
+}  // namespace detail
+
 /// Any search under a rule. The search does not know: the wrapper follows the rows that it plans (forks, blocks,
 /// roll-back) and adds the rule's edits to its queries. It acts where a token is chosen, not where one is forced or asked
 /// for: a token that is a probe is never edited, so that a forced prefix and constraints win over a ban.
 ///
 /// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
 template <Search S, Rule R>
-struct Ruled {
+struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   S search{};
   R rule{};
 
-  static constexpr Abilities needs = sluice::needs<S>();
+  Ruled() = default;
+  explicit Ruled(S plain) : search(std::move(plain)) {}
+  Ruled(S plain, R its_rule) : search(std::move(plain)), rule(std::move(its_rule)) {}
+
+  using Wrapped = S;
+  static constexpr bool takes_prefix = sluice::takes_prefix<S>();
 
   struct Followed {
     std::vector<Token> tokens;             // prompt and output
@@ -104,16 +123,21 @@ struct Ruled {
     if constexpr (requires { rule.check(); }) rule.check();
   }
   std::int32_t slots() const { return search.slots(); }
-  void insert_into(TokenSet& set) const requires requires { search.insert_into(set); }
-  { search.insert_into(set); }
+  void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }
 
   void start(State& s, Sentence const& sentence) const {
     search.start(s.inner, sentence);
     s.vocabulary = sentence.vocabulary, s.prompt = sentence.prompt.size();
     s.prefix = sentence.prefix.size();
     s.slots.resize(static_cast<std::size_t>(slots()));
-    s.slots[0].tokens.clear();
-    s.slots[0].after.assign(1, rule.start(sentence));
+    // What the first slot holds when the search plans for the first time: all but the last of prompt and prefix.
+    auto& first = s.slots[0];
+    first.tokens.assign(sentence.prompt.begin(), sentence.prompt.end());
+    first.after.assign(1, rule.start(sentence));
+    if (!takes_prefix)
+      for (auto const token : sentence.prefix)
+        first.tokens.push_back(token), first.after.push_back(rule.next(first.after.back(), token));
+    cut(s, first, sentence.held);
   }
 
   void plan(State& s, Plan& plan) const {
@@ -144,10 +168,7 @@ struct Ruled {
     search.settled(s.inner, tokens);
   }
   void finish(State& s, Result& result) const { search.finish(s.inner, result); }
-  bool draft(State& s, Draft& draft) const requires requires(S const& x, typename S::State& state) {
-    x.draft(state, draft);
-  }
-  { return search.draft(s.inner, draft); }
+  bool draft(State& s, Draft& draft) const requires DraftingSearch<S> { return search.draft(s.inner, draft); }
 
  private:
   void cut(State const& s, Followed& followed, std::int32_t length) const {

@@ -6,9 +6,10 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/opening.hpp>
+#include <sluice/search/common/prefix.hpp>
 #include <sluice/search/sample/truncation.hpp>
 
 #include <algorithm>
@@ -59,8 +60,8 @@ struct Sample {
       Slot slot = -1;
       bool alive = true, finished = false, lost = false;  // lost: no token was possible
     };
-    Opening opening;
     Bans bans;
+    Prefix prefix;
     History history;
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
@@ -71,7 +72,9 @@ struct Sample {
     std::vector<Candidate> scratch;  // of the truncation
     std::int32_t held = 0;           // tokens in the slots
     std::int32_t generated = 0;      // tokens, prefix included
-    bool forked = false, over = false;
+    Token last = 0;                  // what is fed first
+    // first: one line serves all samples; forked: each has its slot
+    bool first = true, forked = false, over = false;
   };
 
   void check() const {
@@ -86,18 +89,18 @@ struct Sample {
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const {
-    auto const alive = std::ranges::count_if(s.drawn, &State::Drawn::alive);
-    if (!s.opening.done()) return {s.held, 1, s.opening.rows()};
+    if (s.first) return {s.held, 1, 1};
+    auto const alive = std::count_if(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
     return {s.held, static_cast<std::int32_t>(alive)};
   }
   void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
-    if (!s.opening.done()) return;
     auto first = true;
     for (auto const& d : s.drawn) {  // tokens, not nodes: samples that draw the same have each their own
       if (d.lost) continue;
       s.history.write(d.node, first ? tokens : s.own);
-      if (!first) tokens.erase(std::ranges::mismatch(tokens, s.own).in1, tokens.end());
+      if (!first)
+        tokens.erase(std::mismatch(tokens.begin(), tokens.end(), s.own.begin(), s.own.end()).first, tokens.end());
       first = false;
     }
   }
@@ -110,14 +113,15 @@ struct Sample {
 
 inline void Sample::start(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
-  s.opening.start(sentence);
   s.bans.start(*sentence.vocabulary);
-  s.history.clear();
+  s.prefix = Prefix(sentence);
+  s.history.clear(s.prefix.size());
   s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
   s.drawn.assign(static_cast<std::size_t>(samples), {});
   s.unused.clear();
-  s.held = 0, s.forked = s.over = false;
-  s.generated = static_cast<std::int32_t>(sentence.prefix.size());
+  s.held = sentence.held, s.last = sentence.last;
+  s.first = true, s.forked = s.over = false;
+  s.generated = s.prefix.size();
 }
 
 /// What to ask of the line that `sample` draws from; -1: all of them do.
@@ -132,7 +136,10 @@ inline void Sample::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
-  if (!s.opening.done()) return s.opening.plan(plan, query(s, samples == 1 ? 0 : -1));
+  if (s.first) {
+    plan.row(0, 0, s.held, {&s.last, 1});
+    return plan.ask(query(s, samples == 1 ? 0 : -1));
+  }
   for (std::size_t i = 0; i < s.drawn.size(); ++i) {
     auto const& d = s.drawn[i];
     if (!d.alive) continue;
@@ -144,29 +151,22 @@ inline void Sample::plan(State& s, Plan& plan) const {
 
 inline bool Sample::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return s.over = true;
-  if (!s.opening.done()) {
-    auto const free = s.opening.advance(answer);
-    s.held = s.opening.length();
-    if (!free) return false;
-    State::Drawn first;
-    for (std::size_t i = 0; i < s.opening.prefix().size(); ++i) {
-      first.node = s.history.add(first.node, s.opening.prefix()[i], s.opening.log_probs()[i]);
-      first.log_prob += static_cast<double>(s.opening.log_probs()[i]);
-    }
-    std::ranges::fill(s.drawn, first);
+  ++s.held;
+  if (s.first) {
+    s.first = false;
+    for (auto& d : s.drawn) d.log_prob = s.prefix.log_prob();
     auto const list = truncation().apply(answer.back().best, s.scratch);
     for (std::size_t i = 0; i < s.drawn.size(); ++i) take(s, i, list);
     Slot slot = 0;
     for (auto& d : s.drawn)
       if (d.alive) d.slot = slot++;
   } else {
-    ++s.held;
     std::size_t line = 0;
     for (std::size_t i = 0; i < s.drawn.size(); ++i)
       if (s.drawn[i].alive) take(s, i, truncation().apply(answer[line++].best, s.scratch));
   }
   ++s.generated;
-  return s.over = std::ranges::none_of(s.drawn, &State::Drawn::alive);
+  return s.over = std::none_of(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
 }
 
 /// One sample draws its next token.
@@ -179,7 +179,7 @@ inline void Sample::take(State& s, std::size_t sample, std::span<Candidate const
     d.token = chosen.token, d.log_prob += static_cast<double>(chosen.log_prob);
     auto const& eos = s.vocabulary->eos;
     auto const full = s.generated + 1 >= s.bounds.max;
-    d.finished = std::ranges::find(eos, chosen.token) != eos.end() || (full && eos.empty());
+    d.finished = std::find(eos.begin(), eos.end(), chosen.token) != eos.end() || (full && eos.empty());
     d.alive = !d.finished && !full;
   } else {
     d.alive = false;
@@ -189,7 +189,6 @@ inline void Sample::take(State& s, std::size_t sample, std::span<Candidate const
 
 inline void Sample::finish(State const& s, Result& result) const {
   result.hypotheses.clear();
-  if (!s.over && !s.opening.done()) return;
   for (auto const& d : s.drawn) {
     if (d.lost) continue;
     auto& h = result.hypotheses.emplace_back();
@@ -199,10 +198,10 @@ inline void Sample::finish(State const& s, Result& result) const {
   if (result.hypotheses.empty()) return result.fail(Failure::no_token_left, "every token was impossible");
   if (!distinct) return;
   auto& all = result.hypotheses;
-  std::ranges::sort(all, {}, &Hypothesis::tokens);
+  std::sort(all.begin(), all.end(), [](Hypothesis const& a, Hypothesis const& b) { return a.tokens < b.tokens; });
   auto const same = [](Hypothesis const& a, Hypothesis const& b) { return a.tokens == b.tokens; };
   all.erase(std::unique(all.begin(), all.end(), same), all.end());
-  std::ranges::sort(all, [](Hypothesis const& a, Hypothesis const& b) {
+  std::sort(all.begin(), all.end(), [](Hypothesis const& a, Hypothesis const& b) {
     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.tokens < b.tokens;
   });
 }

@@ -6,10 +6,11 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/opening.hpp>
 #include <sluice/search/common/placement.hpp>
+#include <sluice/search/common/prefix.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -62,8 +63,8 @@ struct StochasticBeam {
       Candidate last;
       bool carried;  // ended before
     };
-    Opening opening;
     Bans bans;
+    Prefix prefix;
     History history;
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
@@ -76,7 +77,7 @@ struct StochasticBeam {
     std::vector<Slot> unused;          // to be released
     std::int32_t held = 0;             // tokens in the slots
     std::int32_t generated = 0;        // tokens, prefix included
-    bool over = false;
+    bool first = true, over = false;   // first: nothing has been told
   };
 
   void check() const {
@@ -89,15 +90,12 @@ struct StochasticBeam {
   void start(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
-  Progress progress(State const& s) const {
-    return {s.held, static_cast<std::int32_t>(s.beam.size()), s.opening.done() ? 0 : s.opening.rows()};
-  }
+  Progress progress(State const& s) const { return {s.held, static_cast<std::int32_t>(s.beam.size())}; }
   void settled(State& s, std::vector<Token>& tokens) const;
   void finish(State const& s, Result& result) const;
 
  private:
   Query query(State const& s, std::uint64_t key) const;
-  void open(State& s) const;
   void collect(State& s, std::int32_t rank, Line const& line) const;
   void extend(State& s, State::Pick const& pick) const;
   /// Of a child with the noise's key, after `token`. Not derive(key, token), which is the token's own random number.
@@ -140,19 +138,19 @@ inline std::vector<double> importance_log_weights(std::span<Hypothesis const> hy
 
 inline void StochasticBeam::start(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
-  s.opening.start(sentence);
   s.bans.start(*sentence.vocabulary);
-  s.history.clear();
+  s.prefix = Prefix(sentence);
+  s.history.clear(s.prefix.size());
   s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
   auto key = derive(sentence.seed, 0);
   for (auto const token : sentence.prefix) key = child(key, token);
   // The root's own: the largest G of all outputs. Any noise that is nobody else's will do.
-  s.beam.assign(1, {.value = gumbel(derive(sentence.seed, 1), 0), .key = key, .slot = 0});
+  s.beam.assign(1, {.value = gumbel(derive(sentence.seed, 1), 0), .key = key, .token = sentence.last, .slot = 0});
   s.next.clear(), s.unused.clear();
   s.line.assign(1, 0);
   s.holder.assign(static_cast<std::size_t>(width), -1), s.holder[0] = 0;
-  s.held = 0, s.over = false;
-  s.generated = static_cast<std::int32_t>(sentence.prefix.size());
+  s.held = sentence.held, s.first = true, s.over = false;
+  s.generated = s.prefix.size();
 }
 
 /// Before they are conditioned, values are ranked alike: the list that the expander makes under noise is enough.
@@ -164,7 +162,6 @@ inline void StochasticBeam::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
-  if (!s.opening.done()) return s.opening.plan(plan, query(s, s.beam[0].key));
   std::int32_t lines = 0;
   for (auto const rank : s.holder) {
     if (rank < 0) continue;
@@ -177,14 +174,11 @@ inline void StochasticBeam::plan(State& s, Plan& plan) const {
 
 inline bool StochasticBeam::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return s.over = true;
-  if (!s.opening.done()) {
-    auto const free = s.opening.advance(answer);
-    s.held = s.opening.length();
-    if (!free) return false;
-    open(s);
-    s.line[0] = static_cast<std::int32_t>(answer.size()) - 1;
-  } else {
-    ++s.held;
+  ++s.held;
+  if (s.first) {
+    auto& root = s.beam[0];
+    root.log_prob = s.prefix.log_prob(), root.value += root.log_prob;
+    s.first = false;
   }
   s.picks.clear();
   for (std::size_t r = 0; r < s.beam.size(); ++r) {
@@ -206,18 +200,7 @@ inline bool StochasticBeam::advance(State& s, Expansion const& answer) const {
   detail::place(std::span(s.next), s.holder, s.unused);
   s.beam.swap(s.next);
   s.line.assign(s.beam.size(), 0);
-  return s.over = std::ranges::all_of(s.beam, &State::Entry::ended);
-}
-
-/// The forced prefix is in.
-inline void StochasticBeam::open(State& s) const {
-  auto& first = s.beam[0];
-  for (std::size_t i = 0; i < s.opening.prefix().size(); ++i) {
-    auto const log_prob = s.opening.log_probs()[i];
-    first.node = s.history.add(first.node, s.opening.prefix()[i], log_prob);
-    first.log_prob += static_cast<double>(log_prob);
-  }
-  first.value += first.log_prob;
+  return s.over = std::all_of(s.beam.begin(), s.beam.end(), [](auto const& entry) { return entry.ended; });
 }
 
 /// The children of one hypothesis that may be among the best.
@@ -245,7 +228,7 @@ inline void StochasticBeam::extend(State& s, State::Pick const& pick) const {
   }
   auto const& eos = s.vocabulary->eos;
   auto const full = s.generated >= s.bounds.max;
-  auto const finished = std::ranges::find(eos, pick.last.token) != eos.end() || (full && eos.empty());
+  auto const finished = std::find(eos.begin(), eos.end(), pick.last.token) != eos.end() || (full && eos.empty());
   s.next.push_back({.log_prob = pick.log_prob,
                     .value = pick.value,
                     .key = child(parent.key, pick.last.token),
@@ -258,14 +241,12 @@ inline void StochasticBeam::extend(State& s, State::Pick const& pick) const {
 
 inline void StochasticBeam::settled(State& s, std::vector<Token>& tokens) const {
   s.nodes.clear();
-  if (!s.opening.done()) return tokens.clear();
   for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
   s.history.write(s.history.common(s.nodes), tokens);
 }
 
 inline void StochasticBeam::finish(State const& s, Result& result) const {
   result.hypotheses.clear();
-  if (!s.over && !s.opening.done()) return;
   for (auto const& entry : s.beam) {
     auto& h = result.hypotheses.emplace_back();
     s.history.write(entry.node, h);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Tokens that may not be chosen.
+#pragma once
+
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// The tokens that a search may not choose at its next step, as edits: those never generated, and eos while the output
+/// is too short.
+class Bans {
+ public:
+  void start(Vocabulary const& vocabulary) {
+    edits_.clear();
+    auto const& never = vocabulary.never;
+    for (auto const token : never) edits_.push_back(forbid(token));
+    never_ = edits_.size();
+    for (auto const token : vocabulary.eos)
+      if (std::find(never.begin(), never.end(), token) == never.end()) edits_.push_back(forbid(token));
+  }
+  std::span<Edit const> edits(bool eos_too) const {
+    return eos_too ? std::span(edits_) : std::span(edits_).first(never_);
+  }
+
+ private:
+  static Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
+  std::vector<Edit> edits_;
+  std::size_t never_ = 0;
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a search that runs still needs to know of a forced prefix.
+#pragma once
+
+#include <sluice/core/search.hpp>
+
+#include <cstdint>
+
+namespace sluice::inline v0 {
+
+/// A forced prefix: it counts in lengths and in log-probabilities. Its tokens are the loop's affair.
+class Prefix {
+ public:
+  Prefix() = default;
+  explicit Prefix(Sentence const& sentence)
+      : size_(static_cast<std::int32_t>(sentence.prefix.size())), log_prob_(sentence.prefix_log_prob) {}
+
+  std::int32_t size() const { return size_; }
+  /// From the first advance on.
+  double log_prob() const { return log_prob_ == nullptr ? 0 : *log_prob_; }
+
+ private:
+  std::int32_t size_ = 0;
+  double const* log_prob_ = nullptr;
+};
+
+}  // namespace sluice::inline v0
