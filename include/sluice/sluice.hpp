@@ -24,6 +24,7 @@
 #include <sluice/decode/server.hpp>
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/any_model.hpp>
+#include <sluice/model/checked.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/page_table.hpp>
