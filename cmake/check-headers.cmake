@@ -50,8 +50,8 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^output/line/best_scores$
-  ^output/line/line_ ^output/line/load_scores$ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
+set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^model/check/ ^model/combine$ ^model/forwarding$ ^model/log_mixture$
+  ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
   ^sluice$)
 set(brought ^output/line/line_lists$ ^output/simd/simd$) # for who writes an expander
@@ -75,7 +75,8 @@ set(folders
   "output/clusters:core output/simd output/packed output/line output/projection"
   "output/shortlist:core output/simd output/packed output/line output/projection output/clusters"
   "file:core output/clusters"
-  "model:core output/simd output/packed output/line output/projection"
+  "model/check:core"
+  "model:core model/check output/simd output/packed output/line output/projection"
   "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
   "search/rule:core search/common" "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"

@@ -44,6 +44,14 @@ set(SLUICE_HEADERS
   include/sluice/decode/serving.hpp
   include/sluice/file/clusters_file.hpp
   include/sluice/model/any_model.hpp
+  include/sluice/model/check/check_options.hpp
+  include/sluice/model/check/line_judge.hpp
+  include/sluice/model/check/plain_lines.hpp
+  include/sluice/model/check/slot_comparison.hpp
+  include/sluice/model/check/slot_contract.hpp
+  include/sluice/model/check/slot_trials.hpp
+  include/sluice/model/check/trial_slots.hpp
+  include/sluice/model/checked.hpp
   include/sluice/model/combine.hpp
   include/sluice/model/ensemble.hpp
   include/sluice/model/forwarding.hpp

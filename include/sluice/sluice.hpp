@@ -25,6 +25,7 @@
 #include <sluice/decode/server_options.hpp>
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/any_model.hpp>
+#include <sluice/model/checked.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/page_table.hpp>

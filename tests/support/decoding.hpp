@@ -28,7 +28,11 @@ namespace sluice::test {
 
 inline constexpr Abilities plain{}, everything{.ragged = true, .blocks = true, .roll_back = true};
 
-/// A table that can do everything, claims `A` and refuses any row that breaks the contract of slots.
+/// A table that can do everything, claims what it is told and refuses any row that breaks the contract of slots: one
+/// type, and so one decoder for each search, whatever is claimed.
+using TableChecker = CheckedModel<TableModel<everything>>;
+
+/// The same where the claim is a matter of types: a decoder for each.
 template <Abilities A = plain>
 using CheckedTable = SlotChecker<TableModel<everything>, A>;
 
@@ -36,10 +40,10 @@ template <class S>
 using TableRequest = Request<std::uint64_t, S>;
 
 /// Decodes with a checked table; fails the test if the contract of slots was broken or a slot leaked.
-template <Abilities A = plain, class S, class P = Batched>
-std::vector<Result> run(Table const& table, std::vector<TableRequest<S>> requests, S const& search,
+template <class S, class P = Batched>
+std::vector<Result> run(Abilities claimed, Table const& table, std::vector<TableRequest<S>> requests, S const& search,
                         P const& schedule = {}, TableOptions const& options = {}, Counters* counters = nullptr) {
-  CheckedTable<A> model{TableModel<everything>(table, options)};
+  TableChecker model(TableModel<everything>(table, options), claimed);
   auto const count = requests.size();
   auto results = decode(model, std::move(requests), search, schedule);
   CHECK(model.report() == "");
@@ -47,6 +51,12 @@ std::vector<Result> run(Table const& table, std::vector<TableRequest<S>> request
   REQUIRE(results.size() == count);
   for (std::size_t i = 0; i < count; ++i) CHECK(results[i].id == i);
   return results;
+}
+
+template <Abilities A = plain, class S, class P = Batched>
+std::vector<Result> run(Table const& table, std::vector<TableRequest<S>> requests, S const& search,
+                        P const& schedule = {}, TableOptions const& options = {}, Counters* counters = nullptr) {
+  return run(A, table, std::move(requests), search, schedule, options, counters);
 }
 
 /// One sentence.

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A wrapper of any model that refuses every row which breaks the contract of slots, and counts what is asked of it.
+/// A model that is held to the contract of slots, and to what searches promise beyond it; counts what is asked of it.
 #pragma once
 
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/model/check/slot_contract.hpp>
+#include <sluice/model/forwarding.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -42,215 +43,133 @@ struct SlotRules {
   bool first_child_in_place = true;                             ///< a slot is forked only where it also goes on itself
 };
 
-template <class M>
-struct EncodedOf {};
-template <EncodingModel M>
-struct EncodedOf<M> {
-  using Encoded = typename M::Encoded;
-};
-
-/// Wraps `M`, claims `A` (which M must be able to do), checks every call before it passes it on. A violation throws
-/// std::logic_error and is kept in violations(): a test ends with `REQUIRE(model.report().empty())`.
-template <Model M, Abilities A = sluice::abilities<M>()>
-class SlotChecker : public EncodedOf<M> {
-  static_assert(sluice::abilities<M>().include(A));
-
+/// Owns an `M`, claims what it is told to claim, checks every call before it passes it on. A violation throws
+/// std::logic_error and is kept in violations(): a test ends with `REQUIRE(model.report().empty())`. The claims are
+/// known at run time only, so that one decoder serves all of them. `sluice::Checked` is what users take; it also checks
+/// the model.
+template <Model M>
+class CheckedModel : public sluice::detail::EncodedOf<M> {
  public:
   using Source = typename M::Source;
   using Wrapped = M;
-  static constexpr Abilities abilities = A;
 
-  SlotChecker() = default;
-  explicit SlotChecker(M model, SlotRules const& rules = {}) : model_(std::move(model)), rules_(rules) {}
+  CheckedModel(M model, Abilities claimed, SlotRules const& rules = {})
+      : model_(std::move(model)), contract_(terms(model_, claimed)), rules_(rules) {
+    if (!sluice::abilities(std::as_const(model_)).include(claimed))
+      throw std::invalid_argument("CheckedModel: the model cannot do what is claimed");
+  }
 
+  Abilities abilities() const { return contract_.terms().abilities; }
+  bool encodes() const { return sluice::encodes(model_); }
+  bool proposes() const { return sluice::proposes(model_); }
   decltype(auto) vocabulary() const { return model_.vocabulary(); }
   Limits limits() const { return sluice::limits(model_); }
   std::int32_t source_length(Source const& source) const { return sluice::source_length(model_, source); }
   M& model() { return model_; }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    if (sources.size() != slots.size())
-      refuse("start brings " + count(sources.size(), "sources") + " for " + count(slots.size(), "slots"));
-    for (auto const* source : sources)
-      if (source == nullptr) refuse("start brings a source that is null");
-    begin(slots);
+    ++counters_.starts;
+    contract_.check_start(sources.size(), "sources", slots), contract_.check_sources(sources);
     model_.start(sources, slots);
     begun(slots);
   }
-
   template <class Encoded>
     requires EncodingModel<M>
   void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    if (items.size() != slots.size())
-      refuse("start brings " + count(items.size(), "items") + " for " + count(slots.size(), "slots"));
-    begin(slots);
+    ++counters_.starts;
+    contract_.check_start(items.size(), "items", slots);
     model_.start(encoded, items, slots);
     begun(slots);
   }
-
   auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> { return model_.encode(sources); }
 
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> {
-    for (auto const& draft : drafts) {
-      auto const& held = occupied(draft.slot, "propose");
-      if (draft.length < 0 || static_cast<std::size_t>(draft.length) > held.size())
-        refuse("propose: slot " + std::to_string(draft.slot) + " holds " + count(held.size(), "tokens") +
-               ", the draft keeps " + std::to_string(draft.length));
-      if (draft.tokens == nullptr) refuse("propose: a draft has nowhere to go");
-      vocabulary_holds(draft.pending, "propose");
-    }
+    contract_.check_drafts(drafts);
     model_.propose(drafts);
   }
 
   auto step(std::span<Row const> rows) {
-    check(rows);
-    std::vector<Slot> unsure;
-    for (auto const& row : rows) unsure.push_back(row.to);
-    unsure_ = unsure;  // should the model throw, nobody knows what these slots hold
+    sluice::detail::SlotContract::Step step(contract_, rows);
+    if (rules_.first_child_in_place) in_place(rows);
     auto answer = model_.step(rows);
-    unsure_.clear();
-    apply(rows);
+    count(rows);
+    step.done();
+    enough();
     return answer;
   }
 
   void release(std::span<Slot const> slots) {
-    for (auto slot : slots) {
-      auto const unsure = std::find(unsure_.begin(), unsure_.end(), slot);
-      if (held_.erase(slot) == 0 && unsure == unsure_.end())
-        refuse("release of slot " + std::to_string(slot) + ", which is free");
-      if (unsure != unsure_.end()) unsure_.erase(unsure);
-      ++counters_.released;
-    }
+    contract_.release(slots);
+    counters_.released += slots.size();
     if constexpr (ReleasingModel<M>) model_.release(slots);
   }
 
   Counters const& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
-  std::vector<std::string> const& violations() const { return violations_; }
-  std::size_t held() const { return held_.size(); }
+  std::vector<std::string> const& violations() const { return contract_.violations(); }
+  std::size_t held() const { return contract_.held().size(); }
   void rules(SlotRules const& rules) { rules_ = rules; }
 
   /// The violations and the slots that were never released; empty if all is well at the end of a test.
-  std::string report() const {
-    std::string text;
-    for (auto const& violation : violations_) text.append(violation).append("\n");
-    for (auto const& [slot, tokens] : held_)
-      text.append("slot ").append(std::to_string(slot)).append(" was never released\n");
-    return text;
-  }
+  std::string report() const { return contract_.report(); }
 
  private:
-  [[noreturn]] void refuse(std::string const& what) {
-    violations_.push_back("the contract of slots is broken in step " + std::to_string(counters_.steps) + ": " + what);
-    throw std::logic_error(violations_.back());
-  }
-  static std::string count(std::size_t n, char const* what) { return std::to_string(n) + " " + what; }
-  static std::string name(std::size_t i, Row const& row) {
-    return "row " + std::to_string(i) + " {from " + std::to_string(row.from) + ", to " + std::to_string(row.to) +
-           ", length " + std::to_string(row.length) + ", " + count(row.tokens.size(), "tokens") + ", " +
-           std::to_string(row.lines) + " lines}";
+  static sluice::detail::SlotContract::Terms terms(M const& model, Abilities claimed) {
+    Vocabulary const vocabulary = model.vocabulary();
+    return {.vocabulary = vocabulary.size, .limits = sluice::limits(model), .abilities = claimed};
   }
 
-  std::vector<Token> const& occupied(Slot slot, std::string const& who) {
-    auto const found = held_.find(slot);
-    if (found == held_.end()) refuse(who + ": slot " + std::to_string(slot) + " is free");
-    return found->second;
-  }
-
-  void vocabulary_holds(std::span<Token const> tokens, std::string const& who) {
-    Vocabulary const vocabulary = model_.vocabulary();
-    for (auto token : tokens)
-      if (token < 0 || token >= vocabulary.size)
-        refuse(who + ": token " + std::to_string(token) + " is not in the vocabulary");
-  }
-
-  void slot_exists(Slot slot, std::string const& who) {
-    if (slot < 0 || slot >= limits().slots) refuse(who + ": there is no slot " + std::to_string(slot));
-  }
-
-  void begin(std::span<Slot const> slots) {
-    ++counters_.starts;
-    if (slots.empty()) refuse("start of nothing");
-    std::set<Slot> seen;
-    for (auto slot : slots) {
-      slot_exists(slot, "start");
-      if (held_.contains(slot)) refuse("start in slot " + std::to_string(slot) + ", which is occupied");
-      if (!seen.insert(slot).second) refuse("start of two sources in slot " + std::to_string(slot));
-    }
-  }
   void begun(std::span<Slot const> slots) {
+    contract_.started(slots);
     counters_.sources += slots.size();
-    for (auto slot : slots) held_[slot].clear();
     enough();
   }
   void enough() {
-    counters_.most_slots = std::max(counters_.most_slots, held_.size());
-    if (held_.size() > rules_.slots)
-      refuse(count(held_.size(), "slots are held, ") + std::to_string(rules_.slots) + " are allowed");
+    counters_.most_slots = std::max(counters_.most_slots, held());
+    if (held() > rules_.slots)
+      contract_.refuse("slots",
+                       contract_.count(held(), "slots are held, ") + std::to_string(rules_.slots) + " are allowed");
   }
 
-  void check(std::span<Row const> rows) {
-    if (rows.empty()) refuse("a step without rows");
-    std::set<Slot> read, in_place;
-    for (auto const& row : rows) {
-      read.insert(row.from);
-      if (row.from == row.to) in_place.insert(row.to);
-    }
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      auto const& row = rows[i];
-      auto const who = name(i, row);
-      slot_exists(row.from, who), slot_exists(row.to, who);
-      if (i > 0 && rows[i - 1].to >= row.to)
-        refuse(who + ": rows must ascend in `to`, the row before goes to " + std::to_string(rows[i - 1].to));
-      auto const& held = occupied(row.from, who);
-      auto const size = static_cast<std::int32_t>(held.size());
-      if (row.length < 0 || row.length > size)
-        refuse(who + ": slot " + std::to_string(row.from) + " holds " + count(held.size(), "tokens"));
-      if (row.length != size && !A.roll_back)
-        refuse(who + ": slot " + std::to_string(row.from) + " holds " + count(held.size(), "tokens") +
-               " and the model cannot roll back");
-      if (row.tokens.empty()) refuse(who + ": no tokens");
-      vocabulary_holds(row.tokens, who);
-      if (row.tokens.size() > 1 && !A.blocks) refuse(who + ": the model takes one token at a time");
-      if (row.lines < 1 || static_cast<std::size_t>(row.lines) > row.tokens.size())
-        refuse(who + ": lines must be in [1, tokens]");
-      if (!A.ragged && (row.length != rows[0].length || row.tokens.size() != rows[0].tokens.size()))
-        refuse(who + ": the model is not ragged, and " + name(0, rows[0]) + " differs in length or number of tokens");
-      if (row.length > limits().length || static_cast<std::size_t>(limits().length - row.length) < row.tokens.size())
-        refuse(who + ": a slot holds " + std::to_string(limits().length) + " tokens at most");
-      if (row.from == row.to) continue;
-      if (read.contains(row.to)) refuse(who + ": some row of the step reads slot " + std::to_string(row.to));
-      if (rules_.first_child_in_place && !in_place.contains(row.from))
-        refuse(who + ": a fork of slot " + std::to_string(row.from) + ", which no row continues in place");
-    }
+  void in_place(std::span<Row const> rows) {
+    std::set<Slot> going_on;
+    for (auto const& row : rows)
+      if (row.from == row.to) going_on.insert(row.to);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (!going_on.contains(rows[i].from))
+        contract_.refuse("forks", contract_.name(i, rows[i]) + ": a fork of slot " + std::to_string(rows[i].from) +
+                                      ", which no row continues in place");
   }
 
-  void apply(std::span<Row const> rows) {
+  void count(std::span<Row const> rows) {
     ++counters_.steps;
     counters_.rows += rows.size();
     counters_.most_rows = std::max(counters_.most_rows, rows.size());
     for (auto const& row : rows) {
-      auto const size = held_[row.from].size();
-      counters_.roll_backs += static_cast<std::size_t>(row.length) < size ? 1 : 0;
-      if (row.from != row.to) ++counters_.forks, held_[row.to] = held_[row.from];
-    }
-    for (auto const& row : rows) {
-      auto& held = held_[row.to];
-      held.erase(held.begin() + row.length, held.end());
-      held.insert(held.end(), row.tokens.begin(), row.tokens.end());
+      auto const length = static_cast<std::size_t>(row.length);
+      if (length < contract_.held().at(row.from).size()) ++counters_.roll_backs;
+      if (row.from != row.to) ++counters_.forks;
       counters_.lines += static_cast<std::size_t>(row.lines);
       counters_.tokens += row.tokens.size();
-      counters_.longest = std::max(counters_.longest, held.size());
+      counters_.longest = std::max(counters_.longest, length + row.tokens.size());
     }
-    enough();
   }
 
-  M model_{};
-  SlotRules rules_{};
+  M model_;
+  sluice::detail::SlotContract contract_;
+  SlotRules rules_;
   Counters counters_{};
-  std::map<Slot, std::vector<Token>> held_;  ///< occupied slots and the tokens they hold
-  std::vector<Slot> unsure_;                 ///< of a step that threw: neither occupied nor free for certain
-  std::vector<std::string> violations_;
+};
+
+/// The same where the claims are a matter of types.
+template <Model M, Abilities A = sluice::abilities<M>()>
+class SlotChecker : public CheckedModel<M> {
+  static_assert(sluice::abilities<M>().include(A));
+
+ public:
+  static constexpr Abilities abilities = A;
+
+  explicit SlotChecker(M model = M{}, SlotRules const& rules = {}) : CheckedModel<M>(std::move(model), A, rules) {}
 };
 
 }  // namespace sluice::test
