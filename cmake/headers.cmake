@@ -67,8 +67,11 @@ set(SLUICE_HEADERS
   include/sluice/model/with_draft.hpp
   include/sluice/model/with_heads.hpp
   include/sluice/model/with_lookup.hpp
+  include/sluice/output/clusters/cluster_unions.hpp
+  include/sluice/output/clusters/clustered_options.hpp
   include/sluice/output/clusters/clustered_projection.hpp
   include/sluice/output/clusters/clusters.hpp
+  include/sluice/output/clusters/joint_product.hpp
   include/sluice/output/clusters/k_means.hpp
   include/sluice/output/clusters/nearest_centroid.hpp
   include/sluice/output/clusters/record_hidden.hpp
@@ -98,6 +101,7 @@ set(SLUICE_HEADERS
   include/sluice/output/simd/aligned_vector.hpp
   include/sluice/output/simd/exponential.hpp
   include/sluice/output/simd/half.hpp
+  include/sluice/output/simd/log_add.hpp
   include/sluice/output/simd/parallel.hpp
   include/sluice/output/simd/simd.hpp
   include/sluice/output/simd/simd_count.hpp
@@ -142,6 +146,7 @@ set(SLUICE_HEADERS
 
 # Device code, installed below include/ like the others: <sluice/cuda/...>.
 set(SLUICE_KERNELS
+  kernels/sluice/cuda/active_product.cuh
   kernels/sluice/cuda/active_union.cuh
   kernels/sluice/cuda/add_line.cuh
   kernels/sluice/cuda/barrier.cuh
@@ -150,6 +155,8 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/buffer.cuh
   kernels/sluice/cuda/cache_indirection.cuh
   kernels/sluice/cuda/check_rows.cuh
+  kernels/sluice/cuda/cluster_unions.cuh
+  kernels/sluice/cuda/clustered_options.cuh
   kernels/sluice/cuda/clustered_projection.cuh
   kernels/sluice/cuda/dense_projection.cuh
   kernels/sluice/cuda/error.cuh
@@ -186,6 +193,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/page_view.cuh
   kernels/sluice/cuda/paged_cache.cuh
   kernels/sluice/cuda/partial_sum.cuh
+  kernels/sluice/cuda/product_choice.cuh
   kernels/sluice/cuda/product_pass.cuh
   kernels/sluice/cuda/projection_kernel.cuh
   kernels/sluice/cuda/projection_launch.cuh
@@ -193,6 +201,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/scores.cuh
   kernels/sluice/cuda/selection.cuh
   kernels/sluice/cuda/skinny_product.cuh
+  kernels/sluice/cuda/union_lines.cuh
   kernels/sluice/cuda/union_terms.cuh
   kernels/sluice/cuda/upload.cuh
   kernels/sluice/cuda/verification.cuh

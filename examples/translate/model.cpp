@@ -124,9 +124,12 @@ class Answering {
  public:
   using Source = typename M::Source;
   using Encoded = typename M::Encoded;
-  static constexpr auto abilities = sluice::abilities<M>();
+  using Wrapped = M;
 
   explicit Answering(M& model) : model_(&model) {}
+  sluice::Abilities abilities() const { return sluice::abilities(std::as_const(*model_)); }
+  bool encodes() const { return sluice::encodes(std::as_const(*model_)); }
+  bool proposes() const { return sluice::proposes(std::as_const(*model_)); }
   decltype(auto) vocabulary() const { return model_->vocabulary(); }
   sluice::Limits limits() const { return model_->limits(); }
   void start(std::span<Source const* const> sources, std::span<sluice::Slot const> slots) {

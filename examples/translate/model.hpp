@@ -14,37 +14,17 @@
 #include <translate/output.hpp>
 #include <translate/tokenizer.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace translate {
 
-/// What translates. Sources are the tokenizer's pieces. It guesses if the model that it holds does.
-class Model : public sluice::AnyModel<std::vector<sluice::Token>, Answer,
-                                      sluice::Abilities{.ragged = true, .blocks = true, .roll_back = true}, true> {
- public:
-  /// \param model  a handle, of which it keeps copies
-  template <sluice::Model M>
-    requires(!std::same_as<M, Model>)
-  explicit Model(M const& model) : AnyModel(model) {
-    if constexpr (sluice::ProposingModel<M>)
-      propose_ = [handle = model](std::span<sluice::Draft const> drafts) mutable { handle.propose(drafts); };
-  }
-
-  void propose(std::span<sluice::Draft const> drafts) {
-    if (propose_) propose_(drafts);
-  }
-
- private:
-  std::function<void(std::span<sluice::Draft const>)> propose_;
-};
+/// What translates, and guesses if the model that it holds does. Sources are the tokenizer's pieces.
+using Model = sluice::AnyModel<std::vector<sluice::Token>, Answer>;
 
 /// The folder of the model that ships: beside the program, where it is installed, or where it was built.
 std::filesystem::path default_model();

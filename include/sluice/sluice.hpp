@@ -38,6 +38,7 @@
 #include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_heads.hpp>
 #include <sluice/model/with_lookup.hpp>
+#include <sluice/output/clusters/clustered_options.hpp>
 #include <sluice/output/clusters/clustered_projection.hpp>
 #include <sluice/output/clusters/clusters.hpp>
 #include <sluice/output/clusters/k_means.hpp>

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a ClusteredProjection may be told, and what it has seen; shared with the twin on a device.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/output/clusters/clusters.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// What a ClusteredProjection may be told.
+struct ClusteredOptions {
+  /// Whose clusters are united.
+  enum class Union : std::uint8_t {
+    sentence,  ///< those of a sentence's own lines: results do not depend on the other sentences
+    batch,     ///< those of all lines of a step (the paper's way, which gathers weights once a step): results depend on
+               ///< what is decoded beside
+  };
+
+  std::vector<Token> always{};  ///< active whatever the clusters say: the end of a sentence, at least
+  Union unite = Union::sentence;
+  std::int32_t nearest = 1;  ///< clusters of each line: the paper's one; more make misses rarer, and cost their tokens
+  double full_above = 0.5;   ///< more active tokens than this share of the vocabulary: all of them are
+  std::int32_t audit = 0;    ///< > 0: every so many-th step is projected in full as well, for the statistics alone
+};
+
+namespace detail {
+
+/// Mean share of the vocabulary that is active in a union, if `full` of the unions hold all of it and the others `active`
+/// tokens together.
+inline double active_share(std::uint64_t unions, std::uint64_t full, std::uint64_t active,
+                           std::int32_t vocabulary_size) {
+  auto const tokens = static_cast<double>(active) + static_cast<double>(full) * vocabulary_size;
+  return unions == 0 ? 0 : tokens / static_cast<double>(unions) / vocabulary_size;
+}
+
+}  // namespace detail
+
+/// What a ClusteredProjection has seen.
+struct ClusteredStatistics {
+  std::uint64_t lines = 0;
+  std::uint64_t unions = 0;               ///< sentences and steps (or steps, for Union::batch)
+  std::uint64_t full = 0;                 ///< of these, projected in full
+  std::uint64_t active = 0;               ///< tokens, summed over the unions that were not
+  std::uint64_t audited = 0, agreed = 0;  ///< lines; those whose best token is that of the full projection
+  double bias =
+      0;  ///< log-probability of the best minus what the full projection gives the same token, summed over `agreed`
+
+  /// Mean share of the vocabulary that is active in a union.
+  double active_share(std::int32_t vocabulary_size) const {
+    return detail::active_share(unions, full, active, vocabulary_size);
+  }
+  ClusteredStatistics& operator+=(ClusteredStatistics const& other) {
+    lines += other.lines, unions += other.unions, full += other.full, active += other.active;
+    audited += other.audited, agreed += other.agreed, bias += other.bias;
+    return *this;
+  }
+};
+
+namespace detail {
+
+/// Throws std::invalid_argument, which begins with `who`, for clusters that do not fit weights [vocabulary, hidden].
+inline void check_fit(std::string const& who, Clusters const& clusters, std::ptrdiff_t vocabulary,
+                      std::ptrdiff_t hidden) {
+  check(clusters);
+  require(clusters.vocabulary_size == vocabulary, who + "clusters.vocabulary_size", clusters.vocabulary_size,
+          "must be that of the weights, " + std::to_string(vocabulary));
+  require(clusters.hidden_size == hidden, who + "clusters.hidden_size", clusters.hidden_size,
+          "must be that of the weights, " + std::to_string(hidden));
+}
+
+/// Throws std::invalid_argument, which begins with `who`, for options that mean nothing; of the host or of the device.
+template <class Options>
+void check_clustered(std::string const& who, Options const& options, std::ptrdiff_t vocabulary) {
+  for (auto const token : options.always)
+    require(token >= 0 && token < vocabulary, who + "always", token,
+            "is outside the vocabulary of " + std::to_string(vocabulary));
+  require(options.full_above >= 0 && options.full_above <= 1, who + "full_above", options.full_above,
+          "must be in [0, 1]");
+  require(options.nearest >= 1, who + "nearest", options.nearest, "must be at least 1");
+}
+
+/// Throws std::invalid_argument, which begins with `who`, if a line wants more clusters than there are.
+inline void check_nearest(std::string const& who, std::int32_t nearest, Clusters const& clusters) {
+  require(nearest <= clusters.size(), who + "nearest", nearest,
+          "must not exceed the number of clusters, " + std::to_string(clusters.size()));
+}
+
+}  // namespace detail
+}  // namespace sluice::inline v0
