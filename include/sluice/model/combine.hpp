@@ -44,12 +44,14 @@ inline void check_same(Vocabulary const& a, Vocabulary const& b, std::string con
     for (auto const token : tokens) list.append(list.size() > 1 ? " " : "").append(std::to_string(token));
     return list.append("]");
   };
+  auto const same = [](std::vector<Token> const& x, std::vector<Token> const& y) {
+    return std::is_permutation(x.begin(), x.end(), y.begin(), y.end());
+  };
   auto const rule = "must be that of " + whom + ", ";
   require(b.size == a.size, who + ": vocabulary.size", b.size, rule + std::to_string(a.size));
   require(b.bos == a.bos, who + ": vocabulary.bos", b.bos, rule + std::to_string(a.bos));
-  require(std::ranges::is_permutation(b.eos, a.eos), who + ": vocabulary.eos", text(b.eos), rule + text(a.eos));
-  require(std::ranges::is_permutation(b.never, a.never), who + ": vocabulary.never", text(b.never),
-          rule + text(a.never));
+  require(same(b.eos, a.eos), who + ": vocabulary.eos", text(b.eos), rule + text(a.eos));
+  require(same(b.never, a.never), who + ": vocabulary.never", text(b.never), rule + text(a.never));
 }
 
 /// Tells a model that wants to know.

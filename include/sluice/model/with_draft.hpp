@@ -111,7 +111,8 @@ class WithDraft : public detail::Forwarding<M> {
     }
     order_.resize(drafts.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
-    std::ranges::sort(order_, {}, [&](std::size_t i) { return drafts[i].slot; });  // rows ascend
+    std::sort(order_.begin(), order_.end(),  // rows ascend
+              [&](std::size_t a, std::size_t b) { return drafts[a].slot < drafts[b].slot; });
     for (std::int32_t n = 0; ask(drafts, n); ++n) {
       auto const answer = expander_.expand(draft_.step(std::span<Row const>(rows_)), queries_, groups_);
       drafted_.apply(rows_);
@@ -145,7 +146,7 @@ class WithDraft : public detail::Forwarding<M> {
       auto const& draft = drafts[i];
       auto const guessed = static_cast<std::int32_t>(draft.tokens->size());
       auto const& eos = vocabulary_.eos;
-      auto const over = guessed > 0 && std::ranges::find(eos, draft.tokens->back()) != eos.end();
+      auto const over = guessed > 0 && std::find(eos.begin(), eos.end(), draft.tokens->back()) != eos.end();
       if (guessed != n || n >= draft.count || over) continue;
       std::span<Token const> const text = texts_[i];
       auto const had = drafted_[draft.slot];

@@ -73,7 +73,7 @@ struct Streaming {
   std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
     if (waiting.empty() || live.size() >= size) return 0;
     auto const old = [this](Live const& one) { return one.age > drain_after; };
-    if (drain_after > 0 && std::ranges::any_of(live, old)) return 0;
+    if (drain_after > 0 && std::any_of(live.begin(), live.end(), old)) return 0;
     auto const room = size - live.size();
     if (refill.source_tokens > 0) return by_tokens(live, waiting.first(std::min(room, waiting.size())));
     // Not an integer's worth of rounding: of 12 a sixth is 2, whatever 1.0 / 6 is.
@@ -84,7 +84,8 @@ struct Streaming {
   void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
     if (live.empty()) return;
     auto const first = static_cast<std::ptrdiff_t>(chosen.size());
-    auto const least = std::ranges::min(live, {}, &Live::length).length;
+    auto least = live.front().length;
+    for (auto const& one : live) least = std::min(least, one.length);
     for (std::size_t i = 0; i < live.size(); ++i)
       if (order != Order::shortest_only || live[i].length == least) chosen.push_back(static_cast<std::int32_t>(i));
     if (max_rows == 0) return;

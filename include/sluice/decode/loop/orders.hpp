@@ -10,21 +10,24 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
 /// Puts `who` in the order of their keys, which are all different.
 inline void sort_by(std::vector<std::int32_t>& who, std::span<std::int64_t const> keys) {
-  std::ranges::sort(who, {}, [keys](std::int32_t i) { return keys[static_cast<std::size_t>(i)]; });
+  std::sort(who.begin(), who.end(), [keys](std::int32_t a, std::int32_t b) {
+    return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
+  });
 }
 
 /// Leaves those of `who` that a model can step at once although its rows have to be alike: as long as the shortest, with
 /// blocks as long as its.
 inline void keep_alike(std::vector<std::int32_t>& who, std::span<Live const> live) {
   auto const at = [live](std::int32_t i) -> Live const& { return live[static_cast<std::size_t>(i)]; };
-  auto const first = at(std::ranges::min(who, {}, [&](std::int32_t i) { return at(i).length; }));
+  auto first = at(who.front());
+  for (auto const i : who)
+    if (at(i).length < first.length) first = at(i);
   std::erase_if(who, [&](std::int32_t i) { return at(i).length != first.length || at(i).block != first.block; });
 }
 
@@ -32,7 +35,9 @@ inline void keep_alike(std::vector<std::int32_t>& who, std::span<Live const> liv
 inline void longest_first(std::span<std::int32_t const> lengths, std::vector<std::size_t>& order) {
   order.resize(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [lengths](std::size_t i) { return std::pair(-std::int64_t{lengths[i]}, i); });
+  std::sort(order.begin(), order.end(), [lengths](std::size_t a, std::size_t b) {
+    return lengths[a] != lengths[b] ? lengths[a] > lengths[b] : a < b;
+  });
 }
 
 }  // namespace sluice::inline v0::detail

@@ -54,7 +54,7 @@ class SlotLedger {
   std::span<Slot const> give_back(Slot first, std::int32_t size) {
     releasing_.clear();
     for (auto slot = first; slot < first + size; ++slot) release(slot);
-    auto const next = std::ranges::lower_bound(free_, first, {}, &Gap::first);
+    auto const next = std::find_if(free_.begin(), free_.end(), [first](Gap const& gap) { return gap.first >= first; });
     auto gap = free_.insert(next, {first, size});
     if (auto const after = gap + 1; after != free_.end() && gap->first + gap->size == after->first) {
       gap->size += after->size;
