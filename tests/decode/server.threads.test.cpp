@@ -711,3 +711,42 @@ TEST_CASE("options that make no sense are refused before any work", "[server]") 
   CHECK_THROWS_AS((Server(none, Greedy{}, Streaming{}, {.intake = {.encode_ahead = 1}})), std::invalid_argument);
   CHECK(model.counts().starts == 0);
 }
+
+TEST_CASE("a running sentence never waits for the encoder of a newcomer", "[server]") {
+  for (auto const group : {std::size_t{1}, std::size_t{2}}) {
+    Gate go;
+    EncodingTable<> model(endless, {.encode = [&](std::uint64_t seed) {
+                            if (seed >= 100) static_cast<void>(go.pass());
+                          }});
+    Greedy const search{.length = {.max = 60}};
+    Server server(model, search, Streaming{.size = 8, .refill_below = 1},
+                  {.intake = {.encode_ahead = 4, .encode_group = group}});
+    auto first = server.submit({.source = HeapSource(1)});
+    while (model.counts().steps == 0) std::this_thread::yield();
+    std::vector<std::future<Result>> late;
+    for (std::uint64_t seed = 100; seed < 103; ++seed) late.push_back(server.submit({.source = HeapSource(seed)}));
+    // The encoder hangs until the gate opens, which it does after the first sentence has ended: it went on all the while.
+    REQUIRE(first.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+    CHECK(identical(first.get(), run_one(endless, 1, search)));
+    go.open();
+    for (std::uint64_t i = 0; i < 3; ++i) CHECK(late[i].get().ok());
+  }
+}
+
+TEST_CASE("a long sentence keeps nobody out of a server with room", "[server]") {
+  Gate submitted;
+  EncodingTable<> model(endless, {.step = [&](std::size_t call) {
+                          if (call == 600) static_cast<void>(submitted.pass());  // older than Streaming::drain_after
+                        }});
+  Server server(model, Greedy{.length = {.max = 2000}});
+  auto const first = server.submit({.source = HeapSource(1)}, {.done = [](Result const&) {}});
+  REQUIRE(first);
+  while (model.counts().steps < 600) std::this_thread::yield();
+  std::size_t steps = 0;
+  server.submit({.source = HeapSource(2), .search = Greedy{.length = {.max = 3}}},
+                {.done = [&](Result const&) { steps = model.counts().steps; }});
+  submitted.open();
+  server.drain();
+  CHECK(steps >= 600);
+  CHECK(steps < 610);
+}
