@@ -120,6 +120,7 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/grid_beam_search.hpp
   include/sluice/search/constraint/ordered_phrases.hpp
   include/sluice/search/constraint/phrases.hpp
+  include/sluice/search/constraint/product.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/rule/forbidden.hpp
