@@ -117,6 +117,7 @@ set(SLUICE_HEADERS
   include/sluice/search/common/placement.hpp
   include/sluice/search/common/prefix.hpp
   include/sluice/search/constraint/any_of.hpp
+  include/sluice/search/constraint/any_of_tables.hpp
   include/sluice/search/constraint/automaton.hpp
   include/sluice/search/constraint/bank_choice.hpp
   include/sluice/search/constraint/bank_sizes.hpp
@@ -138,6 +139,7 @@ set(SLUICE_HEADERS
   include/sluice/search/sample/sample.hpp
   include/sluice/search/sample/stochastic_beam.hpp
   include/sluice/search/sample/truncation.hpp
+  include/sluice/search/sample/without_replacement.hpp
   include/sluice/sluice.hpp
   include/sluice/version.hpp)
 

@@ -86,4 +86,5 @@
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/search/sample/truncation.hpp>
+#include <sluice/search/sample/without_replacement.hpp>
 #include <sluice/version.hpp>
