@@ -54,7 +54,8 @@ set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^model/check/ ^model/c
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
   ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
-  ^sluice$)
+  ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$
+  ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^sluice$)
 set(brought ^output/line/line_lists$ ^output/simd/simd$) # for who writes an expander
 list(JOIN internal "|" internal)
 list(JOIN brought "|" brought)

@@ -110,11 +110,16 @@ set(SLUICE_HEADERS
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp
   include/sluice/schedule/streaming.hpp
+  include/sluice/search/beam/beam_declaration.hpp
   include/sluice/search/beam/beam_options.hpp
   include/sluice/search/beam/beam_search.hpp
   include/sluice/search/beam/beam_state.hpp
+  include/sluice/search/beam/candidates.hpp
+  include/sluice/search/beam/closing.hpp
   include/sluice/search/beam/diverse_beam_search.hpp
   include/sluice/search/beam/presets.hpp
+  include/sluice/search/beam/stopping.hpp
+  include/sluice/search/beam/survivors.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
   include/sluice/search/blockwise/blockwise.hpp
   include/sluice/search/common/bans.hpp
@@ -125,14 +130,20 @@ set(SLUICE_HEADERS
   include/sluice/search/common/placement.hpp
   include/sluice/search/common/prefix.hpp
   include/sluice/search/constraint/any_of.hpp
+  include/sluice/search/constraint/any_of_tables.hpp
   include/sluice/search/constraint/automaton.hpp
+  include/sluice/search/constraint/bank_choice.hpp
   include/sluice/search/constraint/bank_sizes.hpp
   include/sluice/search/constraint/constrained_beam_search.hpp
+  include/sluice/search/constraint/constrained_declaration.hpp
+  include/sluice/search/constraint/constrained_list.hpp
   include/sluice/search/constraint/constrained_presets.hpp
   include/sluice/search/constraint/constraints.hpp
   include/sluice/search/constraint/grid_beam_search.hpp
   include/sluice/search/constraint/ordered_phrases.hpp
   include/sluice/search/constraint/phrases.hpp
+  include/sluice/search/constraint/product.hpp
+  include/sluice/search/constraint/wanted_candidates.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/rule/forbidden.hpp
@@ -141,6 +152,7 @@ set(SLUICE_HEADERS
   include/sluice/search/sample/sample.hpp
   include/sluice/search/sample/stochastic_beam.hpp
   include/sluice/search/sample/truncation.hpp
+  include/sluice/search/sample/without_replacement.hpp
   include/sluice/sluice.hpp
   include/sluice/version.hpp)
 

@@ -79,6 +79,7 @@
 #include <sluice/search/constraint/grid_beam_search.hpp>
 #include <sluice/search/constraint/ordered_phrases.hpp>
 #include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/constraint/product.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
@@ -87,4 +88,5 @@
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/search/sample/truncation.hpp>
+#include <sluice/search/sample/without_replacement.hpp>
 #include <sluice/version.hpp>

@@ -79,8 +79,8 @@ std::vector<Tokens> possible(BeamSearch const& search, BeamSearch::State const& 
 
 std::vector<Tokens> possible(DiverseBeamSearch const& search, DiverseBeamSearch::State const& state) {
   std::vector<Tokens> all;
-  for (auto const& group : state.groups)
-    for (auto& one : possible(search.search, group.state)) all.push_back(std::move(one));
+  for (auto const& beam : state.beams)
+    for (auto& one : possible(search.search, beam.state)) all.push_back(std::move(one));
   return all;
 }
 

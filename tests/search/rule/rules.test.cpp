@@ -2,6 +2,8 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/rules.hpp>
 
@@ -246,6 +248,26 @@ TEST_CASE("a rule that breaks fails its own sentence only, also among groups of 
   };
   both(Greedy{.length = {.max = 8}});
   both(DiverseBeamSearch{.search = {.width = 1, .n_best = 1, .length = {.max = 8}}, .groups = 2});
+}
+
+/// A search whose options decide what it needs.
+struct Choosing : Greedy {
+  bool blocks = false;
+  Abilities needs() const { return {.blocks = blocks}; }
+};
+
+TEST_CASE("a search under a rule needs what it needs alone", "[rules]") {
+  using Known = Ruled<Blockwise<>, ForbidTokens>;
+  STATIC_REQUIRE(KnownNeeds<Known>);
+  STATIC_REQUIRE(needs<Known>() == needs<Blockwise<>>());
+  using Told = Ruled<Choosing, ForbidTokens>;
+  STATIC_REQUIRE(!KnownNeeds<Told>);
+  Told told;
+  CHECK(needs(told) == Abilities{});
+  told.search.blocks = true;
+  CHECK(needs(told) == Abilities{.blocks = true});
+  STATIC_REQUIRE(takes_prefix<Ruled<ForcedScore, ForbidTokens>>());
+  STATIC_REQUIRE(!takes_prefix<Told>());
 }
 
 TEST_CASE("rules refuse what makes no sense", "[rules]") {

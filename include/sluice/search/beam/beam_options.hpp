@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -77,6 +78,12 @@ struct Stop {
   Rule rule = Rule::count;
   std::int32_t finished = 0;  ///< of Rule::count; 0 = patience times width
   double patience = 1;        ///< (CTranslate2; Kasai et al. 2022); rounded, at least 1
+
+  /// How many must end, by Rule::count, of a beam of this width.
+  std::int32_t needed(std::int32_t width) const {
+    if (finished != 0) return finished;
+    return std::max(1, static_cast<std::int32_t>(std::lround(patience * static_cast<double>(width))));
+  }
 
   void check() const {
     require(finished >= 0, "stop.finished", finished, "must not be negative");

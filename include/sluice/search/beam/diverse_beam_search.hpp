@@ -30,13 +30,14 @@ struct DiverseBeamSearch {
   double penalty = 0.5;     ///< >= 0; 0: every group finds the same
   std::int32_t n_best = 1;  ///< of all groups together; in [1, groups * width]
 
-  struct Group {
+  /// A group's own search.
+  struct Beam {
     BeamSearch::State state;
     bool over = false;
     std::size_t lines = 0;  // of the step
   };
   struct State {
-    std::vector<Group> groups;
+    std::vector<Beam> beams;  // [group]
     StepPlan scratch;
     std::vector<Expansion::Entry> entries;
     std::vector<Candidate> candidates;
@@ -56,34 +57,34 @@ struct DiverseBeamSearch {
   std::int32_t slots() const { return groups * search.width; }
 
   void start(State& s, Sentence const& sentence) const {
-    s.groups.resize(static_cast<std::size_t>(groups));
-    for (auto& group : s.groups) {
-      search.start(group.state, sentence);
-      group.over = false, group.lines = 0;
+    s.beams.resize(static_cast<std::size_t>(groups));
+    for (auto& beam : s.beams) {
+      search.start(beam.state, sentence);
+      beam.over = false, beam.lines = 0;
     }
     s.first = true, s.forks = false;
   }
 
   void plan(State& s, Plan& plan) const {
     if (s.first) {  // the first group asks for all
-      for (std::size_t g = 1; g < s.groups.size(); ++g) {
+      for (std::size_t g = 1; g < s.beams.size(); ++g) {
         s.scratch.clear();
         Plan unused(s.scratch, 0);
-        search.plan(s.groups[g].state, unused);
+        search.plan(s.beams[g].state, unused);
       }
-      search.plan(s.groups[0].state, plan);
+      search.plan(s.beams[0].state, plan);
       if (auto const queries = plan.queries(); !queries.empty() && queries.back().best > 0)
         queries.back().best += slots() - search.width;
       return plan.keep(0);
     }
-    for (std::size_t g = 0; g < s.groups.size(); ++g) {
-      auto& group = s.groups[g];
-      group.lines = 0;
-      if (group.over) continue;
+    for (std::size_t g = 0; g < s.beams.size(); ++g) {
+      auto& beam = s.beams[g];
+      beam.lines = 0;
+      if (beam.over) continue;
       auto const base = static_cast<Slot>(g) * search.width;
       s.scratch.clear();
       Plan own(s.scratch, base);
-      search.plan(group.state, own);
+      search.plan(beam.state, own);
       auto part = plan.part(0);
       for (auto const slot : s.scratch.released) part.release(slot);
       // What all have in common lies in slot 0; whoever of another group goes on from it forks.
@@ -94,7 +95,7 @@ struct DiverseBeamSearch {
         part.ask(query);
       }
       if (g == 0) part.keep(s.scratch.groups.back().keep);
-      group.lines = s.scratch.queries.size();
+      beam.lines = s.scratch.queries.size();
     }
     s.forks = false;
   }
@@ -102,14 +103,14 @@ struct DiverseBeamSearch {
   bool advance(State& s, Expansion const& answer) const {
     std::size_t at = 0;
     auto over = true;
-    for (std::size_t g = 0; g < s.groups.size(); ++g) {
-      auto& group = s.groups[g];
-      if (group.over) continue;
-      auto const lines = s.first ? answer.size() : group.lines;
+    for (std::size_t g = 0; g < s.beams.size(); ++g) {
+      auto& beam = s.beams[g];
+      if (beam.over) continue;
+      auto const lines = s.first ? answer.size() : beam.lines;
       auto const own = penalised(s, g, answer.window(at, lines));
       if (!s.first) at += lines;
-      group.over = search.advance(group.state, own);
-      over = over && group.over;
+      beam.over = search.advance(beam.state, own);
+      over = over && beam.over;
     }
     s.forks = s.first, s.first = false;
     return over;
@@ -117,9 +118,9 @@ struct DiverseBeamSearch {
 
   Progress progress(State const& s) const {
     Progress all{.length = 0, .width = 0};
-    for (auto const& group : s.groups)
-      if (!group.over) {
-        auto const one = search.progress(group.state);
+    for (auto const& beam : s.beams)
+      if (!beam.over) {
+        auto const one = search.progress(beam.state);
         all.length = one.length, all.width = s.first ? 1 : all.width + one.width;
       }
     return all;
@@ -128,20 +129,20 @@ struct DiverseBeamSearch {
   void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
     auto first = true;
-    for (auto& group : s.groups) {
-      if (group.over && group.state.out.empty()) continue;  // came to nothing
-      search.settled(group.state, s.own);
+    for (auto& beam : s.beams) {
+      if (beam.over && beam.state.out.empty()) continue;  // came to nothing
+      search.settled(beam.state, s.own);
       if (first) tokens = s.own;
-      else tokens.erase(std::ranges::mismatch(tokens, s.own).in1, tokens.end());
+      else tokens.erase(std::mismatch(tokens.begin(), tokens.end(), s.own.begin(), s.own.end()).first, tokens.end());
       first = false;
     }
   }
 
   void finish(State const& s, Result& result) const {
     Result all{.id = result.id}, one;
-    for (auto const& group : s.groups) {
-      search.finish(group.state, one);
-      std::ranges::move(one.hypotheses, std::back_inserter(all.hypotheses));
+    for (auto const& beam : s.beams) {
+      search.finish(beam.state, one);
+      std::move(one.hypotheses.begin(), one.hypotheses.end(), std::back_inserter(all.hypotheses));
       if (!one.ok() && all.ok()) all.fail(one.failure, one.message, one.cause);
       one.failure = Failure::none;
     }
@@ -149,9 +150,9 @@ struct DiverseBeamSearch {
     auto& h = all.hypotheses;
     std::vector<std::size_t> order(h.size());
     for (std::size_t i = 0; i < h.size(); ++i) order[i] = i;
-    auto const early = !std::ranges::all_of(s.groups, &Group::over);  // then what is alive comes behind what has ended
-    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-      if (early && h[a].finished != h[b].finished) return h[a].finished;
+    auto const over = std::all_of(s.beams.begin(), s.beams.end(), [](Beam const& beam) { return beam.over; });
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      if (!over && h[a].finished != h[b].finished) return h[a].finished;  // what is alive comes behind what has ended
       return h[a].score != h[b].score ? h[a].score > h[b].score : a < b;
     });
     result = {.id = result.id};
@@ -163,7 +164,7 @@ struct DiverseBeamSearch {
  private:
   /// The answer with what the tokens cost group g; each list in its new order, no longer than the group alone would ask.
   Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
-    auto const ends = static_cast<std::int32_t>(s.groups[g].state.vocabulary->eos.size());
+    auto const ends = static_cast<std::int32_t>(s.beams[g].state.vocabulary->eos.size());
     auto const longest = static_cast<std::size_t>(std::min(search.width + ends, search.pruning.max_per_parent));
     s.entries.clear(), s.candidates.clear(), s.probes.clear();
     for (std::size_t i = 0; i < answer.size(); ++i) {
@@ -190,8 +191,7 @@ struct DiverseBeamSearch {
   float cost(State const& s, std::size_t g, Token token) const {
     std::ptrdiff_t count = 0;
     for (std::size_t i = 0; i < g; ++i)
-      for (auto const& entry : s.groups[i].state.beam)
-        count += !s.groups[i].over && !entry.ended && entry.token == token;
+      for (auto const& entry : s.beams[i].state.beam) count += !s.beams[i].over && !entry.ended && entry.token == token;
     return static_cast<float>(penalty * static_cast<double>(count));
   }
 };

@@ -32,7 +32,7 @@ struct TopK {
     return line.best.empty() ? Candidate{-1, 0} : line.best[0];
   }
   bool accepts(Line const& line, Candidate, Token guess) const {
-    return std::ranges::find(line.best, guess, &Candidate::token) != line.best.end();
+    return std::any_of(line.best.begin(), line.best.end(), [&](Candidate c) { return c.token == guess; });
   }
 };
 

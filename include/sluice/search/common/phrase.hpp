@@ -45,7 +45,9 @@ inline void check_phrase(Sentence const& sentence, std::string const& name, Phra
     auto const refuse = [&](bool bad, std::string const& why) {
       if (bad) require(false, name, text(phrase), "token " + std::to_string(phrase[i]) + " " + why);
     };
-    auto const in = [&](std::vector<Token> const& list) { return std::ranges::find(list, phrase[i]) != list.end(); };
+    auto const in = [&](std::vector<Token> const& list) {
+      return std::find(list.begin(), list.end(), phrase[i]) != list.end();
+    };
     refuse(!vocabulary.contains(phrase[i]), "is outside the vocabulary of " + std::to_string(vocabulary.size));
     auto const bos = phrase[i] == vocabulary.bos;
     if (i == 0 && bos) continue;

@@ -83,7 +83,7 @@ class PhraseMatcher {
 
   State child(State state, Token token) const {
     auto const& n = node(state);
-    auto const found = std::ranges::lower_bound(n.tokens, token);
+    auto const found = std::lower_bound(n.tokens.begin(), n.tokens.end(), token);
     return found != n.tokens.end() && *found == token ? n.targets[static_cast<std::size_t>(found - n.tokens.begin())]
                                                       : none;
   }
@@ -93,7 +93,7 @@ class PhraseMatcher {
     auto const depth = node(state).depth + 1;
     nodes_.emplace_back().depth = depth;
     auto& n = node(state);
-    auto const at = std::ranges::lower_bound(n.tokens, token) - n.tokens.begin();
+    auto const at = std::lower_bound(n.tokens.begin(), n.tokens.end(), token) - n.tokens.begin();
     n.tokens.insert(n.tokens.begin() + at, token);
     n.targets.insert(n.targets.begin() + at, to);
     return to;

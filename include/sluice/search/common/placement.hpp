@@ -24,7 +24,7 @@ void place(std::span<Entry> next, std::vector<std::int32_t>& holder, std::vector
   unused.clear();
   for (std::size_t slot = 0; slot < holder.size(); ++slot)
     if (holder[slot] >= 0) unused.push_back(static_cast<Slot>(slot));
-  std::ranges::fill(holder, -1);
+  std::fill(holder.begin(), holder.end(), -1);
   auto const take = [&](std::size_t rank, std::size_t slot) {
     next[rank].slot = static_cast<Slot>(slot), holder[slot] = static_cast<std::int32_t>(rank);
   };

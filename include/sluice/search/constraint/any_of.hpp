@@ -8,11 +8,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/common/phrase_matcher.hpp>
-#include <sluice/search/constraint/automaton.hpp>
+#include <sluice/search/constraint/any_of_tables.hpp>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -35,10 +33,10 @@ namespace sluice::inline v0 {
 /// a state is 48 bytes.
 class AnyOf {
  public:
-  static constexpr std::size_t most = 256;  ///< items
+  static constexpr std::size_t most = detail::ItemSet::most;  ///< items
 
   struct State {
-    std::array<std::uint64_t, most / 64> met{};
+    detail::ItemSet met{};
     PhraseMatcher::State node = PhraseMatcher::root;  // the longest beginning of a phrase that is still of use
     std::int32_t credit = 0;                          // tokens of the items met
     std::int32_t items = 0;                           // met
@@ -47,10 +45,7 @@ class AnyOf {
   AnyOf() = default;
   explicit AnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
     if (items.empty()) return;
-    auto data = std::make_shared<Data>();
-    data->items = std::move(items), data->name = std::move(name);
-    if (sound(*data)) build(*data);
-    data_ = std::move(data);
+    data_ = std::make_shared<detail::AnyOfTables const>(std::move(items), std::move(name));
   }
 
   AnyOf(std::initializer_list<std::vector<Phrase>> items) : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
@@ -80,12 +75,13 @@ class AnyOf {
     for (auto const c : d.nodes[at(node)].ends) {
       auto const& kind = d.kinds[at(c)];
       for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit)
-        if (!has(state.met, bit)) {
-          set(state.met, bit), state.credit += kind.longest, ++state.items;
+        if (!state.met.has(bit)) {
+          state.met.insert(bit), state.credit += kind.longest, ++state.items;
           break;
         }
     }
-    while (node != PhraseMatcher::root && !any_left(d.nodes[at(node)].through, state)) node = d.matcher.fallback(node);
+    while (node != PhraseMatcher::root && !d.nodes[at(node)].through.any_beyond(state.met))
+      node = d.matcher.fallback(node);
     state.node = node;
     return state;
   }
@@ -103,7 +99,7 @@ class AnyOf {
     auto const first = static_cast<std::ptrdiff_t>(tokens.size());
     for (auto node = state.node;; node = d.matcher.fallback(node)) {
       for (auto const token : d.matcher.children(node)) {
-        if (!any_left(d.nodes[at(d.matcher.next(node, token))].leads, state)) continue;
+        if (!d.nodes[at(d.matcher.next(node, token))].leads.any_beyond(state.met)) continue;
         if (node != state.node && (std::find(tokens.begin() + first, tokens.end(), token) != tokens.end() ||
                                    progress(next(state, token)) <= progress(state)))
           continue;
@@ -124,13 +120,13 @@ class AnyOf {
     std::map<Token, std::int32_t> needed;
     for (auto const& kind : data_->kinds) {
       auto missing = std::int32_t{0};
-      for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit) missing += has(state.met, bit) ? 0 : 1;
+      for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit) missing += state.met.has(bit) ? 0 : 1;
       if (missing == 0) continue;
       longest = std::max(longest, kind.shortest + missing - 1);
       for (auto const token : kind.phrases.front()) {
         auto least = std::numeric_limits<std::int32_t>::max();
         for (auto const& phrase : kind.phrases)
-          least = std::min(least, static_cast<std::int32_t>(std::ranges::count(phrase, token)));
+          least = std::min(least, static_cast<std::int32_t>(std::count(phrase.begin(), phrase.end(), token)));
         needed[token] = std::max(needed[token], least);
       }
     }
@@ -173,7 +169,9 @@ class AnyOf {
         [&](Phrase const& a, Phrase const& b) { return same(a.begin(), a.end(), b.begin(), b.end()); });
     check_edge(
         "ends",
-        [&](Phrase const& phrase) { return std::ranges::find(vocabulary.eos, phrase.back()) != vocabulary.eos.end(); },
+        [&](Phrase const& phrase) {
+          return std::find(vocabulary.eos.begin(), vocabulary.eos.end(), phrase.back()) != vocabulary.eos.end();
+        },
         [&](Phrase const& a, Phrase const& b) { return same(a.rbegin(), a.rend(), b.rbegin(), b.rend()); });
   }
   template <class At, class Together>
@@ -181,7 +179,7 @@ class AnyOf {
     auto const& d = *data_;
     std::vector<std::size_t> before;
     for (std::size_t i = 0; i < d.items.size(); ++i) {
-      if (!std::ranges::all_of(d.items[i], at_edge)) continue;
+      if (!std::all_of(d.items[i].begin(), d.items[i].end(), at_edge)) continue;
       for (auto const j : before) {
         auto possible = false;
         for (auto const& a : d.items[i])
@@ -194,90 +192,9 @@ class AnyOf {
     }
   }
 
-  using Set = std::array<std::uint64_t, most / 64>;
-
-  /// Items with the same phrases.
-  struct Kind {
-    std::vector<Phrase> phrases;  // ascending, each once
-    std::int32_t first = 0, copies = 0;
-    std::int32_t longest = 0, shortest = 0;
-  };
-  struct Node {
-    std::vector<std::int32_t> ends;  // kinds of which some phrase ends here
-    Set through{};                   // items of which some phrase goes on from here
-    Set leads{};                     // those, and the ones of which a phrase ends here with all its tokens
-  };
-  struct Data {
-    std::vector<std::vector<Phrase>> items;
-    std::string name;
-    std::vector<Kind> kinds;
-    PhraseMatcher matcher;
-    std::vector<Node> nodes;
-    std::int32_t total = 0;
-  };
-
-  /// What start() refuses is not built.
-  static bool sound(Data const& d) {
-    return d.items.size() <= most && std::ranges::all_of(d.items, [](auto const& item) {
-             return !item.empty() && std::ranges::none_of(item, &Phrase::empty);
-           });
-  }
-
-  static void build(Data& d) {
-    for (auto const& item : d.items) {
-      auto phrases = item;
-      std::ranges::sort(phrases);
-      phrases.erase(std::unique(phrases.begin(), phrases.end()), phrases.end());
-      auto kind = std::ranges::find(d.kinds, phrases, &Kind::phrases);
-      if (kind == d.kinds.end()) kind = d.kinds.insert(kind, Kind{.phrases = std::move(phrases)});
-      ++kind->copies;
-    }
-    std::vector<Phrase> all;
-    std::vector<std::int32_t> owner;
-    auto bits = std::int32_t{0};
-    for (auto& kind : d.kinds) {
-      kind.first = bits, bits += kind.copies;
-      auto const size = [](Phrase const& phrase) { return static_cast<std::int32_t>(phrase.size()); };
-      kind.longest = size(*std::ranges::max_element(kind.phrases, {}, size));
-      kind.shortest = size(*std::ranges::min_element(kind.phrases, {}, size));
-      d.total += kind.copies * kind.longest;
-      for (auto const& phrase : kind.phrases)
-        all.push_back(phrase), owner.push_back(static_cast<std::int32_t>(&kind - d.kinds.data()));
-    }
-    d.matcher = PhraseMatcher(all);
-    d.nodes.resize(at(d.matcher.states()));
-    for (std::size_t p = 0; p < all.size(); ++p) {
-      auto const& kind = d.kinds[at(owner[p])];
-      auto node = PhraseMatcher::root;
-      for (auto const token : all[p]) {
-        mark(d.nodes[at(node)].through, kind);
-        mark(d.nodes[at(node)].leads, kind);
-        node = d.matcher.next(node, token);
-      }
-      mark(d.nodes[at(node)].leads, kind);
-    }
-    for (PhraseMatcher::State node = 0; node < d.matcher.states(); ++node) {
-      auto& ends = d.nodes[at(node)].ends;
-      for (auto n = node; n != PhraseMatcher::root; n = d.matcher.fallback(n))
-        for (auto const p : d.matcher.phrases(n)) ends.push_back(owner[at(p)]);
-      std::ranges::sort(ends);
-      ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    }
-  }
-
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  static bool has(Set const& set, std::int32_t bit) { return (set[at(bit) / 64] >> (at(bit) % 64) & 1) != 0; }
-  static void set(Set& set, std::int32_t bit) { set[at(bit) / 64] |= std::uint64_t{1} << (at(bit) % 64); }
-  static void mark(Set& s, Kind const& kind) {
-    for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit) set(s, bit);
-  }
-  static bool any_left(Set const& set, State const& state) {
-    for (std::size_t i = 0; i < set.size(); ++i)
-      if ((set[i] & ~state.met[i]) != 0) return true;
-    return false;
-  }
 
-  std::shared_ptr<Data const> data_;
+  std::shared_ptr<detail::AnyOfTables const> data_;
 };
 
 }  // namespace sluice::inline v0

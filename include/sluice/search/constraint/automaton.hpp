@@ -3,17 +3,23 @@
 /// What an output must contain, as an automaton over its tokens.
 #pragma once
 
+#include <sluice/core/named.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 
-#include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
+
+SLUICE_NAMES(begun)
+SLUICE_NAMES(remaining)
+SLUICE_NAMES(trivial)
+SLUICE_NAMES(met)
+SLUICE_NAMES(count)
+SLUICE_NAMES(text)
+SLUICE_NAMES(forbidden)
+SLUICE_NAMES(allowed)
 
 namespace sluice::inline v0 {
 
@@ -30,7 +36,7 @@ namespace sluice::inline v0 {
 ///  - `complete(state)`: all is met. Only such hypotheses may end;
 ///  - `dead(state)`: it can never be complete.
 ///
-/// Optional:
+/// Optional (the compiler refuses what has one of these names and another signature):
 ///  - `begun(state)`: how much of progress lies in a phrase that is still open and may be given up; otherwise 0. In a Product
 ///    only the longest such beginning of all counts, so that one token may serve several;
 ///  - `forbidden(state, tokens)`: appends the tokens that lead to a dead state, where they are few; `allowed(state)`: a
@@ -58,6 +64,11 @@ concept ConstraintAutomaton = std::copyable<typename A::State> &&
 
 namespace detail {
 
+// clang-format off
+template <class A>
+concept NamesBegun = requires(A const& a, typename A::State const& state) {
+  { a.begun(state) } -> std::convertible_to<std::int32_t>;
+};
 template <class A>
 concept NamesForbidden = requires(A const& a, typename A::State const& state, std::vector<Token>& tokens) {
   a.forbidden(state, tokens);
@@ -66,176 +77,81 @@ template <class A>
 concept NamesAllowed = requires(A const& a, typename A::State const& state) {
   { a.allowed(state) } -> std::convertible_to<TokenSet const*>;
 };
+template <class A>
+concept NamesMet = requires(A const& a, typename A::State const& state) {
+  { a.met(state) } -> std::convertible_to<std::int32_t>;
+};
+template <class A>
+concept NamesCount = requires(A const& a) { { a.count() } -> std::convertible_to<std::int32_t>; };
+template <class A>
+concept NamesRemaining = requires(A const& a, typename A::State const& state) {
+  { a.remaining(state) } -> std::convertible_to<std::int32_t>;
+};
+template <class A>
+concept NamesText = requires(A const& a) { { a.text() } -> std::convertible_to<std::string>; };
+template <class A>
+concept NamesTrivial = requires(A const& a) { { a.trivial() } -> std::convertible_to<bool>; };
+// clang-format on
+
+/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+template <ConstraintAutomaton A>
+consteval bool automaton_names() {
+  static_assert(NamesBegun<A> || !stray_begun<A>(),
+                "sluice: an automaton's `begun` must be const, take a State const& and return an int32_t");
+  static_assert(NamesForbidden<A> || !stray_forbidden<A>(),
+                "sluice: an automaton's `forbidden` must be const and take (State const&, std::vector<Token>&)");
+  static_assert(NamesAllowed<A> || !stray_allowed<A>(),
+                "sluice: an automaton's `allowed` must be const, take a State const& and return a TokenSet const*");
+  static_assert(NamesMet<A> || !stray_met<A>(),
+                "sluice: an automaton's `met` must be const, take a State const& and return an int32_t");
+  static_assert(NamesCount<A> || !stray_count<A>(),
+                "sluice: an automaton's `count` must be const, take nothing and return an int32_t");
+  static_assert(NamesRemaining<A> || !stray_remaining<A>(),
+                "sluice: an automaton's `remaining` must be const, take a State const& and return an int32_t");
+  static_assert(NamesText<A> || !stray_text<A>(),
+                "sluice: an automaton's `text` must be const, take nothing and return a std::string");
+  static_assert(NamesTrivial<A> || !stray_trivial<A>(),
+                "sluice: an automaton's `trivial` must be const, take nothing and return a bool");
+  static_assert(InsertingSearch<A> || !stray_insert_into<A>(),
+                "sluice: an automaton's `insert_into` must be const and take a TokenSet&");
+  return true;
+}
 
 template <class A>
 bool trivial(A const& a) {
-  if constexpr (requires { a.trivial(); }) return a.trivial();
+  if constexpr (NamesTrivial<A>) return a.trivial();
   else return false;
 }
 template <class A>
 std::int32_t constraints_met(A const& a, typename A::State const& state) {
-  if constexpr (requires { a.met(state); }) return a.met(state);
+  if constexpr (NamesMet<A>) return a.met(state);
   else return a.progress(state);
 }
 template <class A>
 std::int32_t constraints_total(A const& a) {
-  if constexpr (requires { a.count(); }) return a.count();
+  if constexpr (NamesCount<A>) return a.count();
   else return a.total();
 }
 template <class A>
 std::int32_t constraints_remaining(A const& a, typename A::State const& state) {
-  if constexpr (requires { a.remaining(state); }) return a.remaining(state);
+  if constexpr (NamesRemaining<A>) return a.remaining(state);
   else return 0;
 }
 template <class A>
 std::int32_t constraints_begun(A const& a, typename A::State const& state) {
-  if constexpr (requires { a.begun(state); }) return a.begun(state);
+  if constexpr (NamesBegun<A>) return a.begun(state);
   else return 0;
 }
 template <class A>
 std::string constraints_text(A const& a) {
-  if constexpr (requires { a.text(); }) return a.text();
+  if constexpr (NamesText<A>) return a.text();
   else return {};
 }
-/// Those that are in one set and not in the other.
-inline void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<Token>& tokens) {
-  auto token = Token{0};
-  for (auto const word : in.words())
-    for (auto bit = 0; bit < 64; ++bit, ++token)
-      if ((word >> bit & 1) != 0 && !not_in.contains(token)) tokens.push_back(token);
+template <class A>
+void constraints_insert_into(A const& a, TokenSet& set) {
+  if constexpr (InsertingSearch<A>) a.insert_into(set);
 }
 
 }  // namespace detail
-
-/// Several automata at once: what all of them demand. Its progress is the sum of what each has met for good, and the longest
-/// beginning that any has open: the same tokens may begin phrases of several, of which only one will come.
-template <ConstraintAutomaton... As>
-class Product {
- public:
-  using State = std::tuple<typename As::State...>;
-
-  Product() = default;
-  explicit Product(As... all) : all_(std::move(all)...) {}
-
-  State start(Sentence const& sentence) const {
-    return std::apply([&](auto const&... a) { return State(a.start(sentence)...); }, all_);
-  }
-  State next(State const& state, Token token) const {
-    return each([&]<std::size_t... I>(std::index_sequence<I...>) {
-      return State(std::get<I>(all_).next(std::get<I>(state), token)...);
-    });
-  }
-  std::int32_t progress(State const& state) const {
-    return begun(state) + sum([&]<std::size_t I> {
-             auto const& part = std::get<I>(state);
-             return std::get<I>(all_).progress(part) - detail::constraints_begun(std::get<I>(all_), part);
-           });
-  }
-  std::int32_t begun(State const& state) const {
-    return most([&]<std::size_t I> { return detail::constraints_begun(std::get<I>(all_), std::get<I>(state)); });
-  }
-  std::int32_t total() const {
-    return sum([&]<std::size_t I> { return std::get<I>(all_).total(); });
-  }
-  bool complete(State const& state) const {
-    return sum([&]<std::size_t I> { return std::get<I>(all_).complete(std::get<I>(state)) ? 0 : 1; }) == 0;
-  }
-  bool dead(State const& state) const {
-    return sum([&]<std::size_t I> { return std::get<I>(all_).dead(std::get<I>(state)) ? 1 : 0; }) != 0;
-  }
-  /// Those of each that raise the sum and kill none.
-  void wanted(State const& state, std::vector<Token>& tokens) const {
-    auto const first = tokens.size();
-    sum([&]<std::size_t I> { return std::get<I>(all_).wanted(std::get<I>(state), tokens), 0; });
-    auto kept = first;
-    auto const begin = tokens.begin() + static_cast<std::ptrdiff_t>(first);
-    for (auto i = first; i < tokens.size(); ++i) {
-      auto const token = tokens[i];
-      auto const known = tokens.begin() + static_cast<std::ptrdiff_t>(kept);
-      if (std::find(begin, known, token) != known) continue;
-      if (auto const after = next(state, token); progress(after) > progress(state) && !dead(after))
-        tokens[kept++] = token;
-    }
-    tokens.resize(kept);
-  }
-  /// Of the first that names any; what others do not allow of those is forbidden.
-  TokenSet const* allowed(State const& state) const requires(detail::NamesAllowed<As> || ...) {
-    TokenSet const* first = nullptr;
-    sum([&]<std::size_t I> {
-      if (first == nullptr) first = allowed_by<I>(state);
-      return 0;
-    });
-    return first;
-  }
-  void forbidden(State const& state, std::vector<Token>& tokens) const
-      requires((detail::NamesForbidden<As> || ...) || (detail::NamesAllowed<As> || ...)) {
-    TokenSet const* first = nullptr;
-    sum([&]<std::size_t I> {
-      if constexpr (detail::NamesForbidden<Part<I>>) std::get<I>(all_).forbidden(std::get<I>(state), tokens);
-      if (auto const* const set = allowed_by<I>(state); set != nullptr) {
-        if (first == nullptr) first = set;
-        else detail::insert_difference(*first, *set, tokens);
-      }
-      return 0;
-    });
-  }
-  std::int32_t met(State const& state) const {
-    return sum([&]<std::size_t I> { return detail::constraints_met(std::get<I>(all_), std::get<I>(state)); });
-  }
-  std::int32_t count() const {
-    return sum([&]<std::size_t I> { return detail::constraints_total(std::get<I>(all_)); });
-  }
-  bool trivial() const {
-    return sum([&]<std::size_t I> { return detail::trivial(std::get<I>(all_)) ? 0 : 1; }) == 0;
-  }
-  std::int32_t remaining(State const& state) const {
-    return most([&]<std::size_t I> { return detail::constraints_remaining(std::get<I>(all_), std::get<I>(state)); });
-  }
-  std::string text() const {
-    std::string all;
-    sum([&]<std::size_t I> {
-      auto const part = detail::constraints_text(std::get<I>(all_));
-      all += (all.empty() || part.empty() ? "" : ", ") + part;
-      return 0;
-    });
-    return all;
-  }
-  void insert_into(TokenSet& set) const {
-    sum([&]<std::size_t I> {
-      if constexpr (requires { std::get<I>(all_).insert_into(set); }) std::get<I>(all_).insert_into(set);
-      return 0;
-    });
-  }
-
- private:
-  template <std::size_t I>
-  using Part = std::tuple_element_t<I, std::tuple<As...>>;
-
-  template <std::size_t I>
-  TokenSet const* allowed_by(State const& state) const {
-    if constexpr (detail::NamesAllowed<Part<I>>) return std::get<I>(all_).allowed(std::get<I>(state));
-    else return nullptr;
-  }
-  template <class F>
-  static auto each(F&& f) {
-    return f(std::index_sequence_for<As...>{});
-  }
-  template <class F>
-  static std::int32_t sum(F&& f) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return (std::int32_t{0} + ... + static_cast<std::int32_t>(f.template operator()<I>()));
-    }
-    (std::index_sequence_for<As...>{});
-  }
-  template <class F>
-  static std::int32_t most(F&& f) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::max({std::int32_t{0}, static_cast<std::int32_t>(f.template operator()<I>())...});
-    }
-    (std::index_sequence_for<As...>{});
-  }
-
-  std::tuple<As...> all_;
-};
 
 }  // namespace sluice::inline v0

@@ -31,7 +31,7 @@ enum class Banks : std::uint8_t {
 inline void bank_sizes_paper(std::span<std::int32_t const> counts, std::int32_t width, std::span<std::int32_t> sizes) {
   if (sizes.empty()) return;
   auto const banks = static_cast<std::int32_t>(sizes.size());
-  std::ranges::fill(sizes, width / banks);
+  std::fill(sizes.begin(), sizes.end(), width / banks);
   sizes.back() += width % banks;
   auto const move = [&](std::size_t from, std::ptrdiff_t to) {
     if (to < 0 || to >= std::ssize(sizes)) return;
@@ -75,7 +75,7 @@ inline void bank_sizes_sockeye(std::span<std::int32_t const> counts, std::int32_
                                std::span<std::int32_t> sizes) {
   if (sizes.empty()) return;
   auto const banks = static_cast<std::int32_t>(sizes.size());
-  std::ranges::fill(sizes, width / banks);
+  std::fill(sizes.begin(), sizes.end(), width / banks);
   sizes.back() += width % banks;
   for (auto bank = sizes.size(); bank-- > 0;) {
     auto const surplus = sizes[bank] - counts[bank];

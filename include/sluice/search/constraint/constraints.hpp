@@ -8,9 +8,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/constraint/any_of.hpp>
-#include <sluice/search/constraint/automaton.hpp>
 #include <sluice/search/constraint/ordered_phrases.hpp>
 #include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/constraint/product.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 
 #include <algorithm>

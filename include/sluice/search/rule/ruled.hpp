@@ -32,7 +32,9 @@ struct Output {
 ///    sense in this vocabulary;
 ///  - `next(state, token)`: the state after `token`;
 ///  - `edit(state, output, edits)`: appends edits for the next token. They act when the search's own do (Query::stage).
-///    Never more than a few: every edit of a line costs a look at each candidate, many cost a copy of the line.
+///    Never more than a few: every edit of a line costs a look at each candidate, many cost a copy of the line;
+///  - `check()`, optional (the compiler refuses one of another signature): throws std::invalid_argument for options that
+///    make no sense, naming the option and its value.
 template <class R>
 concept Rule = std::copyable<typename R::State> &&
   requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
@@ -42,6 +44,17 @@ concept Rule = std::copyable<typename R::State> &&
     rule.edit(state, output, edits);
   };
 // clang-format on
+
+namespace detail {
+
+/// Lets a rule check its options.
+template <Rule R>
+void check_rule(R const& rule) {
+  if constexpr (requires { rule.check(); }) rule.check();
+  else static_assert(!stray_check<R>(), "sluice: check() of a rule must be const and take nothing");
+}
+
+}  // namespace detail
 
 /// Several rules as one.
 template <Rule... Rs>
@@ -53,10 +66,7 @@ struct Rules {
   explicit Rules(Rs... all) : rules(std::move(all)...) {}
 
   void check() const {
-    auto const one = [](auto const& rule) {
-      if constexpr (requires { rule.check(); }) rule.check();
-    };
-    std::apply([&](auto const&... rule) { (one(rule), ...); }, rules);
+    std::apply([](auto const&... rule) { (detail::check_rule(rule), ...); }, rules);
   }
   State start(Sentence const& sentence) const {
     return std::apply([&](auto const&... rule) { return State(rule.start(sentence)...); }, rules);
@@ -118,10 +128,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::size_t prompt = 0, prefix = 0;
   };
 
-  void check() const {
-    sluice::check(search);
-    if constexpr (requires { rule.check(); }) rule.check();
-  }
+  void check() const { sluice::check(search), detail::check_rule(rule); }
   std::int32_t slots() const { return search.slots(); }
   void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }
 
@@ -187,7 +194,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if (edits.empty()) return;
     for (auto const& e : edits)
       require(s.vocabulary->contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");
-    std::erase_if(edits, [&](Edit const& e) { return std::ranges::find(query.probes, e.token) != query.probes.end(); });
+    std::erase_if(edits, [&](Edit const& e) {
+      return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
+    });
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
     query.edits = edits;
   }

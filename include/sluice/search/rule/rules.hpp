@@ -75,7 +75,8 @@ struct NoRepeatNgram {
     if (n == 0 || t.size() < length) return;
     auto const end = t.last(length - 1);
     for (std::size_t i = 0; i + length <= t.size(); ++i)
-      if (std::ranges::equal(t.subspan(i, length - 1), end)) edits.push_back(detail::forbid(t[i + length - 1]));
+      if (std::equal(end.begin(), end.end(), t.begin() + static_cast<std::ptrdiff_t>(i)))
+        edits.push_back(detail::forbid(t[i + length - 1]));
   }
 };
 

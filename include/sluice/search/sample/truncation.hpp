@@ -54,7 +54,8 @@ struct Truncation {
     asked = asked || top_p < 1;
     if (min_p > 0 && asked && !list.empty()) {
       auto const bar = static_cast<double>(list[0].log_prob) + std::log(static_cast<double>(min_p));
-      auto const end = std::ranges::find_if(list, [&](auto c) { return static_cast<double>(c.log_prob) < bar; });
+      auto const end =
+          std::find_if(list.begin(), list.end(), [&](auto c) { return static_cast<double>(c.log_prob) < bar; });
       list = list.first(static_cast<std::size_t>(end - list.begin()));
     }
     asked = asked || min_p > 0;
@@ -81,7 +82,7 @@ struct Truncation {
     for (auto const c : list) mean += std::exp(static_cast<double>(c.log_prob)) / all * static_cast<double>(c.log_prob);
     auto const distance = [&](Candidate c) { return std::abs(static_cast<double>(c.log_prob) - mean); };
     sorted.assign(list.begin(), list.end());
-    std::ranges::sort(sorted, [&](Candidate a, Candidate b) {
+    std::sort(sorted.begin(), sorted.end(), [&](Candidate a, Candidate b) {
       return distance(a) != distance(b) ? distance(a) < distance(b) : a.token < b.token;
     });
     return std::span<Candidate const>(sorted).first(head(sorted, static_cast<double>(typical) * all));
