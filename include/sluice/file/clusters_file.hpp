@@ -61,8 +61,8 @@ inline void put_clusters(std::string& to, Clusters const& clusters) {
   put(to, static_cast<std::uint32_t>(clusters.vocabulary_size));
   put(to, static_cast<std::uint32_t>(clusters.size()));
   // Half the length where nothing is lost.
-  auto const half =
-      std::ranges::all_of(clusters.centroids, [](float x) { return (std::bit_cast<std::uint32_t>(x) & 0xFFFF) == 0; });
+  auto const half = std::all_of(clusters.centroids.begin(), clusters.centroids.end(),
+                                [](float x) { return (std::bit_cast<std::uint32_t>(x) & 0xFFFF) == 0; });
   put(to, std::uint8_t{half});
   for (auto const x : clusters.centroids) {
     auto const bits = std::bit_cast<std::uint32_t>(x);

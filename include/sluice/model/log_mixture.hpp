@@ -6,9 +6,8 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/line/line_scan.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/simd/log_add.hpp>
 #include <sluice/output/simd/simd.hpp>
-
-#include <Eigen/Core>
 
 #include <algorithm>
 #include <cmath>
@@ -42,12 +41,17 @@ class LogMixture {
   /// \throws std::logic_error  if the scores are not [lines, V]
   template <class T>
   void add_probabilities(Scores<T> const& scores, double weight) {
-    constexpr auto finite = std::numeric_limits<float>::lowest();  // -infinity minus itself would be a NaN
     auto const log_weight = std::log(weight);
-    add(scores, [&](Line const& line, float maximum, double rest, Sum& sum) {
-      auto const term = (line - maximum) - static_cast<float>(rest - log_weight);
-      if (first_) sum = term;
-      else sum = sum.max(term) + (sum.min(term) - sum.max(term).max(finite)).exp().log1p();
+    add(scores, [&](float const* line, float maximum, double rest, float* sum) {
+      auto const less = static_cast<float>(rest - log_weight);
+      auto const mix = [&](simd::Vec x, simd::Vec before) {
+        auto const term = (x - maximum) - less;
+        return first_ ? term : simd::log_add(before, term);
+      };
+      std::ptrdiff_t v = 0;
+      for (; v + simd::lanes <= columns_; v += simd::lanes)
+        simd::store(sum + v, mix(simd::load(line + v), simd::load(sum + v)));
+      for (; v < columns_; ++v) sum[v] = mix(simd::broadcast(line[v]), simd::broadcast(sum[v]))[0];
     });
   }
 
@@ -57,9 +61,9 @@ class LogMixture {
   template <class T>
   void add_log_probs(Scores<T> const& scores, double weight) {
     auto const factor = static_cast<float>(weight);
-    add(scores, [&](Line const& line, float maximum, double rest, Sum& sum) {
+    add(scores, [&](float const* line, float maximum, double rest, float* sum) {
       auto const less = static_cast<float>(rest);
-      for (Eigen::Index v = 0; v < line.size(); ++v) {
+      for (std::ptrdiff_t v = 0; v < columns_; ++v) {
         auto const log_prob = (line[v] - maximum) - less;
         auto const term = log_prob > LineScan::lowest ? factor * log_prob : LineScan::lowest;
         sum[v] = first_ ? term : sum[v] + term;
@@ -71,8 +75,6 @@ class LogMixture {
   Scores<float> scores(Kind kind) const { return {{sum_.data(), lines_, columns_, stride_}, kind}; }
 
  private:
-  using Line = Eigen::Map<Eigen::ArrayXf const>;
-  using Sum = Eigen::Map<Eigen::ArrayXf, Eigen::Aligned64>;
   static constexpr std::ptrdiff_t unit = 16;  // every line begins at a cache line, so all are summed in the same way
 
   /// Calls mix(line, maximum, rest, sum) for all lines; log p = (line - maximum) - rest.
@@ -82,19 +84,19 @@ class LogMixture {
       throw std::logic_error("sluice: asked for scores [" + std::to_string(lines_) + ", " + std::to_string(columns_) +
                              "], got [" + std::to_string(scores.rows) + ", " + std::to_string(scores.columns) + "]");
     for (std::ptrdiff_t i = 0; i < lines_; ++i) {
-      Sum sum(sum_.data() + i * stride_, columns_);
+      auto* const sum = sum_.data() + i * stride_;
       if (!first_ && std::isnan(sum[0])) continue;
       auto const line = as_float(scores[i]);
       scan_.begin(0, scores.kind == Kind::logits);
       scan_.run(line);
       if (!scan_.valid()) {
-        sum.setConstant(std::numeric_limits<float>::quiet_NaN());
+        std::fill_n(sum, columns_, std::numeric_limits<float>::quiet_NaN());
         continue;
       }
       auto const normalise = scores.kind == Kind::logits && scan_.maximum() > LineScan::lowest;
       auto const maximum = normalise ? scan_.maximum() : 0.0f;
       auto const rest = normalise ? scan_.log_sum() : 0.0;
-      mix(Line(line.data(), columns_), maximum, rest, sum);
+      mix(line.data(), maximum, rest, sum);
     }
     first_ = false;
   }
@@ -105,7 +107,7 @@ class LogMixture {
       return line;
     } else {
       converted_.resize(line.size());
-      std::ranges::transform(line, converted_.begin(), [](T x) { return static_cast<float>(x); });
+      std::transform(line.begin(), line.end(), converted_.begin(), [](T x) { return static_cast<float>(x); });
       return converted_;
     }
   }

@@ -88,7 +88,7 @@ BayesRiskChoice minimum_bayes_risk(std::span<Hypothesis const> hypotheses, Utili
     choice.expected_utility.push_back(expected);
   }
   auto const& all = choice.expected_utility;
-  choice.best = static_cast<std::size_t>(std::ranges::max_element(all) - all.begin());
+  choice.best = static_cast<std::size_t>(std::max_element(all.begin(), all.end()) - all.begin());
   return choice;
 }
 
@@ -117,12 +117,12 @@ struct TokenNgramF {
   /// The n-grams that both have, each as often as in the one that has it less often.
   static std::size_t shared(std::span<Token const> a, std::span<Token const> b, std::size_t n) {
     auto const before = [](std::span<Token const> x, std::span<Token const> y) {
-      return std::ranges::lexicographical_compare(x, y);
+      return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
     };
     auto const ngrams = [&](std::span<Token const> tokens) {
       std::vector<std::span<Token const>> all;
       for (std::size_t i = 0; i + n <= tokens.size(); ++i) all.push_back(tokens.subspan(i, n));
-      std::ranges::sort(all, before);
+      std::sort(all.begin(), all.end(), before);
       return all;
     };
     auto const x = ngrams(a), y = ngrams(b);

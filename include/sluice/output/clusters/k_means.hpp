@@ -104,7 +104,7 @@ class Lloyd {
           centroids_[c * d + k] = static_cast<float>(sums[c * d + k] / static_cast<double>(counts[c]));
     }
     for (auto const c : empty) {
-      auto const farthest = std::ranges::max_element(distances_) - distances_.begin();
+      auto const farthest = std::max_element(distances_.begin(), distances_.end()) - distances_.begin();
       if (!(distances_[static_cast<std::size_t>(farthest)] > 0)) break;  // fewer different points than centroids
       // Its copies are as far, and need no centroid of their own.
       auto const point = points_[farthest];

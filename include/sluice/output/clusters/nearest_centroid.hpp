@@ -83,7 +83,7 @@ class NearestCentroid {
       top = simd::max(best);
     }
     for (; i < line.size(); ++i) top = std::max(top, line[i]);
-    auto const at = std::ranges::find(line, top);
+    auto const at = std::find(line.begin(), line.end(), top);
     return at == line.end() ? 0 : static_cast<std::size_t>(at - line.begin());
   }
 

@@ -72,7 +72,7 @@ inline Clusters train_clusters(ClusterSamples const& samples, TrainClustersOptio
   require(samples.size() >= 1, "train_clusters: samples.size()", samples.size(), "must be at least 1");
   require(centroids.size() % static_cast<std::size_t>(d) == 0, "train_clusters: centroids.size()", centroids.size(),
           "must be a multiple of the hidden size, " + std::to_string(d));
-  if (options.bfloat16) std::ranges::transform(centroids, centroids.begin(), round_to_bfloat16);
+  if (options.bfloat16) std::transform(centroids.begin(), centroids.end(), centroids.begin(), round_to_bfloat16);
   auto const count = std::ssize(centroids) / d;
   MatrixView<float const> const view{centroids.data(), count, d, d};
   detail::check_finite(view, "train_clusters: centroids");
@@ -91,7 +91,7 @@ inline Clusters train_clusters(ClusterSamples const& samples, TrainClustersOptio
   for (std::size_t c = 0; c < sets.size(); ++c) {
     auto& set = sets[c];
     if (set.empty()) continue;
-    std::ranges::sort(set);
+    std::sort(set.begin(), set.end());
     set.erase(std::unique(set.begin(), set.end()), set.end());
     auto const centroid = view[static_cast<std::ptrdiff_t>(c)];
     clusters.centroids.insert(clusters.centroids.end(), centroid.begin(), centroid.end());

@@ -73,7 +73,8 @@ class LinePass {
       add(first, line.data() + first, std::min(LineScan::block, whole - first));
     if (whole == line.size()) return;
     alignas(64) std::array<float, LineScan::chunk> tail;
-    std::ranges::fill(std::ranges::copy(line.subspan(whole), tail.begin()).out, tail.end(), LineScan::lowest);
+    std::fill(std::copy(line.begin() + static_cast<std::ptrdiff_t>(whole), line.end(), tail.begin()), tail.end(),
+              LineScan::lowest);
     add(whole, tail.data(), tail.size());
   }
 
@@ -100,6 +101,12 @@ class LinePass {
   }
 
  private:
+  static bool names(std::span<Edit const> edits, Token token) {
+    for (auto const& edit : edits)
+      if (edit.token == token) return true;
+    return false;
+  }
+
   static bool edits_scores(Query const& query) {
     return query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr);
   }
@@ -108,12 +115,12 @@ class LinePass {
   void rank_edited(LineNorm norm) {
     ranked_.clear();
     for (auto const& found : scan_.best())
-      if (std::ranges::find(after_, found.place, &Edit::token) == after_.end())
+      if (!names(after_, found.place))
         ranked_.push_back({found.place, found.score, static_cast<double>(norm.rounded(found.score))});
     for (std::size_t i = 0; i < after_.size(); ++i) {
       auto const token = after_[i].token;
       auto const before = after_.first(i);
-      if (std::ranges::find(before, token, &Edit::token) != before.end()) continue;
+      if (names(before, token)) continue;
       auto const x = changed(norm.rounded(edited_[i]), token, after_);
       if (x > LineScan::lowest) ranked_.push_back({token, x, static_cast<double>(x)});
     }

@@ -58,7 +58,8 @@ class LineScan {
       add(first, line.data() + first, std::min(block, whole - first));
     if (whole < line.size()) {
       alignas(64) std::array<float, chunk> tail;
-      std::ranges::fill(std::ranges::copy(line.subspan(whole), tail.begin()).out, tail.end(), lowest);
+      std::fill(std::copy(line.begin() + static_cast<std::ptrdiff_t>(whole), line.end(), tail.begin()), tail.end(),
+                lowest);
       add(whole, tail.data(), chunk);
     }
   }

@@ -61,7 +61,7 @@ class LineSelection {
     if (query.entropy) entry.entropy = static_cast<float>(entropy_);
     if (!before && (!query.edits.empty() || query.only != nullptr)) {
       log_probs_.resize(line.size());
-      std::ranges::transform(line, log_probs_.begin(), [&](float x) { return norm.rounded(x); });
+      for (std::size_t i = 0; i < line.size(); ++i) log_probs_[i] = norm.rounded(line[i]);
       change(log_probs_, 0, query.edits, query.only);
       select(log_probs_, {}, query);
     } else {
@@ -110,9 +110,10 @@ class LineSelection {
 
   /// How many are at least `factor` times as probable as the best.
   static std::size_t within(std::span<float const> line, double factor) {
-    auto const bar = static_cast<double>(*std::ranges::max_element(line)) + std::log(factor);
-    return static_cast<std::size_t>(
-        std::ranges::count_if(line, [&](float x) { return static_cast<double>(x) >= bar && x > LineScan::lowest; }));
+    auto const bar = static_cast<double>(*std::max_element(line.begin(), line.end())) + std::log(factor);
+    std::size_t count = 0;
+    for (auto const x : line) count += static_cast<double>(x) >= bar && x > LineScan::lowest;
+    return count;
   }
 
   void add_typical(std::span<float const> line, LineNorm norm, Query const& query) {

@@ -37,7 +37,7 @@ class Bfloat16Panels {
       : inputs_(weights.columns),
         weights_(static_cast<std::size_t>(padded(weights.rows) * inputs_ / 2 + ahead / 4)),
         bias_(static_cast<std::size_t>(padded(weights.rows))) {
-    std::ranges::copy(bias, bias_.begin());
+    std::copy(bias.begin(), bias.end(), bias_.begin());
     for (std::ptrdiff_t j = 0; j < weights.rows; ++j) {
       auto* const to =
           weights_.data() + (j / panel * panel * inputs_ + j % panel / (2 * lanes) * 2 * lanes) / 2 + j % lanes;

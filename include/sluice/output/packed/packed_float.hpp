@@ -29,7 +29,7 @@ class FloatPanels {
       : inputs_(weights.columns),
         weights_(static_cast<std::size_t>(padded(weights.rows) * inputs_ + ahead / 4)),
         bias_(static_cast<std::size_t>(padded(weights.rows))) {
-    std::ranges::copy(bias, bias_.begin());
+    std::copy(bias.begin(), bias.end(), bias_.begin());
     for (std::ptrdiff_t j = 0; j < weights.rows; ++j) {
       auto* const to = weights_.data() + j / panel * panel * inputs_ + j % panel;
       for (std::ptrdiff_t k = 0; k < inputs_; ++k) to[k * panel] = weights.data[j * weights.stride + k];

@@ -59,7 +59,7 @@ class Int8Panels {
         corrections_(static_cast<std::size_t>(padded(weights.rows))),
         scales_(corrections_.size()),
         bias_(corrections_.size()) {
-    std::ranges::copy(bias, bias_.begin());
+    std::copy(bias.begin(), bias.end(), bias_.begin());
     std::vector<std::int8_t> row(static_cast<std::size_t>(inputs_));
     for (std::ptrdiff_t j = 0; j < weights.rows; ++j) {
       auto const output = static_cast<std::size_t>(j);

@@ -70,7 +70,7 @@ class ActiveQueries {
     probes_.clear(), edits_.clear(), queries_.clear();
     probes_.reserve(probes), edits_.reserve(edits);
     auto const place = [&](Token token) {
-      auto const at = std::ranges::lower_bound(tokens, token);
+      auto const at = std::lower_bound(tokens.begin(), tokens.end(), token);
       return at != tokens.end() && *at == token ? static_cast<Token>(at - tokens.begin()) : -1;
     };
     for (auto const& query : queries) {
