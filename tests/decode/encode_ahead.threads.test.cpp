@@ -113,7 +113,7 @@ void check_one(S const& search, P const& schedule, Intake const& intake, std::ve
                Results const& expected, std::optional<std::uint64_t>& rows) {
   INFO("window " << intake.window << ", ahead " << intake.encode_ahead << ", group " << intake.encode_group
                  << (intake.encoder_thread ? ", thread" : ", no thread"));
-  Checked<A> model{EncodingTable<everything>(table)};
+  CheckedModel<EncodingTable<everything>> model(EncodingTable<everything>(table), A);
   auto const& counts = model.model().counts();
   {
     Decoder decoder(model, search, schedule, intake);

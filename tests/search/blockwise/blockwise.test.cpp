@@ -48,8 +48,8 @@ template <Abilities A, class S, class P>
 std::vector<Result> guessed(Table const& table, Table const& draft, Guesses kind,
                             std::vector<TableRequest<S>> const& requests, S const& search, P const& schedule,
                             Counters* counters = nullptr) {
-  CheckedTable<A> model{TableModel<everything>(table)};
-  CheckedTable<everything> small{TableModel<everything>(draft)};
+  TableChecker model(TableModel<everything>(table), A);
+  TableChecker small(TableModel<everything>(draft), everything);
   WithDraft drafted(model, small);
   Guessing guessing(drafted, kind, 7);
   auto results = decode(guessing, requests, search, schedule);
