@@ -20,7 +20,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice::test {
+using namespace sluice;
+using namespace sluice::test;
+
 namespace {
 
 using Phrases = std::vector<std::vector<Token>>;
@@ -259,5 +261,3 @@ TEST_CASE("rules refuse what makes no sense", "[rules]") {
       (check(Ruled<Greedy, Rules<ForbidTokens, RepetitionPenalty>>{{}, Rules(ForbidTokens{}, RepetitionPenalty{0})})),
       std::invalid_argument);
 }
-
-}  // namespace sluice::test
