@@ -2,8 +2,8 @@
 # compiled as one translation unit. Everything they include comes first, then each file in a namespace of its own: a test is
 # written as if it were alone.
 
-# sluice_test_batches(<variable> <name> <source>...): what to compile instead of the sources. A source that defines macros, which
-# may change what a header says, or is in a namespace of sluice's own, stays as it is.
+# sluice_test_batches(<variable> <name> <source>...): what to compile instead of the sources. A source that defines macros,
+# which may change what a header says, or is in a namespace of sluice's own, stays as it is.
 function(sluice_test_batches variable name)
   if(NOT SLUICE_BATCH)
     set(${variable} ${ARGN} PARENT_SCOPE)
