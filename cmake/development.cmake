@@ -71,6 +71,21 @@ function(sluice_own name)
   endif()
 endfunction()
 
+# sluice_optimise(<name>): a program that is optimised even where the others are not, or less.
+function(sluice_optimise name)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE $<${gcc_or_clang}:-O2>)
+    set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON) # they are of one optimisation
+  endif()
+endfunction()
+# sluice_together(<name>): a program whose files may be compiled as one. SLUICE_BATCH says how many; compiling them is mostly
+# reading headers and generating the same templates again.
+function(sluice_together name)
+  if(SLUICE_BATCH GREATER 1)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${SLUICE_BATCH})
+  endif()
+endfunction()
+
 # sluice_missing(<option> <what> <package>): a package is not there. Fatal where the option insists.
 function(sluice_missing option what package)
   if(${option} STREQUAL "AUTO")
@@ -79,6 +94,8 @@ function(sluice_missing option what package)
     message(FATAL_ERROR "${what}: needs ${package}, or -D${option}=OFF")
   endif()
 endfunction()
+
+include(cmake/test-batches.cmake)
 
 add_subdirectory(examples) # first: it defines sluice_transformer, which tests and benchmarks use
 if(SLUICE_BUILD_TESTS)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The merge of beams on a device; skipped where there is none. What the kernel computes is tested without one:
-// unit/cuda_beam_merge.
+// unit/cuda_host/beam_merge.
 #include <sluice/cuda/log_softmax_top_k.cuh>
 #include <sluice/cuda/merge_launch.cuh>
 #include <sluice/decode/decode.hpp>

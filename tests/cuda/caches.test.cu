@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a device; skipped where there is none. Tables and copies are tested without one: unit/cuda_indirection,
-// unit/cuda_paged_cache.
+// On a device; skipped where there is none. Tables and copies are tested without one: unit/cuda_host/indirection,
+// unit/cuda_host/paged_cache.
 #include <sluice/cuda/cache_indirection.cuh>
 #include <sluice/cuda/paged_cache.cuh>
 

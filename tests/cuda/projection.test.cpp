@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The projections on a device; skipped where there is none. Without one: unit/cuda_projection.
+// The projections on a device; skipped where there is none. Without one: unit/cuda_host/projection.runtime.
 #include <support/device_memory.hpp>
 
 #include <cuda_bf16.h>

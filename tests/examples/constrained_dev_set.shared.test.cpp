@@ -22,7 +22,9 @@
 #include <oracle_check/constrained.hpp>
 #include <vector>
 
-namespace sluice::test {
+using namespace sluice;
+using namespace sluice::test;
+
 namespace {
 
 using Json = nlohmann::json;
@@ -105,5 +107,3 @@ TEST_CASE("every sentence gets its constraints", "[constrained_dev_set]") {
   }
   std::cout << "constrained, beam 5: " << hypotheses << " hypotheses\n";
 }
-
-}  // namespace sluice::test

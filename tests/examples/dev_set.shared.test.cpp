@@ -26,7 +26,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice::test {
+using namespace sluice;
+using namespace sluice::test;
+
 namespace {
 
 using Json = nlohmann::json;
@@ -231,5 +233,3 @@ TEST_CASE("refilling at once takes half the steps of batches, in full batches", 
   if (sentences == 2000) CHECK(2 * streaming.steps <= batched.steps);
   else CHECK(streaming.steps < batched.steps);
 }
-
-}  // namespace sluice::test

@@ -1,47 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Counts the program's heap allocations. Replaces the global operators: include it in one source file of a program.
+/// Counts the program's heap allocations: allocations.cpp replaces the global operators. The build links it where a test
+/// includes this, and keeps such tests in programs of their own.
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <new>
 
 namespace sluice::test {
 
-inline std::size_t allocation_count = 0;
-
 /// Calls of operator new so far, by anybody in this (single-threaded) program.
-inline std::size_t allocations() { return allocation_count; }
+std::size_t allocations();
 
 }  // namespace sluice::test
-
-// Not inlined: GCC would see malloc meet operator delete, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++sluice::test::allocation_count;
-  if (auto* const memory = std::malloc(size != 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  ++sluice::test::allocation_count;
-  auto const unit = static_cast<std::size_t>(alignment);
-  if (auto* const memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, std::nothrow_t const&) noexcept {
-  ++sluice::test::allocation_count;  // what std::stable_sort and its like ask for
-  return std::malloc(size != 0 ? size : 1);
-}
-void* operator new[](std::size_t size, std::nothrow_t const& tag) noexcept { return operator new(size, tag); }
-void* operator new[](std::size_t size) { return operator new(size); }
-void* operator new[](std::size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::nothrow_t const&) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::nothrow_t const&) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }

@@ -19,7 +19,9 @@
 #include <variant>
 #include <vector>
 
-namespace sluice::test {
+using namespace sluice;
+using namespace sluice::test;
+
 namespace {
 
 /// Gives the same line of scores always; token 0 ends.
@@ -238,5 +240,3 @@ TEST_CASE("impossible combinations are refused in a sentence", "[options]") {
   CHECK(refused({.candidates = 3}).find("candidates = 3") != std::string::npos);
   CHECK(refused({.length = {.max = -1}}).find("length.max = -1") != std::string::npos);
 }
-
-}  // namespace sluice::test

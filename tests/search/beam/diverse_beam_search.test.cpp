@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice::test {
+using namespace sluice;
+using namespace sluice::test;
+
 namespace {
 
 Table const table{.size = 12, .scale = 3, .eos_bias = -2, .eos_slope = 0.3};
@@ -135,5 +137,3 @@ TEST_CASE("diverse groups refuse what makes no sense", "[diverse]") {
   search.n_best = 5;
   CHECK_THROWS_AS(search.check(), std::invalid_argument);
 }
-
-}  // namespace sluice::test

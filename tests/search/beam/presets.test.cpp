@@ -16,7 +16,9 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::test {
+using namespace sluice;
+using namespace sluice::test;
+
 namespace {
 
 /// The table's log-probabilities as floats, which both sides then add up as they are.
@@ -165,5 +167,3 @@ TEST_CASE("every preset's options are accepted for every width", "[presets]") {
     CHECK_NOTHROW(presets::varstream(k).check());
   }
 }
-
-}  // namespace sluice::test

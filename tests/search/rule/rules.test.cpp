@@ -22,7 +22,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice::test {
+using namespace sluice;
+using namespace sluice::test;
+
 namespace {
 
 using Phrases = std::vector<std::vector<Token>>;
@@ -281,5 +283,3 @@ TEST_CASE("rules refuse what makes no sense", "[rules]") {
       (check(Ruled<Greedy, Rules<ForbidTokens, RepetitionPenalty>>{{}, Rules(ForbidTokens{}, RepetitionPenalty{0})})),
       std::invalid_argument);
 }
-
-}  // namespace sluice::test
