@@ -52,7 +52,7 @@ template <sluice::Model M>
 void check(M& model, std::vector<typename M::Source> const& sources) {
   sluice::Checked checked(model, {.every = 4, .tolerance = 1e-3});
   sluice::decode(checked, sources, sluice::BeamSearch{.width = 4, .length = {.max = 20}});
-  if (checked.report().empty()) std::cout << "nothing is wrong with it\n";
+  if (checked.violations().empty()) std::cout << "nothing is wrong with it\n";
   else std::cout << checked.violations().front() << '\n';
 }
 // [/check]

@@ -37,7 +37,7 @@ namespace {
 Table const table{.size = 12, .scale = 6, .eos_bias = -2, .eos_slope = 0.3};
 
 template <Abilities A = everything>
-using Checked = SlotChecker<EncodingTable<everything>, A>;
+using CheckedEncoding = SlotChecker<EncodingTable<everything>, A>;
 
 using Results = std::map<std::uint64_t, Result>;
 
@@ -173,7 +173,7 @@ TEST_CASE("requests may come between the steps", "[encode_ahead]") {
   auto const expected = alone(seeds, search);
   std::mt19937_64 random(3);
   for (auto const& intake : intakes) {
-    Checked<> model{EncodingTable<everything>(table)};
+    CheckedEncoding<> model{EncodingTable<everything>(table)};
     {
       Decoder decoder(model, search, Streaming{.size = 6, .refill_below = 1}, intake);
       Results results;
@@ -304,7 +304,7 @@ TEST_CASE("who cannot be encoded or started fails alone, and says why", "[encode
   for (auto const& intake : intakes) {
     INFO("window " << intake.window << ", ahead " << intake.encode_ahead << ", group " << intake.encode_group
                    << (intake.encoder_thread ? ", thread" : ", no thread"));
-    Checked<> model{EncodingTable<everything>(
+    CheckedEncoding<> model{EncodingTable<everything>(
         table, {.encode = refuse(no_encode, "no encoding of "), .start = refuse(no_start, "no start of ")})};
     {
       Decoder decoder(model, search, Streaming{.size = 7, .refill_below = 0.5}, intake);
@@ -339,14 +339,15 @@ TEST_CASE("a start that fails half-way leaves no slot occupied", "[encode_ahead]
   BeamSearch const search{.width = 2, .length = {.max = 8}};
   auto const expected = alone(seeds, search);
   for (auto const thread : {true, false}) {
-    Checked<> model{EncodingTable<everything>(table, {.encode =
-                                                          [](std::uint64_t seed) {
-                                                            if (seed == 6) throw std::runtime_error("no encoding");
-                                                          },
-                                                      .start =
-                                                          [](std::uint64_t seed) {
-                                                            if (seed == 3) throw std::runtime_error("no start");
-                                                          }})};
+    CheckedEncoding<> model{EncodingTable<everything>(table, {.encode =
+                                                                  [](std::uint64_t seed) {
+                                                                    if (seed == 6)
+                                                                      throw std::runtime_error("no encoding");
+                                                                  },
+                                                              .start =
+                                                                  [](std::uint64_t seed) {
+                                                                    if (seed == 3) throw std::runtime_error("no start");
+                                                                  }})};
     {
       // The batch takes 1 to 5, so that nobody in it stopped the start before it began.
       Decoder decoder(model, search, Batched{5},
@@ -369,9 +370,9 @@ TEST_CASE("a step that throws does not disturb the encoder thread", "[encode_ahe
   auto const seeds = numbers(1, 100);
   auto const expected = alone(seeds, search);
   for (auto const& intake : intakes) {
-    Checked<> model{EncodingTable<everything>(table, {.step = [](std::size_t call) {
-                                                if (call % 17 == 3) throw std::runtime_error("no step");
-                                              }})};
+    CheckedEncoding<> model{EncodingTable<everything>(table, {.step = [](std::size_t call) {
+                                                        if (call % 17 == 3) throw std::runtime_error("no step");
+                                                      }})};
     {
       Decoder decoder(model, search, Streaming{.size = 5, .refill_below = 1}, intake);
       submit(decoder, seeds);
@@ -497,14 +498,16 @@ TEST_CASE("random cancels in windows and groups lose nobody", "[encode_ahead]") 
   for (int round = 0; round < 40; ++round) {
     Intake const intake{
         .window = random() % 3 * 5, .encode_ahead = 1 + random() % 12, .encoder_thread = random() % 3 > 0};
-    Checked<> model{EncodingTable<everything>(table, {.encode =
-                                                          [](std::uint64_t seed) {
-                                                            if (seed % 16 == 5) throw std::runtime_error("no encoding");
-                                                          },
-                                                      .start =
-                                                          [](std::uint64_t seed) {
-                                                            if (seed % 16 == 9) throw std::runtime_error("no start");
-                                                          }})};
+    CheckedEncoding<> model{EncodingTable<everything>(table, {.encode =
+                                                                  [](std::uint64_t seed) {
+                                                                    if (seed % 16 == 5)
+                                                                      throw std::runtime_error("no encoding");
+                                                                  },
+                                                              .start =
+                                                                  [](std::uint64_t seed) {
+                                                                    if (seed % 16 == 9)
+                                                                      throw std::runtime_error("no start");
+                                                                  }})};
     {
       Decoder decoder(model, search, Streaming{.size = 1 + random() % 9, .refill_below = 0.5}, intake);
       Results results;
@@ -546,7 +549,7 @@ TEST_CASE("few slots: what is encoded waits for them", "[encode_ahead]") {
   auto const seeds = numbers(1, 40);
   auto const expected = alone(seeds, search);
   for (auto const& intake : intakes) {
-    Checked<> model{EncodingTable<everything>(table, {}, {.limits = {.slots = 7}})};
+    CheckedEncoding<> model{EncodingTable<everything>(table, {}, {.limits = {.slots = 7}})};
     {
       Decoder decoder(model, search, Streaming{.size = 20, .refill_below = 1}, intake);
       submit(decoder, seeds);

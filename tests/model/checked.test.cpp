@@ -7,6 +7,7 @@
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/model/ensemble.hpp>
+#include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -119,6 +120,7 @@ static_assert(Model<Checked<TableModel<>>> && KnownAbilities<Checked<TableModel<
 static_assert(sluice::abilities<Checked<TableModel<everything>>>() == everything);
 static_assert(!KnownAbilities<Checker> && EncodingModel<Checker> && !ProposingModel<Checker>);
 static_assert(!EncodingModel<Checked<TableModel<>>>);
+static_assert(ProposingModel<Checked<WithLookup<TableModel<>>>>);
 
 TEST_CASE("Checked names the clause that a model breaks", "[checked]") {
   struct Case {
@@ -250,6 +252,33 @@ TEST_CASE("Checked refuses every call that breaks the contract, and names the cl
   refuses(modest, {{"clause 5", {{0, 0, 0, one}}}, {"clause 8", {{0, 0, 1, one}, {1, 1, 0, one}}}});
   CHECK(claims_nothing.violations().empty());
   CHECK(says(modest.report(), "slot 1 was never released"));
+}
+
+TEST_CASE("Checked looks at drafts, and passes them on", "[checked]") {
+  TableModel<everything> table;
+  WithLookup guessing(table);
+  Checked model(guessing, never);
+  std::uint64_t const source = 7;
+  auto const* const pointer = &source;
+  std::vector<Slot> const slots{2};
+  std::vector<Token> const text{bos, 3, 4, 5, 3, 4}, outside{8};
+  std::vector<Row> const rows{{2, 2, 0, text}};
+  model.start(std::span(&pointer, 1), std::span(slots));
+  model.step(std::span(rows));
+  std::vector<Token> guesses;
+  for (auto const& bad : std::vector<Draft>{{.slot = 1, .length = 6, .count = 1, .tokens = &guesses},
+                                            {.slot = 2, .length = 7, .count = 1, .tokens = &guesses},
+                                            {.slot = 2, .length = -1, .count = 1, .tokens = &guesses},
+                                            {.slot = 2, .length = 6, .count = 1},
+                                            {.slot = 2, .length = 6, .pending = outside, .tokens = &guesses}}) {
+    CHECK_THROWS_AS(model.propose(std::span<Draft const>(&bad, 1)), std::logic_error);
+    CHECK(says(model.violations().back(), ": propose: "));
+  }
+  CHECK(model.violations().size() == 5);
+  CHECK(guesses.empty());
+  Draft const good{.slot = 2, .length = 6, .count = 2, .tokens = &guesses};
+  model.propose(std::span<Draft const>(&good, 1));
+  CHECK(guesses == std::vector<Token>{5, 3});
 }
 
 TEST_CASE("Checked never accuses a good model, whatever rows come", "[checked]") {

@@ -68,7 +68,7 @@ struct PlainModelOf final : PlainModel {
 /// step, in two free slots, and release them. Where slots are limited they are the last two, so limits() shows two
 /// slots fewer; else those above all that have been used.
 ///
-/// A comparison costs, for each row, up to six times the row's tokens in steps of one or two rows, eight starts of a
+/// A comparison costs, for each row, up to six times its tokens and 15 in steps of one or two rows, eight starts of a
 /// source (encoder included) and two slots as long as the row's; lines are copied. Answers that cannot be read (no
 /// rows, columns and operator[]) are not compared, nor sentences encoded ahead whose source cannot be copied. The first
 /// step is always compared: a short request finds most mistakes.

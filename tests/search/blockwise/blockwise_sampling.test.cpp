@@ -19,9 +19,9 @@ using namespace sluice::test;
 
 namespace {
 
-using Checked = CheckedTable<everything>;
+using CheckedGuess = CheckedTable<everything>;
 template <class Choice>
-using Drafted = WithDraft<Checked, Checked, LogSoftmaxTopK, Choice>;
+using Drafted = WithDraft<CheckedGuess, CheckedGuess, LogSoftmaxTopK, Choice>;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ TEST_CASE("sampled blocks are what Sample draws with the same seed, whoever gues
     LengthLimits const length{.min = static_cast<std::int32_t>(random() % 4), .max = 20};
     std::vector<std::uint64_t> seeds(9);
     for (auto& seed : seeds) seed = random();
-    Checked model{TableModel<everything>(table)}, draft{TableModel<everything>(table)};
+    CheckedGuess model{TableModel<everything>(table)}, draft{TableModel<everything>(table)};
     auto const expected = decode(model, seeds,
                                  Sample{.temperature = rule.temperature,
                                         .top_k = rule.top_k,
