@@ -86,7 +86,7 @@ class WholeWords {
   }
   std::int32_t progress(State const& state) const {
     if (data_ == nullptr) return 0;
-    auto const there = begun(state);
+    auto const there = open_tokens(state);
     auto const end = ended(state);
     auto const clean = !data_->lists.none.empty() && (end.bad < 0 || there > 0);
     return std::max(end.credit, state.credit + there) + (clean ? 1 : 0);
@@ -398,7 +398,7 @@ class WholeWords {
   }
 
   /// Tokens of the phrase that has begun and is nearest to its end.
-  std::int32_t begun(State const& state) const {
+  std::int32_t open_tokens(State const& state) const {
     auto best = std::int32_t{0};
     leads(state, [&](Lead const& lead, std::int32_t left, sluice::Token) {
       best = std::max(best, data_->kinds[at(lead.kind)].cost - left);

@@ -201,8 +201,8 @@ inline ClustersByDirection read_clusters(std::istream& stream) {
   auto const cut = [&] { Reader::fail("cut off after " + std::to_string(file.size()) + " bytes"); };
   if (file.size() < head) cut();
   Reader reader(std::string_view(file).substr(magic.size()));
-  if (auto const version = reader.number<std::uint32_t>("version"); version != detail::clusters_version)
-    Reader::fail("version " + std::to_string(version) + " of the format is not known here, only 1 is");
+  if (auto const written = reader.number<std::uint32_t>("version"); written != detail::clusters_version)
+    Reader::fail("version " + std::to_string(written) + " of the format is not known here, only 1 is");
   auto const length = reader.number<std::uint64_t>("length");
   detail::get_bytes(stream, length, file);
   auto const end = file.size();
