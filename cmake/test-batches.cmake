@@ -1,6 +1,6 @@
 # Compiling a test is mostly reading headers and generating the same templates again, so SLUICE_BATCH tests of a program are
 # compiled as one translation unit. Everything they include comes first, then each file in a namespace of its own: a test is
-# written as if it were alone.
+# written as if it were alone. One thing differs: a function of its own hides those of the same name in sluice::test.
 
 # sluice_test_batches(<variable> <name> <source>...): what to compile instead of the sources. A source that defines macros,
 # which may change what a header says, or is in a namespace of sluice's own, stays as it is.

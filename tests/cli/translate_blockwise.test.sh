@@ -106,6 +106,11 @@ run --search greedy --input "$sample" >greedy || fail '--search greedy'
 run --search greedy --input few >few_greedy || fail '--search greedy'
 awk '{ print NR % 3 == 0 ? "" : NR % 3 == 1 ? "I think" : "The" }' few >beginnings
 printf 'the\nis\nin the\n' >words
+choices=('--min-length 12' '--max-length 5' '--no-repeat-ngram 1' '--repetition-penalty 1.3' '--forbid words'
+  '--projection logits' '--projection bfloat16' '--projection int8 --layers int8' '--prefix beginnings')
+for i in "${!choices[@]}"; do
+  run --search greedy ${choices[i]} --input few >expected.$i || fail "--search greedy ${choices[i]}"
+done
 for who in "${proposers[@]}"; do
   for block in 1 2 4 8 30; do
     case $block,$who in 4,heads | 4,"$itself") text=$sample expected=greedy ;; *) text=few expected=few_greedy ;; esac
@@ -123,11 +128,9 @@ for who in "${proposers[@]}"; do
     blockwise --proposer $who $options --input few >actual || fail "$who $options"
     same few_greedy actual "$who $options"
   done
-  for options in '--min-length 12' '--max-length 5' '--no-repeat-ngram 1' '--repetition-penalty 1.3' '--forbid words' \
-    '--projection logits' '--projection bfloat16' '--projection int8 --layers int8' '--prefix beginnings'; do
-    run --search greedy $options --input few >expected || fail "--search greedy $options"
-    blockwise --proposer $who $options --input few >actual || fail "$who $options"
-    same expected actual "$who $options"
+  for i in "${!choices[@]}"; do
+    blockwise --proposer $who ${choices[i]} --input few >actual || fail "$who ${choices[i]}"
+    same expected.$i actual "$who ${choices[i]}"
   done
 done
 blockwise <few >actual || fail 'standard input'

@@ -21,6 +21,8 @@ using namespace sluice::test;
 
 namespace {
 
+using sluice::test::text;  // beside our own
+
 static_assert(Search<BeamSearch>);
 using BeamRequest = TableRequest<BeamSearch>;
 
