@@ -33,7 +33,7 @@ struct Replay {
 
   std::int32_t slots() const { return width; }
 
-  void start(State& s, sluice::Sentence const& sentence) const {
+  void begin(State& s, sluice::Sentence const& sentence) const {
     s.script = &scripts->all[static_cast<std::size_t>(sentence.seed)];
     s.step = 0, s.before = 1, s.rows = scripts->rows(*s.script, 0, 1);
   }

@@ -73,7 +73,7 @@ void searches(Typist& model, sluice::DenseProjection const& keyboard) {
 /// No letter twice in a row.
 struct NoDouble {
   struct State {};
-  State start(sluice::Sentence const&) const { return {}; }
+  State initial(sluice::Sentence const&) const { return {}; }
   State next(State, Token) const { return {}; }
   void edit(State, sluice::Output const& output, std::vector<sluice::Edit>& edits) const {
     if (!output.tokens.empty()) edits.push_back({.token = output.tokens.back(), .add = -INFINITY});

@@ -101,7 +101,7 @@ struct Measurement {
   std::vector<Token> numbers, units;
 
   enum class State { nothing, number, done };
-  State start(sluice::Sentence const&) const { return State::nothing; }
+  State initial(sluice::Sentence const&) const { return State::nothing; }
   State next(State state, Token token) const {
     if (state == State::done || (state == State::number && has(units, token))) return State::done;
     return has(numbers, token) ? State::number : State::nothing;
@@ -160,7 +160,7 @@ void by_hand() {
   // [by-hand]
   sluice::Vocabulary const vocabulary = Talker::vocabulary();
   sluice::Constraints const constraints({.all = {{token("five"), token("miles")}}, .none = {{token("today")}}});
-  auto state = constraints.start({.vocabulary = &vocabulary});  // checks the phrases; throws for a mistake
+  auto state = constraints.initial({.vocabulary = &vocabulary});  // checks the phrases; throws for a mistake
   state = constraints.next(state, token("we"));                 // a state for every hypothesis: copy it with each
   std::vector<Token> wanted, forbidden;
   constraints.wanted(state, wanted);                 // try these beside your best tokens: five

@@ -47,12 +47,12 @@ struct BranchOnce {
     bool begun = false;
   };
 
-  void start(State& s, sluice::Sentence const& sentence) const {
+  void begin(State& s, sluice::Sentence const& sentence) const {
     s.bounds = length.of(sentence);  // throws std::invalid_argument: this request alone is a bad one
     s.vocabulary = sentence.vocabulary;
     s.held = sentence.held, s.generated = static_cast<std::int32_t>(sentence.prefix.size());
     s.branches.assign(1, {.last = sentence.last});
-    s.bans.start(*sentence.vocabulary), s.begun = false;
+    s.bans.reset(*sentence.vocabulary), s.begun = false;
   }
   // [/state]
 

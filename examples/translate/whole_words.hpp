@@ -75,7 +75,7 @@ class WholeWords {
     data_ = std::move(data);
   }
 
-  State start(sluice::Sentence const&) const { return {}; }
+  State initial(sluice::Sentence const&) const { return {}; }
   State next(State state, sluice::Token token) const {
     state.bad = -1;
     if (data_ == nullptr) return state;

@@ -4,7 +4,7 @@
 
 struct Automaton {
   using State = int;
-  State start(sluice::Sentence const&) const { return 0; }
+  State initial(sluice::Sentence const&) const { return 0; }
   State next(State state, sluice::Token) const { return state; }
   std::int32_t progress(State) const { return 0; }
   std::int32_t total() const { return 0; }

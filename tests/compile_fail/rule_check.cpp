@@ -9,7 +9,7 @@ struct Rule {
 #else
   void check(int) const {}
 #endif
-  State start(sluice::Sentence const&) const { return 0; }
+  State initial(sluice::Sentence const&) const { return 0; }
   State next(State state, sluice::Token) const { return state; }
   void edit(State, sluice::Output const&, std::vector<sluice::Edit>&) const {}
 };

@@ -149,7 +149,7 @@ static_assert(!Expander<ChangesTheAnswer, MyAnswer>);
 struct LeastSearch {
   struct State {};
   std::int32_t slots() const;
-  void start(State&, Sentence const&) const;
+  void begin(State&, Sentence const&) const;
   void plan(State&, Plan&) const;
   bool advance(State&, Expansion const&) const;
   Progress progress(State const&) const;
@@ -162,7 +162,7 @@ struct StateNeedsArguments : LeastSearch {
   struct State {
     explicit State(int);
   };
-  void start(State&, Sentence const&) const;
+  void begin(State&, Sentence const&) const;
   void plan(State&, Plan&) const;
   bool advance(State&, Expansion const&) const;
   Progress progress(State const&) const;
@@ -186,7 +186,7 @@ struct SlotsOfAnotherType : LeastSearch {
 static_assert(!Search<SlotsOfAnotherType>);
 
 struct StartNotConst : LeastSearch {
-  void start(State&, Sentence const&);
+  void begin(State&, Sentence const&);
 };
 static_assert(!Search<StartNotConst>);
 
@@ -208,7 +208,7 @@ static_assert(!Search<ProgressOfAnotherType>);
 struct NoFinish {
   struct State {};
   std::int32_t slots() const;
-  void start(State&, Sentence const&) const;
+  void begin(State&, Sentence const&) const;
   void plan(State&, Plan&) const;
   bool advance(State&, Expansion const&) const;
   Progress progress(State const&) const;

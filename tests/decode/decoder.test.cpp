@@ -301,9 +301,9 @@ TEST_CASE("a source that cannot be started fails alone", "[decoder]") {
 TEST_CASE("a search that throws fails its own sentence", "[decoder]") {
   struct Fragile : Greedy {
     int fails_at = -1;  // 0: start, 1: plan, 2: advance, 3: finish
-    void start(State& s, Sentence const& sentence) const {
+    void begin(State& s, Sentence const& sentence) const {
       if (fails_at == 0) throw std::runtime_error("start");
-      Greedy::start(s, sentence);
+      Greedy::begin(s, sentence);
     }
     void plan(State& s, Plan& plan) const {
       Greedy::plan(s, plan);

@@ -44,8 +44,8 @@ struct Odd {
     Token last = 0;
   };
   std::int32_t slots() const { return wanted_slots; }
-  void start(State& s, Sentence const& sentence) const {
-    greedy.start(s.inner, sentence);
+  void begin(State& s, Sentence const& sentence) const {
+    greedy.begin(s.inner, sentence);
     s.steps = 0, s.held = sentence.held, s.last = sentence.last;
   }
   void plan(State& s, Plan& plan) const {

@@ -133,7 +133,7 @@ struct Faulty {
   }
   void check() const { at(Where::check); }
   std::int32_t slots() const { return 1; }
-  void start(State& s, Sentence const& sentence) const { greedy.start(s, sentence), at(Where::start); }
+  void begin(State& s, Sentence const& sentence) const { greedy.begin(s, sentence), at(Where::start); }
   void plan(State& s, Plan& plan) const { at(Where::plan), greedy.plan(s, plan); }
   bool advance(State& s, Expansion const& answer) const {
     at(Where::advance);

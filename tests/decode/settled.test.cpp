@@ -111,9 +111,9 @@ struct Watched {
 
   void check() const { sluice::check(search); }
   std::int32_t slots() const { return search.slots(); }
-  void start(State& s, Sentence const& sentence) const {
+  void begin(State& s, Sentence const& sentence) const {
     s.last.clear(), s.prefix = sentence.prefix.size(), s.early = true;
-    search.start(s.inner, sentence);
+    search.begin(s.inner, sentence);
     look(s);
   }
   void plan(State& s, Plan& plan) const { search.plan(s.inner, plan); }

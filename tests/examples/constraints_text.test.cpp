@@ -61,7 +61,7 @@ bool met(WholeWords const& w, std::string const& text) {
   return verdict.met == verdict.total && verdict.forbidden.empty();
 }
 WholeWords::State after(WholeWords const& w, std::vector<Token> const& tokens) {
-  auto state = w.start({});
+  auto state = w.initial({});
   for (auto const token : tokens) state = w.next(state, token);
   return state;
 }
@@ -241,14 +241,14 @@ TEST_CASE("progress counts the tokenizer's pieces, and can be lost", "[whole_wor
 TEST_CASE("what is wanted leads to the phrases", "[whole_words]") {
   auto const w = all({"new york", "cat"});
   CHECK(wanted(w, after(w, "the")) == Texts{" cat", " new"});
-  CHECK(wanted(w, w.start({})) == Texts{" ", " cat", " new"});    // " " begins the tokenizer's " Cat"
+  CHECK(wanted(w, w.initial({})) == Texts{" ", " cat", " new"});    // " " begins the tokenizer's " Cat"
   CHECK(wanted(w, after(w, "")) == Texts{"C", "N", "cat", "n"});  // behind a space
   CHECK(wanted(w, after(w, "the (")) == Texts{" cat", " new", "cat", "n"});
   CHECK(wanted(w, after(w, "the new")) == Texts{" cat", " new", " york"});
   CHECK(wanted(w, after(w, "the n")) == Texts{" cat", " new", "e"});
   CHECK(wanted(w, after(w, "cat new york")).empty());
   CHECK(wanted(all({"the"}), after(w, "cat. The")).empty());
-  CHECK(wanted(all({"the"}), all({"the"}).start({})) == Texts{" The", " the"});
+  CHECK(wanted(all({"the"}), all({"the"}).initial({})) == Texts{" The", " the"});
 }
 
 TEST_CASE("whatever is wanted is followed until all is met", "[whole_words]") {
@@ -258,7 +258,7 @@ TEST_CASE("whatever is wanted is followed until all is met", "[whole_words]") {
                         .none = {"x", ","}});
   std::uint32_t seed = 1;
   for (int round = 0; round < 300; ++round) {
-    auto state = w.start({});
+    auto state = w.initial({});
     for (int step = 0; step < 200 && !w.complete(state); ++step) {
       std::vector<Token> tokens;
       w.wanted(state, tokens);

@@ -42,8 +42,8 @@ class Following {
 
   explicit Following(std::vector<Phrase> const& phrases) : own_(phrases), theirs_(phrases) {}
 
-  State start(sluice::Sentence const& sentence) const {
-    return noted({own_.start(sentence), theirs_.start(sentence), {}});
+  State initial(sluice::Sentence const& sentence) const {
+    return noted({own_.initial(sentence), theirs_.initial(sentence), {}});
   }
   State next(State const& state, Token token) const {
     auto output = state.output;

@@ -75,7 +75,7 @@ struct Spy {
     typename S::State inner, before;
   };
   std::int32_t slots() const { return search.slots(); }
-  void start(State& s, Sentence const& sentence) const { search.start(s.inner, sentence); }
+  void begin(State& s, Sentence const& sentence) const { search.begin(s.inner, sentence); }
   void plan(State& s, Plan& plan) const { search.plan(s.inner, plan); }
   bool advance(State& s, Expansion const& answer) const {
     s.before = s.inner;

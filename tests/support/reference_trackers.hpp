@@ -34,7 +34,7 @@ class SockeyeTracker {
       for (std::size_t i = 0; i < phrase.size(); ++i) places_.push_back({phrase[i], i == 0, i + 1 == phrase.size()});
   }
 
-  State start(Sentence const& sentence) const { return next(before(), sentence.vocabulary->bos); }
+  State initial(Sentence const& sentence) const { return next(before(), sentence.vocabulary->bos); }
   State before() const { return {std::vector<bool>(places_.size()), -1}; }
 
   State next(State state, Token token) const {
@@ -112,7 +112,7 @@ class FairseqUnordered {
     nodes_ = std::make_shared<std::vector<Node> const>(std::move(nodes));
   }
 
-  State start(Sentence const&) const { return before(); }
+  State initial(Sentence const&) const { return before(); }
   State before() const {
     std::vector<std::int32_t> const zeros(nodes_->size());
     return {0, zeros, zeros};
@@ -190,7 +190,7 @@ class FairseqOrdered {
       for (std::size_t i = 0; i < phrase.size(); ++i) places_.push_back({phrase[i], i + 1 == phrase.size()});
   }
 
-  State start(Sentence const&) const { return before(); }
+  State initial(Sentence const&) const { return before(); }
   State before() const { return -1; }
   State next(State state, Token token) const {
     if (complete(state)) return state;

@@ -125,7 +125,7 @@ class VerificationCase {
     search.check();
     Token const bos = 0;
     typename Blockwise<A>::State state;
-    search.start(state, {.vocabulary = &vocabulary, .prompt = {&bos, 1}});
+    search.begin(state, {.vocabulary = &vocabulary, .prompt = {&bos, 1}});
     auto const plan = [&] {
       StepPlan step;
       Plan part(step, 0);

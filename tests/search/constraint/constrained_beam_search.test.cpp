@@ -34,7 +34,7 @@ double score(LengthPenalty const& penalty, Tokens const& tokens, double log_prob
 /// Demands nothing, and does not say so.
 struct Nothing {
   struct State {};
-  State start(Sentence const&) const { return {}; }
+  State initial(Sentence const&) const { return {}; }
   State next(State, Token) const { return {}; }
   std::int32_t progress(State) const { return 0; }
   std::int32_t total() const { return 0; }

@@ -59,7 +59,7 @@ struct QuantityRules {
 template <class R>
 struct Automaton {
   using State = typename R::State;
-  State start(Sentence const&) const { return 0; }
+  State initial(Sentence const&) const { return 0; }
   State next(State state, Token token) const { return R::next(state, token); }
   std::int32_t progress(State state) const { return R::progress(state); }
   std::int32_t total() const { return R::most; }
@@ -223,7 +223,7 @@ TEST_CASE("what each part of a product allows holds in the narrowest beam", "[co
   Both const both(Forbidden(std::vector<Phrase>{{3, 3}}), {}, {});
   std::mt19937_64 random(1);
   for (int round = 0; round < 300; ++round) {
-    auto state = both.start(sentence);
+    auto state = both.initial(sentence);
     for (int i = 0; i < 6 && !both.dead(state); ++i) {
       std::set<Token> alive;
       for (Token t = eos; t < 8; ++t)

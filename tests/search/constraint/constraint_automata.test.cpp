@@ -56,7 +56,7 @@ template <class A, class Naive, class Dead>
 void follow(A const& a, Tokens output, Token first, Token last, Naive const& naive, Dead const& dead,
             bool exact = true) {
   Tokens text{bos};
-  auto state = a.start(sentence);
+  auto state = a.initial(sentence);
   output.push_back(eos);
   for (std::size_t i = 0;; ++i) {
     INFO("after " << detail::text(text));
@@ -95,7 +95,7 @@ bool ends_one(List const& phrases, Tokens const& text) {
 
 std::string complaint(auto const& automaton) {
   try {
-    automaton.start(sentence);
+    automaton.initial(sentence);
   } catch (std::invalid_argument const& error) {
     return error.what();
   }
@@ -107,7 +107,7 @@ bool has(std::string const& text, std::string const& part) { return text.find(pa
 /// The fewest tokens of first .. last and eos after which it is complete; more than `most` counts as most + 1.
 template <class A>
 std::int32_t shortest(A const& a, Token first, Token last, std::int32_t most) {
-  std::vector<typename A::State> states{a.start(sentence)};
+  std::vector<typename A::State> states{a.initial(sentence)};
   for (std::int32_t n = 0; n <= most; ++n) {
     std::vector<typename A::State> after;
     for (auto const& state : states) {
@@ -160,7 +160,7 @@ TEST_CASE("an output that follows what is wanted becomes complete, token by toke
     auto const lists = random_lists(random, {.last = between(random, 4, 6), .longest = 4, .all = 5, .any = 0});
     INFO("seed " << seed << ", " << text(lists));
     Phrases const phrases(lists.all);
-    auto state = phrases.start(sentence);
+    auto state = phrases.initial(sentence);
     for (auto const token : random_text(random, 3, 6, between(random, 0, 6))) state = phrases.next(state, token);
     for (auto left = phrases.total() - phrases.progress(state); left > 0 && !phrases.complete(state); --left) {
       std::vector<Token> tokens;
@@ -199,7 +199,7 @@ TEST_CASE("forbidden is exactly the token that completes a phrase", "[constraint
     Forbidden const forbidden(lists.none);
     CHECK(forbidden.total() == 0);
     Tokens text{bos};
-    auto state = forbidden.start(sentence);
+    auto state = forbidden.initial(sentence);
     for (auto const token : random_text(random, 3, last, 10)) {
       std::set<Token> expected;
       for (auto t = eos; t <= last + 1; ++t) {
@@ -222,7 +222,7 @@ TEST_CASE("forbidden is exactly the token that completes a phrase", "[constraint
 TEST_CASE("a forbidden beginning of the sentence forgets nothing beside it", "[constraint_automata]") {
   Forbidden const forbidden(List{{bos}, {bos, 4}});  // the first cannot be helped, the second can
   std::vector<Token> tokens;
-  forbidden.forbidden(forbidden.start(sentence), tokens);
+  forbidden.forbidden(forbidden.initial(sentence), tokens);
   CHECK(std::ranges::count(tokens, 4) == 1);
 }
 
@@ -267,7 +267,7 @@ TEST_CASE("hundreds of items are all counted", "[constraint_automata]") {
     }
     AnyOf const any(items);
     Tokens text{bos};
-    auto state = any.start(sentence);
+    auto state = any.initial(sentence);
     for (auto const& item : items) {
       for (auto const token : item[random() % item.size()]) text.push_back(token), state = any.next(state, token);
       if (random() % 8 != 0) continue;
@@ -298,8 +298,8 @@ TEST_CASE("what remains is what it takes, where phrases share no token", "[const
     AnyOf const any(items);
     auto const last = between(random, 1, 2);
     OrderedPhrases const ordered(last == 1 ? List{{3, 4}, {5}} : List{{3}, {4, 5}});
-    CHECK(any.remaining(any.start(sentence)) == shortest(any, 3, 8, 4));
-    CHECK(detail::constraints_remaining(ordered, ordered.start(sentence)) == shortest(ordered, 3, 6, 4));
+    CHECK(any.remaining(any.initial(sentence)) == shortest(any, 3, 8, 4));
+    CHECK(detail::constraints_remaining(ordered, ordered.initial(sentence)) == shortest(ordered, 3, 6, 4));
   }
 }
 
@@ -310,11 +310,11 @@ TEST_CASE("what remains is never more than it takes", "[constraint_automata]") {
     Constraints const constraints(lists);
     INFO("seed " << seed << ", " << text(lists));
     auto const takes = shortest(constraints, 3, 5, 8);
-    if (takes <= 8) CHECK(constraints.remaining(constraints.start(sentence)) <= takes);
+    if (takes <= 8) CHECK(constraints.remaining(constraints.initial(sentence)) <= takes);
   }
   auto const remaining = [](PhraseLists const& lists) {
     Constraints const constraints(lists);
-    return constraints.remaining(constraints.start(sentence));
+    return constraints.remaining(constraints.initial(sentence));
   };
   CHECK(remaining({.all = {{4}, {4, 5}, {4, 5, 6}}}) == 3);
   CHECK(remaining({.all = {{4, 5}, {5, 6}, {6, 7}}}) == 4);
@@ -336,7 +336,7 @@ TEST_CASE("two phrases that begin or end the sentence otherwise are refused", "[
 TEST_CASE("what overlaps, shares a beginning or lies inside is credited", "[constraint_automata]") {
   auto const met = [](List const& phrases, Tokens const& output) {
     Phrases const automaton(phrases);
-    auto state = automaton.start(sentence);
+    auto state = automaton.initial(sentence);
     for (auto const token : output) state = automaton.next(state, token);
     return automaton.met(state);
   };

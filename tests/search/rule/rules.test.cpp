@@ -221,7 +221,7 @@ namespace {
 /// Forbids a token that is not in the vocabulary once the output holds two tokens.
 struct Broken {
   struct State {};
-  State start(Sentence const&) const { return {}; }
+  State initial(Sentence const&) const { return {}; }
   State next(State, Token) const { return {}; }
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
     if (output.tokens.size() == 2 && output.tokens[0] % 2 == 0) edits.push_back({9999, 0, 1});

@@ -50,14 +50,14 @@ class Admission {
   }
 
   /// Admits whom the schedule lets in and slots are left for.
-  void admit() {
+  void let_in() {
     while (waiting.any()) {
       view(shared_, answering_, live_);
       auto wanted = std::size_t{0};
       do wanted = shared_.schedule.admit(live_, waiting.lengths());
       while (hungry(wanted) && waiting.look_further(std::max(wanted, waiting.arranged())));
       wanted = std::min(wanted, waiting.lengths().size());
-      if (wanted == 0 || !admit(wanted)) break;
+      if (wanted == 0 || !let_in(wanted)) break;
     }
     waiting.feed();
   }
@@ -69,35 +69,36 @@ class Admission {
   }
 
   /// Starts up to `count` waiting sentences; false if no more can be started now.
-  bool admit(std::size_t count) {
+  bool let_in(std::size_t count) {
     auto& seconds = shared_.statistics.seconds;
     while (count > 0) {
       shared_.stopwatch.book(seconds.search);
       auto const patient = wait_for_encoder_ || shared_.running.empty();
-      auto const run = waiting.ready(count, patient, [&](Encoded const& encoded) {
+      auto const run = waiting.ready(count, patient, [&](EncodedBatch const& encoded) {
         shared_.statistics.encoder_calls += encoded.calls, shared_.statistics.encoded += encoded.sources.size();
         if (waiting.threaded()) seconds.beside += encoded.seconds;
       });
       shared_.stopwatch.book(seconds.encode);
-      if (run.count == 0 || admit(run) < run.count) return false;
+      if (run.count == 0 || seat(run) < run.count) return false;
       count -= run.count;
     }
     return true;
   }
 
-  std::size_t admit(WaitingQueue::Run const& run) {
+  std::size_t seat(WaitingQueue::Run const& run) {
     sources_.clear(), starts_.clear(), places_.clear();
     encoded_ = run.encoded;
     auto const alive = shared_.running.size();
     std::size_t taken = 0;
     for (; taken < run.count; ++taken) {
-      if (!begin(waiting[0])) break;
+      if (!seat(waiting[0])) break;
       waiting.pop();
     }
     shared_.stopwatch.book(shared_.statistics.seconds.search);
     if (!starts_.empty())
-      for (auto i = start(0, starts_.size()); i < starts_.size(); ++i)  // whoever cannot be started alone is to blame
-        if (start(i, 1) == 0)
+      for (auto i = hand_over(0, starts_.size()); i < starts_.size();
+           ++i)  // whoever cannot be started alone is to blame
+        if (hand_over(i, 1) == 0)
           answering_.end(shared_.running[alive + i], Failure::source, describe(problem_), problem_, false);
     shared_.running.sweep();
     encoded_.reset();  // what has been encoded goes with the last of them
@@ -106,7 +107,7 @@ class Admission {
   }
 
   /// Gives a request its slots and its search; false if there is no room. One that cannot be served is answered.
-  bool begin(WaitingQueue::Entry& next) {
+  bool seat(WaitingQueue::Entry& next) {
     auto s = shared_.running.take();
     try {
       s->search->take(*next.request);
@@ -125,7 +126,7 @@ class Admission {
     s->id = next.id, s->request = std::move(next.request);
     s->age = s->idle = 0, s->turn = back_++, s->ended = false;
     try {
-      start_search(*s);
+      begin_search(*s);
       if (shared_.trace != nullptr) shared_.trace->admitted(s->id, s->base, s->slots);
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
@@ -143,7 +144,7 @@ class Admission {
     return true;
   }
 
-  void start_search(Running& s) {
+  void begin_search(Running& s) {
     auto& request = *s.request;
     auto const& vocabulary = shared_.model.vocabulary;
     auto const fed = shared_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
@@ -152,8 +153,8 @@ class Admission {
     for (auto const token : fed)
       require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
               "is an end of sentence: nothing could follow");
-    s.opening.start(request.prompt, fed, shared_.model.abilities);
-    s.search->start({.vocabulary = &vocabulary,
+    s.opening.reset(request.prompt, fed, shared_.model.abilities);
+    s.search->begin({.vocabulary = &vocabulary,
                      .prompt = request.prompt,
                      .prefix = request.prefix,
                      .last = s.opening.last(),
@@ -173,12 +174,12 @@ class Admission {
 
   /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
   /// throws.
-  std::size_t start(std::size_t first, std::size_t count) {
+  std::size_t hand_over(std::size_t first, std::size_t count) {
     auto const slots = std::span<Slot const>(starts_).subspan(first, count);
     std::size_t begun = 0;
     try {
       if (encoded_ != nullptr) {
-        encoded_->start(shared_.model, std::span(places_).subspan(first, count), slots, begun);
+        encoded_->hand_over(shared_.model, std::span(places_).subspan(first, count), slots, begun);
       } else {
         ++shared_.statistics.encoder_calls, shared_.statistics.encoded += count;
         shared_.model.start(std::span<void const* const>(sources_).subspan(first, count), slots);
@@ -198,7 +199,7 @@ class Admission {
   std::vector<void const*> sources_;
   std::vector<Slot> starts_;
   std::vector<std::size_t> places_;  // among those encoded with them
-  std::shared_ptr<Encoded> encoded_;
+  std::shared_ptr<EncodedBatch> encoded_;
   std::int64_t back_ = 0;  // of Live::turn: the next behind
   std::exception_ptr problem_;
 };

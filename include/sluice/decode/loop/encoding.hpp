@@ -22,7 +22,7 @@
 namespace sluice::inline v0::detail {
 
 /// Sentences that are encoded in one call.
-struct Encoded {
+struct EncodedBatch {
   struct Place {
     std::size_t part = 0;  // of `parts`
     std::int32_t item = 0;
@@ -30,8 +30,9 @@ struct Encoded {
   };
 
   /// Starts sentences in the model's slots; throws what encoding one of them, or starting some, threw. The first `begun`
-  /// slots have been started then: a group in several parts is several calls.
-  void start(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slots, std::size_t& begun) {
+  /// slots have been started then: a batch in several parts is several calls.
+  void hand_over(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slots,
+                 std::size_t& begun) {
     begun = 0;
     for (auto const i : which)
       if (places[i].problem != nullptr) std::rethrow_exception(places[i].problem);
@@ -46,7 +47,7 @@ struct Encoded {
   std::vector<void const*> sources;          // somebody keeps them until `done`
   std::vector<std::shared_ptr<void>> parts;  // one, unless the call failed
   std::vector<Place> places;                 // [source]
-  std::vector<std::int32_t> items;           // of start()
+  std::vector<std::int32_t> items;           // of hand_over()
   std::uint64_t calls = 0;                   // of Model::encode
   double seconds = 0;
   bool done = false, counted = false;
@@ -78,7 +79,7 @@ struct Encoded {
   }
 };
 
-/// A thread that encodes groups in the order in which they come.
+/// A thread that encodes batches in the order in which they come.
 class EncoderThread {
  public:
   explicit EncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
@@ -95,35 +96,35 @@ class EncoderThread {
     thread_.join();
   }
 
-  void post(std::shared_ptr<Encoded> group) {
+  void post(std::shared_ptr<EncodedBatch> batch) {
     {
       std::lock_guard const lock(mutex_);
-      std::erase_if(groups_, [](auto const& one) { return one.use_count() == 1; });  // all of it withdrawn meanwhile
-      groups_.push_back(std::move(group));
+      std::erase_if(batches_, [](auto const& one) { return one.use_count() == 1; });  // all of it withdrawn meanwhile
+      batches_.push_back(std::move(batch));
     }
     work_.notify_one();
   }
-  void wait(Encoded const& group) {
+  void wait(EncodedBatch const& batch) {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return group.done; });
+    done_.wait(lock, [&] { return batch.done; });
   }
-  bool done(Encoded const& group) {
+  bool done(EncodedBatch const& batch) {
     std::lock_guard const lock(mutex_);
-    return group.done;
+    return batch.done;
   }
 
  private:
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      work_.wait(lock, [this] { return stop_ || !groups_.empty(); });
+      work_.wait(lock, [this] { return stop_ || !batches_.empty(); });
       if (stop_) return;
-      auto const group = std::move(groups_.front());
-      groups_.pop_front();
+      auto const batch = std::move(batches_.front());
+      batches_.pop_front();
       lock.unlock();
-      if (group.use_count() > 1) group->run(model_);  // else nobody wants it any more
+      if (batch.use_count() > 1) batch->run(model_);  // else nobody wants it any more
       lock.lock();
-      group->done = true;
+      batch->done = true;
       done_.notify_all();
     }
   }
@@ -131,7 +132,7 @@ class EncoderThread {
   AnyModelSide const& model_;
   std::mutex mutex_;
   std::condition_variable work_, done_;
-  std::deque<std::shared_ptr<Encoded>> groups_;
+  std::deque<std::shared_ptr<EncodedBatch>> batches_;
   bool stop_ = false;
   std::thread thread_;
 };

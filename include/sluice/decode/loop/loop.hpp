@@ -53,7 +53,7 @@ class Loop {
     auto& seconds = shared_.statistics.seconds;
     shared_.stopwatch.restart();
     auto const answered = shared_.statistics.sentences;
-    admission_.admit();
+    admission_.let_in();
     stepping_.choose();
     if (stepping_.chosen().empty()) {
       shared_.stopwatch.book(seconds.search);

@@ -25,7 +25,7 @@ namespace sluice::inline v0::detail {
 /// when it is due. Where rows may differ and bring several tokens, all of it is one row.
 class Opening {
  public:
-  void start(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
+  void reset(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
     tokens_.assign(prompt.begin(), prompt.end());
     tokens_.insert(tokens_.end(), prefix.begin(), prefix.end());
     prompt_ = prompt.size();

@@ -46,7 +46,7 @@ struct AnyRequest : Part {
 struct AnySearch : Part {
   virtual void take(AnyRequest const& request) = 0;  ///< its options: the request's, or the decoder's
   virtual std::int32_t slots() const = 0;
-  virtual void start(Sentence const& sentence) = 0;
+  virtual void begin(Sentence const& sentence) = 0;
   virtual bool insert_into(TokenSet& set) const = 0;  ///< false: it has nothing to insert
   virtual void plan(Plan& plan) = 0;
   virtual bool advance(Expansion const& answer) = 0;

@@ -40,7 +40,7 @@ struct SearchOf final : AnySearch {
     search = own ? &*own : &usual;
   }
   std::int32_t slots() const override { return static_cast<std::int32_t>(search->slots()); }
-  void start(Sentence const& sentence) override { search->start(state, sentence); }
+  void begin(Sentence const& sentence) override { search->begin(state, sentence); }
   bool insert_into([[maybe_unused]] TokenSet& set) const override {
     if constexpr (InsertingSearch<S>) search->insert_into(set);
     return InsertingSearch<S>;

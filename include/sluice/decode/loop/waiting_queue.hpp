@@ -29,13 +29,13 @@ class WaitingQueue {
   struct Entry {
     std::uint64_t id = 0;
     std::unique_ptr<AnyRequest> request{};
-    std::shared_ptr<Encoded> encoded{};  // with whom it is encoded ahead, if it is
-    std::size_t place = 0;               // among them
+    std::shared_ptr<EncodedBatch> encoded{};  // with whom it is encoded ahead, if it is
+    std::size_t place = 0;                    // among them
   };
   /// The first `count` entries, with what has encoded all of them, if anything.
   struct Run {
     std::size_t count = 0;
-    std::shared_ptr<Encoded> encoded{};
+    std::shared_ptr<EncodedBatch> encoded{};
   };
 
   WaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
@@ -156,7 +156,7 @@ class WaitingQueue {
 
   /// Has the next `count` encoded, whose places are settled.
   void send(std::size_t count) {
-    auto const encoded = std::make_shared<Encoded>();
+    auto const encoded = std::make_shared<EncodedBatch>();
     for (auto i = sent_; i < sent_ + count; ++i) {
       entries_[i].encoded = encoded, entries_[i].place = encoded->sources.size();
       encoded->sources.push_back(entries_[i].request->source());

@@ -69,7 +69,7 @@ struct BeamSearch {
 
   std::int32_t slots() const { return width; }
 
-  void start(State& s, Sentence const& sentence) const;
+  void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const;

@@ -61,9 +61,9 @@ inline void go_on(BeamState& s) {
 
 }  // namespace detail::beam_loop
 
-inline void BeamSearch::start(State& s, Sentence const& sentence) const {
+inline void BeamSearch::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
-  s.bans.start(*sentence.vocabulary);
+  s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
   s.vocabulary = sentence.vocabulary;
   s.history.clear(s.prefix.size());

@@ -56,10 +56,10 @@ struct DiverseBeamSearch {
   }
   std::int32_t slots() const { return groups * search.width; }
 
-  void start(State& s, Sentence const& sentence) const {
+  void begin(State& s, Sentence const& sentence) const {
     s.beams.resize(static_cast<std::size_t>(groups));
     for (auto& beam : s.beams) {
-      search.start(beam.state, sentence);
+      search.begin(beam.state, sentence);
       beam.over = false, beam.lines = 0;
     }
     s.first = true, s.forks = false;

@@ -82,9 +82,9 @@ struct Blockwise {
   }
   std::int32_t slots() const { return 1; }
 
-  void start(State& s, Sentence const& sentence) const {
+  void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
-    s.bans.start(*sentence.vocabulary);
+    s.bans.reset(*sentence.vocabulary);
     s.prefix = Prefix(sentence);
     s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
     s.tokens.clear(), s.log_probs.clear(), s.guesses.clear(), s.blocks.clear();

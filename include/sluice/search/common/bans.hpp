@@ -18,7 +18,7 @@ namespace sluice::inline v0 {
 /// is too short.
 class Bans {
  public:
-  void start(Vocabulary const& vocabulary) {
+  void reset(Vocabulary const& vocabulary) {
     edits_.clear();
     auto const& never = vocabulary.never;
     for (auto const token : never) edits_.push_back(forbid(token));

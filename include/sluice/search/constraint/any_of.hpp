@@ -53,7 +53,7 @@ class AnyOf {
   /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
   ///   vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most` items;
   ///   two items that can only begin (or end) the sentence, each with other words
-  State start(Sentence const& sentence) const {
+  State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const& d = *data_;
     require(d.items.size() <= most, d.name, d.items.size(), "more items than " + std::to_string(most));

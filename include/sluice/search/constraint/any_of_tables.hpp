@@ -60,7 +60,7 @@ struct AnyOfTables {
   std::vector<Node> nodes;  // [state of the matcher]
   std::int32_t total = 0;   // tokens of the longest phrase of every item
 
-  /// Items that AnyOf::start() refuses stay without tables.
+  /// Items that AnyOf::initial() refuses stay without tables.
   AnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
       : items(std::move(given)), name(std::move(its_name)) {
     if (!sound()) return;

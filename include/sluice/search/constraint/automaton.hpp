@@ -28,7 +28,7 @@ namespace sluice::inline v0 {
 /// the hypothesis that it belongs to. Phrases, OrderedPhrases, AnyOf, Forbidden and Constraints are such automata; your own
 /// is as good (a grammar, a regular expression).
 ///
-///  - `start(sentence)`: the state before the first token of the output (bos has been read, if it matters); throws
+///  - `initial(sentence)`: the state before the first token of the output (bos has been read, if it matters); throws
 ///    std::invalid_argument for a demand that makes no sense here: that sentence ends with Failure::bad_request;
 ///  - `next(state, token)`: the state after `token`: one of the forced prefix or a generated one, eos included;
 ///  - `progress(state)`: how much of it is met, from 0 to `total()`. Hypotheses of equal progress share a bank of the beam;
@@ -52,7 +52,7 @@ template <class A>
 concept ConstraintAutomaton = std::copyable<typename A::State> &&
   requires(A const& a, typename A::State const& state, Sentence const& sentence, Token token,
            std::vector<Token>& tokens) {
-    { a.start(sentence) } -> std::same_as<typename A::State>;
+    { a.initial(sentence) } -> std::same_as<typename A::State>;
     { a.next(state, token) } -> std::same_as<typename A::State>;
     { a.progress(state) } -> std::convertible_to<std::int32_t>;
     { a.total() } -> std::convertible_to<std::int32_t>;

@@ -30,7 +30,7 @@ class BankChoice {
   };
 
   /// \param banks  >= 1; the last one is the top bank
-  void start(std::int32_t banks) {
+  void reset(std::int32_t banks) {
     counts_.assign(at(banks), 0);
     sizes_ = counts_;
     best_.resize(counts_.size());

@@ -36,11 +36,11 @@ namespace detail {
 }  // namespace detail
 
 template <class A>
-void ConstrainedBeamSearch<A>::start(State& s, Sentence const& sentence) const {
-  beam.start(s.inner, sentence);
+void ConstrainedBeamSearch<A>::begin(State& s, Sentence const& sentence) const {
+  beam.begin(s.inner, sentence);
   s.plain = detail::trivial(constraints);
   if (s.plain) return;
-  auto first = constraints.start(sentence);
+  auto first = constraints.initial(sentence);
   for (auto const token : sentence.prefix) first = constraints.next(first, token);
   auto const room = std::max(0, s.inner.bounds.max - s.inner.prefix.size());
   auto const missing = detail::constraints_remaining(constraints, first);
@@ -51,7 +51,7 @@ void ConstrainedBeamSearch<A>::start(State& s, Sentence const& sentence) const {
           "leaves no place for each of " + std::to_string(constraints.total() + 1) + " equal banks");
   s.after.assign(1, first);
   s.wanted.resize(at(beam.width)), s.edits.resize(at(beam.width));
-  s.choice.start(constraints.total() + 1);
+  s.choice.reset(constraints.total() + 1);
   s.stranded.clear();
 }
 

@@ -70,7 +70,7 @@ struct ConstrainedBeamSearch {
   void insert_into(TokenSet& set) const { detail::constraints_insert_into(constraints, set); }
 
   /// \throws std::invalid_argument  what the automaton refuses, and demands that take more tokens than the output may have
-  void start(State& s, Sentence const& sentence) const;
+  void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const { return beam.progress(s.inner); }

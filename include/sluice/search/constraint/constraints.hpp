@@ -44,8 +44,8 @@ class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
         lists_(std::make_shared<PhraseLists const>(std::move(lists))) {}
 
   /// \throws std::invalid_argument  what the parts throw, and a phrase that is both demanded and forbidden
-  State start(Sentence const& sentence) const {
-    auto state = Base::start(sentence);
+  State initial(Sentence const& sentence) const {
+    auto state = Base::initial(sentence);
     if (lists_ == nullptr) return state;
     check(lists_->all, "all"), check(lists_->ordered, "ordered");
     for (std::size_t i = 0; i < lists_->any.size(); ++i)

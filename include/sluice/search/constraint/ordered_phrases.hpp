@@ -45,7 +45,7 @@ class OrderedPhrases {
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary or never generated, eos
   ///   but at the very end, bos but at the very beginning
-  State start(Sentence const& sentence) const {
+  State initial(Sentence const& sentence) const {
     for (std::size_t i = 0; i < phrases().size(); ++i) {
       auto const& phrase = phrases()[i];
       auto const name = data_->name + "[" + std::to_string(i) + "]";

@@ -43,8 +43,8 @@ class Product {
   Product() = default;
   explicit Product(As... all) : all_(std::move(all)...) {}
 
-  State start(Sentence const& sentence) const {
-    return std::apply([&](auto const&... a) { return State(a.start(sentence)...); }, all_);
+  State initial(Sentence const& sentence) const {
+    return std::apply([&](auto const&... a) { return State(a.initial(sentence)...); }, all_);
   }
   State next(State const& state, Token token) const {
     return each([&]<std::size_t... I>(std::index_sequence<I...>) {

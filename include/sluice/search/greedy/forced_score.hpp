@@ -36,7 +36,7 @@ struct ForcedScore {
   void check() const { penalty.check(); }
   std::int32_t slots() const { return 1; }
 
-  void start(State& s, Sentence const& sentence) const {
+  void begin(State& s, Sentence const& sentence) const {
     s.vocabulary = sentence.vocabulary, s.ended = false;
     s.target.assign(sentence.prefix.begin(), sentence.prefix.end());
     auto const& eos = sentence.vocabulary->eos;

@@ -40,9 +40,9 @@ struct Greedy {
   void check() const { length.check(); }
   std::int32_t slots() const { return 1; }
 
-  void start(State& s, Sentence const& sentence) const {
+  void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
-    s.bans.start(*sentence.vocabulary);
+    s.bans.reset(*sentence.vocabulary);
     s.prefix = Prefix(sentence);
     s.vocabulary = sentence.vocabulary;
     s.tokens.clear(), s.log_probs.clear();

@@ -43,7 +43,7 @@ class Forbidden {
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end or
   ///   bos after the beginning of a phrase
-  State start(Sentence const& sentence) const {
+  State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return PhraseMatcher::root;
     for (std::size_t i = 0; i < data_->phrases.size(); ++i)
       detail::check_phrase(sentence, data_->name + "[" + std::to_string(i) + "]", data_->phrases[i], false);

@@ -28,7 +28,7 @@ struct Output {
 /// A rule looks at one hypothesis and edits the scores of its next token. `State` is a small value that follows the
 /// hypothesis (an automaton's state; an empty struct where the tokens say it all).
 ///
-///  - `start(sentence)`: the state before the first output token; throws std::invalid_argument for options that make no
+///  - `initial(sentence)`: the state before the first output token; throws std::invalid_argument for options that make no
 ///    sense in this vocabulary;
 ///  - `next(state, token)`: the state after `token`;
 ///  - `edit(state, output, edits)`: appends edits for the next token. They act when the search's own do (Query::stage).
@@ -39,7 +39,7 @@ template <class R>
 concept Rule = std::copyable<typename R::State> &&
   requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
            std::vector<Edit>& edits) {
-    { rule.start(sentence) } -> std::same_as<typename R::State>;
+    { rule.initial(sentence) } -> std::same_as<typename R::State>;
     { rule.next(state, token) } -> std::same_as<typename R::State>;
     rule.edit(state, output, edits);
   };
@@ -68,8 +68,8 @@ struct Rules {
   void check() const {
     std::apply([](auto const&... rule) { (detail::check_rule(rule), ...); }, rules);
   }
-  State start(Sentence const& sentence) const {
-    return std::apply([&](auto const&... rule) { return State(rule.start(sentence)...); }, rules);
+  State initial(Sentence const& sentence) const {
+    return std::apply([&](auto const&... rule) { return State(rule.initial(sentence)...); }, rules);
   }
   State next(State const& state, Token token) const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -132,15 +132,15 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   std::int32_t slots() const { return search.slots(); }
   void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }
 
-  void start(State& s, Sentence const& sentence) const {
-    search.start(s.inner, sentence);
+  void begin(State& s, Sentence const& sentence) const {
+    search.begin(s.inner, sentence);
     s.vocabulary = sentence.vocabulary, s.prompt = sentence.prompt.size();
     s.prefix = sentence.prefix.size();
     s.slots.resize(static_cast<std::size_t>(slots()));
     // What the first slot holds when the search plans for the first time: all but the last of prompt and prefix.
     auto& first = s.slots[0];
     first.tokens.assign(sentence.prompt.begin(), sentence.prompt.end());
-    first.after.assign(1, rule.start(sentence));
+    first.after.assign(1, rule.initial(sentence));
     if (!takes_prefix)
       for (auto const token : sentence.prefix)
         first.tokens.push_back(token), first.after.push_back(rule.next(first.after.back(), token));

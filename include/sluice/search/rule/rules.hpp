@@ -37,7 +37,7 @@ struct ForbidTokens {
   std::vector<Token> tokens{};
 
   using State = detail::Stateless;
-  State start(Sentence const& sentence) const {
+  State initial(Sentence const& sentence) const {
     return detail::require_inside(tokens, sentence, "forbidden token"), State{};
   }
   State next(State, Token) const { return {}; }
@@ -51,7 +51,7 @@ struct ForbidFirst {
   std::vector<Token> tokens{};
 
   using State = detail::Stateless;
-  State start(Sentence const& sentence) const {
+  State initial(Sentence const& sentence) const {
     return detail::require_inside(tokens, sentence, "forbidden first token"), State{};
   }
   State next(State, Token) const { return {}; }
@@ -67,7 +67,7 @@ struct NoRepeatNgram {
 
   void check() const { require(n >= 0, "no_repeat_ngram.n", n, "must not be negative"); }
   using State = detail::Stateless;
-  State start(Sentence const&) const { return {}; }
+  State initial(Sentence const&) const { return {}; }
   State next(State, Token) const { return {}; }
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
     auto const length = static_cast<std::size_t>(n);
@@ -89,7 +89,7 @@ struct RepetitionPenalty {
     require(penalty > 0 && std::isfinite(penalty), "repetition_penalty", penalty, "must be a number > 0");
   }
   using State = detail::Stateless;
-  State start(Sentence const&) const { return {}; }
+  State initial(Sentence const&) const { return {}; }
   State next(State, Token) const { return {}; }
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
     if (penalty == 1) return;
@@ -106,7 +106,7 @@ struct TokenBias {
   std::vector<std::pair<Token, float>> biases{};  ///< token, added to its score; -infinity forbids
 
   using State = detail::Stateless;
-  State start(Sentence const& sentence) const {
+  State initial(Sentence const& sentence) const {
     for (auto const& [token, bias] : biases) {
       detail::require_inside({&token, 1}, sentence, "token bias");
       require(!std::isnan(bias) && bias < std::numeric_limits<float>::infinity(), "token bias", bias,

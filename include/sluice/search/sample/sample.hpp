@@ -85,7 +85,7 @@ struct Sample {
   }
   std::int32_t slots() const { return samples; }
 
-  void start(State& s, Sentence const& sentence) const;
+  void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const {
@@ -111,9 +111,9 @@ struct Sample {
   void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
 };
 
-inline void Sample::start(State& s, Sentence const& sentence) const {
+inline void Sample::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
-  s.bans.start(*sentence.vocabulary);
+  s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
   s.history.clear(s.prefix.size());
   s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;

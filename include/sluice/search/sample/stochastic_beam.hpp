@@ -88,7 +88,7 @@ struct StochasticBeam {
   }
   std::int32_t slots() const { return width; }
 
-  void start(State& s, Sentence const& sentence) const;
+  void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const { return {s.held, static_cast<std::int32_t>(s.beam.size())}; }
@@ -105,9 +105,9 @@ struct StochasticBeam {
   }
 };
 
-inline void StochasticBeam::start(State& s, Sentence const& sentence) const {
+inline void StochasticBeam::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
-  s.bans.start(*sentence.vocabulary);
+  s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
   s.history.clear(s.prefix.size());
   s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
