@@ -207,7 +207,10 @@ check '--refill-below 0 is not batched' [ "$(steps_of --schedule streaming --ref
 check '--max-rows 4 does nothing' [ "$(steps_of --schedule streaming --max-rows 4)" -ge $((rows_batched / 4)) ]
 check '--order shortest_only does nothing' [ "$(steps_of --schedule streaming --order shortest_only)" -gt \
   "$(steps_of --schedule streaming)" ]
-check '--drain-after 1 does nothing' [ "$(steps_of --schedule streaming --refill-below 1 --drain-after 1)" -gt "$refilled" ]
+check '--drain-after 1 keeps somebody out although nobody can be overtaken' [ \
+  "$(steps_of --schedule streaming --refill-below 1 --drain-after 1)" -eq "$refilled" ]
+check '--drain-after 1 does nothing' [ "$(steps_of --schedule streaming --refill-below 1 --max-rows 7 --drain-after 1)" -gt \
+  "$(steps_of --schedule streaming --refill-below 1 --max-rows 7)" ]
 run --search greedy --batch 8 --window 60 --input "$sample" --stats stats >actual
 check "--window does nothing" [ "$(stat steps)" -lt "$batched" ]
 steps_of --encode-ahead 16 >steps

@@ -295,8 +295,9 @@ TEST_CASE("a token set holds what was put in, and nothing outside the vocabulary
 
 TEST_CASE("every failure has a name", "[concepts]") {
   std::vector<std::string> names;
-  for (auto const failure : {Failure::none, Failure::bad_request, Failure::source, Failure::search, Failure::model,
-                             Failure::not_a_number, Failure::no_token_left, Failure::late, Failure::cancelled})
+  for (auto const failure :
+       {Failure::none, Failure::bad_request, Failure::source, Failure::search, Failure::model, Failure::not_a_number,
+        Failure::no_token_left, Failure::late, Failure::refused, Failure::cancelled, Failure::schedule})
     names.push_back(name(failure));
   std::sort(names.begin(), names.end());
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());

@@ -36,7 +36,7 @@ using namespace sluice::test;
 namespace {
 
 constexpr std::uint64_t kinds = 256;  // different sentences
-constexpr std::size_t writers = 64, failures = 10, moments = 8;
+constexpr std::size_t writers = 64, failures = 11, moments = 8;
 
 bool no_encoding(std::uint64_t seed) { return seed % 64 == 1; }
 bool no_start(std::uint64_t seed) { return seed % 64 == 2; }

@@ -153,7 +153,7 @@ TEST_CASE("constrained beam search finds the reference's lists under fairseq's a
   for (std::size_t i = 0; i < results.size(); ++i) check_list(i, results[i], sentences()[i].at("constrained"));
 }
 
-TEST_CASE("every sentence gets its constraints", "[transformer]") {
+TEST_CASE("every sentence of the sample gets its constraints", "[transformer]") {
   ConstrainedBeamSearch<Phrases> search{.beam = {.width = 5, .n_best = 5, .length = {.max = longest()}}};
   auto const results = decode_all(search, [&](Json const& one) {
     search.constraints = Phrases(one.at("constraints").get<std::vector<Phrase>>());

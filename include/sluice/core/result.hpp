@@ -32,12 +32,12 @@ enum class Failure : std::uint8_t {
   source,         ///< Model::start (or encode) threw for this source
   search,         ///< the search threw for this sentence
   model,          ///< Model::step (or the expander) threw in a step that this sentence took part in
-  schedule,       ///< the schedule threw, or chose nobody
   not_a_number,   ///< the model's scores held a NaN or +infinity
   no_token_left,  ///< every token was impossible before any hypothesis had finished
   late,           ///< the deadline passed; the hypotheses are what there was
   refused,        ///< a Server's queue was full, or it had closed; nothing was run
   cancelled,      ///< the caller withdrew the request; the hypotheses are what there was
+  schedule,       ///< the schedule threw, or chose nobody
 };
 
 /// The failure's name, as written above.
@@ -48,12 +48,12 @@ constexpr char const* name(Failure failure) {
     case Failure::source: return "source";
     case Failure::search: return "search";
     case Failure::model: return "model";
-    case Failure::schedule: return "schedule";
     case Failure::not_a_number: return "not_a_number";
     case Failure::no_token_left: return "no_token_left";
     case Failure::late: return "late";
     case Failure::refused: return "refused";
     case Failure::cancelled: return "cancelled";
+    case Failure::schedule: return "schedule";
   }
   return "unknown";
 }
