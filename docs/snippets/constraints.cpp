@@ -161,7 +161,7 @@ void by_hand() {
   sluice::Vocabulary const vocabulary = Talker::vocabulary();
   sluice::Constraints const constraints({.all = {{token("five"), token("miles")}}, .none = {{token("today")}}});
   auto state = constraints.initial({.vocabulary = &vocabulary});  // checks the phrases; throws for a mistake
-  state = constraints.next(state, token("we"));                 // a state for every hypothesis: copy it with each
+  state = constraints.next(state, token("we"));                   // a state for every hypothesis: copy it with each
   std::vector<Token> wanted, forbidden;
   constraints.wanted(state, wanted);                 // try these beside your best tokens: five
   constraints.forbidden(state, forbidden);           // mask these: today

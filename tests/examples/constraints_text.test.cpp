@@ -241,7 +241,7 @@ TEST_CASE("progress counts the tokenizer's pieces, and can be lost", "[whole_wor
 TEST_CASE("what is wanted leads to the phrases", "[whole_words]") {
   auto const w = all({"new york", "cat"});
   CHECK(wanted(w, after(w, "the")) == Texts{" cat", " new"});
-  CHECK(wanted(w, w.initial({})) == Texts{" ", " cat", " new"});    // " " begins the tokenizer's " Cat"
+  CHECK(wanted(w, w.initial({})) == Texts{" ", " cat", " new"});  // " " begins the tokenizer's " Cat"
   CHECK(wanted(w, after(w, "")) == Texts{"C", "N", "cat", "n"});  // behind a space
   CHECK(wanted(w, after(w, "the (")) == Texts{" cat", " new", "cat", "n"});
   CHECK(wanted(w, after(w, "the new")) == Texts{" cat", " new", " york"});

@@ -336,7 +336,7 @@ TEST_CASE("a warm model allocates nothing in a step", "[semantic_parser]") {
   CHECK(run() == 0);
 }
 
-TEST_CASE("rows that break the contract are refused, and change nothing", "[semantic_parser]") {
+TEST_CASE("rows of the parser that break the contract are refused, and change nothing", "[semantic_parser]") {
   std::vector<Token> const source{3}, zero{0}, two{0, 0}, bad{9}, negative{-1}, unknown{11};
   SemanticParser model(weights());
   start(model, source, 0);

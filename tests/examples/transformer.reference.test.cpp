@@ -91,7 +91,7 @@ void check_list(std::size_t i, Result const& result, Json const& expected) {
 
 }  // namespace
 
-TEST_CASE("hidden vectors and log-probabilities are those of the reference", "[transformer]") {
+TEST_CASE("hidden vectors and log-probabilities of the shipped weights are those of the reference", "[transformer]") {
   example::Transformer model(weights());
   PackedMatrix const output(weights()->projection(), weights()->bias);
   auto const size = model.vocabulary().size;

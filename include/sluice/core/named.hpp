@@ -23,7 +23,7 @@ concept Conditional = requires {
 #define SLUICE_NAMES(x)                                                                                                \
   namespace sluice::inline v0::detail {                                                                                \
   struct Decoy_##x {                                                                                                   \
-    int x;                                                                                                             \
+    int x; /* NOLINT(bugprone-macro-parentheses) */                                                                    \
   };                                                                                                                   \
   template <class T>                                                                                                   \
   struct Both_##x : T, Decoy_##x {};                                                                                   \

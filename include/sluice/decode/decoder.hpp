@@ -68,6 +68,7 @@ class Decoder {
   }
   Decoder(M& model, S search, P schedule, Intake const& intake)
       : Decoder(model, std::move(search), std::move(schedule), {}, {}, intake) {}
+  ~Decoder() = default;
   Decoder(Decoder const&) = delete;
   Decoder& operator=(Decoder const&) = delete;
 

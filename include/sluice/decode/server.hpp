@@ -52,6 +52,7 @@ class Server {
 
   /// Queues a request and returns its id (0, 1, 2 ...); nothing if it is refused, because the queue is full (and
   /// ServerOptions says so, or this is the worker's own thread) or the server closed: `done` is then not called.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved in a call that depends on types
   std::optional<std::uint64_t> submit(SearchRequest request, Delivery delivery) {
     return serving_.submit(decoder_.wrap(std::move(request)), std::move(delivery));
   }

@@ -99,6 +99,7 @@ class Checked : public detail::Forwarding<M> {
     require(!compares_ || limits_.slots > detail::SlotComparison::spare, "Checked: limits().slots", limits_.slots,
             "must be more than 2, which comparisons need; CheckOptions::every = 0 makes none");
   }
+  ~Checked() = default;
   Checked(Checked const&) = delete;
   Checked& operator=(Checked const&) = delete;
 

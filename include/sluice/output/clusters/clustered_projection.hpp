@@ -49,12 +49,12 @@ class ClusteredProjection {
   /// \param full     the same, packed (DenseProjection::weights), where somebody has it already
   /// \throws std::invalid_argument  if clusters, options or packed weights do not fit the weights
   ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias, Clusters clusters,
-                      ClusteredOptions options = {}, std::shared_ptr<PackedMatrix const> full = {})
-      : ClusteredProjection(weights, bias, one(std::move(clusters)), std::move(options), std::move(full)) {}
+                      ClusteredOptions const& options = {}, std::shared_ptr<PackedMatrix const> full = {})
+      : ClusteredProjection(weights, bias, one(std::move(clusters)), options, std::move(full)) {}
   /// One set of clusters per direction, in the order of Request::direction. Sentences of another direction are projected
   /// in full.
   ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias, std::vector<Clusters> directions,
-                      ClusteredOptions options = {}, std::shared_ptr<PackedMatrix const> full = {})
+                      ClusteredOptions const& options = {}, std::shared_ptr<PackedMatrix const> full = {})
       : audit_(options.audit),
         projection_(weights, bias, std::move(full)),
         clusters_(fitting(std::move(directions), projection_)),

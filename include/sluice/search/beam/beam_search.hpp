@@ -77,34 +77,34 @@ inline void BeamSearch::begin(State& s, Sentence const& sentence) const {
 }
 
 inline void BeamSearch::plan(State& s, Plan& plan) const {
-  using namespace detail::beam_loop;
+  namespace loop = detail::beam_loop;
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
   if (s.first && !prefix_scored) plan.ignore_prefix_scores();
-  if (!s.first && at_maximum == AtMaximum::force_eos_free && forced(*this, s)) return;  // nothing more to learn
+  if (!s.first && at_maximum == AtMaximum::force_eos_free && loop::forced(*this, s)) return;  // nothing more to learn
   std::int32_t lines = 0;
   for (auto const rank : s.holder) {
     if (rank < 0) continue;
     auto const& entry = s.beam[static_cast<std::size_t>(rank)];
     s.line[static_cast<std::size_t>(rank)] = lines++;
     plan.row(entry.from, entry.slot, s.held, {&entry.token, 1});
-    plan.ask(query(*this, s, entry, rank));
+    plan.ask(loop::query(*this, s, entry, rank));
   }
   // Where candidates are not ranked by log_prob alone, all of them must be seen.
-  if (pruning.relative_local_threshold <= 0 && sibling_penalty <= 0) plan.keep(looked_at(*this, s));
+  if (pruning.relative_local_threshold <= 0 && sibling_penalty <= 0) plan.keep(loop::looked_at(*this, s));
 }
 
 inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
-  using namespace detail::beam_loop;
+  namespace loop = detail::beam_loop;
   if (s.bounds.max == 0) return s.over = true;
-  receive(*this, s);
-  collect(*this, s, answer);
-  choose(*this, s);
+  loop::receive(*this, s);
+  loop::collect(*this, s, answer);
+  loop::choose(*this, s);
   ++s.generated;
-  prune(*this, s);
-  if (over(*this, s)) close(*this, s), s.over = true;
-  else go_on(s);
+  loop::prune(*this, s);
+  if (loop::over(*this, s)) loop::close(*this, s), s.over = true;
+  else loop::go_on(s);
   return s.over;
 }
 
@@ -117,10 +117,10 @@ inline void BeamSearch::settled(State& s, std::vector<Token>& tokens) const {
 }
 
 inline void BeamSearch::finish(State const& s, Result& result) const {
-  using namespace detail::beam_loop;
+  namespace loop = detail::beam_loop;
   result.hypotheses.clear();
-  for (auto const& ended : told(*this, s)) add_hypothesis(s, ended, result);
-  fail_if_empty(*this, s, result);
+  for (auto const& ended : loop::told(*this, s)) loop::add_hypothesis(s, ended, result);
+  loop::fail_if_empty(*this, s, result);
 }
 
 }  // namespace sluice::inline v0

@@ -107,21 +107,21 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::size_t rank) con
 
 template <class A>
 bool ConstrainedBeamSearch<A>::advance(State& s, Expansion const& answer) const {
-  using namespace detail::beam_loop;
+  namespace loop = detail::beam_loop;
   auto& b = s.inner;
   if (s.plain) return beam.advance(b, answer);
   if (b.bounds.max == 0) return b.over = true;
-  receive(beam, b);
+  loop::receive(beam, b);
   collect(s, answer);
   select(s);
-  choose(beam, b);
+  loop::choose(beam, b);
   follow(s);
   std::sort(b.next.begin(), b.next.end(),
             [](Entry const& x, Entry const& y) { return x.value != y.value ? x.value > y.value : x.node < y.node; });
   ++b.generated;
   prune(s);
-  if (over(beam, b)) close(s), b.over = true;
-  else go_on(b);
+  if (loop::over(beam, b)) close(s), b.over = true;
+  else loop::go_on(b);
   return b.over;
 }
 
@@ -223,7 +223,7 @@ void ConstrainedBeamSearch<A>::close(State& s) const {
 
 template <class A>
 void ConstrainedBeamSearch<A>::finish(State const& s, Result& result) const {
-  using namespace detail::beam_loop;
+  namespace loop = detail::beam_loop;
   auto const& b = s.inner;
   if (s.plain) return beam.finish(b, result);
   result.hypotheses.clear();
@@ -233,17 +233,17 @@ void ConstrainedBeamSearch<A>::finish(State const& s, Result& result) const {
     ended.order = list.size();
     list.push_back({ended, detail::constraints_met(constraints, state), constraints.complete(state)});
   };
-  for_each_told(beam, b, add);
+  loop::for_each_told(beam, b, add);
   if ((list.empty() || list_incomplete) && beam.at_maximum != AtMaximum::drop)
     for (auto const& ended : s.stranded)
       if (std::none_of(b.out.begin(), b.out.end(), [&](Ended const& one) { return one.node == ended.node; }))
         add(ended);
   detail::sort_and_cut(list, beam.n_best, list_incomplete);
   for (auto const& one : list) {
-    auto& h = add_hypothesis(b, one.ended, result);
+    auto& h = loop::add_hypothesis(b, one.ended, result);
     h.constraints_met = one.met, h.constraints_total = detail::constraints_total(constraints);
   }
-  fail_if_empty(beam, b, result);
+  loop::fail_if_empty(beam, b, result);
 }
 
 }  // namespace sluice::inline v0
