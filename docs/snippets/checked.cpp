@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippet of docs/model.md about checking a model.
+#include <sluice/model/checked.hpp>
 #include <sluice/sluice.hpp>
 
 #include <cstddef>

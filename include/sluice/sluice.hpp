@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Everything.
+/// Everything but sluice/model/checked.hpp, which is for tests of a model.
 #pragma once
 
 #include <sluice/core/acceptance.hpp>
@@ -25,7 +25,6 @@
 #include <sluice/decode/server_options.hpp>
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/model/checked.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/page_table.hpp>
