@@ -5,7 +5,7 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/clustered_options.cuh>
-#include <sluice/cuda/score_format.cuh>
+#include <sluice/cuda/scores.cuh>
 
 #include <cstddef>
 #include <cstdint>
