@@ -10,6 +10,8 @@
 #include <sluice/output/packed/packed_float.hpp>
 #include <sluice/output/packed/packed_int8.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/packed/product_writer.hpp>
+#include <sluice/output/packed/tile_blocks.hpp>
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstddef>
@@ -18,12 +20,6 @@
 
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
-
-/// What happens to a product before it is written. First relu, then add.
-struct Finish {
-  bool relu = false;  ///< negative numbers become 0; a NaN stays
-  bool add = false;   ///< adds to what y holds (a residual connection)
-};
 
 /// A linear layer y = x W^T + b. x, b and y are float32; W is kept in the precision that is asked for.
 ///
@@ -77,31 +73,16 @@ class PackedMatrix {
     require(first >= 0 && first % panel == 0, "PackedMatrix: first", first, "must be a multiple of 32, and >= 0");
     require(y.columns <= outputs_ - first, "PackedMatrix: first + y.columns", first + y.columns,
             "must not exceed the number of outputs");
-    auto const write =
-        [ finish, y, first ](std::ptrdiff_t row, std::ptrdiff_t column, auto value) __attribute__((always_inline)) {
-      constexpr int lanes = sizeof(value) / sizeof(float);
-      if (finish.relu) value = value < 0.0f ? decltype(value){} : value;
-      column -= first;
-      auto* const to = y.data + row * y.stride + column;
-      auto const left = y.columns - column;
-      if (left >= lanes) [[likely]] {
-        if (finish.add) {
-          decltype(value) sum;
-          __builtin_memcpy(&sum, to, sizeof(sum));
-          value = sum + value;
-        }
-        __builtin_memcpy(to, &value, sizeof(value));
-      } else {
-        for (int i = 0; i < left; ++i) to[i] = finish.add ? to[i] + value[i] : value[i];
-      }
-    };
-    auto const run = [&](auto const& panels, auto const& rows) {
-      packed::Blocks(panels, rows, write).run(first, first + packed::padded(y.columns));
-    };
+    packed::ProductWriter const write(y, first, finish);
+    auto const end = first + packed::padded(y.columns);
     switch (precision()) {
-      case Precision::float32: run(*std::get_if<packed::FloatPanels>(&panels_), x.view_); break;
-      case Precision::bfloat16: run(*std::get_if<packed::Bfloat16Panels>(&panels_), x.view_); break;
-      case Precision::int8: run(*std::get_if<packed::Int8Panels>(&panels_), x.int8_); break;
+      case Precision::float32:
+        packed::Blocks(*std::get_if<packed::FloatPanels>(&panels_), x.view_, write).run(first, end);
+        break;
+      case Precision::bfloat16:
+        packed::run(*std::get_if<packed::Bfloat16Panels>(&panels_), x.bfloat16_, write, first, end);
+        break;
+      case Precision::int8: packed::run(*std::get_if<packed::Int8Panels>(&panels_), x.int8_, write, first, end); break;
     }
   }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/output/packed/packed_bfloat16.hpp>
 #include <sluice/output/packed/packed_int8.hpp>
 #include <sluice/output/simd/simd.hpp>
 
@@ -14,8 +15,8 @@ namespace sluice::inline v0 {
 
 /// What packed weights are kept as.
 enum class Precision : std::uint8_t {
-  float32,   ///< as they are
-  bfloat16,  ///< 8 bits of precision and the range of a float, half the memory; inputs and sums stay float32
+  float32,  ///< as they are
+  bfloat16,  ///< 8 bits of precision and the range of a float, half the memory; inputs are rounded too, sums stay float32
   int8,      ///< a quarter of the memory; inputs are rounded to 8 bits too, sums are exact
 };
 
@@ -23,17 +24,18 @@ inline namespace SLUICE_ISA {
 
 /// Rows x [rows, d] as products read them, for any number of products with matrices of one precision.
 ///
-/// For int8, each row is rounded once to whole multiples of its largest number / 127. Otherwise it is a view of x, which
-/// must stay as it is for so long.
+/// For bfloat16, each number is rounded to the nearest of these, of two the even one; for int8, each row to whole
+/// multiples of its largest number / 127. For float32 it is a view of x, which must stay as it is for so long.
 class PackedRows {
  public:
   PackedRows() = default;
   PackedRows(MatrixView<float const> x, Precision precision) { assign(x, precision); }
 
-  /// Takes other rows. Allocates only for int8, and only if it never held so many numbers. O(rows * d)
+  /// Takes other rows. Allocates only where it rounds, and only if it never held so many numbers. O(rows * d)
   void assign(MatrixView<float const> x, Precision precision) {
     precision_ = precision;
     view_ = x;
+    if (precision == Precision::bfloat16) bfloat16_.assign(x);
     if (precision == Precision::int8) int8_.assign(x);
   }
 
@@ -46,6 +48,7 @@ class PackedRows {
 
   Precision precision_ = Precision::float32;
   MatrixView<float const> view_;
+  packed::Bfloat16Rows bfloat16_;
   packed::Int8Rows int8_;
 };
 

@@ -8,10 +8,14 @@
 
 #include <cstddef>
 
-// Named after all that makes a difference somewhere: the width of a vector, fused multiply-adds, products of integers,
-// threads.
+// Named after all that makes a difference somewhere: the width of a vector, fused multiply-adds, products of integers and
+// of bfloat16, matrix units, threads.
 #if defined(__AVX512F__)
-#if defined(__AVX512VNNI__)
+#if defined(__AVX512VNNI__) && defined(__AVX512BF16__) && defined(__AMX_INT8__) && defined(__AMX_BF16__)
+#define SLUICE_ISA_FLAGS avx512_amx
+#elif defined(__AVX512VNNI__) && defined(__AVX512BF16__)
+#define SLUICE_ISA_FLAGS avx512_vnni_bf16
+#elif defined(__AVX512VNNI__)
 #define SLUICE_ISA_FLAGS avx512_vnni
 #elif defined(__AVX512BW__)
 #define SLUICE_ISA_FLAGS avx512_bw

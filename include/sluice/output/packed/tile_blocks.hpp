@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a packed product is cut into tiles of the matrix units.
+#pragma once
+
+#include <sluice/output/packed/packed_blocks.hpp>
+#include <sluice/output/simd/simd.hpp>
+#include <sluice/output/tile/tiles.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+#if SLUICE_TILES
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+/// As Blocks, where tile::granted(). Two tiles of rows times two of columns, or one times four, are summed at once: enough
+/// chains to hide the latency of a product. A tile's sums are added up over k in steps of 64 bytes of a row, whatever
+/// the number of rows.
+///
+/// Panels and X are DotPanels and DotRows of one kind; Panels has `add_tiles<Sum, Inputs, Weights>()` besides.
+template <class Panels, class X, class Write>
+class TileBlocks {
+ public:
+  TileBlocks(Panels const& panels, X const& x, Write const& write) : panels_(panels), x_(x), write_(write) {}
+
+  /// Columns first .. end - 1, whole panels.
+  void run(std::ptrdiff_t first, std::ptrdiff_t end) const {
+    if (x_.rows == 0) return;
+    // A group of rows stays in the second-level cache while all panels pass.
+    auto const most = std::max<std::ptrdiff_t>(2 * tile::most_rows,
+                                               (std::ptrdiff_t{1} << 19) / std::max<std::ptrdiff_t>(x_.row_bytes(), 1));
+    auto const groups = (x_.rows + most - 1) / most;
+    for (std::ptrdiff_t g = 0; g < groups; ++g) rows(x_.rows * g / groups, x_.rows * (g + 1) / groups, first, end);
+  }
+
+ private:
+  static constexpr std::ptrdiff_t width = 16;                  // columns of a tile
+  static constexpr std::ptrdiff_t pitch = panel / width * 64;  // bytes between the rows of a tile of weights
+  static_assert(Panels::lanes == width);
+
+  /// Rows of a tile. The last one overlaps the one before, so that all have the same height; of it, `skip` rows are not
+  /// written.
+  struct Strip {
+    std::ptrdiff_t row, skip;
+  };
+
+  void rows(std::ptrdiff_t first, std::ptrdiff_t last, std::ptrdiff_t first_column, std::ptrdiff_t end_column) const {
+    auto const tiles = (last - first + tile::most_rows - 1) / tile::most_rows;
+    auto const height = (last - first + tiles - 1) / tiles;
+    auto const strip = [&](std::ptrdiff_t i) {
+      auto const wanted = first + i * height, row = std::min(wanted, last - height);
+      return Strip{row, wanted - row};
+    };
+    tile::Tiles const configured(height);
+    for (auto column = first_column; column < end_column; column += 2 * panel) {
+      auto const both = column + panel < end_column;
+      std::ptrdiff_t i = 0;
+      for (; i + 1 < tiles; i += 2) {
+        block<2, 2>({strip(i), strip(i + 1)}, height, column);
+        if (both) block<2, 2>({strip(i), strip(i + 1)}, height, column + panel);
+      }
+      if (i == tiles) continue;
+      if (both) block<1, 4>({strip(i)}, height, column);
+      else block<1, 2>({strip(i)}, height, column);
+    }
+  }
+
+  template <int Rows, int Columns>
+  [[gnu::always_inline]] void block(Strip const (&strips)[Rows], std::ptrdiff_t height, std::ptrdiff_t column) const {
+    alignas(64) typename Panels::Sums sums[Rows][Columns][tile::most_rows];
+    constexpr std::ptrdiff_t step = 2 * tile::bytes;  // of a panel
+    auto const stride = x_.row_bytes();
+    auto const* const a = reinterpret_cast<char const*>(x_[strips[0].row]);
+    auto const* const b = reinterpret_cast<char const*>(x_[strips[Rows - 1].row]);
+    auto const* const weights = reinterpret_cast<char const*>(panels_.from(column));
+    auto const steps = stride / tile::row_bytes;
+    auto const size = steps * step;
+    clear<Rows * Columns>();
+    for (std::ptrdiff_t k = 0; k < steps; ++k) {
+      auto const* const w = weights + k * step;
+      tile::load<tile::inputs>(a + k * tile::row_bytes, stride);
+      tile::load<tile::weights>(w, pitch);
+      Panels::template add_tiles<0, tile::inputs, tile::weights>();
+      if constexpr (Rows == 2) {
+        tile::load<tile::inputs + 1>(b + k * tile::row_bytes, stride);
+        Panels::template add_tiles<Columns, tile::inputs + 1, tile::weights>();
+      }
+      tile::load<tile::weights + 1>(w + tile::row_bytes, pitch);
+      Panels::template add_tiles<1, tile::inputs, tile::weights + 1>();
+      if constexpr (Rows == 2) Panels::template add_tiles<Columns + 1, tile::inputs + 1, tile::weights + 1>();
+      if constexpr (Columns == 4) {
+        tile::load<tile::weights>(w + size, pitch);
+        Panels::template add_tiles<2, tile::inputs, tile::weights>();
+        tile::load<tile::weights + 1>(w + size + tile::row_bytes, pitch);
+        Panels::template add_tiles<3, tile::inputs, tile::weights + 1>();
+      }
+    }
+    keep<Rows * Columns>(&sums[0][0][0]);
+    auto const factors = x_.factors();
+    write_.for_columns(
+        column + Columns * width, [&](auto const& put) __attribute__((always_inline)) {
+          for (int c = 0; c < Columns; ++c) {
+            auto const at = column + c * width;
+            auto const ending = panels_.ending(at);
+            for (int r = 0; r < Rows; ++r) {
+              auto const row = strips[r].row;
+              auto const* const sum = sums[r][c];
+              for (auto i = strips[r].skip; i < height; ++i) put(row + i, at, ending(sum[i], factors[row + i]));
+            }
+          }
+        });
+  }
+
+  template <int Count>
+  [[gnu::always_inline]] static void clear() {
+    if constexpr (Count > 0) {
+      tile::zero<Count - 1>();
+      clear<Count - 1>();
+    }
+  }
+  template <int Count>
+  [[gnu::always_inline]] static void keep(typename Panels::Sums* to) {
+    if constexpr (Count > 0) {
+      tile::store<Count - 1>(to + (Count - 1) * tile::most_rows, tile::row_bytes);
+      keep<Count - 1>(to);
+    }
+  }
+
+  Panels const& panels_;
+  X const& x_;
+  Write const& write_;
+};
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0
+
+#endif
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+/// Columns first .. end - 1 (whole panels) of a product, on the matrix units where they are granted.
+template <class Panels, class X, class Write>
+void run(Panels const& panels, X const& x, Write const& write, std::ptrdiff_t first, std::ptrdiff_t end) {
+#if SLUICE_TILES
+  if (tile::granted()) return TileBlocks(panels, x, write).run(first, end);
+#endif
+  Blocks(panels, x, write).run(first, end);
+}
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0
