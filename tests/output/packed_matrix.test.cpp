@@ -119,6 +119,31 @@ TEST_CASE("any part of the columns may be had, in any precision, bit for bit", "
     }
 }
 
+TEST_CASE("a row's product does not depend on the number of rows, in any precision, bit for bit", "[packed_matrix]") {
+  for (auto const& [n, d] : {std::pair<std::ptrdiff_t, std::ptrdiff_t>{333, 67}, {64, 256}, {7, 5}, {97, 1024}})
+    for (auto const precision : {Precision::float32, Precision::bfloat16, Precision::int8}) {
+      auto const weights = random_numbers(n * d, 1), bias = random_numbers(n, 2);
+      PackedMatrix const matrix({weights.data(), n, d, d}, bias, precision);
+      constexpr std::ptrdiff_t most = 1200;  // more than stay in a cache together
+      auto const x = random_numbers(most * d, 4);
+      std::vector<float> alone(static_cast<std::size_t>(most * n)), y(alone.size());
+      for (std::ptrdiff_t r = 0; r < most; ++r)
+        matrix.multiply({x.data() + r * d, 1, d, d}, {alone.data() + r * n, 1, n, n});
+      std::vector<std::ptrdiff_t> counts{64, 65, 319, 320, most};
+      for (std::ptrdiff_t rows = 1; rows <= 40; ++rows) counts.push_back(rows);
+      for (auto const rows : counts)
+        for (auto const finish : {Finish{}, Finish{.add = true}}) {
+          auto const first = (most - rows) / 2;
+          std::fill(y.begin(), y.end(), 1.0f);
+          matrix.multiply({x.data() + first * d, rows, d, d}, {y.data(), rows, n, n}, finish);
+          INFO("n " << n << ", d " << d << ", rows " << rows << ", precision " << static_cast<int>(precision));
+          CHECK(std::equal(y.begin(), y.begin() + rows * n, alone.begin() + first * n,
+                           [&](float got, float sum) { return got == (finish.add ? 1.0f + sum : sum); }));
+          CHECK(std::all_of(y.begin() + rows * n, y.end(), [](float untouched) { return untouched == 1.0f; }));
+        }
+    }
+}
+
 TEST_CASE("rows may be apart, and nothing is written between them", "[packed_matrix]") {
   Example const e{45, 20};
   constexpr std::ptrdiff_t rows = 9, x_stride = 23, y_stride = 50;

@@ -54,6 +54,8 @@ class TileBlocks {
       auto const wanted = first + i * height, row = std::min(wanted, last - height);
       return Strip{row, wanted - row};
     };
+    // The memory serves one stream of weights better than two; the second-level cache does not mind.
+    auto const wide = panels_.bytes() < std::size_t{1} << 20;
     tile::Tiles const configured(height);
     for (auto column = first_column; column < end_column; column += 2 * panel) {
       auto const both = column + panel < end_column;
@@ -63,8 +65,12 @@ class TileBlocks {
         if (both) block<2, 2>({strip(i), strip(i + 1)}, height, column + panel);
       }
       if (i == tiles) continue;
-      if (both) block<1, 4>({strip(i)}, height, column);
-      else block<1, 2>({strip(i)}, height, column);
+      if (both && wide) {
+        block<1, 4>({strip(i)}, height, column);
+      } else {
+        block<1, 2>({strip(i)}, height, column);
+        if (both) block<1, 2>({strip(i)}, height, column + panel);
+      }
     }
   }
 
