@@ -51,7 +51,7 @@ endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
 set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$
-  ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
+  ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/(int8_dot|bfloat16_dot|dot_panels|tile_blocks|product_writer|gathered_matrix)$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
   ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
   ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$
@@ -72,7 +72,7 @@ endforeach()
 # Who may include whom: a folder itself and those named here (docs/design.md has the same table). What stands further down may
 # include only what stands further up, so there are no circles among folders.
 set(folders
-  core: "output/simd:core" "output/packed:core output/simd" "output/line:core output/simd"
+  core: "output/simd:core" "output/tile:core output/simd" "output/packed:core output/simd output/tile" "output/line:core output/simd"
   "output/projection:core output/simd output/packed output/line"
   "output/clusters:core output/simd output/packed output/line output/projection"
   "output/shortlist:core output/simd output/packed output/line output/projection output/clusters"

@@ -84,6 +84,10 @@ set(SLUICE_HEADERS
   include/sluice/output/line/line_selection.hpp
   include/sluice/output/line/load_scores.hpp
   include/sluice/output/line/log_softmax_top_k.hpp
+  include/sluice/output/packed/bfloat16_dot.hpp
+  include/sluice/output/packed/dot_panels.hpp
+  include/sluice/output/packed/gathered_matrix.hpp
+  include/sluice/output/packed/instruction_set.hpp
   include/sluice/output/packed/int8_dot.hpp
   include/sluice/output/packed/packed_bfloat16.hpp
   include/sluice/output/packed/packed_blocks.hpp
@@ -91,7 +95,10 @@ set(SLUICE_HEADERS
   include/sluice/output/packed/packed_int8.hpp
   include/sluice/output/packed/packed_matrix.hpp
   include/sluice/output/packed/packed_rows.hpp
+  include/sluice/output/packed/precision.hpp
+  include/sluice/output/packed/product_writer.hpp
   include/sluice/output/packed/quantise.hpp
+  include/sluice/output/packed/tile_blocks.hpp
   include/sluice/output/projection/active_tokens.hpp
   include/sluice/output/projection/dense_projection.hpp
   include/sluice/output/projection/projection_pass.hpp
@@ -106,6 +113,8 @@ set(SLUICE_HEADERS
   include/sluice/output/simd/simd.hpp
   include/sluice/output/simd/simd_count.hpp
   include/sluice/output/simd/transpose.hpp
+  include/sluice/output/tile/permission.hpp
+  include/sluice/output/tile/tiles.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp

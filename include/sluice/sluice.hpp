@@ -46,8 +46,10 @@
 #include <sluice/output/clusters/train_clusters.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/packed/precision.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/output/projection/projection_pass.hpp>
 #include <sluice/output/shortlist/lexical_shortlist.hpp>

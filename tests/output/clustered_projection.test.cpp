@@ -121,7 +121,8 @@ TEST_CASE("a sentence's answers do not depend on its neighbours, bit for bit", "
     OutputLayer layer(seed, large ? 9000 : 400, large ? 4 : 1 + static_cast<std::ptrdiff_t>(seed % 40), 3,
                       large ? 900 : 1 + seed);
     ClusteredOptions const options{.always = {2}};
-    auto together = layer.clustered(options), apart = layer.clustered(options);
+    auto const precision = static_cast<Precision>(seed % 3);
+    auto together = layer.clustered(options, precision), apart = layer.clustered(options, precision);
     Step step(layer, large ? 40 : seed % 5 == 0 ? 80 : 8, true, 3);
     for (auto& group : step.groups) group.keep = static_cast<std::int32_t>(below(layer.random, 9));
     auto const all = kept(together.expand(step.vectors(layer.d, 0, step.queries.size()), step.queries, step.groups));
@@ -168,8 +169,9 @@ TEST_CASE("Union::batch is one sentence of all lines", "[clustered_projection]")
 TEST_CASE("logits of active tokens are dense_projection's, bit for bit", "[clustered_projection]") {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     OutputLayer layer(seed, 2500, 1 + static_cast<std::ptrdiff_t>(seed) * 3, 1, seed % 3 == 0 ? 700 : 30);
-    auto projection = layer.clustered({.always = {2}, .full_above = 0.9});
-    auto dense = layer.dense();
+    auto const precision = static_cast<Precision>(seed % 3);
+    auto projection = layer.clustered({.always = {2}, .full_above = 0.9}, precision);
+    auto dense = layer.dense(precision);
     auto const rows = 1 + below(layer.random, 20);
     auto const h = layer.vectors(rows);
     std::vector<Query> const queries(rows, Query{.best = 3000, .normalise = false});
@@ -188,15 +190,18 @@ TEST_CASE("logits of active tokens are dense_projection's, bit for bit", "[clust
       CHECK(std::equal(expected.begin(), expected.end(), got[i].best.begin(), got[i].best.end()));
     }
   }
-  OutputLayer layer(5, 1500, 20);  // all tokens, but as active ones
-  auto projection = layer.clustered({.always = every(layer.size), .full_above = 1});
-  auto dense = layer.dense();
-  Step const step(layer, 30, false);
-  auto const view = step.vectors(layer.d, 0, step.queries.size());
-  auto const got = projection.expand(view, step.queries, step.groups);
-  auto const full = dense.expand(view, step.queries, step.groups);
-  for (std::size_t i = 0; i < step.queries.size(); ++i) CHECK(same_line(got[i], full[i]));
-  CHECK(projection.statistics().full < projection.statistics().unions);
+  for (auto const precision : {Precision::float32, Precision::bfloat16, Precision::int8})
+    for (std::ptrdiff_t const d : {20, 64}) {
+      OutputLayer layer(5, 1500, d);  // all tokens, but as active ones
+      auto projection = layer.clustered({.always = every(layer.size), .full_above = 1}, precision);
+      auto dense = layer.dense(precision);
+      Step const step(layer, 30, false);
+      auto const view = step.vectors(layer.d, 0, step.queries.size());
+      auto const got = projection.expand(view, step.queries, step.groups);
+      auto const full = dense.expand(view, step.queries, step.groups);
+      for (std::size_t i = 0; i < step.queries.size(); ++i) CHECK(same_line(got[i], full[i]));
+      CHECK(projection.statistics().full < projection.statistics().unions);
+    }
 }
 
 TEST_CASE("a mask before the softmax is answered as dense_projection answers it", "[clustered_projection]") {
@@ -358,10 +363,6 @@ TEST_CASE("clustered_projection refuses what does not fit, by name and value", "
   OutputLayer other(6, 51, 4), deeper(6, 50, 5);
   names(with([&](auto&, auto&, auto& f, auto&) { f = other.dense().weights(); }), "projection: full.outputs() = 51");
   names(with([&](auto&, auto&, auto& f, auto&) { f = deeper.dense().weights(); }), "projection: full.inputs() = 5");
-  names(with([&](auto&, auto&, auto& f, auto& b) {
-          f = std::make_shared<PackedMatrix const>(layer.view(), b, Precision::int8);
-        }),
-        "projection: full.precision() = 2");
   auto projection = layer.clustered({});
   std::vector<float> const h(10);
   std::vector<Query> const queries(2);
@@ -370,9 +371,12 @@ TEST_CASE("clustered_projection refuses what does not fit, by name and value", "
 }
 
 TEST_CASE("clustered_projection allocates nothing once warm", "[clustered_projection]") {
-  for (auto const unite : {Union::sentence, Union::batch}) {
+  for (auto const& [unite, precision] : {std::pair{Union::sentence, Precision::float32},
+                                         {Union::batch, Precision::float32},
+                                         {Union::sentence, Precision::bfloat16},
+                                         {Union::batch, Precision::int8}}) {
     OutputLayer layer(9, 900, 16, 2);
-    auto projection = layer.clustered({.always = {2}, .unite = unite, .audit = 2});
+    auto projection = layer.clustered({.always = {2}, .unite = unite, .audit = 2}, precision);
     Step const step(layer, 30, true, 2);
     auto const view = step.vectors(layer.d, 0, step.queries.size());
     for (int i = 0; i < 2; ++i) projection.expand(view, step.queries, step.groups);

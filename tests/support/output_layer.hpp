@@ -47,8 +47,12 @@ struct OutputLayer {
   OutputLayer& operator=(OutputLayer const&) = delete;
 
   MatrixView<float const> view() const { return {weights.data(), size, d, d + 3}; }
-  DenseProjection dense() const { return DenseProjection(view(), bias); }
-  ClusteredProjection clustered(ClusteredOptions const& options) const { return {view(), bias, clusters, options}; }
+  DenseProjection dense(Precision precision = Precision::float32) const {
+    return DenseProjection(view(), bias, precision);
+  }
+  ClusteredProjection clustered(ClusteredOptions const& options, Precision precision = Precision::float32) const {
+    return {view(), bias, clusters, options, std::make_shared<PackedMatrix const>(view(), bias, precision)};
+  }
 
   /// Vectors [count, d] each of which is clearly nearest to one centroid, whatever the direction.
   std::vector<float> vectors(std::size_t count) {

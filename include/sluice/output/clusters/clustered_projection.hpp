@@ -36,7 +36,7 @@ inline namespace SLUICE_ISA {
 /// search raises. All tokens are projected where the union is too large, or has fewer tokens than the search asks for, or
 /// where the query masks tokens (`only`) after the softmax or leaves more of them than `full_above`; a smaller mask before
 /// the softmax, or a shortlist, is what is active then. The softmax is over the active tokens, so log-probabilities are a
-/// little too high.
+/// little too high. Products are of the precision of `full`.
 ///
 /// Weights are gathered once a step for the tokens of all sentences, where that is cheaper than for each sentence; a line
 /// gets those of its own sentence all the same. Logits of active tokens are DenseProjection's, bit for bit. Costs

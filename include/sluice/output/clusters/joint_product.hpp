@@ -71,10 +71,10 @@ class JointProduct {
     auto const lines = static_cast<std::ptrdiff_t>(vectors_.size() / d);
     auto const width = std::min(ProjectionPass::tile_width(lines), std::ssize(joint_));
     if (std::ssize(tile_) < lines * width) tile_.resize(static_cast<std::size_t>(lines * width));
+    projection.begin({vectors_.data(), lines, hidden.columns, hidden.columns});
     for (std::ptrdiff_t first = 0; first < std::ssize(joint_); first += width) {
       auto const count = std::min(width, std::ssize(joint_) - first);
-      projection.multiply({vectors_.data(), lines, hidden.columns, hidden.columns},
-                          std::span(joint_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+      projection.multiply(std::span(joint_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
                           {tile_.data(), lines, count, width});
       deal_out(unions.parts(), first, first + count, width);
     }

@@ -6,11 +6,14 @@
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
+#include <sluice/output/simd/transpose.hpp>
 #include <sluice/output/tile/permission.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <span>
 
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
@@ -24,23 +27,24 @@ std::ptrdiff_t filled(std::ptrdiff_t d) {
   return (d + step - 1) / step * step;
 }
 
-/// Rows of inputs [rows, stride], behind whose columns are zeros.
-template <class Dot>
-struct DotRows {
+/// Rows [rows, stride] of inputs or of weights, behind whose columns are zeros.
+template <class Number>
+struct Lines {
   std::ptrdiff_t rows = 0;
   std::ptrdiff_t stride = 0;
-  AlignedVector<typename Dot::Input> numbers;
+  AlignedVector<Number> numbers;
 
-  void resize(std::ptrdiff_t count, std::ptrdiff_t columns) {
+  /// Allocates only if it never held so many.
+  void resize(std::ptrdiff_t count, std::ptrdiff_t columns, std::ptrdiff_t filled) {
     rows = count;
-    stride = filled<Dot>(columns);
+    stride = filled;
     if (std::ssize(numbers) < rows * stride) numbers.resize(static_cast<std::size_t>(rows * stride));
     for (std::ptrdiff_t r = 0; r < rows && columns < stride; ++r)
-      std::fill((*this)[r] + columns, (*this)[r] + stride, typename Dot::Input{});
+      std::fill((*this)[r] + columns, (*this)[r] + stride, Number{});
   }
-  typename Dot::Input* operator[](std::ptrdiff_t row) { return numbers.data() + row * stride; }
-  typename Dot::Input const* operator[](std::ptrdiff_t row) const { return numbers.data() + row * stride; }
-  std::ptrdiff_t row_bytes() const { return stride * static_cast<std::ptrdiff_t>(sizeof(typename Dot::Input)); }
+  Number* operator[](std::ptrdiff_t row) { return numbers.data() + row * stride; }
+  Number const* operator[](std::ptrdiff_t row) const { return numbers.data() + row * stride; }
+  std::ptrdiff_t row_bytes() const { return stride * static_cast<std::ptrdiff_t>(sizeof(Number)); }
 };
 
 /// Panels [ceil(n / 32)][d / depth][32][depth] with d filled up.
@@ -50,35 +54,34 @@ class DotPanels {
   using Number = typename Dot::Number;
   static constexpr int lanes = Dot::lanes;
 
-  DotPanels() = default;
-  DotPanels(std::ptrdiff_t outputs, std::ptrdiff_t inputs) { resize(outputs, inputs); }
-
-  /// Allocates only if it never held so many. Numbers stay what they are: not zero, if there were others.
-  void resize(std::ptrdiff_t outputs, std::ptrdiff_t inputs) {
+  /// Packs rows[0], rows[1], ... of `lines`, of which `inputs` are not filled up, in place of what was there. Allocates
+  /// only if it never held so many.
+  void gather(Lines<Number> const& lines, std::ptrdiff_t inputs, std::span<std::int32_t const> rows) {
     inputs_ = inputs;
-    depth_ = filled<Dot>(inputs);
-    auto const size = static_cast<std::size_t>(padded(outputs) * depth_) + ahead / sizeof(Number);
+    depth_ = lines.stride;
+    auto const outputs = padded(std::ssize(rows));
+    auto const size = static_cast<std::size_t>(outputs * depth_) + ahead / sizeof(Number);
     if (weights_.size() < size) weights_.resize(size);
+    for (std::ptrdiff_t first = 0; first < outputs; first += panel) {
+      auto const line = [&](std::ptrdiff_t j) {
+        return first + j < std::ssize(rows) ? lines[rows[static_cast<std::size_t>(first + j)]] : nullptr;
+      };
+      pack(line, weights_.data() + first * depth_);
+    }
   }
 
   std::ptrdiff_t inputs() const { return inputs_; }
   std::ptrdiff_t depth() const { return depth_; }
   std::size_t bytes() const { return weights_.size() * sizeof(Number); }
 
-  /// Weight k of output j.
-  Number& at(std::ptrdiff_t j, std::ptrdiff_t k) {
-    return weights_[static_cast<std::size_t>(j / panel * panel * depth_ + k / Dot::depth * Dot::depth * panel +
-                                             j % panel * Dot::depth + k % Dot::depth)];
-  }
   /// The weights from output j on, for k = 0.
   Number const* from(std::ptrdiff_t j) const {
     return weights_.data() + j / panel * panel * depth_ + j % panel * Dot::depth;
   }
-  Number* from(std::ptrdiff_t j) { return weights_.data() + j / panel * panel * depth_ + j % panel * Dot::depth; }
 
   /// The sums of Rows rows for Vectors * lanes outputs are added to `sums`.
   template <int Rows, int Vectors>
-  [[gnu::always_inline]] void add(DotRows<Dot> const& x, std::ptrdiff_t row, std::ptrdiff_t column,
+  [[gnu::always_inline]] void add(Lines<typename Dot::Input> const& x, std::ptrdiff_t row, std::ptrdiff_t column,
                                   typename Dot::Sums (&sums)[Rows][Vectors]) const {
     constexpr auto per_panel = static_cast<int>(panel) / lanes;
     constexpr auto numbers = lanes * Dot::depth;
@@ -94,11 +97,28 @@ class DotPanels {
     for (std::ptrdiff_t k = 0; k < depth; k += Dot::depth) {
       step<0>(
           a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); }, sums);
+#pragma GCC unroll 16
       for (int v = 0; v < Vectors; v += line) __builtin_prefetch(at(k, v) + far);
     }
   }
 
  private:
+  /// A panel of 32 lines; where one is nullptr, zeros.
+  template <class Line>
+  void pack(Line const& line, Number* to) const {
+    if constexpr (sizeof(Number) * Dot::depth == 4) {
+      transpose_panel([&](std::ptrdiff_t j) { return reinterpret_cast<std::byte const*>(line(j)); },
+                      depth_ / Dot::depth, reinterpret_cast<std::byte*>(to));
+    } else {
+      for (std::ptrdiff_t j = 0; j < panel; ++j) {
+        auto const* const from = line(j);
+        for (std::ptrdiff_t k = 0; k < depth_; ++k)
+          to[k / Dot::depth * Dot::depth * panel + j * Dot::depth + k % Dot::depth] =
+              from == nullptr ? Number{} : from[k];
+      }
+    }
+  }
+
   template <int part, int Rows, int Vectors, class At>
   [[gnu::always_inline]] static void step(typename Dot::Input const* a, std::ptrdiff_t stride, At const& at,
                                           typename Dot::Sums (&sums)[Rows][Vectors]) {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace sluice::inline v0 {
@@ -25,24 +26,37 @@ struct NoFactor {
 };
 
 /// Rows of inputs, rounded to bfloat16.
-struct Bfloat16Rows : DotRows<Bfloat16Dot> {
+struct Bfloat16Rows : Lines<Bfloat16Dot::Input> {
   NoFactor factors() const { return {}; }
   void assign(MatrixView<float const> x) {
-    resize(x.rows, x.columns);
+    resize(x.rows, x.columns, filled<Bfloat16Dot>(x.columns));
     for (std::ptrdiff_t r = 0; r < rows; ++r) Bfloat16Dot::round(x[r], (*this)[r]);
   }
 };
 
-/// Panels of weights, rounded to bfloat16, and a bias for each output.
+/// Rows of weights, rounded to bfloat16.
+struct Bfloat16Lines : Lines<Bfloat16Dot::Number> {
+  std::ptrdiff_t columns = 0;
+
+  explicit Bfloat16Lines(MatrixView<float const> weights) : columns(weights.columns) {
+    resize(weights.rows, columns, filled<Bfloat16Dot>(columns));
+    for (std::ptrdiff_t j = 0; j < rows; ++j)
+      std::transform(weights[j].begin(), weights[j].end(), (*this)[j], to_bfloat16);
+  }
+  std::size_t bytes() const { return numbers.size() * sizeof(Bfloat16Dot::Number); }
+};
+
+/// Panels of weights in bfloat16, and a bias for each output.
 class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
  public:
   using Sums = Bfloat16Dot::Sums;
+  using Lines = Bfloat16Lines;
+  static constexpr std::ptrdiff_t few_rows = 0;
 
-  Bfloat16Panels(MatrixView<float const> weights, std::span<float const> bias)
-      : DotPanels(weights.rows, weights.columns), bias_(static_cast<std::size_t>(padded(weights.rows))) {
-    std::copy(bias.begin(), bias.end(), bias_.begin());
-    for (std::ptrdiff_t j = 0; j < weights.rows; ++j)
-      for (std::ptrdiff_t k = 0; k < weights.columns; ++k) at(j, k) = to_bfloat16(weights.data[j * weights.stride + k]);
+  /// As FloatPanels::gather.
+  void gather(Lines const& lines, std::span<float const> bias, std::span<std::int32_t const> rows) {
+    DotPanels::gather(lines, lines.columns, rows);
+    gather_numbers(bias, rows, bias_);
   }
 
   std::size_t bytes() const { return DotPanels::bytes() + bias_.size() * sizeof(float); }

@@ -3,10 +3,14 @@
 /// How a packed product is cut into blocks that fit the registers and the caches, whatever the weights are kept as.
 #pragma once
 
+#include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
 
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
@@ -18,6 +22,16 @@ inline constexpr std::ptrdiff_t cache_line = 64;  ///< bytes
 
 /// n, rounded up to whole panels.
 inline std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + panel - 1) / panel * panel; }
+
+/// to[j] = from[rows[j]], filled up with zeros to whole panels; all are zero where there is nothing.
+template <class T>
+void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows, AlignedVector<T>& to) {
+  auto const size = padded(std::ssize(rows));
+  if (std::ssize(to) < size) to.resize(static_cast<std::size_t>(size));
+  std::fill_n(to.begin(), size, T{});
+  if (!from.empty())
+    for (std::size_t j = 0; j < rows.size(); ++j) to[j] = from[static_cast<std::size_t>(rows[j])];
+}
 
 // Rows x vectors sums at once, in registers: enough chains to hide the latency of an addition, and few rows take many
 // columns, so that the weights are read at the memory's speed.

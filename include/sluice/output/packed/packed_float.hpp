@@ -10,7 +10,6 @@
 #include <sluice/output/simd/transpose.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,18 +23,6 @@ class FloatPanels {
  public:
   static constexpr int lanes = simd::lanes;
 
-  FloatPanels() = default;
-  FloatPanels(MatrixView<float const> weights, std::span<float const> bias)
-      : inputs_(weights.columns),
-        weights_(static_cast<std::size_t>(padded(weights.rows) * inputs_ + ahead / 4)),
-        bias_(static_cast<std::size_t>(padded(weights.rows))) {
-    std::copy(bias.begin(), bias.end(), bias_.begin());
-    for (std::ptrdiff_t j = 0; j < weights.rows; ++j) {
-      auto* const to = weights_.data() + j / panel * panel * inputs_ + j % panel;
-      for (std::ptrdiff_t k = 0; k < inputs_; ++k) to[k * panel] = weights.data[j * weights.stride + k];
-    }
-  }
-
   /// Packs rows[0], rows[1], ... of `weights` and `bias` in place of what was there. Allocates only if it never held so
   /// many.
   void gather(MatrixView<float const> weights, std::span<float const> bias, std::span<std::int32_t const> rows) {
@@ -43,28 +30,14 @@ class FloatPanels {
     auto const columns = padded(std::ssize(rows));
     auto const size = static_cast<std::size_t>(columns * inputs_ + ahead / 4);
     if (weights_.size() < size) weights_.resize(size);
-    if (std::ssize(bias_) < columns) bias_.resize(static_cast<std::size_t>(columns));
-    std::fill_n(bias_.begin(), columns, 0.0f);
-    if (!bias.empty())
-      for (std::size_t j = 0; j < rows.size(); ++j) bias_[j] = bias[static_cast<std::size_t>(rows[j])];
-    constexpr std::ptrdiff_t part = 64;  // of a panel, written while it is in the nearest cache
-    std::array<std::array<float const*, 4>, panel / 4> from{};
+    gather_numbers(bias, rows, bias_);
     for (std::ptrdiff_t first = 0; first < columns; first += panel) {
-      for (std::ptrdiff_t j = 0; j < panel; ++j)
-        from[static_cast<std::size_t>(j / 4)][static_cast<std::size_t>(j % 4)] =
-            first + j < std::ssize(rows) ? weights[rows[static_cast<std::size_t>(first + j)]].data() : nullptr;
-      auto* const to = weights_.data() + first * inputs_;
-      for (std::ptrdiff_t k = 0; k < inputs_; k += part) {
-        auto const end = std::min(k + part, inputs_);
-        for (std::size_t j = 0; j < from.size(); ++j) {
-          for (auto const* const row : from[j]) {
-            // The rows lie anywhere: no processor sees the pattern in time.
-            for (auto next = end; row != nullptr && next < std::min(end + part, inputs_); next += 16)
-              __builtin_prefetch(row + next);
-          }
-          transpose(from[j], k, end, to + static_cast<std::ptrdiff_t>(j) * 4, panel);
-        }
-      }
+      auto const row = [&](std::ptrdiff_t j) {
+        return first + j < std::ssize(rows)
+                   ? reinterpret_cast<std::byte const*>(weights[rows[static_cast<std::size_t>(first + j)]].data())
+                   : nullptr;
+      };
+      transpose_panel(row, inputs_, reinterpret_cast<std::byte*>(weights_.data() + first * inputs_));
     }
   }
 

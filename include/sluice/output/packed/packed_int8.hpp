@@ -3,7 +3,6 @@
 /// Packed weights in 8 bits, and rows of inputs likewise.
 #pragma once
 
-#include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/dot_panels.hpp>
 #include <sluice/output/packed/int8_dot.hpp>
@@ -18,51 +17,62 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
+/// More inputs could exceed the 31 bits of a sum.
+inline constexpr std::ptrdiff_t max_int8_inputs = std::numeric_limits<std::int32_t>::max() / (127 * 127);
+static_assert(max_int8_inputs == 133144);
+
 /// Rows of inputs in 8 bits: row r is scales[r] times its numbers.
-struct Int8Rows : DotRows<Int8Dot> {
+struct Int8Rows : Lines<Int8Dot::Input> {
   AlignedVector<float> scales;  // [rows]
 
   float const* factors() const { return scales.data(); }
-
   void assign(MatrixView<float const> x) {
-    resize(x.rows, x.columns);
+    resize(x.rows, x.columns, filled<Int8Dot>(x.columns));
     if (std::ssize(scales) < rows) scales.resize(static_cast<std::size_t>(rows));
     for (std::ptrdiff_t r = 0; r < rows; ++r)
       scales[static_cast<std::size_t>(r)] = int8::quantise(x[r], (*this)[r], Int8Dot::offset);
   }
 };
 
+/// Rows of weights in 8 bits.
+struct Int8Lines : Lines<Int8Dot::Number> {
+  std::ptrdiff_t columns;
+  AlignedVector<std::uint32_t> corrections;  // by output: what makes the offset of the inputs good
+  AlignedVector<float> scales;
+
+  explicit Int8Lines(MatrixView<float const> weights)
+      : columns(weights.columns), corrections(static_cast<std::size_t>(weights.rows)), scales(corrections.size()) {
+    resize(weights.rows, columns, filled<Int8Dot>(columns));
+    for (std::ptrdiff_t j = 0; j < rows; ++j) {
+      auto* const line = (*this)[j];
+      scales[static_cast<std::size_t>(j)] = int8::quantise(weights[j], line, 0);
+      std::int64_t sum = 0;
+      for (std::ptrdiff_t k = 0; k < columns; ++k) sum += line[k];
+      corrections[static_cast<std::size_t>(j)] = static_cast<std::uint32_t>(-Int8Dot::offset * sum);
+    }
+  }
+  std::size_t bytes() const { return numbers.size() + corrections.size() * (sizeof(std::uint32_t) + sizeof(float)); }
+};
+
 /// Panels of weights in 8 bits, and a scale and a bias for each output.
 class Int8Panels : public DotPanels<Int8Dot> {
  public:
   using Sums = Int8Dot::Sums;
-  /// More inputs could exceed the 31 bits of a sum.
-  static constexpr std::ptrdiff_t max_inputs = std::numeric_limits<std::int32_t>::max() / (127 * 127);
+  using Lines = Int8Lines;
+  /// So many rows a processor with matrix units multiplies as fast without them: the weights take the time.
+  static constexpr std::ptrdiff_t few_rows = 2;
 
-  Int8Panels(MatrixView<float const> weights, std::span<float const> bias)
-      : DotPanels(weights.rows, checked(weights.columns)),
-        corrections_(static_cast<std::size_t>(padded(weights.rows))),
-        scales_(corrections_.size()),
-        bias_(corrections_.size()) {
-    std::copy(bias.begin(), bias.end(), bias_.begin());
-    std::vector<std::int8_t> row(static_cast<std::size_t>(weights.columns));
-    for (std::ptrdiff_t j = 0; j < weights.rows; ++j) {
-      auto const output = static_cast<std::size_t>(j);
-      scales_[output] = int8::quantise(weights[j], row.data(), 0);
-      std::int64_t sum = 0;
-      for (std::ptrdiff_t k = 0; k < weights.columns; ++k) {
-        auto const number = row[static_cast<std::size_t>(k)];
-        at(j, k) = number;
-        sum += number;
-      }
-      corrections_[output] = static_cast<std::uint32_t>(-Int8Dot::offset * sum);
-    }
+  /// As FloatPanels::gather.
+  void gather(Lines const& lines, std::span<float const> bias, std::span<std::int32_t const> rows) {
+    DotPanels::gather(lines, lines.columns, rows);
+    gather_numbers<std::uint32_t>(lines.corrections, rows, corrections_);
+    gather_numbers<float>(lines.scales, rows, scales_);
+    gather_numbers(bias, rows, bias_);
   }
 
   std::size_t bytes() const {
@@ -98,17 +108,10 @@ class Int8Panels : public DotPanels<Int8Dot> {
 #endif
 
  private:
-  static std::ptrdiff_t checked(std::ptrdiff_t inputs) {
-    require(inputs <= max_inputs, "PackedMatrix: weights.columns", inputs, "must be <= 133144 for int8");
-    return inputs;
-  }
-
   AlignedVector<std::uint32_t> corrections_;  // by output: what makes the offset of the inputs good
   AlignedVector<float> scales_;
   AlignedVector<float> bias_;
 };
-
-static_assert(Int8Panels::max_inputs == 133144);
 
 }  // namespace packed
 }  // namespace SLUICE_ISA

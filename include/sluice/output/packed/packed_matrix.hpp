@@ -15,8 +15,11 @@
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <span>
 #include <variant>
+#include <vector>
 
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
@@ -25,8 +28,11 @@ inline namespace SLUICE_ISA {
 ///
 /// Every y[r][j] depends on row r of x alone, bit for bit: not on the number of rows, nor on r, nor on how the product is
 /// cut up.
-///   - float32, bfloat16: the products are summed over k = 0 .. d - 1 in one chain (fused multiply-adds where the
-///     instruction set has them), then b[j] is added. Weights in bfloat16 are rounded to nearest even.
+///   - float32: the products are summed over k = 0 .. d - 1 in one chain (fused multiply-adds where the instruction set
+///     has them), then b[j] is added.
+///   - bfloat16: x and W are rounded to nearest even, what is smaller than the smallest normal float to zero. Products
+///     are exact, their sum is float32; its order, and so its last bits, are those of the instruction set (matrix units:
+///     Intel AMX; vdpbf16ps; a chain of fused multiply-adds).
 ///   - int8: W[j] is u[j] times whole numbers in [-127, 127] with u[j] = max |W[j]| / 127, a row of x likewise, rounded
 ///     to nearest even. Their product is exact, then y[r][j] = float(product) * (u[j] * u[r]) + b[j], each operation
 ///     rounded: the same on every processor. A row of x, or of W, that is not finite makes all its numbers NaN. A row
@@ -44,10 +50,16 @@ class PackedMatrix {
       : outputs_(weights.rows) {
     require(bias.empty() || std::ssize(bias) == outputs_, "PackedMatrix: bias.size()", bias.size(),
             "must be 0 or the number of rows of the weights");
+    require(precision != Precision::int8 || weights.columns <= packed::max_int8_inputs, "PackedMatrix: weights.columns",
+            weights.columns, "must be <= 133144 for int8");
+    std::vector<std::int32_t> all(static_cast<std::size_t>(outputs_));
+    std::iota(all.begin(), all.end(), 0);
     switch (precision) {
-      case Precision::float32: panels_.emplace<packed::FloatPanels>(weights, bias); break;
-      case Precision::bfloat16: panels_.emplace<packed::Bfloat16Panels>(weights, bias); break;
-      case Precision::int8: panels_.emplace<packed::Int8Panels>(weights, bias); break;
+      case Precision::float32: panels_.emplace<packed::FloatPanels>().gather(weights, bias, all); break;
+      case Precision::bfloat16:
+        panels_.emplace<packed::Bfloat16Panels>().gather(packed::Bfloat16Lines(weights), bias, all);
+        break;
+      case Precision::int8: panels_.emplace<packed::Int8Panels>().gather(packed::Int8Lines(weights), bias, all); break;
     }
   }
 
@@ -86,7 +98,7 @@ class PackedMatrix {
     }
   }
 
-  /// y = x W^T + b, for x [rows, d] and y [rows, n], which must not overlap. Allocates nothing, except for int8, where it
+  /// y = x W^T + b, for x [rows, d] and y [rows, n], which must not overlap. Allocates nothing for float32; else it
   /// makes PackedRows of its own.
   /// \throws std::invalid_argument  if the shapes do not fit
   void multiply(MatrixView<float const> x, MatrixView<float> y, Finish finish = {}) const {

@@ -6,19 +6,12 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/packed_bfloat16.hpp>
 #include <sluice/output/packed/packed_int8.hpp>
+#include <sluice/output/packed/precision.hpp>
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstddef>
-#include <cstdint>
 
 namespace sluice::inline v0 {
-
-/// What packed weights are kept as.
-enum class Precision : std::uint8_t {
-  float32,  ///< as they are
-  bfloat16,  ///< 8 bits of precision and the range of a float, half the memory; inputs are rounded too, sums stay float32
-  int8,      ///< a quarter of the memory; inputs are rounded to 8 bits too, sums are exact
-};
 
 inline namespace SLUICE_ISA {
 
@@ -45,6 +38,7 @@ class PackedRows {
 
  private:
   friend class PackedMatrix;
+  friend class GatheredMatrix;
 
   Precision precision_ = Precision::float32;
   MatrixView<float const> view_;

@@ -20,7 +20,7 @@ namespace packed {
 /// chains to hide the latency of a product. A tile's sums are added up over k in steps of 64 bytes of a row, whatever
 /// the number of rows.
 ///
-/// Panels and X are DotPanels and DotRows of one kind; Panels has `add_tiles<Sum, Inputs, Weights>()` besides.
+/// Panels and X are DotPanels and Lines of one kind; Panels has `add_tiles<Sum, Inputs, Weights>()` besides.
 template <class Panels, class X, class Write>
 class TileBlocks {
  public:
@@ -154,7 +154,7 @@ namespace packed {
 template <class Panels, class X, class Write>
 void run(Panels const& panels, X const& x, Write const& write, std::ptrdiff_t first, std::ptrdiff_t end) {
 #if SLUICE_TILES
-  if (tile::granted()) return TileBlocks(panels, x, write).run(first, end);
+  if (x.rows > Panels::few_rows && tile::granted()) return TileBlocks(panels, x, write).run(first, end);
 #endif
   Blocks(panels, x, write).run(first, end);
 }

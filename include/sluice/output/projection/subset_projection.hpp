@@ -8,8 +8,8 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/packed/gathered_matrix.hpp>
 #include <sluice/output/packed/packed_blocks.hpp>
-#include <sluice/output/packed/packed_float.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
 #include <sluice/output/projection/active_tokens.hpp>
@@ -28,8 +28,8 @@ inline namespace SLUICE_ISA {
 
 /// What ClusteredProjection and ShortlistProjection are made of: logits of all tokens, or of some.
 ///
-/// The weights of some tokens are gathered from rows of W, packed as the full product's are and multiplied by the same
-/// kernel: an active token's logit is what the full projection gives, bit for bit.
+/// The weights of some tokens are gathered from rows of W, packed as the full product's are, in its precision, and
+/// multiplied by the same kernel: an active token's logit is what the full projection gives, bit for bit.
 class SubsetProjection {
  public:
   /// \param weights  [V, d]; referred to, must live as long as this and its copies
@@ -39,22 +39,20 @@ class SubsetProjection {
   SubsetProjection(MatrixView<float const> weights, std::span<float const> bias,
                    std::shared_ptr<PackedMatrix const> full)
       : weights_(weights),
-        bias_(bias),
-        full_(full != nullptr ? std::move(full) : std::make_shared<PackedMatrix const>(weights, bias)) {
+        full_(full != nullptr ? std::move(full) : std::make_shared<PackedMatrix const>(weights, bias)),
+        some_(weights, bias, full_->precision()) {
     require(bias.empty() || std::ssize(bias) == weights.rows, "projection: bias.size()", bias.size(),
             "must be 0 or the number of rows of the weights");
     require(full_->outputs() == weights.rows, "projection: full.outputs()", full_->outputs(),
             "must be the number of rows of the weights");
     require(full_->inputs() == weights.columns, "projection: full.inputs()", full_->inputs(),
             "must be the number of columns of the weights");
-    require(full_->precision() == Precision::float32, "projection: full.precision()",
-            static_cast<int>(full_->precision()), "must be float32");
   }
 
   std::int32_t vocabulary_size() const { return static_cast<std::int32_t>(weights_.rows); }
   std::ptrdiff_t hidden_size() const { return weights_.columns; }
   /// Memory held beyond the weights that were given; copies share it.
-  std::size_t bytes() const { return full_->bytes(); }
+  std::size_t bytes() const { return full_->bytes() + some_.bytes(); }
 
   /// Answers from all logits.
   /// \param hidden  [queries.size(), d]
@@ -62,7 +60,7 @@ class SubsetProjection {
     constexpr std::ptrdiff_t at_once = 160;
     for (std::ptrdiff_t begin = 0; begin < hidden.rows; begin += at_once) {
       auto const count = std::min(at_once, hidden.rows - begin);
-      rows_.assign({hidden.data + begin * hidden.stride, count, hidden.columns, hidden.stride}, Precision::float32);
+      rows_.assign({hidden.data + begin * hidden.stride, count, hidden.columns, hidden.stride}, full_->precision());
       pass_.run(
           queries.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)), vocabulary_size(), {},
           [&](std::ptrdiff_t first, MatrixView<float> tile) { full_->multiply(rows_, tile, {}, first); }, lists);
@@ -73,11 +71,11 @@ class SubsetProjection {
   /// \param queries  name places in `tokens`, see ActiveQueries
   void answer_some(MatrixView<float const> hidden, std::span<Query const> queries, std::span<Token const> tokens,
                    LineLists& lists) {
+    begin(hidden);
     pass_.run(
         queries, std::ssize(tokens), tokens,
         [&](std::ptrdiff_t first, MatrixView<float> tile) {
-          multiply(hidden, tokens.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(tile.columns)),
-                   tile);
+          multiply(tokens.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(tile.columns)), tile);
         },
         lists);
   }
@@ -87,8 +85,10 @@ class SubsetProjection {
     pass_.answer(logits, query, tokens, lists);
   }
 
-  /// The logits of some tokens, [hidden.rows, tokens.size()].
-  void multiply(MatrixView<float const> hidden, std::span<Token const> tokens, MatrixView<float> logits) {
+  /// The lines that multiply() is about: hidden [rows, d], which must stay as it is.
+  void begin(MatrixView<float const> hidden) { rows_.assign(hidden, full_->precision()); }
+  /// Their logits of some tokens, [rows, tokens.size()].
+  void multiply(std::span<Token const> tokens, MatrixView<float> logits) {
     // Gathered weights are multiplied while they are in the cache.
     constexpr std::ptrdiff_t numbers = 1 << 16;
     auto const step =
@@ -96,26 +96,15 @@ class SubsetProjection {
         packed::panel;
     for (std::ptrdiff_t begin = 0; begin < std::ssize(tokens); begin += step) {
       auto const count = std::min(step, std::ssize(tokens) - begin);
-      some_.gather(weights_, bias_, tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
-      auto const write = [&](std::ptrdiff_t row, std::ptrdiff_t column, auto value) __attribute__((always_inline)) {
-        constexpr int lanes = sizeof(value) / sizeof(float);
-        auto* const to = logits.data + row * logits.stride + begin + column;
-        auto const left = count - column;
-        if (left >= lanes) [[likely]] {
-          __builtin_memcpy(to, &value, sizeof(value));
-        } else {
-          for (int i = 0; i < left; ++i) to[i] = value[i];
-        }
-      };
-      packed::Blocks(some_, hidden, write).run(0, packed::padded(count));
+      some_.multiply(rows_, tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
+                     {logits.data + begin, logits.rows, count, logits.stride});
     }
   }
 
  private:
   MatrixView<float const> weights_;
-  std::span<float const> bias_;
   std::shared_ptr<PackedMatrix const> full_;
-  packed::FloatPanels some_;
+  GatheredMatrix some_;
   PackedRows rows_;
   ProjectionPass pass_;
 };

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What packed products are made of on this machine.
+#pragma once
+
+#include <sluice/output/packed/bfloat16_dot.hpp>
+#include <sluice/output/packed/int8_dot.hpp>
+#include <sluice/output/packed/precision.hpp>
+#include <sluice/output/simd/simd.hpp>
+#include <sluice/output/tile/permission.hpp>
+
+#include <string_view>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// The instructions that multiply in a precision, as the including file is compiled (and the kernel grants): "amx_bf16",
+/// "amx_int8", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx512", "avx2", "avx" or "baseline". One row or two in 8 bits
+/// go by the instructions named next in this list.
+inline std::string_view instruction_set(Precision precision) {
+  if (precision != Precision::float32 && tile::granted())
+    return precision == Precision::bfloat16 ? "amx_bf16" : "amx_int8";
+  if (precision == Precision::bfloat16 && packed::Bfloat16Dot::parts == 1) return "avx512_bf16";
+  if (precision == Precision::int8 && packed::Int8Dot::depth == 4)
+    return packed::Int8Dot::lanes == 16 ? "avx512_vnni" : "avx_vnni";
+#if defined(__AVX512F__)
+  return "avx512";
+#elif defined(__AVX2__)
+  return "avx2";
+#elif defined(__AVX__)
+  return "avx";
+#else
+  return "baseline";
+#endif
+}
+
+/// bfloat16 where there are instructions for it (matrix units, 16-bit dot products), else float32. Never int8, which
+/// rounds more than everybody wants.
+inline Precision automatic_precision() {
+  return tile::granted() || packed::Bfloat16Dot::parts == 1 ? Precision::bfloat16 : Precision::float32;
+}
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

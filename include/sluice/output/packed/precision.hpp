@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The precisions of products with packed weights.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::inline v0 {
+
+/// What both sides of a product are kept as; sums have 32 bits, and results are float32.
+enum class Precision : std::uint8_t {
+  float32,   ///< as they are
+  bfloat16,  ///< 8 bits of precision and the range of a float, half the memory
+  int8,      ///< whole multiples of 1/127 of a row's largest number, a quarter of the memory; sums are exact
+};
+
+}  // namespace sluice::inline v0
