@@ -26,17 +26,6 @@ using sluice::DenseProjection;
 using sluice::example::Transformer;
 using sluice::example::Weights;
 
-sluice::Precision precision_of(ProjectionName projection) {
-  switch (projection) {
-    case ProjectionName::bfloat16: return sluice::Precision::bfloat16;
-    case ProjectionName::int8: return sluice::Precision::int8;
-    case ProjectionName::logits:
-    case ProjectionName::dense:
-    case ProjectionName::clustered: break;
-  }
-  return sluice::Precision::float32;
-}
-
 /// What `load` makes of a file; what it complains of names the file.
 template <class Load>
 auto load_from(std::filesystem::path const& file, Load const& load) {
@@ -72,7 +61,7 @@ struct Files {
   Files(std::filesystem::path const& path, ModelOptions const& options)
       : file(std::filesystem::is_directory(path) ? path / "model.safetensors" : path),
         weights(load_from(file, [&](auto const& from) { return Weights::load(from, options.layers); })),
-        projection(weights->projection(), weights->bias, precision_of(options.projection)),
+        projection(weights->projection(), weights->bias, options.output),
         tokenizer(file.parent_path() / "spm.model") {
     if (tokenizer.size() != weights->vocabulary.size)
       throw text::InputError("spm.model has " + std::to_string(tokenizer.size()) + " pieces, " + file.string() +

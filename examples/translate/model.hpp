@@ -45,6 +45,7 @@ struct Proposers {
 /// What the weights are made into.
 struct ModelOptions {
   sluice::Precision layers = sluice::Precision::float32;  ///< of encoder and decoder
+  sluice::Precision output = sluice::Precision::float32;  ///< of the output layer
   ProjectionName projection = ProjectionName::dense;
   std::filesystem::path clusters;  ///< of ProjectionName::clustered; empty: clusters.bin beside the weights
   std::string direction;           ///< in that file; empty: the only one

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/version.hpp>
 
 #include <text/lines.hpp>
@@ -33,12 +34,19 @@ std::map<std::string, ScheduleName> const schedules{{"batched", ScheduleName::ba
                                                     {"streaming", ScheduleName::streaming}};
 std::map<std::string, ProjectionName> const projections{{"logits", ProjectionName::logits},
                                                         {"dense", ProjectionName::dense},
-                                                        {"bfloat16", ProjectionName::bfloat16},
-                                                        {"int8", ProjectionName::int8},
+                                                        {"bfloat16", ProjectionName::dense},
+                                                        {"int8", ProjectionName::dense},
                                                         {"clustered", ProjectionName::clustered}};
 std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Precision::float32},
                                                           {"bfloat16", sluice::Precision::bfloat16},
                                                           {"int8", sluice::Precision::int8}};
+/// Of --precision, where it is not a precision.
+std::string const automatic = "auto";
+std::map<std::string, sluice::Precision> const precisions_or_automatic = [] {
+  auto all = precisions;
+  all.emplace(automatic, sluice::automatic_precision());
+  return all;
+}();
 std::map<std::string, Proposers> const proposers{{"heads", {.heads = true}},
                                                  {"draft", {.draft = true}},
                                                  {"ngram", {.ngram = true}},
@@ -128,8 +136,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
   std::string model, ensemble, input, output, prefix, score, stats, forbid, constraints, glossary, prune_finished;
-  std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers = "float32",
-              clusters, proposer = "heads", heads, draft, accept = "exact";
+  std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers,
+              precision = "float32", clusters, proposer = "heads", heads, draft, accept = "exact";
   std::int32_t n_best = 0;
 
   CLI::App app("Translates German to English, a sentence a line.", "translate");
@@ -201,9 +209,9 @@ std::optional<Options> parse(int argc, char const* const* argv) {
           ->check(range(1, 10000))};
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
-  auto* const projecting =
-      add("--projection", projection, "NAME", "output layer: dense, logits, bfloat16, int8 or clustered (dense)")
-          ->check(one_of(projections));
+  auto* const projecting = add("--projection", projection, "NAME",
+                               "output layer: dense, logits or clustered; bfloat16, int8: dense in it (dense)")
+                               ->check(one_of(projections));
   Group const clustering{
       add("--clusters", clusters, "FILE", "of --projection clustered (clusters.bin beside the model)"),
       add("--direction", options.model_options.direction, "NAME", "in that file, where it has several"),
@@ -211,8 +219,11 @@ std::optional<Options> parse(int argc, char const* const* argv) {
           ->check(range(1, many)),
       add("--audit", options.model_options.audit, "N", "project every Nth step in full too, for --stats")
           ->check(range(1, many))};
-  add("--layers", layers, "NAME", "weights of encoder and decoder: float32, bfloat16 or int8 (float32)")
-      ->check(one_of(precisions));
+  add("--precision", precision, "NAME", "of all products: float32, bfloat16, int8, or auto: bfloat16 if fast (float32)")
+      ->check(one_of(precisions_or_automatic));
+  auto* const layering =
+      add("--layers", layers, "NAME", "of encoder and decoder alone: float32, bfloat16 or int8 (--precision)")
+          ->check(one_of(precisions));
   add("--schedule", schedule, "NAME", "batched or streaming (batched)")->check(one_of(schedules));
   add("--batch", options.batch, "N", "sentences decoded at a time (64)")->check(range(1, 1000000));
   add("--window", options.window, "N", "sort N lines by length (64 batches; 4 of a pipe; 0 = do not)")
@@ -283,7 +294,9 @@ std::optional<Options> parse(int argc, char const* const* argv) {
                            " leaves no room for the end in --max-length " + std::to_string(options.max_length));
 
   options.model_options.projection = projections.at(projection);
-  options.model_options.layers = precisions.at(layers);
+  auto const all = precisions_or_automatic.at(precision);
+  options.model_options.layers = layering->count() > 0 ? precisions.at(layers) : all;
+  options.model_options.output = precisions.contains(projection) ? precisions.at(projection) : all;
   options.model_options.clusters = clusters;
   if (options.model_options.projection != ProjectionName::clustered) useless("--projection " + projection, clustering);
   if (models->count() > 0 && (projection == "logits" || projection == "clustered"))

@@ -21,8 +21,6 @@ namespace translate {
 enum class ProjectionName : std::uint8_t {
   logits,     ///< all logits first, then softmax and selection
   dense,      ///< both in one pass, no logits stored
-  bfloat16,   ///< the same with weights of 16 bits
-  int8,       ///< and of 8
   clustered,  ///< only tokens that are likely where the hidden vector is
 };
 

@@ -5,20 +5,30 @@
 
 #include <sluice/core/statistics.hpp>
 #include <sluice/output/clusters/clustered_projection.hpp>
+#include <sluice/output/packed/instruction_set.hpp>
+#include <sluice/output/packed/precision.hpp>
 
 #include <translate/blocks.hpp>
 #include <translate/model.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <cstddef>
 #include <string>
 
 namespace translate {
 
+/// A precision and the instructions that multiply in it.
+inline nlohmann::ordered_json to_json(sluice::Precision precision) {
+  constexpr std::array names{"float32", "bfloat16", "int8"};
+  return {{"name", names[static_cast<std::size_t>(precision)]}, {"by", sluice::instruction_set(precision)}};
+}
+
 /// An object with an entry a line.
 /// \param seconds  that went by; those of the parts are sums over all threads
 inline std::string to_json(sluice::Statistics const& s, sluice::ClusteredStatistics const& clusters,
-                           BlockCounts const& blocks, CacheUse const& cache, double seconds) {
+                           BlockCounts const& blocks, CacheUse const& cache, ModelOptions const& made, double seconds) {
   nlohmann::ordered_json all{
       {"sentences", s.sentences},
       {"tokens", s.tokens},
@@ -32,6 +42,7 @@ inline std::string to_json(sluice::Statistics const& s, sluice::ClusteredStatist
       {"encoded", s.encoded},
       {"rows_histogram", s.rows_histogram},
       {"cache", {{"pages", cache.pages}, {"peak_pages", cache.peak_pages}, {"bytes", cache.bytes}}},
+      {"precision", {{"layers", to_json(made.layers)}, {"output", to_json(made.output)}}},
       {"seconds",
        {{"total", seconds},
         {"encode", s.seconds.encode},

@@ -89,7 +89,7 @@ int Translation::run() {
   if (resources_.stats_file.is_open()) {
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     resources_.stats_file << to_json(decoders_.statistics(), decoders_.clusters(), blocks_,
-                                     resources_.models.cache_use(), seconds)
+                                     resources_.models.cache_use(), options_.model_options, seconds)
                           << std::flush;
     if (!resources_.stats_file) throw std::runtime_error(options_.stats.string() + ": cannot be written");
   }
