@@ -4,8 +4,11 @@
 // calls, BLEU, and time beside greedy decoding, measured in turns with it, in each of --batches.
 
 #include <sluice/decode/decoder.hpp>
+#include <sluice/file/clusters_file.hpp>
 #include <sluice/model/residual_heads.hpp>
 #include <sluice/model/with_heads.hpp>
+#include <sluice/output/clusters/clustered_projection.hpp>
+#include <sluice/output/packed/precision.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
@@ -14,6 +17,8 @@
 #include <bleu/bleu.hpp>
 #include <text/lines.hpp>
 #include <transformer/heads.hpp>
+#include <transformer/weights.hpp>
+#include <translate/guess_output.hpp>
 
 #include <CLI/CLI.hpp>
 #include <Eigen/Core>
@@ -26,8 +31,11 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <shipped_model.hpp>
 #include <stdexcept>
@@ -39,14 +47,18 @@ namespace {
 
 using sluice::LengthLimits, sluice::Result;
 
+std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Precision::float32},
+                                                          {"bfloat16", sluice::Precision::bfloat16},
+                                                          {"int8", sluice::Precision::int8}};
+
 struct Options {
   std::string sources, references;
   std::vector<std::string> heads, accept{"exact"};
   std::vector<std::int32_t> blocks{1, 2, 4, 6, 8, 10}, minimum{1};
   std::vector<std::size_t> batches{64};
-  std::string guesses = "float32";
+  std::string guesses = "clusters", precision = "float32";
   std::size_t sentences = std::numeric_limits<std::size_t>::max();
-  std::int32_t rounds = 3;
+  std::int32_t rounds = 3, nearest = 1;
   double cost = 0;
   bool adaptive = false, check = false;
 };
@@ -84,10 +96,10 @@ struct Outcome {
 };
 
 template <class M, class S, class P>
-Outcome decode(M& model, Text const& text, S const& search, P const& schedule) {
+Outcome decode(M& model, sluice::DenseProjection const& output, Text const& text, S const& search, P const& schedule) {
   Outcome outcome;
   outcome.seconds = sluice::bench::seconds([&] {
-    sluice::Decoder decoder(model, search, schedule, sluice::DenseProjection(*bench::data().projection));
+    sluice::Decoder decoder(model, search, schedule, sluice::DenseProjection(output));
     for (auto const& source : text.sources) decoder.submit({.source = source});
     while (decoder.step()) {
     }
@@ -115,7 +127,7 @@ struct Case {
 
 template <sluice::Acceptance A, class M>
 void measure(Options const& options, Text const& text, translate::Tokenizer const& tokenizer, Case const& which,
-             A const& accept, M& headed, sluice::example::Transformer& plain) {
+             A const& accept, M& headed, sluice::example::Transformer& plain, sluice::DenseProjection const& output) {
   sluice::Blockwise<A> search{.block = which.block, .accept = accept, .minimum = which.minimum, .length = {.min = 1}};
   search.adaptive = options.adaptive;
   if (options.cost > 0) search.cost = options.cost;
@@ -125,8 +137,8 @@ void measure(Options const& options, Text const& text, translate::Tokenizer cons
   for (auto const batch : options.batches) {
     std::vector<double> ratios;
     for (std::int32_t round = 0; round < options.rounds; ++round) {
-      expected = decode(plain, text, greedy, sluice::Batched{batch});
-      found = decode(headed, text, search, sluice::Batched{batch});
+      expected = decode(plain, output, text, greedy, sluice::Batched{batch});
+      found = decode(headed, output, text, search, sluice::Batched{batch});
       ratios.push_back(expected.seconds / found.seconds);
     }
     char cell[64];
@@ -155,10 +167,11 @@ void measure(Options const& options, Text const& text, translate::Tokenizer cons
 
 /// Exact blocks under all kinds of schedules.
 template <class M>
-void check(Text const& text, M& headed, sluice::example::Transformer& plain) {
-  auto const expected = decode(plain, text, sluice::Greedy{.length = {.min = 1}}, sluice::Batched{64});
+void check(Text const& text, M& headed, sluice::example::Transformer& plain, sluice::DenseProjection const& output) {
+  auto const expected = decode(plain, output, text, sluice::Greedy{.length = {.min = 1}}, sluice::Batched{64});
   auto const compare = [&](auto const& schedule, std::int32_t block, char const* name, std::size_t size) {
-    auto const found = decode(headed, text, sluice::Blockwise<>{.block = block, .length = {.min = 1}}, schedule);
+    auto const found =
+        decode(headed, output, text, sluice::Blockwise<>{.block = block, .length = {.min = 1}}, schedule);
     for (std::size_t i = 0; i < text.sources.size(); ++i) {
       auto const &a = found.results[i].hypotheses.at(0), &b = expected.results[i].hypotheses.at(0);
       if (a.tokens != b.tokens || a.log_probs != b.log_probs)
@@ -177,7 +190,6 @@ void check(Text const& text, M& headed, sluice::example::Transformer& plain) {
 
 void run(Options const& options) {
   Eigen::setNbThreads(1);
-  auto const& data = bench::data();
   translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
   auto const text = read(options, tokenizer);
   std::printf("%zu sentences, sorted by length, %s blocks, medians of %d.\n\n", text.sources.size(),
@@ -187,11 +199,23 @@ void run(Options const& options) {
   std::printf("\n|---|---|---|---|---|---|---|---|---|");
   for (std::size_t i = 0; i < options.batches.size(); ++i) std::printf("---|");
   std::printf("\n");
-  auto const precision = options.guesses == "int8" ? sluice::Precision::int8 : sluice::Precision::float32;
-  sluice::DenseProjection const guessing(data.weights->projection(), data.weights->bias, precision);
+  auto const precision = precisions.at(options.precision);
+  auto const weights =
+      sluice::example::Weights::load(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors", precision);
+  sluice::DenseProjection const output(weights->projection(), weights->bias, precision);
+  auto const guessing = [&] {
+    if (auto const other = precisions.find(options.guesses); other != precisions.end())
+      return translate::GuessOutput(sluice::DenseProjection(weights->projection(), weights->bias, other->second));
+    std::ifstream stream(SLUICE_SOURCE_DIR "/examples/translate/model/clusters.bin", std::ios::binary);
+    return translate::GuessOutput(sluice::ClusteredProjection(
+        weights->projection(), weights->bias, sluice::read_clusters(stream).begin()->second,
+        {.always = weights->vocabulary.eos, .nearest = options.nearest},
+        std::make_shared<sluice::PackedMatrix const>(weights->projection(), weights->bias, sluice::Precision::int8)));
+  }();
   for (auto const& file : options.heads) {
-    auto heads = sluice::example::load_heads(sluice::example::Safetensors(file), data.weights->d, precision);
-    sluice::example::Transformer model(data.weights), plain(data.weights);
+    auto const of_heads = options.guesses == "clusters" ? sluice::Precision::int8 : precisions.at(options.guesses);
+    auto heads = sluice::example::load_heads(sluice::example::Safetensors(file), weights->d, of_heads);
+    sluice::example::Transformer model(weights), plain(weights);
     sluice::WithHeads headed(model, heads, guessing);
     auto const name = std::filesystem::path(file).stem().string();
     for (auto const& accept : options.accept)
@@ -199,10 +223,12 @@ void run(Options const& options) {
         for (auto const block : options.blocks) {
           if (minimum > block || (minimum > 1 && accept == "exact")) continue;
           Case const which{name, accept, minimum, block};
-          if (accept == "exact") measure(options, text, tokenizer, which, sluice::Exact{}, headed, plain);
-          else measure(options, text, tokenizer, which, sluice::TopK{std::stoi(accept.substr(3))}, headed, plain);
+          if (accept == "exact")
+            measure(options, text, tokenizer, which, sluice::Exact{.scores = false}, headed, plain, output);
+          else
+            measure(options, text, tokenizer, which, sluice::TopK{std::stoi(accept.substr(3))}, headed, plain, output);
         }
-    if (options.check) check(text, headed, plain);
+    if (options.check) check(text, headed, plain, output);
   }
 }
 
@@ -231,8 +257,11 @@ int main(int argc, char** argv) {
   app.add_option("--batches", options.batches, "sentences at a time")
       ->delimiter(',')
       ->check(CLI::Range(std::size_t{1}, std::size_t{10000}));
-  app.add_option("--guesses", options.guesses, "weights of heads and of their output layer")
-      ->check(CLI::IsMember({"float32", "int8"}));
+  app.add_option("--guesses", options.guesses,
+                 "heads and their output layer in float32, bfloat16 or int8; clusters: in int8, likely tokens only")
+      ->check(CLI::IsMember({"float32", "bfloat16", "int8", "clusters"}));
+  app.add_option("--precision", options.precision, "of the model")->check(CLI::IsMember(precisions));
+  app.add_option("--nearest", options.nearest, "clusters of a guess")->check(CLI::Range(1, 100));
   app.add_option("--sentences", options.sentences, "the first so many");
   app.add_option("--rounds", options.rounds, "times each is measured")->check(CLI::Range(1, 100));
   app.add_option("--cost", options.cost, "Blockwise::cost of adaptive blocks")->check(CLI::PositiveNumber);

@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -34,13 +35,16 @@ concept Acceptance = requires(A const& rule, Query& query, Line const& line, Can
 
 /// The output is that of Greedy (Stern, Shazeer and Uszkoreit 2018, section 3).
 struct Exact {
+  bool scores = true;  ///< as of Greedy: false: no softmax; log-probabilities and score are then NaN
+
   static constexpr bool lossless = true;
   void check() const {}
   void ask(Query& query, std::uint64_t, std::int32_t, std::int32_t) const {
-    query.best = 1, query.stage = Stage::after_softmax;
+    query.best = 1, query.stage = Stage::after_softmax, query.normalise = scores;
   }
   Candidate own(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&) const {
-    return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+    if (line.best.empty()) return {-1, 0};
+    return {line.best[0].token, scores ? line.best[0].log_prob : std::numeric_limits<float>::quiet_NaN()};
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 };
