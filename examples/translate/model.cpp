@@ -7,6 +7,7 @@
 #include <text/lines.hpp>
 #include <transformer/transformer.hpp>
 #include <transformer/weights.hpp>
+#include <translate/guess_output.hpp>
 #include <translate/model.hpp>
 #include <translate/proposers.hpp>
 
@@ -73,6 +74,25 @@ struct Files {
   DenseProjection projection;
   Tokenizer tokenizer;
 };
+
+std::filesystem::path clusters_of(Files const& files, ModelOptions const& options) {
+  return options.clusters.empty() ? files.file.parent_path() / "clusters.bin" : options.clusters;
+}
+
+/// The output layer of likely tokens.
+sluice::ClusteredProjection clustered(std::filesystem::path const& path, Files const& files,
+                                      std::string const& direction, std::int32_t nearest, std::int32_t audit,
+                                      std::shared_ptr<sluice::PackedMatrix const> weights) {
+  try {
+    return {files.weights->projection(),
+            files.weights->bias,
+            load_clusters(path, direction),
+            {.always = files.weights->vocabulary.eos, .nearest = nearest, .audit = audit},
+            std::move(weights)};
+  } catch (std::invalid_argument const& error) {
+    throw text::InputError(path.string() + ": " + error.what());
+  }
+}
 
 /// Averages of probabilities, and guesses, mean something only if the same token is the same piece.
 void check_same(Files const& one, Files const& other) {
@@ -155,6 +175,7 @@ struct Models::Parts {
   std::deque<Files> files;
   std::optional<Output> output;  // one is copied for each thread
   std::optional<sluice::ResidualHeads> heads;
+  std::optional<GuessOutput> guesses;  // of the heads
   std::optional<Files> draft;
   bool ngram = false;
   std::deque<Made> made;
@@ -170,15 +191,8 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
   if (files.size() > 1) {
     parts_->output.emplace(sluice::LogSoftmaxTopK());
   } else if (options.projection == ProjectionName::clustered) {
-    auto const path = options.clusters.empty() ? first.file.parent_path() / "clusters.bin" : options.clusters;
-    try {
-      parts_->output.emplace(sluice::ClusteredProjection(
-          first.weights->projection(), first.weights->bias, load_clusters(path, options.direction),
-          {.always = first.weights->vocabulary.eos, .nearest = options.nearest, .audit = options.audit},
-          first.projection.weights()));
-    } catch (std::invalid_argument const& error) {
-      throw text::InputError(path.string() + ": " + error.what());
-    }
+    parts_->output.emplace(clustered(clusters_of(first, options), first, options.direction, options.nearest,
+                                     options.audit, first.projection.weights()));
   } else if (options.projection == ProjectionName::logits) {
     parts_->output.emplace(WholeLogits(first.projection));
   } else {
@@ -186,9 +200,19 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
   }
   if (options.proposers.heads) {
     auto const path = options.heads.empty() ? first.file.parent_path() / "heads.safetensors" : options.heads;
+    // Guesses are verified: what they cost matters, not the last bits.
+    constexpr auto rough = sluice::Precision::int8;
     parts_->heads = load_from(path, [&](auto const& file) {
-      return sluice::example::load_heads(sluice::example::Safetensors(file), first.weights->d, options.layers);
+      return sluice::example::load_heads(sluice::example::Safetensors(file), first.weights->d, rough);
     });
+    auto const weights =
+        options.output == rough
+            ? first.projection.weights()
+            : std::make_shared<sluice::PackedMatrix const>(first.weights->projection(), first.weights->bias, rough);
+    auto const clusters = clusters_of(first, options);
+    if (options.clusters.empty() && !std::filesystem::is_regular_file(clusters))
+      parts_->guesses.emplace(DenseProjection(weights));
+    else parts_->guesses.emplace(clustered(clusters, first, options.direction, 1, 0, weights));
   }
   if (options.proposers.draft) check_same(first, parts_->draft.emplace(options.draft, options));
   parts_->ngram = options.proposers.ngram;
@@ -203,7 +227,7 @@ Model Models::make() {
   auto& first = made.parts.front();
   auto model = [&] {
     if (parts_->heads) {
-      auto& heads = made.heads.emplace(first.transformer, *parts_->heads, first.projection);
+      auto& heads = made.heads.emplace(first.transformer, *parts_->heads, *parts_->guesses);
       return Model(Answering(heads.guessing));
     }
     if (made.parts.size() == 1) return Model(Answering(first.transformer));

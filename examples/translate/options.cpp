@@ -184,8 +184,10 @@ std::optional<Options> parse(int argc, char const* const* argv) {
           ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
       add("--seed", options.seed, "S", "of the samples (1)")->check(natural())};
   Group const blockwise{
-      add("--block", options.block, "K", "tokens settled in one round at most (4)")->check(range(1, 1024)),
-      app.add_flag("--adaptive", options.adaptive, "guess fewer where guesses do not seem worth their time"),
+      add("--block", options.block, "K", "tokens settled in one round at most (4), and as many if possible")
+          ->check(range(1, 1024)),
+      app.add_flag("--adaptive", options.adaptive,
+                   "guess fewer where guesses do not seem worth their time (so without --block, if --accept is exact)"),
       add("--proposer", proposer, "NAME", "who guesses: heads, draft or ngram; ngram,heads: in turn (heads)")
           ->check(one_of(proposers)),
       add("--heads", heads, "FILE", "of --proposer heads (heads.safetensors beside the model)"),
@@ -303,6 +305,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
     useless("--ensemble", Group{projecting});
 
   options.accept_top = accepted(accept);
+  // What a relaxed rule keeps depends on the blocks, and must not depend on a clock.
+  if (blockwise[0]->count() == 0 && !options.accept_top) options.adaptive = true;
   if (options.search == SearchName::blockwise) {
     auto const who = proposers.at(proposer);
     options.model_options.proposers = who, options.model_options.heads = heads, options.model_options.draft = draft;

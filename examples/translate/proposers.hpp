@@ -12,6 +12,7 @@
 #include <transformer/heads.hpp>
 #include <transformer/transformer.hpp>
 #include <transformer/weights.hpp>
+#include <translate/guess_output.hpp>
 #include <translate/model.hpp>
 
 #include <memory>
@@ -21,9 +22,9 @@ namespace translate {
 
 /// A Transformer with heads of its own: theirs is scratch memory that threads cannot share.
 struct Heads {
-  using Guessing = sluice::WithHeads<sluice::example::Transformer, sluice::ResidualHeads, sluice::DenseProjection>;
+  using Guessing = sluice::WithHeads<sluice::example::Transformer, sluice::ResidualHeads, GuessOutput>;
 
-  Heads(sluice::example::Transformer& model, sluice::ResidualHeads const& all, sluice::DenseProjection const& output)
+  Heads(sluice::example::Transformer& model, sluice::ResidualHeads const& all, GuessOutput const& output)
       : heads(all), guessing(model, heads, output) {}
   Heads(Heads const&) = delete;
   Heads& operator=(Heads const&) = delete;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/output/packed/int8_in_place.hpp>
 #include <sluice/output/packed/packed_bfloat16.hpp>
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/packed/packed_float.hpp>
@@ -54,6 +55,8 @@ class GatheredMatrix {
         packed::run(bfloat16_, x.bfloat16_, write, 0, end);
         break;
       case Precision::int8:
+        if (packed::Int8InPlace::suits(x.int8_))
+          return packed::Int8InPlace::multiply(*int8_lines_, bias_, rows, x.int8_, write);
         int8_.gather(*int8_lines_, bias_, rows);
         packed::run(int8_, x.int8_, write, 0, end);
         break;
