@@ -22,7 +22,8 @@
 namespace sluice::inline v0::detail {
 
 /// Sentences that are encoded in one call.
-struct EncodedBatch {
+template <class = void>
+struct LazyEncodedBatch {
   struct Place {
     std::size_t part = 0;  // of `parts`
     std::int32_t item = 0;
@@ -78,6 +79,7 @@ struct EncodedBatch {
     parts.push_back(model.encode(some));
   }
 };
+using EncodedBatch = LazyEncodedBatch<>;
 
 /// A thread that encodes batches in the order in which they come.
 template <class = void>
