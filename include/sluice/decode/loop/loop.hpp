@@ -30,7 +30,7 @@ template <class = void>
 class LazyLoop {
  public:
   LazyLoop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
-       Intake const& intake)
+           Intake const& intake)
       : shared_(model, searches, schedule, trace), admission_(shared_, answering_, intake) {}
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;

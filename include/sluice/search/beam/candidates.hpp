@@ -63,7 +63,7 @@ void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Li
 /// What the hypothesis of rank `r` adds: itself where it has ended, else its children.
 template <class = void>
 void add_candidates(BeamSearch const& options, BeamState& s, std::size_t r, Expansion const& answer,
-                           double bar = -std::numeric_limits<double>::infinity()) {
+                    double bar = -std::numeric_limits<double>::infinity()) {
   auto const& entry = s.beam[r];
   auto const rank = static_cast<std::int32_t>(r);
   auto const order = static_cast<std::int32_t>(s.picks.size());
