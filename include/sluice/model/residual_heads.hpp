@@ -31,7 +31,7 @@ class LazyResidualHeads {
   explicit LazyResidualHeads(std::vector<Head> heads) : heads_(std::move(heads)) {
     for (std::size_t i = 0; i < heads_.size(); ++i) {
       auto const& [up, down] = heads_[i];
-      auto const name = "LazyResidualHeads: heads[" + std::to_string(i) + "]";
+      auto const name = "ResidualHeads: heads[" + std::to_string(i) + "]";
       require(up.inputs() == heads_[0].up.inputs(), name + ".up.inputs", up.inputs(), "must be that of the first");
       require(down.outputs() == up.inputs(), name + ".down.outputs", down.outputs(), "must be up.inputs");
       require(down.inputs() == up.outputs(), name + ".down.inputs", down.inputs(), "must be up.outputs");

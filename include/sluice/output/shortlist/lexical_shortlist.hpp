@@ -32,19 +32,19 @@ class LazyLexicalShortlist {
   LazyLexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
                        std::int32_t first = 100, std::int32_t best = 100)
       : target_size_(target_size), always_(std::max(target_size, 0)) {
-    require(target_size >= 0, "LazyLexicalShortlist: target_size", target_size, "must not be negative");
-    require(source_size >= 0, "LazyLexicalShortlist: source_size", source_size, "must not be negative");
+    require(target_size >= 0, "LexicalShortlist: target_size", target_size, "must not be negative");
+    require(source_size >= 0, "LexicalShortlist: source_size", source_size, "must not be negative");
     begin_.resize(static_cast<std::size_t>(source_size) + 1);
-    require(first >= 0, "LazyLexicalShortlist: first", first, "must not be negative");
-    require(best >= 0, "LazyLexicalShortlist: best", best, "must not be negative");
+    require(first >= 0, "LexicalShortlist: first", first, "must not be negative");
+    require(best >= 0, "LexicalShortlist: best", best, "must not be negative");
     for (Token token = 0; token < std::min(first, target_size); ++token) always_.insert(token);
     std::vector<LexicalEntry> entries(table.begin(), table.end());
     for (auto const& e : entries) {
-      require(e.source >= 0 && e.source < source_size, "LazyLexicalShortlist: source token", e.source,
+      require(e.source >= 0 && e.source < source_size, "LexicalShortlist: source token", e.source,
               "is outside the vocabulary of " + std::to_string(source_size));
-      require(e.target >= 0 && e.target < target_size, "LazyLexicalShortlist: target token", e.target,
+      require(e.target >= 0 && e.target < target_size, "LexicalShortlist: target token", e.target,
               "is outside the vocabulary of " + std::to_string(target_size));
-      require(e.probability >= 0 && e.probability <= 1, "LazyLexicalShortlist: probability", e.probability,
+      require(e.probability >= 0 && e.probability <= 1, "LexicalShortlist: probability", e.probability,
               "must be in [0, 1]");
     }
     std::sort(entries.begin(), entries.end(), [](LexicalEntry const& a, LexicalEntry const& b) {

@@ -50,7 +50,7 @@ class LazyShortlistProjection {
 
  private:
   static double checked(double full_above) {
-    require(full_above >= 0 && full_above <= 1, "LazyShortlistProjection: full_above", full_above, "must be in [0, 1]");
+    require(full_above >= 0 && full_above <= 1, "ShortlistProjection: full_above", full_above, "must be in [0, 1]");
     return full_above;
   }
 
