@@ -43,16 +43,22 @@ if(SLUICE_OPENMP)
   endif()
 endif()
 
-# What nearly all programs read, compiled once. Not for every preset, as it hides includes
-# that are missing from a program.
+# What nearly all programs read, compiled once: for programs as the preset has them, and for those that are optimised more.
+# Not for every preset, as it hides includes that are missing from a program.
+function(sluice_precompile name)
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
+  target_compile_options(${name} PRIVATE ${ARGN})
+  target_link_libraries(${name} PRIVATE sluice::sluice sluice_warnings sluice_native)
+  target_precompile_headers(${name} PRIVATE <sluice/sluice.hpp>)
+  if(TARGET nlohmann_json::nlohmann_json)
+    target_precompile_headers(${name} PRIVATE <nlohmann/json.hpp>)
+  endif()
+endfunction()
+set(optimised $<${gcc_or_clang}:-O1>)
 if(SLUICE_PRECOMPILE)
   file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
-  add_library(sluice.precompiled OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
-  target_link_libraries(sluice.precompiled PRIVATE sluice::sluice sluice_warnings sluice_native)
-  target_precompile_headers(sluice.precompiled PRIVATE <sluice/sluice.hpp>)
-  if(TARGET nlohmann_json::nlohmann_json)
-    target_precompile_headers(sluice.precompiled PRIVATE <nlohmann/json.hpp>)
-  endif()
+  sluice_precompile(sluice.precompiled)
+  sluice_precompile(sluice.precompiled.optimised ${optimised})
 endif()
 
 # sluice_program(<name> <source>...): one of our programs; sluice_part(...): what several of them share.
@@ -71,18 +77,25 @@ function(sluice_own name)
   endif()
 endfunction()
 
-# sluice_optimise(<name>): a program that is optimised even where the others are not, or less.
+# sluice_optimise(<name>): a program that is optimised even where the others are not, or less. -O2 would take half as long again
+# to compile, and run no faster.
 function(sluice_optimise name)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(${name} PRIVATE $<${gcc_or_clang}:-O2>)
-    set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON) # they are of one optimisation
+    target_compile_options(${name} PRIVATE ${optimised})
+    if(SLUICE_PRECOMPILE)
+      set_target_properties(${name} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM sluice.precompiled.optimised)
+    endif()
   endif()
 endfunction()
-# sluice_together(<name>): a program whose files may be compiled as one. SLUICE_BATCH says how many; compiling them is mostly
-# reading headers and generating the same templates again.
+# sluice_together(<name>): a program whose files may be compiled as one, or half of them where all are compiled for speed, so that
+# two processors share the work.
 function(sluice_together name)
   if(SLUICE_BATCH GREATER 1)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${SLUICE_BATCH})
+    set(batch 0)
+    if(CMAKE_BUILD_TYPE STREQUAL "Release")
+      set(batch ${SLUICE_BATCH})
+    endif()
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   endif()
 endfunction()
 

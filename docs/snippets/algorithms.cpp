@@ -162,4 +162,5 @@ int main(int argc, char** argv) {
   bayes(model, keyboard);
   if (wanted("score")) score(model, keyboard);
   combine(model, keyboard);
+  return 0;
 }

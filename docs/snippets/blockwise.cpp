@@ -112,4 +112,5 @@ void own() {
 int main(int argc, char** argv) {
   if (argc > 1) only = argv[1];
   lookup(), own();
+  return 0;
 }

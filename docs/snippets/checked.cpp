@@ -65,4 +65,5 @@ int main() {
   Adder good(false), hasty(true);
   check(good, sources);
   check(hasty, sources);
+  return 0;
 }

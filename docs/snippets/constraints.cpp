@@ -180,4 +180,5 @@ void by_hand() {
 int main(int argc, char** argv) {
   if (argc > 1) only = argv[1];
   requests(), own(), by_hand(), others();
+  return 0;
 }

@@ -131,4 +131,5 @@ int main(int argc, char** argv) {
   run("decoder", step_by_step);
   run("statistics", statistics);
   run("threads", threads);
+  return 0;
 }

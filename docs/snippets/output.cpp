@@ -114,4 +114,5 @@ int main(int argc, char** argv) {
   show("precision", precision);
   show("clustered", clustered);
   show("shortlist", shortlist);
+  return 0;
 }

@@ -90,4 +90,5 @@ int main() {
   auto const& use = model.use();
   std::cout << results[0].hypotheses.at(0).tokens.size() << " tokens, beam of 8: " << use.forks << " forks copied "
             << use.copies << " pages; at most " << use.peak << " pages in use, " << use.pages << " at the end\n";
+  return 0;
 }

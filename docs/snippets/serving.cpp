@@ -113,4 +113,5 @@ int main(int argc, char** argv) {
   run("ahead", ahead);
   run("futures", futures);
   run("callbacks", callbacks);
+  return 0;
 }

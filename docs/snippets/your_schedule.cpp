@@ -116,4 +116,5 @@ int main() {
   auto const shortest = run("shortest first", sources, ShortestFirst{.size = 48, .max_rows = 8});
   if (oldest != shortest) throw std::logic_error("a schedule changed a result");
   // [/use]
+  return 0;
 }

@@ -188,4 +188,5 @@ int main() {
   std::cout << '\n';
   show(BranchOnce{.branches = 3});
   // [/use]
+  return 0;
 }

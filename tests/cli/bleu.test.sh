@@ -1,31 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # bleu.test.sh BLEU: the command line of bleu.
-set -u
-export LC_ALL=C
+# shellcheck disable=SC2034,SC2154  # what program.sh reads and sets
+program=$(realpath "$1")
+# shellcheck source=tests/cli/program.sh
+. "$(dirname "$(realpath "$0")")/program.sh"
 
-bleu=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-passed=0 failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
-# refused PATTERN INPUT ARGUMENTS...: exit code 2, one line on standard error that matches, nothing on standard output.
-refused() {
-  local pattern=$1 input=$2 code
-  shift 2
-  "$bleu" "$@" >out 2>err <"$input"
-  code=$?
-  if [ $code -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q -E -- "^bleu: .*$pattern" err && [ ! -s out ]; then pass
-  else fail "bleu $* <$input: exit code $code: $(cat err)"; fi
+# rejects PATTERN INPUT ARGUMENTS...: as refused, with that input.
+rejects() {
+  input=$2
+  refused "$1" "${@:3}"
 }
 # prints PATTERN INPUT ARGUMENTS...
 prints() {
   local pattern=$1 input=$2
   shift 2
-  if "$bleu" "$@" >out 2>err <"$input" && [ ! -s err ] && grep -q -E -- "$pattern" out; then pass
+  if run "$@" >out 2>err <"$input" && [ ! -s err ] && grep -q -E -- "$pattern" out; then pass
   else fail "bleu $* <$input: $(cat out err)"; fi
 }
 
@@ -44,21 +34,20 @@ prints '^against ref: 100\.00  difference -56\.41  95 % interval .* p 0\.' hyp r
 prints '"difference": 0\.0' hyp ref --against hyp --json
 prints '--against' hyp --help
 
-refused 'REF' hyp
-refused 'absent: cannot be opened' hyp absent
-refused 'absent: cannot be opened' hyp ref --against absent
-refused 'is a directory' hyp .
-refused 'standard input has 1 lines, ref has 2' one ref
-refused 'one has 1 lines, ref has 2' hyp ref --against one
-refused 'nothing: is empty' nothing nothing
-refused 'standard input:2: not valid UTF-8' latin1 ref
-refused 'latin1:2: not valid UTF-8' hyp latin1
-refused 'latin1:2: not valid UTF-8' hyp ref --against latin1
-refused '--resamples' hyp ref --resamples 0
-refused '--resamples' hyp ref --resamples many
-refused '--seed' hyp ref --seed -1
-refused '--frobnicate' hyp ref --frobnicate
-refused 'stray' hyp ref stray
+rejects 'REF' hyp
+rejects 'absent: cannot be opened' hyp absent
+rejects 'absent: cannot be opened' hyp ref --against absent
+rejects 'is a directory' hyp .
+rejects 'standard input has 1 lines, ref has 2' one ref
+rejects 'one has 1 lines, ref has 2' hyp ref --against one
+rejects 'nothing: is empty' nothing nothing
+rejects 'standard input:2: not valid UTF-8' latin1 ref
+rejects 'latin1:2: not valid UTF-8' hyp latin1
+rejects 'latin1:2: not valid UTF-8' hyp ref --against latin1
+rejects '--resamples' hyp ref --resamples 0
+rejects '--resamples' hyp ref --resamples many
+rejects '--seed' hyp ref --seed -1
+rejects '--frobnicate' hyp ref --frobnicate
+rejects 'stray' hyp ref stray
 
-printf '%d passed, %d failed\n' $passed $failed
-[ $failed -eq 0 ]
+report

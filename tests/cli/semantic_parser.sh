@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of semantic_parser's command line share; $parser is the program. Works in a folder of its own.
-# shellcheck shell=bash disable=SC2086,SC2154  # options are split on purpose; parser is the caller's
-set -u
-export LC_ALL=C
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # waiting threads would cost more than they bring
+# What the tests of semantic_parser's command line share; $program is the program.
+# shellcheck shell=bash disable=SC2086,SC2154  # options are split on purpose; program is the caller's
+# shellcheck source=tests/cli/program.sh
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/program.sh"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-passed=0 failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
-check() { # check WHAT COMMAND...
-  local what=$1
-  shift
-  if "$@"; then pass; else fail "$what"; fi
-}
-same() { check "$1 and $2 differ" cmp -s "$1" "$2"; }
 # run FOLDER ARGUMENTS...: writes the files lists and stats.
-run() { "$parser" --model "$@" --output lists --stats stats 2>err || fail "semantic_parser --model $*: $(cat err)"; }
+run() { "$program" --model "$@" --output lists --stats stats 2>err || fail "semantic_parser --model $*: $(cat err)"; }
 stat() { sed -n "s/^  \"$1\": \([0-9.e+-]*\),*$/\1/p" stats; } # stat KEY: of the file stats
 
 # expected KEY: that list of the manifest, a sentence a line
@@ -71,10 +57,4 @@ limits() {
   run short --search greedy
   sed -E 's/^(\[\[[0-9]+(,[0-9]+){0,4}).*/\1]]/' greedy >five
   same five lists
-}
-
-# Says what came of it; the last line of a test.
-report() {
-  printf '%d passed, %d failed\n' $passed $failed
-  [ $failed -eq 0 ]
 }

@@ -3,19 +3,9 @@
 # semantic_parser.test.sh SEMANTIC_PARSER MODEL: the command line of semantic_parser, and the lists and counts that the
 # folder MODEL says its searches must give.
 # shellcheck disable=SC2086,SC2046  # options are split on purpose
-parser=$(realpath "$1") folder=$(realpath "$2") name=$(basename "$2")
+program=$(realpath "$1") folder=$(realpath "$2") name=$(basename "$2")
 # shellcheck source=tests/cli/semantic_parser.sh
 . "$(dirname "$(realpath "$0")")/semantic_parser.sh"
-
-# refused PATTERN ARGUMENTS...: exit code 2, one line on standard error that matches, nothing on standard output.
-refused() {
-  local pattern=$1 code
-  shift
-  "$parser" "$@" >out 2>err </dev/null
-  code=$?
-  if [ $code -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q -E -- "^semantic_parser: .*$pattern" err && [ ! -s out ]; then pass
-  else fail "semantic_parser $*: exit code $code: $(cat err)"; fi
-}
 
 # ---- a model of zeros, but for the bias of <E> -------------------------------------------------------------------------------
 
@@ -52,7 +42,7 @@ check 'stats is one object, an entry a line' [ "$(head -n 1 stats)$(tail -n 1 st
 run tiny --search fixed --width 2 # <E>, then <S> <E>
 check 'fixed: lists' [ "$(paste -s -d ' ' lists)" = '[[],[0]] [[],[0]] [[],[0]]' ]
 check 'fixed: oracle' [ "$(stat oracle_accuracy)" = 0.6666666666666666 ]
-"$parser" --model tiny --search fixed --width 2 >out 2>err
+"$program" --model tiny --search fixed --width 2 >out 2>err
 check 'standard output' [ $? -eq 0 -a ! -s err ]
 same lists out
 # All the same, but <E> is rare: 4 tokens, of which the last is dropped.
@@ -104,13 +94,13 @@ check 'a file was made before the folder was read' [ ! -e unborn ]
 refused 'absent/out: cannot be written' --model tiny --output absent/out
 refused 'absent/stats: cannot be written' --model tiny --stats absent/stats
 
-check '--help fails' "$parser" --help >help
+check '--help fails' "$program" --help >help
 for flag in --model --search --schedule --width --absolute-threshold --max-per-parent --size --max-rows --output --stats; do
   check "--help names $flag" grep -q -E -- "^  $flag [A-Z]" help
 done
 check '--help shows what the parser thinks' [ "$(grep -c -E 'value in|\{|UINT|FLOAT|TEXT' help)" -eq 0 ]
 check '--help is too wide' [ "$(awk 'length > 120' help)" = '' ]
-check '--version' grep -q -E '^semantic_parser \(sluice [0-9]+\.[0-9]+\.[0-9]+\)$' <("$parser" --version)
+check '--version' grep -q -E '^semantic_parser \(sluice [0-9]+\.[0-9]+\.[0-9]+\)$' <("$program" --version)
 
 # ---- the model of the example -------------------------------------------------------------------------------------------------
 

@@ -1,36 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # super_resolution.test.sh SUPER_RESOLUTION MODEL: the command line of super_resolution.
-# shellcheck disable=SC2086  # options are split on purpose
-set -u
-export LC_ALL=C
-
+# shellcheck disable=SC2016,SC2034,SC2086,SC2154  # options are split on purpose; what program.sh reads and sets
 program=$(realpath "$1") model=$(realpath "$2")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+# shellcheck source=tests/cli/program.sh
+. "$(dirname "$(realpath "$0")")/program.sh"
+unborn=(new)
 
-passed=0 failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
-check() { # check WHAT COMMAND...
-  local what=$1
-  shift
-  if "$@"; then pass; else fail "$what"; fi
-}
-# refused PATTERN ARGUMENTS...: exit code 2, one line on standard error that matches, nothing on standard output, no folder.
-refused() {
-  local pattern=$1 code
-  shift
-  "$program" "$@" >out 2>err </dev/null
-  code=$?
-  if [ $code -ne 2 ]; then fail "exit code $code, not 2: super_resolution $*"
-  elif [ "$(wc -l <err)" -ne 1 ] || ! grep -q -E -- "^super_resolution: .*$pattern" err; then
-    fail "message of super_resolution $*: $(cat err)"
-  elif [ -s out ]; then fail "output of super_resolution $*"
-  elif [ -e new ]; then fail "super_resolution $* left a folder"
-  else pass; fi
-}
 # enlarges ARGUMENTS...: exit code 0, a table in the file out.
 enlarges() {
   if "$program" --model "$model" "$@" >out 2>err && [ ! -s err ]; then pass
@@ -38,9 +14,6 @@ enlarges() {
 }
 # column BLOCK RULE N: a number of the table in the file out.
 column() { awk -v block="$1" -v rule="$2" -v n="$3" '$1 == block { sub(/distance /, "distance-"); if ($2 == rule) print $n }' out; }
-says() { check "the report says no $1: $(cat out)" grep -q -E -- "$1" out; }
-same() { check "$1 and $2 differ" cmp -s "$1" "$2"; }
-differ() { check "$1 and $2 are the same" [ "$(cmp "$1" "$2" 2>&1)" ]; }
 # pgm FILE WIDTH HEIGHT BYTES: an image of zeros.
 pgm() { { printf 'P5\n%d %d\n255\n' "$2" "$3"; head -c "$4" /dev/zero; } >"$1"; }
 
@@ -138,5 +111,4 @@ check 'images of one colour' [ "$(wc -c <c/greedy.pgm)" -eq $((13 + 512)) ]
 check '--help' grep -q -- '--epsilon E' <("$program" --help)
 check '--version' grep -q '^super_resolution (sluice [0-9.]*)$' <("$program" --version)
 
-printf '%d passed, %d failed\n' $passed $failed
-[ $failed -eq 0 ]
+report

@@ -1,37 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # train_clusters.test.sh TRAIN_CLUSTERS MODEL SAMPLE: the command line of train_clusters.
-# shellcheck disable=SC2086  # options are split on purpose
-set -u
-export LC_ALL=C
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-
+# shellcheck disable=SC2016,SC2034,SC2086,SC2154  # options are split on purpose; what program.sh reads and sets
 program=$(realpath "$1") model=$(realpath "$2") sample=$(realpath "$3")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+# shellcheck source=tests/cli/program.sh
+. "$(dirname "$(realpath "$0")")/program.sh"
+unborn=(new.bin new.bin.part)
 
-passed=0 failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
-check() { # check WHAT COMMAND...
-  local what=$1
-  shift
-  if "$@"; then pass; else fail "$what"; fi
-}
-# refused PATTERN ARGUMENTS...: exit code 2, one line on standard error that matches, nothing on standard output, no file.
-refused() {
-  local pattern=$1 code
-  shift
-  "$program" "$@" >out 2>err </dev/null
-  code=$?
-  if [ $code -ne 2 ]; then fail "exit code $code, not 2: train_clusters $*"
-  elif [ "$(wc -l <err)" -ne 1 ] || ! grep -q -E -- "^train_clusters: .*$pattern" err; then
-    fail "message of train_clusters $*: $(cat err)"
-  elif [ -s out ]; then fail "output of train_clusters $*"
-  elif [ -e new.bin ] || [ -e new.bin.part ]; then fail "train_clusters $* left a file"
-  else pass; fi
-}
 # trains OUTPUT ARGUMENTS...: exit code 0, a report in the file out.
 trains() {
   local output=$1
@@ -40,9 +15,6 @@ trains() {
     [ ! -e "$output.part" ]; then pass
   else fail "train_clusters $*: $(cat out err)"; fi
 }
-says() { check "the report says no $1: $(cat out)" grep -q -E -- "$1" out; }
-same() { check "$1 and $2 differ" cmp -s "$1" "$2"; }
-differ() { check "$1 and $2 are the same" [ "$(cmp "$1" "$2" 2>&1)" ]; }
 
 awk 'NR % 6 == 5 && NR < 59' "$sample" >few # short ones
 sentences=$(wc -l <few)
@@ -152,5 +124,4 @@ fi
 check '--help' grep -q -- '--clusters N' <("$program" --help)
 check '--version' grep -q '^train_clusters (sluice [0-9.]*)$' <("$program" --version)
 
-printf '%d passed, %d failed\n' $passed $failed
-[ $failed -eq 0 ]
+report

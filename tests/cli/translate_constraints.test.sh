@@ -1,60 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # translate_constraints.test.sh TRANSLATE MODEL SAMPLE: translate --constraints and --glossary. What was promised is looked
-# for in the text, by grep; sample.en lies beside sample.de.
-# shellcheck disable=SC2086  # options are split on purpose
-set -u
-export LC_ALL=C
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-
-translate=$(realpath "$1") model=$(realpath "$2") sample=$(realpath "$3")
-reference=${sample%.de}.en
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-passed=0 failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
-check() { # check WHAT COMMAND...
-  local what=$1
-  shift
-  if "$@"; then pass; else fail "$what"; fi
-}
-run() { "$translate" --model "$model" "$@"; }
-refused() { # refused PATTERN ARGUMENTS...: exit code 2, one message that matches, no output
-  local pattern=$1 code
-  shift
-  run "$@" >out 2>err </dev/null
-  code=$?
-  if [ $code -ne 2 ]; then fail "exit code $code, not 2: translate $*"
-  elif [ "$(wc -l <err)" -ne 1 ] || ! grep -q -E -- "^translate: .*$pattern" err; then fail "message of translate $*: $(cat err)"
-  elif [ -s out ]; then fail "output of translate $*"
-  else pass; fi
-}
-same() { check "$1 and $2 differ" cmp -s "$1" "$2"; }
-line() { sed -n "$2p" "$1"; }
-texts() { awk -F ' [|][|][|] ' '{ print $2 }' "$1"; }
-
-# holds TEXT PHRASE: as whole words, as written or with a capital where a sentence begins.
-holds() {
-  local capital=${2^}
-  printf '%s\n' "$1" | grep -q -w -F -e "$2" && return 0
-  printf '%s\n' "$1" | grep -q -w -F -e "$capital" &&
-    printf '%s\n' "$1" | grep -q -E "(^|[.!?][^[:alnum:]]* )[^[:alnum:] ]*$capital([^[:alnum:]_]|\$)"
-}
-# broken FILE OUTPUT: numbers of lines whose demands (one a line of FILE: number, all or none, phrase) the text does not meet.
-broken() {
-  while IFS=$'\t' read -r number kind phrase; do
-    if holds "$(line "$2" "$number")" "$phrase"; then [ "$kind" = all ] || echo "$number"
-    else [ "$kind" = none ] || echo "$number"; fi
-  done <"$1" | sort -n -u
-}
-reported() { sed -n 's/^translate: [^:]*:\([0-9]*\): .*\(constraints are met\|is forbidden\).*/\1/p' "$1" | sort -n -u; }
+# for in the text, by grep.
+# shellcheck disable=SC2016,SC2086,SC2094,SC2154  # options are split on purpose; translate.sh sets the rest
+# shellcheck source=tests/cli/translate.sh
+. "$(dirname "$(realpath "$0")")/translate.sh"
 
 head -n 3 "$sample" >three
 printf '{}\n\n{"all": []}\n' >nothing
-count=$(wc -l <"$sample")
 
 # ---- refused --------------------------------------------------------------------------------------------------------------
 
@@ -138,73 +91,6 @@ same plain actual
 run --glossary glossary --grid-base 10 --max-length 256 --input three >actual || fail '--grid-base with nothing to do'
 check '--grid-base gives lines' [ "$(wc -l <actual)" -eq 3 ]
 
-# ---- what is promised: words of the reference, in four ways ----------------------------------------------------------------
-
-# The longest words, for they are the least likely to come by themselves; every fifth line forbids what comes by itself.
-run --input "$sample" >beam
-awk -v q='"' -v plain=beam '
-  function join(a, n,    i, s) { for (i = 1; i <= n; ++i) s = s (i > 1 ? ", " : "") q a[i] q; return s }
-  {
-    getline own <plain
-    sub(/[.!?]+$/, ""); gsub(/,/, ""); n = split($0, w, " "); m = split(own, o, /[ ,.!?]+/)
-    i = n < 3 ? 1 : int(n / 2) + 1
-    if (NR % 5 == 1) { print "{\"all\": [" q w[i] q "]}"; print NR "\tall\t" w[i] >"demands" }
-    if (NR % 5 == 2) { a[1] = w[n]; a[2] = w[i]; print "{\"all\": [" join(a, i == n ? 1 : 2) "]}"
-      print NR "\tall\t" w[n] >"demands"; print NR "\tall\t" w[i] >"demands" }
-    if (NR % 5 == 3) { p = i < n ? w[i] " " w[i + 1] : w[i]; print "{\"ordered\": [" q w[1] q ", " q p q "]}"
-      print NR "\tall\t" w[1] >"demands"; print NR "\tall\t" p >"demands" }
-    if (NR % 5 == 4) { print "{\"any\": [[" q w[i] q "]], \"all\": [\"bicycle\", \"New York\"]}"
-      print NR "\tall\t" w[i] >"demands"; print NR "\tall\tbicycle" >"demands"; print NR "\tall\tNew York" >"demands" }
-    if (NR % 5 == 0) { print "{\"none\": [" q o[2] q ", " q o[3] q "]}"
-      print NR "\tnone\t" o[2] >"demands"; print NR "\tnone\t" o[3] >"demands" }
-  }' "$reference" >constraints
-check 'a constraint for every line' [ "$(cut -f 1 demands | sort -u | wc -l)" -eq "$count" ]
-broken demands beam >before
-check 'the demands are met anyway' [ "$(wc -l <before)" -ge $((count / 2)) ]
-for options in '' '--width 3' '--preset marian' '--preset sockeye' '--preset varstream' '--preset ctranslate2' \
-  '--preset huggingface' '--projection clustered' '--schedule streaming --batch 7 --threads 2' '--grid-base 2' \
-  '--no-repeat-ngram 2' '--prune-finished none'; do
-  run $options --input "$sample" --constraints constraints --stats stats >actual 2>err
-  code=$?
-  check "$options: lines" [ "$(wc -l <actual)" -eq "$count" ]
-  broken demands actual >missed
-  reported err >told
-  check "$options: unmet $(tr '\n' ' ' <missed), reported $(tr '\n' ' ' <told)" cmp -s missed told
-  check "$options: exit code" [ $code -eq "$([ -s told ] && echo 1 || echo 0)" ]
-  check "$options: $(wc -l <told) lines are not as demanded" [ "$(wc -l <told)" -le 1 ]
-  check "$options: --stats" grep -q '"sentences": 60,' stats
-done
-run --input "$sample" --constraints constraints >all 2>err
-run --input "$sample" --constraints constraints --batch 1 >actual 2>err
-same all actual
-run --schedule streaming --refill-below 1 --input "$sample" --constraints constraints >actual 2>err
-same all actual
-
-head -n 10 "$sample" >ten
-head -n 10 constraints >ten_constraints
-awk -F '\t' '$1 <= 10' demands >ten_demands
-"$translate" --ensemble "$model,$model" --input ten --constraints ten_constraints >actual || fail '--ensemble'
-head -n 10 all >expected
-same expected actual
-run --n-best 3 --input ten --constraints ten_constraints >nbest || fail '--n-best'
-check '--n-best: more than one' [ "$(wc -l <nbest)" -gt 15 ]
-: >each
-texts nbest >list
-awk -F '\t' 'NR == FNR { split($0, part, " "); index_of[FNR] = part[1]; n = FNR; next }
-  { for (i = 1; i <= n; ++i) if (index_of[i] == $1 - 1) print i "\t" $2 "\t" $3 }' nbest ten_demands >each
-check '--n-best: all are as demanded' [ -z "$(broken each list)" ]
-run --mbr chrf --input ten --constraints ten_constraints >actual || fail '--mbr'
-check '--mbr' [ -z "$(broken ten_demands actual)" ]
-sed 's/.*/I think/' ten >prefix
-run --prefix prefix --input ten --constraints ten_constraints >actual 2>err
-check '--prefix' [ "$(grep -c '^I think' actual)" -eq 10 ]
-broken ten_demands actual >missed
-reported err >told
-same missed told
-printf '{"none": ["think"]}\n' >constraints_1
-head -n 1 ten | run --prefix <(echo 'I think') --constraints constraints_1 >out 2>err
-check 'a prefix with what is forbidden' grep -q "constraints_1:1: 'think' is forbidden, but the prefix has it" err
-
 # ---- whole words, casing, bans --------------------------------------------------------------------------------------------
 
 one() { printf '%s\n' "$1" >constraint; shift; run --constraints constraint "$@" 2>err; } # one JSON [OPTION...] <SOURCE
@@ -273,5 +159,4 @@ run --glossary glossary --input terms >actual || fail 'an umlaut in two ways'
 check 'an umlaut as one character' grep -q -i -w workshop <(line actual 1)
 check 'an umlaut as two characters' grep -q -i -w workshop <(line actual 2)
 
-printf '%d passed, %d failed\n' $passed $failed
-[ $failed -eq 0 ]
+report

@@ -123,9 +123,9 @@ class VerificationCase {
     Vocabulary const vocabulary{.size = task.vocabulary_size, .bos = 0, .eos = eos};
     Blockwise<A> const search{.block = task.block, .accept = rule, .minimum = task.minimum, .length = {.max = 1000}};
     search.check();
-    Token const bos = 0;
+    Token const start = 0;
     typename Blockwise<A>::State state;
-    search.begin(state, {.vocabulary = &vocabulary, .prompt = {&bos, 1}});
+    search.begin(state, {.vocabulary = &vocabulary, .prompt = {&start, 1}});
     auto const plan = [&] {
       StepPlan step;
       Plan part(step, 0);

@@ -25,9 +25,10 @@ struct StepPlan {
 /// One sentence's part of a step. The search speaks of its own slots, 0 .. slots() - 1; the plan adds where the
 /// sentence's block of slots begins. The loop looks at every plan before it is run; one that breaks a clause of row() or
 /// ask() ends its sentence, and no other, with Failure::search and a message that names the clause.
-class Plan {
+template <class = void>
+class LazyPlan {
  public:
-  Plan(StepPlan& step, Slot base)
+  LazyPlan(StepPlan& step, Slot base)
       : step_(step), base_(base), row_(step.rows.size()), query_(step.queries.size()), group_(step.groups.size()) {
     step_.groups.push_back({});
   }
@@ -58,7 +59,7 @@ class Plan {
 
   /// A plan for a search inside this one, whose slot 0 is this one's `first`; its lines follow those planned so far, as a
   /// group of their own.
-  Plan part(Slot first) { return {step_, base_ + first}; }
+  LazyPlan part(Slot first) { return {step_, base_ + first}; }
 
   /// This sentence's rows so far, with the model's slot numbers; base() is its first slot. For wrappers of a search.
   std::span<Row const> rows() const { return std::span(step_.rows).subspan(row_); }
@@ -71,5 +72,6 @@ class Plan {
   std::size_t row_, query_, group_;
   bool prefix_scored_ = true;
 };
+using Plan = LazyPlan<>;
 
 }  // namespace sluice::inline v0

@@ -94,7 +94,8 @@ void run_to_end(Loop& loop, F&& hand_out) {
 }
 
 /// Holds results back until those before them have come.
-class InOrder {
+template <class = void>
+class LazyInOrder {
  public:
   void add(Result result) {
     auto const at = static_cast<std::size_t>(result.id - first_);
@@ -113,6 +114,7 @@ class InOrder {
   std::deque<std::optional<Result>> results_;
   std::uint64_t first_ = 0;  // id of the first in results_
 };
+using InOrder = LazyInOrder<>;
 
 }  // namespace detail
 

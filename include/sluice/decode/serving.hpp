@@ -28,18 +28,19 @@
 namespace sluice::inline v0::detail {
 
 /// What Server is a typed shell of; its members are Server's.
-class Serving {
+template <class = void>
+class LazyServing {
  public:
   using Clock = ServerClock;
 
   /// \param settles  whether the searches can say what is settled
-  Serving(Loop& loop, ServerOptions const& options, bool settles)
+  LazyServing(Loop& loop, ServerOptions const& options, bool settles)
       : options_(options), loop_(loop), settles_(settles), worker_([this] { work(); }) {}
-  Serving(Serving const&) = delete;
-  Serving& operator=(Serving const&) = delete;
+  LazyServing(LazyServing const&) = delete;
+  LazyServing& operator=(LazyServing const&) = delete;
 
   /// Ends what is left with Failure::cancelled, delivers it, and returns.
-  ~Serving() {
+  ~LazyServing() {
     {
       std::lock_guard const lock(mutex_);
       closed_ = stop_ = true;
@@ -230,5 +231,6 @@ class Serving {
   std::thread::id worker_id_{};
   std::thread worker_;  // last: works on all of it
 };
+using Serving = LazyServing<>;
 
 }  // namespace sluice::inline v0::detail

@@ -56,7 +56,8 @@ inline void put_varint(std::string& to, std::uint32_t number) {
   to.push_back(static_cast<char>(number));
 }
 
-inline void put_clusters(std::string& to, Clusters const& clusters) {
+template <class = void>
+void put_clusters(std::string& to, Clusters const& clusters) {
   put(to, static_cast<std::uint32_t>(clusters.hidden_size));
   put(to, static_cast<std::uint32_t>(clusters.vocabulary_size));
   put(to, static_cast<std::uint32_t>(clusters.size()));
@@ -77,9 +78,10 @@ inline void put_clusters(std::string& to, Clusters const& clusters) {
 }
 
 /// Takes numbers off the front of a file's content, whose checksum was right: errors are those of whoever wrote it.
-class ClustersReader {
+template <class = void>
+class LazyClustersReader {
  public:
-  explicit ClustersReader(std::string_view bytes) : bytes_(bytes) {}
+  explicit LazyClustersReader(std::string_view bytes) : bytes_(bytes) {}
 
   [[noreturn]] static void fail(std::string const& what) { throw std::runtime_error("clusters: " + what); }
 
@@ -127,7 +129,7 @@ class ClustersReader {
     Clusters clusters{.hidden_size = static_cast<std::ptrdiff_t>(d), .vocabulary_size = static_cast<std::int32_t>(v)};
     auto const numbers = std::size_t{d} * count;  // < 2^62, so that bytes fit too
     std::size_t const width = half != 0 ? 2 : 4;
-    ClustersReader centroids(take(numbers * width, "centroids"));
+    LazyClustersReader centroids(take(numbers * width, "centroids"));
     clusters.centroids.resize(numbers);
     for (auto& x : clusters.centroids)
       x = std::bit_cast<float>(half != 0 ? std::uint32_t{centroids.number<std::uint16_t>("centroid")} << 16
@@ -149,9 +151,11 @@ class ClustersReader {
  private:
   std::string_view bytes_;
 };
+using ClustersReader = LazyClustersReader<>;
 
 /// Appends up to `count` bytes of a stream to `to`, some at a time, so that a wrong number does not take memory.
-inline void get_bytes(std::istream& from, std::uint64_t count, std::string& to) {
+template <class = void>
+void get_bytes(std::istream& from, std::uint64_t count, std::string& to) {
   constexpr std::size_t at_once = std::size_t{1} << 20;
   while (count > 0 && from) {
     auto const before = to.size();
@@ -168,7 +172,8 @@ inline void get_bytes(std::istream& from, std::uint64_t count, std::string& to) 
 /// reading them gives what was written, bit for bit. Write to a binary stream.
 /// \throws std::invalid_argument  for clusters that are not valid, see check(): nothing is written
 /// \throws std::runtime_error     if the stream does not take it
-inline void write_clusters(std::ostream& stream, ClustersByDirection const& directions) {
+template <class = void>
+void write_clusters(std::ostream& stream, ClustersByDirection const& directions) {
   std::string content;
   detail::put(content, static_cast<std::uint32_t>(directions.size()));
   for (auto const& [name, clusters] : directions) {
@@ -190,7 +195,8 @@ inline void write_clusters(std::ostream& stream, ClustersByDirection const& dire
 /// Reads what write_clusters() wrote, from a binary stream, to its end.
 /// \throws std::runtime_error  for anything else, saying what is wrong: no file of clusters, a newer version, cut off,
 ///                             changed on the way
-inline ClustersByDirection read_clusters(std::istream& stream) {
+template <class = void>
+ClustersByDirection read_clusters(std::istream& stream) {
   using Reader = detail::ClustersReader;
   constexpr auto head = detail::clusters_magic.size() + 12;
   std::string file;

@@ -38,7 +38,8 @@ constexpr Limits common(Limits a, Limits b) {
 
 /// Throws std::invalid_argument unless `b` is the same vocabulary as `a`; `who` is whose `b` is, `whom` whose `a` is.
 /// The order of eos and never does not matter.
-inline void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who, std::string const& whom) {
+template <class = void>
+void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who, std::string const& whom) {
   auto const text = [](std::vector<Token> const& tokens) {
     std::string list = "[";
     for (auto const token : tokens) list.append(list.size() > 1 ? " " : "").append(std::to_string(token));

@@ -27,7 +27,8 @@ inline namespace SLUICE_ISA {
 /// Logits are normalised first, in one pass over each line. A line that holds a NaN or +infinity in any of the answers
 /// becomes NaN as a whole. A line without any possible token (all -infinity) stays what it is. What a line becomes does
 /// not depend on the lines beside it, bit for bit. Allocates nothing once it has seen its largest matrix.
-class LogMixture {
+template <class = void>
+class LazyLogMixture {
  public:
   /// Begins a sum for `lines` lines of V = `columns` scores.
   void begin(std::ptrdiff_t lines, std::ptrdiff_t columns) {
@@ -118,6 +119,7 @@ class LogMixture {
   std::vector<float> converted_;
   LineScan scan_;
 };
+using LogMixture = LazyLogMixture<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -33,7 +33,8 @@ struct PagedCacheUse {
 /// page that both end in copies that page's filled part.
 ///
 /// Slots need no creation: one never named is empty. Not thread-safe.
-class PageTable {
+template <class = void>
+class LazyPageTable {
  public:
   static constexpr std::int32_t none = -1;
 
@@ -48,7 +49,7 @@ class PageTable {
   /// \param max_pages           in use at once; 0: any number
   /// \param page_bytes          of each, for use()
   /// \throws std::invalid_argument  if one is out of its range
-  PageTable(std::int32_t positions_per_page, std::int32_t max_pages, std::size_t page_bytes)
+  LazyPageTable(std::int32_t positions_per_page, std::int32_t max_pages, std::size_t page_bytes)
       : positions_per_page_(positions_per_page), max_pages_(max_pages), page_bytes_(page_bytes) {
     require(positions_per_page > 0, "PagedCache: positions_per_page", positions_per_page, "must be > 0");
     require(max_pages >= 0, "PagedCache: max_pages", max_pages, "must be >= 0");
@@ -188,5 +189,6 @@ class PageTable {
   std::int32_t free_ = none;
   PagedCacheUse use_;
 };
+using PageTable = LazyPageTable<>;
 
 }  // namespace sluice::inline v0

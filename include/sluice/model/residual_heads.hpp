@@ -19,15 +19,16 @@ namespace sluice::inline v0 {
 /// Heads of one hidden layer with a residual connection over a decoder's output (Stern, Shazeer and Uszkoreit 2018, section
 /// 6): z_i = h + W2_i relu(W1_i h + b1_i) + b2_i; the model's own output layer makes scores of z_i. Head 0 guesses the token
 /// behind the model's own next one. The model's own token has no head here, so that it stays what it was.
-class ResidualHeads {
+template <class = void>
+class LazyResidualHeads {
  public:
   /// One head. \throws std::invalid_argument  if the shapes do not fit
   struct Head {
     PackedMatrix up, down;  // [inner, d] and [d, inner]
   };
 
-  ResidualHeads() = default;
-  explicit ResidualHeads(std::vector<Head> heads) : heads_(std::move(heads)) {
+  LazyResidualHeads() = default;
+  explicit LazyResidualHeads(std::vector<Head> heads) : heads_(std::move(heads)) {
     for (std::size_t i = 0; i < heads_.size(); ++i) {
       auto const& [up, down] = heads_[i];
       auto const name = "ResidualHeads: heads[" + std::to_string(i) + "]";
@@ -56,5 +57,6 @@ class ResidualHeads {
   std::vector<Head> heads_;
   std::vector<float> inner_;
 };
+using ResidualHeads = LazyResidualHeads<>;
 
 }  // namespace sluice::inline v0

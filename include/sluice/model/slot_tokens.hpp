@@ -15,7 +15,8 @@ namespace sluice::inline v0 {
 
 /// Follows the rows of every step. A fork copies the tokens that it keeps; everything else costs the tokens fed.
 /// Allocates nothing once every slot has held its longest sequence.
-class SlotTokens {
+template <class = void>
+class LazySlotTokens {
  public:
   /// What the slot holds; nothing where it was never named. Valid until the next apply().
   std::span<Token const> operator[](Slot slot) const {
@@ -54,5 +55,6 @@ class SlotTokens {
 
   std::vector<std::vector<Token>> tokens_;
 };
+using SlotTokens = LazySlotTokens<>;
 
 }  // namespace sluice::inline v0

@@ -42,7 +42,8 @@ struct BayesRiskChoice {
 
 /// How much each hypothesis counts as a reference; adds up to one. Throws std::invalid_argument if a log_prob that
 /// matters is not a number, or all are -infinity.
-inline std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, BayesRiskOptions const& options) {
+template <class = void>
+std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, BayesRiskOptions const& options) {
   std::vector<double> w(hypotheses.size(), 1.0);
   if (options.weights == BayesRiskOptions::Weights::probability) {
     auto top = -std::numeric_limits<double>::infinity();
@@ -95,7 +96,8 @@ BayesRiskChoice minimum_bayes_risk(std::span<Hypothesis const> hypotheses, Utili
 /// A utility that needs no text: for tokens what chrF is for characters (Popovic 2015). The F-score of the mean
 /// precision and the mean recall of n-grams up to `order`, over the orders that both sequences have; in [0, 1]. Two
 /// empty sequences: 1. O(order * n log n).
-struct TokenNgramF {
+template <class = void>
+struct LazyTokenNgramF {
   std::size_t order = 4;  ///< >= 1
   double beta = 1;        ///< recall counts beta times as much as precision
 
@@ -135,5 +137,6 @@ struct TokenNgramF {
     return count;
   }
 };
+using TokenNgramF = LazyTokenNgramF<>;
 
 }  // namespace sluice::inline v0

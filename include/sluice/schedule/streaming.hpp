@@ -25,7 +25,8 @@ namespace sluice::inline v0 {
 ///  - `Order::oldest_first` steps everybody, oldest first as far as `max_rows` goes (VAR-STR-FIFO, their appendix A.2).
 ///
 /// Both functions cost O(live).
-struct Streaming {
+template <class = void>
+struct LazyStreaming {
   enum class Order : std::uint8_t {
     automatic,      ///< oldest_first, or shortest_only where the model is not `ragged`
     oldest_first,   ///< everybody, in the order of admission, up to max_rows
@@ -116,5 +117,6 @@ struct Streaming {
     return count;
   }
 };
+using Streaming = LazyStreaming<>;
 
 }  // namespace sluice::inline v0

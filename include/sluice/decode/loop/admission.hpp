@@ -29,9 +29,10 @@
 namespace sluice::inline v0::detail {
 
 /// Asks the schedule how many may come, gives them their slots, and has the model start them.
-class Admission {
+template <class = void>
+class LazyAdmission {
  public:
-  Admission(Shared& shared, Answering& answering, Intake const& intake)
+  LazyAdmission(Shared& shared, Answering& answering, Intake const& intake)
       : waiting(shared.model, intake),
         shared_(shared),
         answering_(answering),
@@ -203,5 +204,6 @@ class Admission {
   std::int64_t back_ = 0;  // of Live::turn: the next behind
   std::exception_ptr problem_;
 };
+using Admission = LazyAdmission<>;
 
 }  // namespace sluice::inline v0::detail

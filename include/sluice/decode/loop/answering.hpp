@@ -34,9 +34,10 @@ struct Shared {
 };
 
 /// Writes results, in the order in which sentences end.
-class Answering {
+template <class = void>
+class LazyAnswering {
  public:
-  explicit Answering(Shared& shared) : shared_(shared) {}
+  explicit LazyAnswering(Shared& shared) : shared_(shared) {}
 
   /// Ends a sentence, with what hypotheses there are if its state can be trusted.
   void end(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
@@ -87,5 +88,6 @@ class Answering {
   Shared& shared_;
   std::deque<Result> results_;
 };
+using Answering = LazyAnswering<>;
 
 }  // namespace sluice::inline v0::detail

@@ -45,7 +45,8 @@ struct PlanRules {
 
 /// Throws std::logic_error naming the clause of Plan::row, Plan::ask or Plan::release that what has been added since `mark`
 /// breaks. O(rows + tokens + slots).
-inline void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
+template <class = void>
+void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
   auto const rows = std::span(step.rows).subspan(mark.rows);
   auto const inside = [&](Slot slot) { return slot >= rules.base && slot - rules.base < rules.slots; };
   auto const of = [&] { return " is not one of the search's " + std::to_string(rules.slots); };
@@ -86,7 +87,8 @@ inline void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules con
 }
 
 /// Where the model is not ragged: throws unless the rows since `mark` are like the step's first.
-inline void check_alike(StepPlan const& step, PlanMark const& mark, Slot base) {
+template <class = void>
+void check_alike(StepPlan const& step, PlanMark const& mark, Slot base) {
   for (auto const& row : std::span(step.rows).subspan(mark.rows)) {
     auto const& first = step.rows.front();
     if (row.length != first.length)

@@ -22,9 +22,10 @@ namespace sluice::inline v0::detail {
 
 /// Collects what the sentences of a step would like guessed and asks the model once, if both guess at all; learns what a guess
 /// costs.
-class Drafting {
+template <class = void>
+class LazyDrafting {
  public:
-  Drafting(Shared& shared, Answering& answering)
+  LazyDrafting(Shared& shared, Answering& answering)
       : shared_(shared), answering_(answering), on_(shared.model.proposes && shared.searches.drafts) {}
 
   /// After a run: what the step took, and its guesses.
@@ -72,5 +73,6 @@ class Drafting {
   StepTimes times_;
   double seconds_ = 0, added_ = -1;  // of all steps so far; by a guess
 };
+using Drafting = LazyDrafting<>;
 
 }  // namespace sluice::inline v0::detail

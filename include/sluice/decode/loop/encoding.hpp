@@ -22,7 +22,8 @@
 namespace sluice::inline v0::detail {
 
 /// Sentences that are encoded in one call.
-struct EncodedBatch {
+template <class = void>
+struct LazyEncodedBatch {
   struct Place {
     std::size_t part = 0;  // of `parts`
     std::int32_t item = 0;
@@ -78,16 +79,18 @@ struct EncodedBatch {
     parts.push_back(model.encode(some));
   }
 };
+using EncodedBatch = LazyEncodedBatch<>;
 
 /// A thread that encodes batches in the order in which they come.
-class EncoderThread {
+template <class = void>
+class LazyEncoderThread {
  public:
-  explicit EncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
-  EncoderThread(EncoderThread const&) = delete;
-  EncoderThread& operator=(EncoderThread const&) = delete;
+  explicit LazyEncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
+  LazyEncoderThread(LazyEncoderThread const&) = delete;
+  LazyEncoderThread& operator=(LazyEncoderThread const&) = delete;
 
   /// Waits for the call that is running; what is still to come is dropped.
-  ~EncoderThread() {
+  ~LazyEncoderThread() {
     {
       std::lock_guard const lock(mutex_);
       stop_ = true;
@@ -136,5 +139,6 @@ class EncoderThread {
   bool stop_ = false;
   std::thread thread_;
 };
+using EncoderThread = LazyEncoderThread<>;
 
 }  // namespace sluice::inline v0::detail

@@ -26,14 +26,15 @@
 namespace sluice::inline v0::detail {
 
 /// What Decoder is a typed shell of; its members are Decoder's.
-class Loop {
+template <class = void>
+class LazyLoop {
  public:
-  Loop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
-       Intake const& intake)
+  LazyLoop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
+           Intake const& intake)
       : shared_(model, searches, schedule, trace), admission_(shared_, answering_, intake) {}
-  Loop(Loop const&) = delete;
-  Loop& operator=(Loop const&) = delete;
-  ~Loop() {
+  LazyLoop(LazyLoop const&) = delete;
+  LazyLoop& operator=(LazyLoop const&) = delete;
+  ~LazyLoop() {
     for (auto const& s : shared_.running) shared_.slots.give_back(s->base, s->slots);
   }
 
@@ -139,5 +140,6 @@ class Loop {
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;
 };
+using Loop = LazyLoop<>;
 
 }  // namespace sluice::inline v0::detail

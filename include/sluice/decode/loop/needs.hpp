@@ -37,7 +37,8 @@ consteval bool known_needs() {
 }
 
 /// Refused when a decoder is made, or a request submitted: by std::invalid_argument.
-inline void check_needs(std::int32_t slots, Abilities needed, AnyModelSide const& model) {
+template <class = void>
+void check_needs(std::int32_t slots, Abilities needed, AnyModelSide const& model) {
   auto const& able = model.abilities;
   require(slots >= 1, "slots", slots, "a search needs at least 1");
   require(slots <= model.limits.slots, "slots", slots,

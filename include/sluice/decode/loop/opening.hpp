@@ -23,7 +23,8 @@ namespace sluice::inline v0::detail {
 /// Feeds prompt and prefix into a sentence's slot 0 and notes the prefix's log-probabilities. The last of their tokens is the
 /// first that the search feeds: its first plan is asked for at once, since the prefix is scored as that plan scores, and run
 /// when it is due. Where rows may differ and bring several tokens, all of it is one row.
-class Opening {
+template <class = void>
+class LazyOpening {
  public:
   void reset(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
     tokens_.assign(prompt.begin(), prompt.end());
@@ -174,5 +175,6 @@ class Opening {
   float temperature_ = 1;
   bool blocks_ = false, asked_ = false, done_ = false, due_ = false, scored_ = true, normalised_ = true;
 };
+using Opening = LazyOpening<>;
 
 }  // namespace sluice::inline v0::detail

@@ -15,7 +15,8 @@
 namespace sluice::inline v0::detail {
 
 /// Puts `who` in the order of their keys, which are all different.
-inline void sort_by(std::vector<std::int32_t>& who, std::span<std::int64_t const> keys) {
+template <class = void>
+void sort_by(std::vector<std::int32_t>& who, std::span<std::int64_t const> keys) {
   std::sort(who.begin(), who.end(), [keys](std::int32_t a, std::int32_t b) {
     return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
   });
@@ -23,7 +24,8 @@ inline void sort_by(std::vector<std::int32_t>& who, std::span<std::int64_t const
 
 /// Leaves those of `who` that a model can step at once although its rows have to be alike: as long as the shortest, with
 /// blocks as long as its.
-inline void keep_alike(std::vector<std::int32_t>& who, std::span<Live const> live) {
+template <class = void>
+void keep_alike(std::vector<std::int32_t>& who, std::span<Live const> live) {
   auto const at = [live](std::int32_t i) -> Live const& { return live[static_cast<std::size_t>(i)]; };
   auto first = at(who.front());
   for (auto const i : who)
@@ -32,7 +34,8 @@ inline void keep_alike(std::vector<std::int32_t>& who, std::span<Live const> liv
 }
 
 /// The places of `lengths`, longest first; equal lengths stay in their order.
-inline void longest_first(std::span<std::int32_t const> lengths, std::vector<std::size_t>& order) {
+template <class = void>
+void longest_first(std::span<std::int32_t const> lengths, std::vector<std::size_t>& order) {
   order.resize(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [lengths](std::size_t a, std::size_t b) {

@@ -29,9 +29,10 @@ struct Running {
 };
 
 /// Sentences, oldest first, each at an address of its own. The memory of those that have ended is used again.
-class Roster {
+template <class = void>
+class LazyRoster {
  public:
-  explicit Roster(AnySearches const& searches) : searches_(searches) {}
+  explicit LazyRoster(AnySearches const& searches) : searches_(searches) {}
 
   /// Room for a sentence, to be given to add() or back().
   std::unique_ptr<Running> take() {
@@ -69,5 +70,6 @@ class Roster {
   AnySearches const& searches_;
   std::vector<std::unique_ptr<Running>> alive_, spare_;
 };
+using Roster = LazyRoster<>;
 
 }  // namespace sluice::inline v0::detail

@@ -17,9 +17,10 @@ namespace sluice::inline v0::detail {
 
 /// Hands out blocks of neighbouring slots, the lowest that fit, so that slot numbers stay small; knows in which of them the
 /// model keeps something.
-class SlotLedger {
+template <class = void>
+class LazySlotLedger {
  public:
-  explicit SlotLedger(std::int32_t limit) : limit_(limit) {}
+  explicit LazySlotLedger(std::int32_t limit) : limit_(limit) {}
 
   /// The first slot of a free block, or nothing if there is none below the limit.
   std::optional<Slot> take(std::int32_t size) {
@@ -84,11 +85,13 @@ class SlotLedger {
   Slot top_ = 0;  // all slots from here on are free too
   std::int32_t limit_;
 };
+using SlotLedger = LazySlotLedger<>;
 
 /// The slots of a model, which is told of those that are released.
-class SlotBlocks {
+template <class = void>
+class LazySlotBlocks {
  public:
-  explicit SlotBlocks(AnyModelSide& model) : model_(model), ledger_(model.limits.slots) {}
+  explicit LazySlotBlocks(AnyModelSide& model) : model_(model), ledger_(model.limits.slots) {}
 
   std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
   void hold(Slot slot) { ledger_.hold(slot); }
@@ -104,5 +107,6 @@ class SlotBlocks {
   AnyModelSide& model_;
   SlotLedger ledger_;
 };
+using SlotBlocks = LazySlotBlocks<>;
 
 }  // namespace sluice::inline v0::detail

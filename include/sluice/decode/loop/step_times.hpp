@@ -10,7 +10,8 @@ namespace sluice::inline v0::detail {
 
 /// Learns how long a step takes: fixed + each * sentences + guess * guesses seconds, by least squares in which the past
 /// fades. Begins with a belief that few steps correct.
-class StepTimes {
+template <class = void>
+class LazyStepTimes {
  public:
   /// \param seconds  of a step and of making the guesses that it verified
   void note(double seconds, double sentences, double guesses) {
@@ -72,5 +73,6 @@ class StepTimes {
   Three sums_ = {}, believed_ = {}, times_ = {};
   std::uint64_t steps_ = 0;
 };
+using StepTimes = LazyStepTimes<>;
 
 }  // namespace sluice::inline v0::detail

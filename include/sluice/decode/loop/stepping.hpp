@@ -26,9 +26,10 @@
 namespace sluice::inline v0::detail {
 
 /// Joins the plans of the sentences that the schedule chose into one call of the model.
-class Stepping {
+template <class = void>
+class LazyStepping {
  public:
-  Stepping(Shared& shared, Answering& answering) : shared_(shared), answering_(answering) {}
+  LazyStepping(Shared& shared, Answering& answering) : shared_(shared), answering_(answering) {}
 
   /// Who takes part in the step; empty if nobody is alive.
   std::vector<Running*> const& chosen() const { return chosen_; }
@@ -172,5 +173,6 @@ class Stepping {
   std::exception_ptr problem_;
   std::int64_t front_ = 0;  // of Live::turn: the first that is taken
 };
+using Stepping = LazyStepping<>;
 
 }  // namespace sluice::inline v0::detail

@@ -14,7 +14,8 @@
 namespace sluice::inline v0::detail {
 
 /// Describes everybody, oldest first. Whoever's search throws ends, and is not seen.
-inline void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
+template <class = void>
+void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
   live.clear();
   auto ended = false;
   for (auto const& s : shared.running) {

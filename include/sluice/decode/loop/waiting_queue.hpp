@@ -24,7 +24,8 @@ namespace sluice::inline v0::detail {
 /// First in, first out, but for sorting in windows; encodes ahead where asked. The source lengths lie in one span, for
 /// schedules that look ahead. Behind those that were submitted may stand a supply of more, which is asked for no more than
 /// somebody wants to see.
-class WaitingQueue {
+template <class = void>
+class LazyWaitingQueue {
  public:
   struct Entry {
     std::uint64_t id = 0;
@@ -38,7 +39,7 @@ class WaitingQueue {
     std::shared_ptr<EncodedBatch> encoded{};
   };
 
-  WaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
+  LazyWaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
     intake.check();
     if (intake.encode_ahead == 0) return;
     require(model.encodes, "encode_ahead", intake.encode_ahead, "the model has no encode(sources): must be 0");
@@ -178,5 +179,6 @@ class WaitingQueue {
   std::size_t sent_ = 0;                 // so many of the first are encoded, or will be
   std::optional<EncoderThread> thread_;  // last: ends before what it reads
 };
+using WaitingQueue = LazyWaitingQueue<>;
 
 }  // namespace sluice::inline v0::detail

@@ -27,7 +27,8 @@ struct Found {
 
 /// One of `scores` that at least k of them reach, and few more unless many are equal. `low` <= the k-th best <= `high`. By
 /// counting, so that no branch depends on a single score. scores.size() is a multiple of simd::lanes.
-inline float reached_by(std::span<float const> scores, std::size_t k, float low, float high) {
+template <class = void>
+float reached_by(std::span<float const> scores, std::size_t k, float low, float high) {
   auto const enough = k + k / 4 + 2;
   // Halves the number of floats in between, not the distance: 32 times at most, whatever the scores.
   auto const order = [](float x) {
@@ -50,7 +51,8 @@ inline float reached_by(std::span<float const> scores, std::size_t k, float low,
 
 /// Takes scores in ascending order of places; those that cannot be among the k best any more are thrown out now and then.
 /// Allocates nothing once it has seen its largest k.
-class BestScores {
+template <class = void>
+class LazyBestScores {
  public:
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
@@ -156,6 +158,7 @@ class BestScores {
   AlignedVector<std::int32_t> places_;
   std::vector<Found> found_;
 };
+using BestScores = LazyBestScores<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -16,7 +16,8 @@
 namespace sluice::inline v0 {
 
 /// Lists of candidates and probes for the lines of a step. Allocates nothing once it has seen its longest lists.
-class LineLists {
+template <class = void>
+class LazyLineLists {
  public:
   void clear() { entries_.clear(), best_.clear(), probes_.clear(); }
 
@@ -43,7 +44,7 @@ class LineLists {
   }
 
   /// Copies the lines of other lists behind these.
-  void append(LineLists const& other) {
+  void append(LazyLineLists const& other) {
     for (auto entry : other.entries_) {
       entry.best += best_.size(), entry.probes += probes_.size();
       entries_.push_back(entry);
@@ -89,5 +90,6 @@ class LineLists {
   std::vector<float> probes_;
   std::vector<double> totals_;
 };
+using LineLists = LazyLineLists<>;
 
 }  // namespace sluice::inline v0

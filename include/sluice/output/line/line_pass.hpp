@@ -21,7 +21,8 @@ inline namespace SLUICE_ISA {
 
 /// Answers what most queries ask (best, probes, some edits, a temperature) from blocks of scores that are looked at once
 /// and may then be forgotten. What comes out does not depend on how the line was cut into blocks.
-class LinePass {
+template <class = void>
+class LazyLinePass {
  public:
   /// Whether one pass is enough.
   static bool suffices(Query const& query) {
@@ -135,6 +136,7 @@ class LinePass {
   std::vector<float> probes_, edited_;
   std::vector<Ranked> ranked_;
 };
+using LinePass = LazyLinePass<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -26,7 +26,8 @@ inline namespace SLUICE_ISA {
 
 /// Answers any query about a line that lies in memory as a whole: top-p, min-p, typical, noise, entropy, any number of
 /// edits.
-class LineSelection {
+template <class = void>
+class LazyLineSelection {
  public:
   /// Appends the answer to `lists`. What the query wants changed before the softmax is changed in `line`.
   /// \param tokens  token of each place in the line, ascending; empty = the place itself. Edits and probes name places;
@@ -197,6 +198,7 @@ class LineSelection {
   std::vector<Ranked> ranked_;
   double entropy_ = 0;
 };
+using LineSelection = LazyLineSelection<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

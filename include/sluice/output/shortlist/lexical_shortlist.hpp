@@ -24,12 +24,13 @@ struct LexicalEntry {
 
 /// Shortlists from a table of lexical translations (Jean et al. 2015; Marian's --shortlist FILE first best): the `first`
 /// tokens of the vocabulary, which it orders by frequency, and for every token of the source its `best` translations.
-class LexicalShortlist {
+template <class = void>
+class LazyLexicalShortlist {
  public:
   /// \param source_size, target_size  of the vocabularies
   /// \throws std::invalid_argument  for tokens outside of them, a probability that is none, or a negative number
-  LexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
-                   std::int32_t first = 100, std::int32_t best = 100)
+  LazyLexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
+                       std::int32_t first = 100, std::int32_t best = 100)
       : target_size_(target_size), always_(std::max(target_size, 0)) {
     require(target_size >= 0, "LexicalShortlist: target_size", target_size, "must not be negative");
     require(source_size >= 0, "LexicalShortlist: source_size", source_size, "must not be negative");
@@ -76,5 +77,6 @@ class LexicalShortlist {
   std::vector<std::size_t> begin_;  // [source_size + 1], into targets_
   std::vector<Token> targets_;
 };
+using LexicalShortlist = LazyLexicalShortlist<>;
 
 }  // namespace sluice::inline v0

@@ -25,15 +25,16 @@ inline namespace SLUICE_ISA {
 /// aligned with, and the most frequent ones; see LexicalShortlist): a sentence whose lines allow so many tokens costs
 /// that many d products a line, and no more than the weights of those are read. Tokens are DenseProjection's, log-probabilities
 /// up to rounding (a sum in another order); without a shortlist they are the same.
-class ShortlistProjection {
+template <class = void>
+class LazyShortlistProjection {
  public:
   /// \param weights     [V, d]; referred to, must outlive this and its copies
   /// \param bias        [V] or empty; referred to
   /// \param full_above  a larger share of the vocabulary is projected in full
   /// \param full        the same weights, packed (DenseProjection::weights), where somebody has them already
   /// \throws std::invalid_argument  if these do not fit
-  explicit ShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
-                               double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
+  explicit LazyShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                                   double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
       : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)}, std::move(full)) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
@@ -55,6 +56,7 @@ class ShortlistProjection {
 
   ClusteredProjection projection_;
 };
+using ShortlistProjection = LazyShortlistProjection<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -24,7 +24,8 @@ namespace sluice::inline v0 {
 /// parent, then the parent's own order (higher score, then lower token). Every decision is made for one sentence alone.
 ///
 /// A step costs O(width^2 log width) beside the model; a fork costs one node. Nothing is allocated once warm.
-struct BeamSearch {
+template <class = void>
+struct LazyBeamSearch {
   std::int32_t width = 5;   ///< hypotheses alive at most; >= 1
   std::int32_t n_best = 1;  ///< hypotheses returned at most; in [1, width], or as many as stop.patience lets finish
   LengthLimits length{};
@@ -76,5 +77,6 @@ struct BeamSearch {
   void settled(State& s, std::vector<Token>& tokens) const;
   void finish(State const& s, Result& result) const;
 };
+using BeamSearch = LazyBeamSearch<>;
 
 }  // namespace sluice::inline v0

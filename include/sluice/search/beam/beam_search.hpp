@@ -26,7 +26,8 @@ namespace sluice::inline v0 {
 namespace detail::beam_loop {
 
 /// What is asked of the line of one hypothesis.
-inline Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry const& entry, std::int32_t rank) {
+template <class = void>
+Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry const& entry, std::int32_t rank) {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
   auto const only_eos = forced(options, s);
   Query q{.base = entry.log_prob,
@@ -40,20 +41,23 @@ inline Query query(BeamSearch const& options, BeamState const& s, BeamState::Ent
 }
 
 /// Notes what has been fed.
-inline void receive(BeamSearch const& options, BeamState& s) {
+template <class = void>
+void receive(BeamSearch const& options, BeamState& s) {
   ++s.held;
   if (s.first && options.prefix_scored) s.beam[0].log_prob = s.beam[0].value = s.prefix.log_prob();
   s.first = false;
 }
 
 /// Whether the step that has led to `next` is the last.
-inline bool over(BeamSearch const& options, BeamState& s) {
+template <class = void>
+bool over(BeamSearch const& options, BeamState& s) {
   return s.generated >= s.bounds.max || s.next.empty() ||
          stops(options, {s.next, s.out, s.history, s.generated, s.bounds.max, s.top_ended}, s.scores);
 }
 
 /// `next` becomes the beam.
-inline void go_on(BeamState& s) {
+template <class = void>
+void go_on(BeamState& s) {
   detail::place(std::span(s.next), s.holder, s.unused);
   s.beam.swap(s.next);
   s.line.assign(s.beam.size(), 0);
@@ -61,7 +65,8 @@ inline void go_on(BeamState& s) {
 
 }  // namespace detail::beam_loop
 
-inline void BeamSearch::begin(State& s, Sentence const& sentence) const {
+template <class Void>
+void LazyBeamSearch<Void>::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
   s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
@@ -76,7 +81,8 @@ inline void BeamSearch::begin(State& s, Sentence const& sentence) const {
   s.first = true, s.top_ended = s.over = false;
 }
 
-inline void BeamSearch::plan(State& s, Plan& plan) const {
+template <class Void>
+void LazyBeamSearch<Void>::plan(State& s, Plan& plan) const {
   namespace loop = detail::beam_loop;
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
@@ -95,7 +101,8 @@ inline void BeamSearch::plan(State& s, Plan& plan) const {
   if (pruning.relative_local_threshold <= 0 && sibling_penalty <= 0) plan.keep(loop::looked_at(*this, s));
 }
 
-inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
+template <class Void>
+bool LazyBeamSearch<Void>::advance(State& s, Expansion const& answer) const {
   namespace loop = detail::beam_loop;
   if (s.bounds.max == 0) return s.over = true;
   loop::receive(*this, s);
@@ -108,15 +115,18 @@ inline bool BeamSearch::advance(State& s, Expansion const& answer) const {
   return s.over;
 }
 
-inline Progress BeamSearch::progress(State const& s) const {
+template <class Void>
+Progress LazyBeamSearch<Void>::progress(State const& s) const {
   return {s.held, static_cast<std::int32_t>(s.beam.size())};
 }
 
-inline void BeamSearch::settled(State& s, std::vector<Token>& tokens) const {
+template <class Void>
+void LazyBeamSearch<Void>::settled(State& s, std::vector<Token>& tokens) const {
   detail::beam_loop::settle(*this, s, tokens);
 }
 
-inline void BeamSearch::finish(State const& s, Result& result) const {
+template <class Void>
+void LazyBeamSearch<Void>::finish(State const& s, Result& result) const {
   namespace loop = detail::beam_loop;
   result.hypotheses.clear();
   for (auto const& ended : loop::told(*this, s)) loop::add_hypothesis(s, ended, result);

@@ -16,7 +16,8 @@
 namespace sluice::inline v0::detail::beam_loop {
 
 /// Candidates looked at in a step, at most.
-inline std::int32_t looked_at(BeamSearch const& options, BeamState const& s) {
+template <class = void>
+std::int32_t looked_at(BeamSearch const& options, BeamState const& s) {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
   if (options.finished == Finished::shrink) return s.room;
   if (options.finished != Finished::set_aside) return options.width;
@@ -25,7 +26,8 @@ inline std::int32_t looked_at(BeamSearch const& options, BeamState const& s) {
 }
 
 /// Whether the next token can only be eos.
-inline bool forced(BeamSearch const& options, BeamState const& s) {
+template <class = void>
+bool forced(BeamSearch const& options, BeamState const& s) {
   return s.last() && !s.vocabulary->eos.empty() &&
          (options.at_maximum == AtMaximum::force_eos || options.at_maximum == AtMaximum::force_eos_free);
 }
@@ -37,7 +39,8 @@ inline bool better(BeamState::Pick const& a, BeamState::Pick const& b) {
 
 /// The children that one line gives, or the ends that it is asked for.
 /// \param bar  of the last token's log-probability
-inline void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Line const& line, double bar) {
+template <class = void>
+void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Line const& line, double bar) {
   auto const& parent = s.beam[static_cast<std::size_t>(rank)];
   auto malus = 0.0;
   auto const add = [&](Token token, float log_prob, bool eos) {
@@ -58,8 +61,9 @@ inline void add_children(BeamSearch const& options, BeamState& s, std::int32_t r
 }
 
 /// What the hypothesis of rank `r` adds: itself where it has ended, else its children.
-inline void add_candidates(BeamSearch const& options, BeamState& s, std::size_t r, Expansion const& answer,
-                           double bar = -std::numeric_limits<double>::infinity()) {
+template <class = void>
+void add_candidates(BeamSearch const& options, BeamState& s, std::size_t r, Expansion const& answer,
+                    double bar = -std::numeric_limits<double>::infinity()) {
   auto const& entry = s.beam[r];
   auto const rank = static_cast<std::int32_t>(r);
   auto const order = static_cast<std::int32_t>(s.picks.size());
@@ -70,7 +74,8 @@ inline void add_candidates(BeamSearch const& options, BeamState& s, std::size_t 
 }
 
 /// What Pruning::relative_local_threshold asks of a token.
-inline double local_bar(BeamSearch const& options, BeamState const& s, Expansion const& answer) {
+template <class = void>
+double local_bar(BeamSearch const& options, BeamState const& s, Expansion const& answer) {
   auto bar = -std::numeric_limits<double>::infinity();
   auto const threshold = options.pruning.relative_local_threshold;
   if (threshold <= 0 || answer.size() == 0) return bar;
@@ -83,7 +88,8 @@ inline double local_bar(BeamSearch const& options, BeamState const& s, Expansion
 }
 
 /// The best candidates of the step, in order.
-inline void collect(BeamSearch const& options, BeamState& s, Expansion const& answer) {
+template <class = void>
+void collect(BeamSearch const& options, BeamState& s, Expansion const& answer) {
   s.picks.clear();
   auto const bar = local_bar(options, s, answer);
   for (std::size_t r = 0; r < s.beam.size(); ++r) add_candidates(options, s, r, answer, bar);

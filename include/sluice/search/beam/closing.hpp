@@ -15,7 +15,8 @@
 namespace sluice::inline v0::detail::beam_loop {
 
 /// The sentence is over: who of the last beam joins the finished ones.
-inline void close(BeamSearch const& options, BeamState& s) {
+template <class = void>
+void close(BeamSearch const& options, BeamState& s) {
   auto const fixed_length = s.vocabulary->eos.empty();
   auto const full = s.generated >= s.bounds.max;
   auto joined = false;
@@ -45,7 +46,8 @@ void for_each_told(BeamSearch const& options, BeamState const& s, F&& f) {
 }
 
 /// The n best of them, in order; those alive come last.
-inline std::vector<BeamState::Ended> told(BeamSearch const& options, BeamState const& s) {
+template <class = void>
+std::vector<BeamState::Ended> told(BeamSearch const& options, BeamState const& s) {
   std::vector<BeamState::Ended> all;
   for_each_told(options, s, [&](BeamState::Ended ended) {
     ended.order = all.size();
@@ -59,20 +61,23 @@ inline std::vector<BeamState::Ended> told(BeamSearch const& options, BeamState c
   return all;
 }
 
-inline Hypothesis& add_hypothesis(BeamState const& s, BeamState::Ended const& ended, Result& result) {
+template <class = void>
+Hypothesis& add_hypothesis(BeamState const& s, BeamState::Ended const& ended, Result& result) {
   auto& h = result.hypotheses.emplace_back();
   s.history.write(ended.node, h);
   h.log_prob = ended.log_prob, h.score = ended.score, h.finished = ended.finished;
   return h;
 }
 
-inline void fail_if_empty(BeamSearch const& options, BeamState const& s, Result& result) {
+template <class = void>
+void fail_if_empty(BeamSearch const& options, BeamState const& s, Result& result) {
   if (s.over && result.hypotheses.empty() && options.at_maximum != AtMaximum::drop)
     result.fail(Failure::no_token_left, "every token was impossible before any hypothesis had finished");
 }
 
 /// What the hypotheses alive and those ended that may yet be returned begin with.
-inline void settle(BeamSearch const& options, BeamState& s, std::vector<Token>& tokens) {
+template <class = void>
+void settle(BeamSearch const& options, BeamState& s, std::vector<Token>& tokens) {
   s.nodes.clear();
   for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
   for (std::size_t i = 0; i < s.out.size(); ++i) {

@@ -24,7 +24,8 @@ namespace sluice::inline v0 {
 /// plain beam search of its width. Groups end and keep their finished hypotheses on their own.
 ///
 /// Costs what a BeamSearch of all widths together costs, and longer lists: group g asks for g * width tokens more.
-struct DiverseBeamSearch {
+template <class = void>
+struct LazyDiverseBeamSearch {
   BeamSearch search{};      ///< of one group
   std::int32_t groups = 2;  ///< >= 1
   double penalty = 0.5;     ///< >= 0; 0: every group finds the same
@@ -195,5 +196,6 @@ struct DiverseBeamSearch {
     return static_cast<float>(penalty * static_cast<double>(count));
   }
 };
+using DiverseBeamSearch = LazyDiverseBeamSearch<>;
 
 }  // namespace sluice::inline v0

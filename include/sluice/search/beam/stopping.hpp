@@ -35,7 +35,8 @@ inline bool enough_ended(BeamSearch const& options, Standing const& now) {
 }
 
 /// The worst score among the `rank` best finished, which a live hypothesis would have to beat.
-inline double worst_of_best(Standing const& now, std::int32_t rank, std::vector<double>& scores) {
+template <class = void>
+double worst_of_best(Standing const& now, std::int32_t rank, std::vector<double>& scores) {
   scores.clear();
   for (auto const& ended : now.ended) scores.push_back(ended.score);
   auto const worst = scores.begin() + (rank - 1);
@@ -44,7 +45,8 @@ inline double worst_of_best(Standing const& now, std::int32_t rank, std::vector<
 }
 
 /// Rule::exact.
-inline bool none_can_pass(BeamSearch const& options, Standing const& now, double bar) {
+template <class = void>
+bool none_can_pass(BeamSearch const& options, Standing const& now, double bar) {
   auto const& penalty = options.penalty;
   return std::all_of(now.beam.begin(), now.beam.end(), [&](auto const& entry) {
     auto const top = entry.ended ? penalty.score(entry.log_prob, now.history.length(entry.node))
@@ -54,13 +56,15 @@ inline bool none_can_pass(BeamSearch const& options, Standing const& now, double
 }
 
 /// Rule::heuristic and Rule::never_early.
-inline bool best_falls_short(BeamSearch const& options, Standing const& now, double bar) {
+template <class = void>
+bool best_falls_short(BeamSearch const& options, Standing const& now, double bar) {
   auto const hopeful = options.stop.rule == Stop::Rule::never_early && options.penalty.alpha > 0;
   return options.penalty.score(now.beam[0].log_prob, hopeful ? now.max : now.generated) <= bar;
 }
 
 /// \param scores  scratch
-inline bool stops(BeamSearch const& options, Standing const& now, std::vector<double>& scores) {
+template <class = void>
+bool stops(BeamSearch const& options, Standing const& now, std::vector<double>& scores) {
   auto const count = static_cast<std::int32_t>(now.ended.size());
   auto const full = [&](std::int32_t rank) { return count >= rank; };
   switch (options.stop.rule) {

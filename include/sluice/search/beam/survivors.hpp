@@ -18,13 +18,15 @@ inline double score(BeamSearch const& options, BeamState const& s, BeamState::En
 }
 
 /// The candidate's node in the history: a new one, but of those that had ended before.
-inline History::Node node_of(BeamState& s, BeamState::Pick const& pick) {
+template <class = void>
+History::Node node_of(BeamState& s, BeamState::Pick const& pick) {
   auto const parent = s.beam[static_cast<std::size_t>(pick.parent)].node;
   return pick.carried ? parent : s.history.add(parent, pick.token, pick.token_log_prob);
 }
 
 /// The candidate goes on.
-inline void extend(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
+template <class = void>
+void extend(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
   auto value = pick.value;
   if (pick.ended && !pick.carried && options.finished == Finished::stay)
@@ -34,7 +36,8 @@ inline void extend(BeamSearch const& options, BeamState& s, BeamState::Pick cons
 }
 
 /// The candidate is finished, and out.
-inline void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
+template <class = void>
+void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
   auto const tokens = s.history.length(node);
   s.out.push_back({node, pick.log_prob, options.penalty.score(pick.log_prob, tokens), true});
@@ -42,7 +45,8 @@ inline void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& 
 }
 
 /// Takes the candidates, best first, as far as there is room.
-inline void choose(BeamSearch const& options, BeamState& s) {
+template <class = void>
+void choose(BeamSearch const& options, BeamState& s) {
   auto const finished = options.finished;
   auto const& picks = s.picks;
   s.next.clear();
@@ -79,7 +83,8 @@ inline void choose(BeamSearch const& options, BeamState& s) {
 }
 
 /// Pruning::below_finished, of the next beam.
-inline void drop_below_finished(BeamSearch const& options, BeamState& s, double threshold) {
+template <class = void>
+void drop_below_finished(BeamSearch const& options, BeamState& s, double threshold) {
   if (!(threshold < Pruning::off)) return;
   auto best = -std::numeric_limits<double>::infinity();
   for (auto const& ended : s.out) best = std::max(best, ended.score);
@@ -91,7 +96,8 @@ inline void drop_below_finished(BeamSearch const& options, BeamState& s, double 
 }
 
 /// Drops of the next beam what lies too far behind.
-inline void prune(BeamSearch const& options, BeamState& s) {
+template <class = void>
+void prune(BeamSearch const& options, BeamState& s) {
   if (options.pruning.by_total() && !s.next.empty()) {
     auto const bar = std::max(s.next[0].value, s.best_finished) - options.pruning.margin();
     std::erase_if(s.next, [&](BeamState::Entry const& entry) { return !(entry.value > bar); });

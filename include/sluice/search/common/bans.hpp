@@ -16,7 +16,8 @@ namespace sluice::inline v0 {
 
 /// The tokens that a search may not choose at its next step, as edits: those never generated, and eos while the output
 /// is too short.
-class Bans {
+template <class = void>
+class LazyBans {
  public:
   void reset(Vocabulary const& vocabulary) {
     edits_.clear();
@@ -35,5 +36,6 @@ class Bans {
   std::vector<Edit> edits_;
   std::size_t never_ = 0;
 };
+using Bans = LazyBans<>;
 
 }  // namespace sluice::inline v0

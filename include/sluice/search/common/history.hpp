@@ -15,7 +15,8 @@ namespace sluice::inline v0 {
 
 /// A tree of tokens in an arena: hypotheses share their beginnings, so that a fork costs one node. Nodes stay until
 /// clear(). The root is the end of the forced prefix, whose tokens count in lengths but are not kept.
-class History {
+template <class = void>
+class LazyHistory {
  public:
   using Node = std::int32_t;
   static constexpr Node root = -1;
@@ -74,5 +75,6 @@ class History {
   std::vector<Entry> entries_;
   std::int32_t root_length_ = 0;
 };
+using History = LazyHistory<>;
 
 }  // namespace sluice::inline v0

@@ -29,7 +29,8 @@ inline std::string text(std::span<Token const> phrase) {
 }
 
 /// "all[0] [4 5], all[1] [6]".
-inline std::string text_of(std::string const& name, std::vector<Phrase> const& phrases) {
+template <class = void>
+std::string text_of(std::string const& name, std::vector<Phrase> const& phrases) {
   std::string all;
   for (std::size_t i = 0; i < phrases.size(); ++i)
     all.append(i == 0 ? "" : ", ").append(name + "[" + std::to_string(i) + "] ").append(text(phrases[i]));
@@ -38,7 +39,8 @@ inline std::string text_of(std::string const& name, std::vector<Phrase> const& p
 
 /// Throws std::invalid_argument, naming the phrase, unless it makes sense in `sentence`; if it is `wanted`, unless it could
 /// be generated.
-inline void check_phrase(Sentence const& sentence, std::string const& name, Phrase const& phrase, bool wanted = true) {
+template <class = void>
+void check_phrase(Sentence const& sentence, std::string const& name, Phrase const& phrase, bool wanted = true) {
   require(!phrase.empty(), name, text(phrase), "is empty");
   auto const& vocabulary = *sentence.vocabulary;
   for (std::size_t i = 0; i < phrase.size(); ++i) {

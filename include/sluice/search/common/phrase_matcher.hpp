@@ -20,15 +20,16 @@ namespace sluice::inline v0 {
 ///
 /// Built in O(total length * longest phrase) at worst, with memory for the total length. next() goes back by as many tokens as
 /// the state is deep at most, by one or none mostly. Phrases may repeat; each keeps its index.
-class PhraseMatcher {
+template <class = void>
+class LazyPhraseMatcher {
  public:
   using State = std::int32_t;
   static constexpr State root = 0;
 
-  PhraseMatcher() : PhraseMatcher(std::span<std::vector<Token> const>{}) {}
+  LazyPhraseMatcher() : LazyPhraseMatcher(std::span<std::vector<Token> const>{}) {}
 
   /// \throws std::invalid_argument  naming the phrase, if one is empty
-  explicit PhraseMatcher(std::span<std::vector<Token> const> phrases) {
+  explicit LazyPhraseMatcher(std::span<std::vector<Token> const> phrases) {
     nodes_.emplace_back();
     for (std::size_t p = 0; p < phrases.size(); ++p) {
       require(!phrases[p].empty(), "phrase", p, "is empty");
@@ -121,5 +122,6 @@ class PhraseMatcher {
 
   std::vector<Node> nodes_;
 };
+using PhraseMatcher = LazyPhraseMatcher<>;
 
 }  // namespace sluice::inline v0

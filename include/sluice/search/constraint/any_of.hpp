@@ -31,7 +31,8 @@ namespace sluice::inline v0 {
 /// output ends in (papers: Post and Vilar 2018, section 3; Hu et al. 2019 with the failure links of Aho and Corasick 1975).
 /// Built in O(total length * items / 64). next() looks at as many children as a phrase is long at most, at one or two mostly;
 /// a state is 48 bytes.
-class AnyOf {
+template <class = void>
+class LazyAnyOf {
  public:
   static constexpr std::size_t most = detail::ItemSet::most;  ///< items
 
@@ -42,13 +43,13 @@ class AnyOf {
     std::int32_t items = 0;                           // met
   };
 
-  AnyOf() = default;
-  explicit AnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
+  LazyAnyOf() = default;
+  explicit LazyAnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
     if (items.empty()) return;
     data_ = std::make_shared<detail::AnyOfTables const>(std::move(items), std::move(name));
   }
 
-  AnyOf(std::initializer_list<std::vector<Phrase>> items) : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
+  LazyAnyOf(std::initializer_list<std::vector<Phrase>> items) : LazyAnyOf(std::vector<std::vector<Phrase>>(items)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
   ///   vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most` items;
@@ -196,5 +197,6 @@ class AnyOf {
 
   std::shared_ptr<detail::AnyOfTables const> data_;
 };
+using AnyOf = LazyAnyOf<>;
 
 }  // namespace sluice::inline v0

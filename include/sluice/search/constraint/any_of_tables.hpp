@@ -17,14 +17,15 @@
 namespace sluice::inline v0::detail {
 
 /// Some of up to 256 items, as bits.
-class ItemSet {
+template <class = void>
+class LazyItemSet {
  public:
   static constexpr std::size_t most = 256;
 
   bool has(std::int32_t item) const { return (words_[word(item)] >> (word_bit(item)) & 1) != 0; }
   void insert(std::int32_t item) { words_[word(item)] |= std::uint64_t{1} << word_bit(item); }
   /// Whether it has any that `other` lacks.
-  bool any_beyond(ItemSet const& other) const {
+  bool any_beyond(LazyItemSet const& other) const {
     for (std::size_t i = 0; i < words_.size(); ++i)
       if ((words_[i] & ~other.words_[i]) != 0) return true;
     return false;
@@ -35,8 +36,10 @@ class ItemSet {
   static std::size_t word_bit(std::int32_t item) { return static_cast<std::size_t>(item) % 64; }
   std::array<std::uint64_t, most / 64> words_{};
 };
+using ItemSet = LazyItemSet<>;
 
-struct AnyOfTables {
+template <class = void>
+struct LazyAnyOfTables {
   /// Items with the same phrases.
   struct Kind {
     std::vector<Phrase> phrases;  // ascending, each once
@@ -61,7 +64,7 @@ struct AnyOfTables {
   std::int32_t total = 0;   // tokens of the longest phrase of every item
 
   /// Items that AnyOf::initial() refuses stay without tables.
-  AnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
+  LazyAnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
       : items(std::move(given)), name(std::move(its_name)) {
     if (!sound()) return;
     sort_into_kinds();
@@ -125,5 +128,6 @@ struct AnyOfTables {
     }
   }
 };
+using AnyOfTables = LazyAnyOfTables<>;
 
 }  // namespace sluice::inline v0::detail

@@ -17,7 +17,8 @@
 namespace sluice::inline v0::detail {
 
 /// The banks of one sentence's beam. Candidates are known by their Pick::order.
-class BankChoice {
+template <class = void>
+class LazyBankChoice {
  public:
   using Pick = BeamState::Pick;
   static constexpr std::int32_t untried = -1, impossible = -2;  // in the place of a bank
@@ -147,5 +148,6 @@ class BankChoice {
   std::vector<std::int32_t> counts_, sizes_;  // [bank]
   std::vector<double> best_;                  // [bank]
 };
+using BankChoice = LazyBankChoice<>;
 
 }  // namespace sluice::inline v0::detail

@@ -28,7 +28,8 @@ inline bool listed_before(Listed const& x, Listed const& y) {
 }
 
 /// The n best in order; only complete ones, or, where there is none, the best of the others, unless `incomplete` are wanted.
-inline void sort_and_cut(std::vector<Listed>& list, std::int32_t n_best, bool incomplete) {
+template <class = void>
+void sort_and_cut(std::vector<Listed>& list, std::int32_t n_best, bool incomplete) {
   std::sort(list.begin(), list.end(), listed_before);
   auto count = std::min(list.size(), static_cast<std::size_t>(n_best));
   if (!incomplete) {

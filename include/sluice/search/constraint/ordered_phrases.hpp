@@ -22,7 +22,8 @@ namespace sluice::inline v0 {
 /// Every phrase must come, each behind the one before it, with anything between. What has come is never lost: a phrase
 /// that breaks off falls back to its own longest beginning (Knuth, Morris and Pratt 1977), those before it stay met.
 /// Progress: the tokens of the phrases met, and of the next one as many as the output ends in. next() is O(1) amortised.
-class OrderedPhrases {
+template <class = void>
+class LazyOrderedPhrases {
  public:
   struct State {
     std::int32_t phrase = 0;  // the next to come
@@ -30,8 +31,8 @@ class OrderedPhrases {
     std::int32_t credit = 0;  // tokens of those met
   };
 
-  OrderedPhrases() = default;
-  explicit OrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
+  LazyOrderedPhrases() = default;
+  explicit LazyOrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();
     data->phrases = std::move(phrases), data->name = std::move(name);
@@ -41,7 +42,7 @@ class OrderedPhrases {
     }
     data_ = std::move(data);
   }
-  OrderedPhrases(std::initializer_list<Phrase> phrases) : OrderedPhrases(std::vector<Phrase>(phrases)) {}
+  LazyOrderedPhrases(std::initializer_list<Phrase> phrases) : LazyOrderedPhrases(std::vector<Phrase>(phrases)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary or never generated, eos
   ///   but at the very end, bos but at the very beginning
@@ -118,5 +119,6 @@ class OrderedPhrases {
 
   std::shared_ptr<Data const> data_;
 };
+using OrderedPhrases = LazyOrderedPhrases<>;
 
 }  // namespace sluice::inline v0

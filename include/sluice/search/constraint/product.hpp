@@ -21,7 +21,8 @@ namespace sluice::inline v0 {
 namespace detail {
 
 /// Those that are in one set and not in the other.
-inline void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<Token>& tokens) {
+template <class = void>
+void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<Token>& tokens) {
   auto token = Token{0};
   for (auto const word : in.words())
     for (auto bit = 0; bit < 64; ++bit, ++token)

@@ -18,8 +18,9 @@ namespace sluice::inline v0::detail {
 
 /// Adds what the hypothesis of rank `r` wants to its children, which begin at `first`, and ensures that these are candidates.
 /// \param line    its answer: probes[i] is the log-probability of wanted[i]
-inline void add_wanted(BeamSearch const& options, BeamState& s, std::size_t r, Line const& line,
-                       std::span<Token const> wanted, std::size_t first, BankChoice& choice) {
+template <class = void>
+void add_wanted(BeamSearch const& options, BeamState& s, std::size_t r, Line const& line, std::span<Token const> wanted,
+                std::size_t first, BankChoice& choice) {
   auto malus = options.sibling_penalty * static_cast<double>(line.best.size());
   for (std::size_t i = 0; i < line.probes.size(); ++i) {
     auto const token = wanted[i];

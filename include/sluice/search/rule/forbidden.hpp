@@ -27,19 +27,20 @@ namespace sluice::inline v0 {
 /// it. Cheap for any number of phrases of two tokens and more; each single token costs a look at every candidate.
 ///
 /// A ConstraintAutomaton, and a Rule for any search: `Ruled<Sample, Forbidden>`.
-class Forbidden {
+template <class = void>
+class LazyForbidden {
  public:
   using State = PhraseMatcher::State;
 
-  Forbidden() = default;
-  explicit Forbidden(std::vector<Phrase> phrases, std::string name = "forbidden") {
+  LazyForbidden() = default;
+  explicit LazyForbidden(std::vector<Phrase> phrases, std::string name = "forbidden") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();
     data->phrases = std::move(phrases), data->name = std::move(name);
     if (std::ranges::none_of(data->phrases, &Phrase::empty)) data->matcher = PhraseMatcher(data->phrases);
     data_ = std::move(data);
   }
-  Forbidden(std::initializer_list<Phrase> phrases) : Forbidden(std::vector<Phrase>(phrases)) {}
+  LazyForbidden(std::initializer_list<Phrase> phrases) : LazyForbidden(std::vector<Phrase>(phrases)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end or
   ///   bos after the beginning of a phrase
@@ -84,5 +85,6 @@ class Forbidden {
   };
   std::shared_ptr<Data const> data_;
 };
+using Forbidden = LazyForbidden<>;
 
 }  // namespace sluice::inline v0

@@ -34,7 +34,8 @@ namespace sluice::inline v0 {
 /// The samples of one sentence share the prompt: it is run once, in one slot. One row a step for each sample that has
 /// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
 /// whole line, sorted once, O(V log V).
-struct Sample {
+template <class = void>
+struct LazySample {
   float temperature = 1;   ///< > 0; nearer 0: nearer to Greedy
   std::int32_t top_k = 0;  ///< this and the next three: see Truncation; 0 = off
   float top_p = 1;         ///< 1 = off
@@ -110,8 +111,10 @@ struct Sample {
   Query query(State const& s, std::int32_t sample) const;
   void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
 };
+using Sample = LazySample<>;
 
-inline void Sample::begin(State& s, Sentence const& sentence) const {
+template <class Void>
+void LazySample<Void>::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
   s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
@@ -125,14 +128,16 @@ inline void Sample::begin(State& s, Sentence const& sentence) const {
 }
 
 /// What to ask of the line that `sample` draws from; -1: all of them do.
-inline Query Sample::query(State const& s, std::int32_t sample) const {
+template <class Void>
+Query LazySample<Void>::query(State const& s, std::int32_t sample) const {
   Query q{.edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature};
   if (sample >= 0 && truncation().off()) q.best = 1, q.noise = noise(s.seed, sample, s.generated);
   else truncation().ask(q, s.vocabulary->size);
   return q;
 }
 
-inline void Sample::plan(State& s, Plan& plan) const {
+template <class Void>
+void LazySample<Void>::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
@@ -149,7 +154,8 @@ inline void Sample::plan(State& s, Plan& plan) const {
   s.forked = true;
 }
 
-inline bool Sample::advance(State& s, Expansion const& answer) const {
+template <class Void>
+bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return s.over = true;
   ++s.held;
   if (s.first) {
@@ -170,7 +176,8 @@ inline bool Sample::advance(State& s, Expansion const& answer) const {
 }
 
 /// One sample draws its next token.
-inline void Sample::take(State& s, std::size_t sample, std::span<Candidate const> list) const {
+template <class Void>
+void LazySample<Void>::take(State& s, std::size_t sample, std::span<Candidate const> list) const {
   auto& d = s.drawn[sample];
   d.lost = list.empty();
   if (!d.lost) {
@@ -187,7 +194,8 @@ inline void Sample::take(State& s, std::size_t sample, std::span<Candidate const
   if (!d.alive && d.slot >= 0) s.unused.push_back(d.slot);
 }
 
-inline void Sample::finish(State const& s, Result& result) const {
+template <class Void>
+void LazySample<Void>::finish(State const& s, Result& result) const {
   result.hypotheses.clear();
   for (auto const& d : s.drawn) {
     if (d.lost) continue;

@@ -44,7 +44,8 @@ namespace sluice::inline v0 {
 /// call importance_log_weights(hypotheses, k).
 ///
 /// A step costs what BeamSearch costs and the noise, a hash for each of `width` times V tokens.
-struct StochasticBeam {
+template <class = void>
+struct LazyStochasticBeam {
   std::int32_t width = 5;  ///< outputs drawn; fewer where the model has not so many; >= 1
   float temperature = 1;   ///< the model's scores are divided by it; > 0; larger: more diverse
   LengthLimits length{};
@@ -104,8 +105,10 @@ struct StochasticBeam {
     return derive(~key, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token)));
   }
 };
+using StochasticBeam = LazyStochasticBeam<>;
 
-inline void StochasticBeam::begin(State& s, Sentence const& sentence) const {
+template <class Void>
+void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
   s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
@@ -123,11 +126,13 @@ inline void StochasticBeam::begin(State& s, Sentence const& sentence) const {
 }
 
 /// Before they are conditioned, values are ranked alike: the list that the expander makes under noise is enough.
-inline Query StochasticBeam::query(State const& s, std::uint64_t key) const {
+template <class Void>
+Query LazyStochasticBeam<Void>::query(State const& s, std::uint64_t key) const {
   return {.best = width, .edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature, .noise = key};
 }
 
-inline void StochasticBeam::plan(State& s, Plan& plan) const {
+template <class Void>
+void LazyStochasticBeam<Void>::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
@@ -141,7 +146,8 @@ inline void StochasticBeam::plan(State& s, Plan& plan) const {
   }
 }
 
-inline bool StochasticBeam::advance(State& s, Expansion const& answer) const {
+template <class Void>
+bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return s.over = true;
   ++s.held;
   if (s.first) {
@@ -173,7 +179,8 @@ inline bool StochasticBeam::advance(State& s, Expansion const& answer) const {
 }
 
 /// The children of one hypothesis that may be among the best.
-inline void StochasticBeam::collect(State& s, std::int32_t rank, Line const& line) const {
+template <class Void>
+void LazyStochasticBeam<Void>::collect(State& s, std::int32_t rank, Line const& line) const {
   auto const& parent = s.beam[static_cast<std::size_t>(rank)];
   if (!(parent.log_prob > -std::numeric_limits<double>::infinity())) return;  // an impossible prefix
   auto const first = s.picks.size();
@@ -188,7 +195,8 @@ inline void StochasticBeam::collect(State& s, std::int32_t rank, Line const& lin
     s.picks[i].value = detail::conditioned(s.picks[i].value, largest, parent.value);
 }
 
-inline void StochasticBeam::extend(State& s, State::Pick const& pick) const {
+template <class Void>
+void LazyStochasticBeam<Void>::extend(State& s, State::Pick const& pick) const {
   auto const& parent = s.beam[static_cast<std::size_t>(pick.parent)];
   if (pick.carried) {
     s.next.push_back(parent);
@@ -208,13 +216,15 @@ inline void StochasticBeam::extend(State& s, State::Pick const& pick) const {
                     .finished = finished});
 }
 
-inline void StochasticBeam::settled(State& s, std::vector<Token>& tokens) const {
+template <class Void>
+void LazyStochasticBeam<Void>::settled(State& s, std::vector<Token>& tokens) const {
   s.nodes.clear();
   for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
   s.history.write(s.history.common(s.nodes), tokens);
 }
 
-inline void StochasticBeam::finish(State const& s, Result& result) const {
+template <class Void>
+void LazyStochasticBeam<Void>::finish(State const& s, Result& result) const {
   result.hypotheses.clear();
   for (auto const& entry : s.beam) {
     auto& h = result.hypotheses.emplace_back();

@@ -21,7 +21,8 @@ namespace sluice::inline v0 {
 /// Cuts the tail off a distribution. Several cuts are made one after the other, in the order of the members (Hugging
 /// Face's), each of what the one before left, renormalised to one. At least one token stays. Of equally probable tokens
 /// the lower one is the better.
-struct Truncation {
+template <class = void>
+struct LazyTruncation {
   std::int32_t top_k = 0;  ///< the k most probable (Fan, Lewis and Dauphin 2018); 0 = all
   float top_p = 1;         ///< the most probable until they hold this much (Holtzman et al. 2020); in (0, 1]; 1 = all
   float min_p = 0;         ///< all at least this times as probable as the best (Nguyen et al. 2024); in [0, 1]; 0 = all
@@ -88,10 +89,12 @@ struct Truncation {
     return std::span<Candidate const>(sorted).first(head(sorted, static_cast<double>(typical) * all));
   }
 };
+using Truncation = LazyTruncation<>;
 
 /// Draws one of `list` in proportion to its probability, by the Gumbel-max trick: the argmax of
 /// log_prob + gumbel(noise, token); ties: the lower token. The list need not be normalised or sorted, and not be empty.
-inline Candidate draw(std::span<Candidate const> list, std::uint64_t noise) {
+template <class = void>
+Candidate draw(std::span<Candidate const> list, std::uint64_t noise) {
   auto best = list[0];
   if (list.size() == 1) return best;
   auto bar = static_cast<double>(best.log_prob) + gumbel(noise, best.token);

@@ -36,7 +36,8 @@ inline double conditioned(double value, double largest, double top) {
 /// \param hypotheses  of a beam of width k + 1: the last one's score is the threshold, and it gets no weight. If there
 ///                    are k or fewer, they are all that the model can say, and w_i = p_i
 /// \returns           [min(k, hypotheses.size())]
-inline std::vector<double> importance_log_weights(std::span<Hypothesis const> hypotheses, std::size_t k) {
+template <class = void>
+std::vector<double> importance_log_weights(std::span<Hypothesis const> hypotheses, std::size_t k) {
   std::vector<double> weights;
   for (auto const& h : hypotheses.first(std::min(k, hypotheses.size()))) {
     auto const log_q = hypotheses.size() > k ? detail::log1mexp(-std::exp(h.log_prob - hypotheses[k].score)) : 0.0;

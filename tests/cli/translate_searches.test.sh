@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# translate_searches.test.sh TRANSLATE MODEL SAMPLE: options of translate's searches: each does what it says.
+# shellcheck disable=SC2016,SC2086,SC2094,SC2154  # options are split on purpose; translate.sh sets the rest
+# shellcheck source=tests/cli/translate.sh
+. "$(dirname "$(realpath "$0")")/translate.sh"
+
+fewer "$sample" >few
+some=$(wc -l <few)
+run --search greedy --input few >few_greedy || fail '--search greedy'
+run --input few >few_beam || fail 'beam search'
+printf 'the\n restaurant\n\n' >forbid
+
+# ---- lengths ----------------------------------------------------------------------------------------------------------------
+
+run --length-penalty 0 --input few >short_ones
+run --length-penalty 3 --input few >long_ones
+check '--length-penalty' [ "$(wc -c <short_ones)" -lt "$(wc -c <long_ones)" ]
+run --width 1 --input few >actual
+same few_greedy actual
+run --max-length 3 --search greedy --input few >actual
+check '--max-length' [ "$(wc -w <actual)" -le $((3 * some)) ]
+lines "$some" actual
+run --min-length 12 --search greedy --stats stats --input few >actual
+check '--min-length' [ "$(stat tokens)" -ge $((13 * some)) ]
+run --min-length 0 --search greedy --input few >actual
+same few_greedy actual
+
+# ---- presets and pruning ------------------------------------------------------------------------------------------------------
+
+# preset PRESET OPTION...: its list of two, and what it cost.
+preset() { run --preset "$@" --n-best 2 --input few --stats stats >preset || fail "--preset $*"; }
+run --n-best 2 --input few >default
+run --preset fairseq --max-length 3 --n-best 2 --input few >cut_off
+declare -A rows
+for name in fairseq ctranslate2 huggingface sockeye marian varstream; do
+  preset $name
+  rows[$name]=$(stat rows)
+  case $name in
+    fairseq) same default preset ;;
+    sockeye) check 'sockeye: what has ended keeps its place' [ ${rows[sockeye]} -lt ${rows[fairseq]} ] ;;
+    marian) # which alone has no length penalty
+      cp preset marian
+      preset marian --length-penalty 0
+      same marian preset
+      preset marian --length-penalty 1
+      differ marian preset
+      ;;
+    varstream)
+      preset varstream --absolute-threshold 100 --max-per-parent 100
+      check '--absolute-threshold over a preset' [ "$(stat rows)" -gt ${rows[varstream]} ]
+      preset varstream --width 2
+      check '--width over a preset' [ "$(stat rows)" -lt ${rows[varstream]} ]
+      ;;
+  esac
+done
+for name in ctranslate2 huggingface marian; do # which need no end at the maximum length
+  preset $name --max-length 3
+  check "--preset $name --max-length" [ "$(texts preset | wc -w)" -gt "$(texts cut_off | wc -w)" ]
+done
+for pruning in '--absolute-threshold 0.6931471805599453' '--relative-threshold 0.5' '--max-per-parent 1'; do
+  run $pruning --input few --stats stats >actual || fail "$pruning"
+  check "$pruning" [ "$(stat rows)" -lt ${rows[fairseq]} ]
+  { stat rows; cat actual; } >"pruned.${pruning:2:8}"
+done
+same pruned.absolute pruned.relative # log 2 is half as probable
+
+# ---- masks ------------------------------------------------------------------------------------------------------------------
+
+repeated() { awk '{ split("", seen); for (i = 1; i <= NF; ++i) n += seen[$i]++ > 0 } END { print n + 0 }' "$1"; }
+for search in '--search greedy' '--width 2'; do
+  run $search --no-repeat-ngram 1 --input few >actual || fail '--no-repeat-ngram'
+  check "--no-repeat-ngram $search" [ "$(repeated few_greedy)" -gt 0 -a "$(repeated actual)" -eq 0 ]
+done
+run --search greedy --repetition-penalty 10 --input few >penalised
+differ few_greedy penalised
+run --width 1 --repetition-penalty 10 --input few >actual
+same penalised actual # the same penalty in both
+run --search greedy --repetition-penalty 1 --input few >actual
+same few_greedy actual
+run --forbid forbid --input few >actual
+check '--forbid' [ "$(grep -c -w the few_beam)" -gt 0 -a "$(grep -c -w the actual)" -eq 0 ]
+run --search sample --top-k 1 --forbid forbid --input few >actual
+check '--forbid with samples' [ "$(grep -c -w the actual)" -eq 0 ]
+: >nothing
+run --search greedy --forbid nothing --input few >actual
+same few_greedy actual
+# "taste s": within a word too, unless the line begins with a space.
+echo 's' >forbid
+run --search greedy --forbid forbid --input few >actual
+differ few_greedy actual
+echo ' s' >forbid
+run --search greedy --forbid forbid --input few >actual
+same few_greedy actual
+
+# ---- samples ------------------------------------------------------------------------------------------------------------------
+
+sample() { run --search sample "$@" --input few; }
+sample --n-best 3 >samples
+lines $((3 * some)) samples
+check 'format of samples' [ "$(grep -c -E '^[0-9]+ \|\|\| .* \|\|\| -?[0-9]+\.[0-9]{6}$' samples)" -eq $((3 * some)) ]
+awk -F ' [|][|][|] ' 'NR % 3 == 1 { print $2 }' samples >expected
+sample >actual
+same expected actual # one sample is the first of three
+sample --seed 1 >actual
+same expected actual
+sample --seed 2 >actual
+differ expected actual
+yes "$(line "$sample" "$count")" | head -n 4 | run --search sample >actual
+check 'the same line again: the same sample' [ "$(sort -u actual | wc -l)" -gt 1 ]
+for option in '--temperature 0.001' '--top-k 1' '--top-p 0.000001'; do
+  sample $option >actual
+  same few_greedy actual
+done
+
+# ---- minimum Bayes risk ---------------------------------------------------------------------------------------------------------
+
+texts samples >candidates
+run --n-best 5 --input few | awk -F ' [|][|][|] ' '{ print $2 }' >>candidates
+for option in '--mbr chrf' '--mbr bleu --n-best 5' '--mbr chrf --search sample --n-best 3'; do
+  run $option --input few >chosen || fail "$option"
+  lines "$some" chosen
+  check "$option: a text that was no candidate" [ "$(grep -c -v -x -F -f candidates chosen)" -eq 0 ]
+  check "$option: the first ones" [ "$(cmp chosen few_beam 2>&1)" ]
+done
+# Where two of three say the same, that has the least risk.
+sample --temperature 0.3 --n-best 3 >samples
+sample --temperature 0.3 --n-best 3 --mbr bleu >chosen
+texts samples | paste - - - | paste - chosen >choices
+check 'the majority was not chosen' awk -F '\t' '
+  { major = $1 == $2 || $1 == $3 ? $1 : $2 == $3 ? $2 : "" }
+  major != "" { ++n; if ($4 != major) { bad = 1 } }
+  END { exit n == 0 || bad }' choices
+
+report

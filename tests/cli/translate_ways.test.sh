@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# translate_ways.test.sh TRANSLATE MODEL SAMPLE: batches, threads, schedules and the ways in and out change nothing.
+# shellcheck disable=SC2016,SC2086,SC2094,SC2154,SC2238  # options are split on purpose; files of one name are different ones; translate.sh sets the rest
+# shellcheck source=tests/cli/translate.sh
+. "$(dirname "$(realpath "$0")")/translate.sh"
+
+fewer "$sample" >few
+some=$(wc -l <few)
+
+# ---- batch, threads and the way in change nothing ---------------------------------------------------------------------------
+
+printf 'the\n restaurant\n\n' >forbid
+for search in "--search greedy" "--width 4" "--width 3 --n-best 3" "--preset varstream --width 3 --mbr chrf" \
+  "--search sample --n-best 2 --seed 5 --top-p 0.9 --forbid forbid --no-repeat-ngram 3"; do
+  run $search --input few --output expected 2>err || fail "translate $search"
+  check "messages of translate $search" [ ! -s err ]
+  for way in "--batch 1" "--batch 4 --threads 2" "--schedule streaming --batch 3 --window 0 --encode-ahead 4" \
+    "--schedule streaming --refill-below 1 --batch 2 --order shortest_only --max-rows 3 --threads 2 --window 3"; do
+    run $search $way <few >actual || fail "translate $search $way"
+    same expected actual
+  done
+done
+run --search greedy --input "$sample" --stats stats >greedy
+lines "$count" greedy
+check 'an empty line came out' [ "$(grep -c -v '[a-z]' greedy)" -eq 0 ]
+OMP_NUM_THREADS=2 run --search greedy --batch 8 --threads 3 --input "$sample" >actual
+same greedy actual
+for key in sentences tokens steps model_calls rows fed expansions forks encoder_calls encoded rows_histogram cache pages \
+  peak_pages bytes seconds total encode model output search; do
+  check "--stats: $key" grep -q "\"$key\": *[0-9[{]" stats
+done
+check '--stats: sentences' [ "$(stat sentences)" -eq "$count" ]
+check '--stats: rows_histogram on one line' grep -q -E '^  "rows_histogram": \[[0-9,]+\],$' stats
+check '--stats: a page is still in use' [ "$(stat pages)" -eq 0 ]
+check '--stats: cache' [ "$(stat peak_pages)" -gt 0 -a "$(stat bytes)" -gt 0 ]
+
+run --n-best 5 --input "$sample" >nbest
+texts <(awk 'NR % 5 == 1' nbest) >beam
+fewer greedy >few_greedy
+fewer beam >few_beam
+differ greedy beam
+run --input few >actual
+same few_beam actual
+tac few | run --batch 8 | tac >actual
+same few_beam actual
+run --input <(cat few) >actual
+same few_beam actual
+translate --model "$model/model.safetensors" --input few >actual
+same few_beam actual
+
+# ---- streaming ----------------------------------------------------------------------------------------------------------
+
+steps_of() { run --search greedy --batch 8 --window 0 --input "$sample" --stats stats "$@" >actual; stat steps; }
+batched=$(steps_of) rows_batched=$(stat rows)
+refilled=$(steps_of --schedule streaming --refill-below 1)
+same greedy actual
+check '--schedule streaming runs other rows' [ "$(stat rows)" -eq "$rows_batched" ]
+check '--refill-below 1 takes no fewer steps' [ "$refilled" -lt "$batched" ]
+check '--refill-below 0 is not batched' [ "$(steps_of --schedule streaming --refill-below 0)" -eq "$batched" ]
+check '--max-rows 4 does nothing' [ "$(steps_of --schedule streaming --max-rows 4)" -ge $((rows_batched / 4)) ]
+check '--order shortest_only does nothing' [ "$(steps_of --schedule streaming --order shortest_only)" -gt \
+  "$(steps_of --schedule streaming)" ]
+check '--drain-after 1 keeps somebody out although nobody can be overtaken' [ \
+  "$(steps_of --schedule streaming --refill-below 1 --drain-after 1)" -eq "$refilled" ]
+check '--drain-after 1 does nothing' [ "$(steps_of --schedule streaming --refill-below 1 --max-rows 7 --drain-after 1)" -gt \
+  "$(steps_of --schedule streaming --refill-below 1 --max-rows 7)" ]
+run --search greedy --batch 8 --window 60 --input "$sample" --stats stats >actual
+check "--window does nothing" [ "$(stat steps)" -lt "$batched" ]
+steps_of --encode-ahead 16 >steps
+check '--encode-ahead: groups' [ "$(stat encoder_calls)" -eq 8 -a "$(stat encoded)" -eq "$count" ]
+# However long the input, memory holds a part of it; and output comes while input is still to come.
+mkfifo pipe
+run --search greedy --max-length 1 --schedule streaming <pipe >actual &
+exec 3>pipe
+head -n 1 few >&3
+for _ in $(seq 300); do [ -s actual ] && break; sleep 0.1; done
+check 'a pipe has no answer before the next line' [ "$(wc -l <actual)" -eq 1 ]
+cat few few >&3
+for _ in $(seq 300); do [ "$(wc -l <actual)" -eq $((2 * some + 1)) ] && break; sleep 0.1; done
+check 'a pipe has no answers before its end' [ "$(wc -l <actual)" -eq $((2 * some + 1)) ]
+exec 3>&-
+wait
+
+# ---- lines --------------------------------------------------------------------------------------------------------------
+
+printf '' | run >out || fail 'no input'
+check 'no input, some output' [ ! -s out ]
+printf '\xEF\xBB\xBF%s\r\n\n  \n%s' "$(line "$sample" 1)" "$(line "$sample" 2)" >odd
+{ line beam 1; echo; echo; line beam 2; } >expected
+run <odd >actual || fail 'odd lines'
+same expected actual
+run --stats stats --input odd >actual || fail 'odd lines of a file'
+same expected actual
+check 'empty lines were decoded' [ "$(stat sentences)" -eq 2 ]
+
+{ line "$sample" 1; printf 'Gr\374n\n'; line "$sample" 2; } >stream
+{ line beam 1; echo; line beam 2; } >expected
+run <stream >actual 2>err
+check 'invalid UTF-8 in a stream: exit code' [ $? -eq 2 ]
+check 'invalid UTF-8 in a stream: message' grep -q '^translate: standard input:2: not valid UTF-8$' err
+same expected actual
+
+{ line "$sample" 1; yes 'Hund' | head -n 600 | tr '\n' ' '; echo; line "$sample" 2; } >long
+for batch in 1 3; do
+  run --batch $batch --input long >actual 2>err
+  check 'a sentence that fails: exit code' [ $? -eq 1 ]
+  check 'a sentence that fails: message' grep -q -E '^translate: long:2: source: .*length' err
+  check 'a sentence that fails: one message' [ "$(wc -l <err)" -eq 1 ]
+  same expected actual
+done
+
+# ---- n-best ---------------------------------------------------------------------------------------------------------------
+
+lines $((5 * count)) nbest
+check 'format of --n-best' [ "$(grep -c -E '^[0-9]+ \|\|\| .* \|\|\| -[0-9]+\.[0-9]{6}$' nbest)" -eq $((5 * count)) ]
+check 'order of --n-best' awk -F ' [|][|][|] ' '
+  $1 != int((NR - 1) / 5) { exit 1 }
+  $1 == last && $3 > score { exit 1 }
+  { last = $1; score = $3 }' nbest
+printf '\n' | run --n-best 2 >out
+check 'an empty line with --n-best' [ "$(od -An -c out | tr -d ' ')" = '\n' ]
+
+# ---- progress -----------------------------------------------------------------------------------------------------------------
+
+run --progress --search greedy --input few 2>err >actual || fail '--progress'
+same few_greedy actual
+check '--progress' grep -q "$some/$some sentences" err
+
+report
