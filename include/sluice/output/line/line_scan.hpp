@@ -107,19 +107,23 @@ class LineScan {
         add(sum);
         return top;
       }
-    } else {
-      for (std::size_t i = 0; i < chunk; i += simd::lanes) fetch(at + i);
+      return look_closely(
+          data, [data](std::size_t i) { return simd::load(data + i); }, maxima);
     }
-    return look_closely(data, maxima);
+    return look_closely(
+        data, [&](std::size_t i) { return fetch(at + i); }, maxima);
   }
 
-  /// Lane maxima, and sums of exponentials of scores[0 .. chunk).
+  /// Lane maxima, and sums of exponentials of the chunk's scores; without, `sum` is less than 0 where a score is no number
+  /// or +infinity.
   template <bool Sum, class Scores>
   [[gnu::always_inline]] void pass(Scores const& scores, float* maxima, simd::Vec& top, simd::Vec& sum) const {
     constexpr std::size_t width = simd::lanes, group = std::min<std::size_t>(simd::registers / 8, lanes / width);
     auto const exponentials = exponentials_;
     top = simd::broadcast(lowest);
     simd::Vec sums[group] = {};
+    auto const largest = simd::broadcast(std::numeric_limits<float>::max());
+    auto fine = simd::Vec{} <= largest;  // all lanes true
     for (std::size_t l = 0; l < lanes; l += group * width) {
       simd::Vec best[group];
       for (auto& b : best) b = simd::broadcast(lowest);
@@ -130,12 +134,14 @@ class LineScan {
           auto const x = scores(l + d + g * width);
           best[g] = simd::max(best[g], x);
           if constexpr (Sum) sums[g] = exponentials.add(sums[g], x);
+          else fine &= x <= largest;  // false for NaN and +infinity
         }
       for (std::size_t g = 0; g < group; ++g)
         simd::store(maxima + l + g * width, best[g]), top = simd::max(top, best[g]);
     }
     sum = sums[0];
     for (std::size_t g = 1; g < group; ++g) sum += sums[g];
+    if constexpr (!Sum) sum = fine ? simd::Vec{} : simd::Vec{} - 1.0f;
   }
 
   void add(simd::Vec sum) {
@@ -144,16 +150,15 @@ class LineScan {
     for (int i = 0; i < simd::lanes; ++i) sums_[i] += static_cast<double>(lane[i]);
   }
 
-  /// What take() does, of a chunk about which nothing is known.
-  simd::Vec look_closely(float const* data, float* maxima) {
-    constexpr auto largest = std::numeric_limits<float>::max();
-    auto fine = simd::Vec{} <= simd::Vec{};  // all lanes true
-    for (std::size_t i = 0; i < chunk; i += simd::lanes) fine &= simd::load(data + i) <= largest;
-    for (int i = 0; i < simd::lanes; ++i) valid_ = valid_ && fine[i] != 0;
+  /// What take() does, of a chunk about which nothing is known. `scores` gives what is in `data`, or leaves it there.
+  template <class Scores>
+  simd::Vec look_closely(float const* data, Scores const& scores, float* maxima) {
     simd::Vec top, sum;
-    pass<false>([data](std::size_t i) { return simd::load(data + i); }, maxima, top, sum);
+    pass<false>(scores, maxima, top, sum);
+    valid_ = valid_ && !(simd::max(-sum) > 0);
+    if (!sum_wanted_) return top;
     auto const highest = simd::max(top);
-    if (!sum_wanted_ || !valid_ || highest == lowest) return top;
+    if (!valid_ || highest == lowest) return top;
     if (highest > limit_) centre(highest);
     alignas(64) std::array<float, lanes> again;
     auto const shift = simd::broadcast(shift_);
