@@ -35,10 +35,11 @@ inline void layer_norm(float const* x, std::span<float const> weight, std::span<
     store(y + i, (load(x + i) - mean) * factor * load(weight.data() + i) + load(bias.data() + i));
 }
 
-/// Keys and values of a sequence, in pages of 16 positions. The key of position p is the [d] at
-/// pages[p / 16] + offset + p % 16 * pitch, its value the [d] at `value` numbers after that.
+/// Keys and values of a sequence, in pages of some positions: few, since a fork copies those of a page that is not full.
+/// The key of position p is the [d] at pages[p / page] + offset + p % page * pitch, its value the [d] at `value` numbers
+/// after that.
 struct KeysValues {
-  static constexpr std::int32_t page = 16;
+  static constexpr std::int32_t page = 2;
   std::span<float const* const> pages;
   std::ptrdiff_t offset;
   std::ptrdiff_t pitch;

@@ -54,7 +54,7 @@ class Buffer {
 /// What a Transformer may be told.
 struct TransformerOptions {
   std::int32_t length = 512;   ///< most tokens of a source, or in a slot
-  std::int32_t max_pages = 0;  ///< of the cache, 16 positions each; 0 = as many as there is memory for
+  std::int32_t max_pages = 0;  ///< of the cache, KeysValues::page positions each; 0 = as many as there is memory for
 };
 
 /// Pre-norm, ReLU, sinusoidal positions. A hidden vector depends on its slot's source and tokens alone, bit for bit:
@@ -129,7 +129,7 @@ class Transformer {
     std::int32_t source_length = 0;
   };
 
-  /// Numbers per position of the cache. A page holds, for each layer, 16 keys [d], then 16 values [d].
+  /// Numbers per position of the cache. A page holds, for each layer, its keys [d], then its values [d].
   std::ptrdiff_t width() const { return std::ssize(weights_->decoder) * 2 * weights_->d; }
   KeysValues memory(std::size_t first_page, std::ptrdiff_t layer) const {
     auto const d = weights_->d;
@@ -257,7 +257,7 @@ inline Transformer::Encoded Transformer::encode(std::span<Source const* const> s
   for (std::size_t s = 0; s < sources.size(); ++s) {
     auto result = std::make_shared<Memory>();
     result->length = static_cast<std::int32_t>(begin[s + 1] - begin[s]);
-    result->numbers.resize((result->length + 15) / 16 * KeysValues::page * width());
+    result->numbers.resize((result->length + KeysValues::page - 1) / KeysValues::page * KeysValues::page * width());
     for (std::int32_t p = 0; p < result->length; ++p)
       for (std::ptrdiff_t l = 0; l < std::ssize(w.decoder); ++l)
         write(keys_values.data + (begin[s] + p) * width() + l * 2 * w.d,
