@@ -13,14 +13,20 @@
 // a pass over all lines. A call has `rows` lines, and the calls go round at least 64 lines: the processor's branch
 // prediction would know fewer by heart. `argmax` asks for the best token alone, without a softmax.
 //
+// `near`: few lines, which stay in the second-level cache, where others come from the third or from memory; `no bias`: the
+// scores are all that is read. `tiles`: what DenseProjection does behind its product, with tiles that lie in the second-level
+// cache; ns is of a line, of_read as above.
+//
 // SLUICE_BENCH_ALL: all rows x V x k, up to 320 x 250,000.
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/projection/projection_pass.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
 
 #include "separate_passes.hpp"
@@ -41,6 +47,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -148,6 +155,8 @@ struct Shape {
   std::ptrdiff_t rows, vocabulary;
   std::int32_t k;
   bool softmax = true;
+  bool bias = true;
+  bool near = false;
 };
 
 /// All ways to answer, over the same lines.
@@ -158,7 +167,8 @@ class Contest {
       : shape_(shape),
         lines_(Lines::of(data, shape.vocabulary, std::max(lines_at_least, shape.rows))),
         query_(static_cast<std::size_t>(shape.rows), Query{.best = shape.k, .normalise = shape.softmax}),
-        ours_(lines_.bias),
+        ours_(shape.bias ? LogSoftmaxTopK(lines_.bias) : LogSoftmaxTopK()),
+        bias_(shape.bias ? lines_.bias : std::vector<float>(lines_.bias.size())),
         out_(static_cast<std::size_t>(shape.vocabulary)) {
     if constexpr (!std::is_same_v<T, float>) {
       copy_.resize(static_cast<std::size_t>(calls() * shape_.rows * shape_.vocabulary));
@@ -167,7 +177,10 @@ class Contest {
   }
 
   /// Calls in a block, each with lines of its own.
-  std::ptrdiff_t calls() const { return std::max<std::ptrdiff_t>(1, (64 + shape_.rows - 1) / shape_.rows); }
+  std::ptrdiff_t calls() const {
+    auto const count = shape_.near ? 128 * 1024 / shape_.vocabulary : 64;
+    return std::max<std::ptrdiff_t>(1, (count + shape_.rows - 1) / shape_.rows);
+  }
   double lines_in_block() const { return static_cast<double>(calls() * shape_.rows); }
 
   void ours() {
@@ -226,28 +239,28 @@ class Contest {
   }
   void naive(std::span<T const> line) {
     if (shape_.softmax) {
-      naive_log_softmax(line, lines_.bias, out_);
+      naive_log_softmax(line, bias_, out_);
       return heap_top_k(out_, static_cast<std::size_t>(shape_.k), found_);
     }
     Candidate best{-1, -std::numeric_limits<float>::infinity()};
     for (std::size_t i = 0; i < line.size(); ++i) {
-      auto const x = static_cast<float>(line[i]) + lines_.bias[i];
+      auto const x = static_cast<float>(line[i]) + bias_[i];
       if (x > best.log_prob) best = {static_cast<Token>(i), x};
     }
     found_.assign(1, best);
   }
   void eigen(std::span<T const> line) {
     if (shape_.softmax) {
-      eigen_log_softmax(line, lines_.bias, out_);
+      eigen_log_softmax(line, bias_, out_);
       return heap_top_k(out_, static_cast<std::size_t>(shape_.k), found_);
     }
     Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1> const> const x(line.data(), static_cast<Eigen::Index>(line.size()));
     Eigen::Index best = 0;
-    auto const top = (x.template cast<float>() + array(ConstRow(lines_.bias))).maxCoeff(&best);
+    auto const top = (x.template cast<float>() + array(ConstRow(bias_))).maxCoeff(&best);
     found_.assign(1, {static_cast<Token>(best), top});
   }
   void sorted(std::span<T const> line) {
-    eigen_log_softmax(line, lines_.bias, out_);
+    eigen_log_softmax(line, bias_, out_);
     sort_top_k(out_, static_cast<std::size_t>(shape_.k), indices_, found_);
   }
 
@@ -263,6 +276,7 @@ class Contest {
   Lines const& lines_;
   std::vector<Query> query_;
   LogSoftmaxTopK ours_;
+  std::vector<float> bias_;
   std::vector<float> out_;
   std::vector<Candidate> found_;
   std::vector<Token> indices_;
@@ -292,10 +306,46 @@ template <class T = float>
 void add(char const* type, Data data, Shape const& shape) {
   auto const full = std::string(shape.softmax ? "log_softmax_top_k/" : "argmax/") + name(data) + "/" + type +
                     "/V:" + std::to_string(shape.vocabulary) + "/rows:" + std::to_string(shape.rows) +
-                    (shape.softmax ? "/k:" + std::to_string(shape.k) : "");
+                    (shape.softmax ? "/k:" + std::to_string(shape.k) : "") + (shape.bias ? "" : "/no bias") +
+                    (shape.near ? "/near" : "");
   benchmark::RegisterBenchmark(full.c_str(), [=](benchmark::State& state) {
     compare<T>(state, data, shape);
   })->Unit(benchmark::kMicrosecond);
+}
+
+/// 64 rows of which each asks for the k best, from tiles as a product leaves them.
+void tiles(benchmark::State& state, std::ptrdiff_t vocabulary, std::int32_t k) {
+  one_thread();
+  constexpr std::ptrdiff_t rows = 64;
+  std::vector<Query> const queries(rows, Query{.best = k});
+  auto const width = ProjectionPass::tile_width(rows);
+  ProjectionPass pass;
+  LineLists lists;
+  MatrixView<float> tile;
+  auto filled = false;
+  auto const answer = [&] {
+    lists.clear();
+    pass.run(
+        queries, vocabulary, {},
+        [&](std::ptrdiff_t, MatrixView<float> where) {
+          tile = where;
+          if (std::exchange(filled, true)) return;  // all tiles alike: what is there already
+          std::mt19937 random(1);
+          std::normal_distribution<float> normal(0, 3);
+          std::generate_n(where.data, rows * width, [&] { return normal(random); });
+        },
+        lists);
+  };
+  answer();
+  Turns turns;
+  auto const ours = turns.add(answer);
+  auto const pure = turns.add([&] {
+    for (std::ptrdiff_t first = 0; first < vocabulary; first += width)
+      read({tile.data, static_cast<std::size_t>(rows * std::min(width, vocabulary - first))});
+  });
+  for (auto _ : state) turns.round();
+  state.counters["ns"] = 1e9 * turns.seconds(ours) / rows;
+  state.counters["of_read"] = turns.ratio(ours, pure);
 }
 
 // In an order that makes each set of lines once.
@@ -309,6 +359,17 @@ bool const registered = [] {
       if (rows == 40 && !all) continue;
       for (std::int32_t const k : {1, 5, 10, 50}) add("float", Data::normal, {rows, v, k});
       add("float", Data::normal, {rows, v, 1, false});
+    }
+    if (v <= 32000) {
+      for (auto const bias : {true, false})
+        for (auto const near : {true, false})
+          if (near || !bias) add("float", Data::normal, {1, v, 5, true, bias, near});
+      for (std::int32_t const k : {5, 50}) {
+        auto const full = "log_softmax_top_k/tiles/V:" + std::to_string(v) + "/rows:64/k:" + std::to_string(k);
+        benchmark::RegisterBenchmark(full.c_str(), [=](benchmark::State& state) {
+          tiles(state, v, k);
+        })->Unit(benchmark::kMicrosecond);
+      }
     }
     for (std::ptrdiff_t const rows : {1, 64}) {
       if (!all && (v != 32000 || rows > 1)) continue;

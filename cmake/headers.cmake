@@ -107,6 +107,7 @@ set(SLUICE_HEADERS
   include/sluice/output/shortlist/shortlist_projection.hpp
   include/sluice/output/simd/aligned_vector.hpp
   include/sluice/output/simd/exponential.hpp
+  include/sluice/output/simd/fused.hpp
   include/sluice/output/simd/half.hpp
   include/sluice/output/simd/log_add.hpp
   include/sluice/output/simd/parallel.hpp

@@ -3,17 +3,16 @@
 /// Layer norm and attention of one row, vectorised so that the result depends on that row only.
 #pragma once
 
+#include <sluice/output/simd/exponential.hpp>
+#include <sluice/output/simd/fused.hpp>
 #include <sluice/output/simd/simd.hpp>
 
-#include <Eigen/Core>
-
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <numeric>
 #include <span>
-#include <utility>
+#include <type_traits>
 
 namespace sluice::example {
 inline namespace SLUICE_ISA {
@@ -36,10 +35,11 @@ inline void layer_norm(float const* x, std::span<float const> weight, std::span<
     store(y + i, (load(x + i) - mean) * factor * load(weight.data() + i) + load(bias.data() + i));
 }
 
-/// Keys and values of a sequence, in pages of 16 positions. The key of position p is the [d] at
-/// pages[p / 16] + offset + p % 16 * pitch, its value the [d] at `value` numbers after that.
+/// Keys and values of a sequence, in pages of some positions: few, since a fork copies those of a page that is not full.
+/// The key of position p is the [d] at pages[p / page] + offset + p % page * pitch, its value the [d] at `value` numbers
+/// after that.
 struct KeysValues {
-  static constexpr std::int32_t page = 16;
+  static constexpr std::int32_t page = 2;
   std::span<float const* const> pages;
   std::ptrdiff_t offset;
   std::ptrdiff_t pitch;
@@ -52,50 +52,103 @@ struct KeysValues {
 
 namespace detail {
 
-template <int Distance, std::size_t... Lane>
-[[gnu::always_inline]] inline simd::Vec add_pairs(simd::Vec a, simd::Vec b, std::index_sequence<Lane...>) {
-  // Lanes with the bit `Distance` belong to b, the others to a; each gets its partner's sum added.
-  constexpr auto n = simd::lanes;
-  auto const own =
-      __builtin_shufflevector(a, b, (Lane & Distance ? static_cast<int>(Lane) + n : static_cast<int>(Lane))...);
-  auto const other = __builtin_shufflevector(
-      a, b, (Lane & Distance ? static_cast<int>(Lane) + n - Distance : static_cast<int>(Lane) + Distance)...);
-  return own + other;
-}
+/// Numbers after which the heads come in the same lanes again.
+inline std::ptrdiff_t period(int heads) { return std::lcm(heads, simd::lanes); }
 
-/// The sums of `lanes` vectors: lane i is the sum of v[i], added up in an order that is the same for all lanes.
-template <int Count = simd::lanes>
-[[gnu::always_inline]] inline simd::Vec sums(simd::Vec* v) {
-  if constexpr (Count == 1) {
-    return v[0];
-  } else {
-    constexpr int half = Count / 2;
-    for (int i = 0; i < half; ++i) v[i] = add_pairs<half>(v[i], v[i + half], std::make_index_sequence<simd::lanes>{});
-    return sums<half>(v);
+/// scores[p * period ..] = the products of a query and the keys of Count positions from `first` on, as far as they come to
+/// the same lanes.
+template <std::int32_t Count, class Period>
+[[gnu::always_inline]] inline void products(float const* query, std::ptrdiff_t d, Period period,
+                                            KeysValues const& memory, std::int32_t first, float* scores) {
+  float const* keys[Count];
+  for (std::int32_t p = 0; p < Count; ++p) keys[p] = memory.key(first + p);
+  for (std::ptrdiff_t lane = 0; lane < period; lane += simd::lanes) {
+    simd::Vec even[Count] = {}, odd[Count] = {};
+    auto i = lane;
+    for (; i + period < d; i += 2 * period) {
+      auto const x = simd::load(query + i), y = simd::load(query + i + period);
+      for (std::int32_t p = 0; p < Count; ++p) {
+        even[p] = simd::fused(x, simd::load(keys[p] + i), even[p]);
+        odd[p] = simd::fused(y, simd::load(keys[p] + i + period), odd[p]);
+      }
+    }
+    if (i < d)
+      for (std::int32_t p = 0; p < Count; ++p)
+        even[p] = simd::fused(simd::load(query + i), simd::load(keys[p] + i), even[p]);
+    for (std::int32_t p = 0; p < Count; ++p) simd::store(scores + (first + p) * period + lane, even[p] + odd[p]);
   }
 }
 
-/// out[0 .. Vectors * lanes) = factor * sum over positions of weight * value.
-template <int Vectors>
-[[gnu::always_inline]] inline void weighted_sum(float const* weights, KeysValues const& memory, std::ptrdiff_t column,
-                                                std::int32_t count, float factor, float* out) {
-  simd::Vec sum[Vectors] = {};
-  for (std::int32_t p = 0; p < count; ++p) {
-    auto const weight = simd::broadcast(weights[p]);
-    auto const* const value = memory.key(p) + memory.value + column;
-    for (int v = 0; v < Vectors; ++v) sum[v] += weight * simd::load(value + v * simd::lanes);
+/// Every lane becomes the sum of all lanes of its head.
+template <class Period>
+void add_lanes(float* scores, Period period, int heads) {
+  if (period == heads) return;
+  if (period == simd::lanes) {
+    simd::Ints lane;
+    for (int i = 0; i < simd::lanes; ++i) lane[i] = i;
+    auto x = simd::load(scores);
+    for (auto half = simd::lanes / 2; half >= heads; half /= 2) x += simd::look_up(x, lane ^ half);
+    return simd::store(scores, x);
   }
-  for (int v = 0; v < Vectors; ++v) simd::store(out + v * simd::lanes, sum[v] * simd::broadcast(factor));
+  for (int head = 0; head < heads; ++head) {
+    float sum = 0;
+    for (std::ptrdiff_t i = head; i < period; i += heads) sum += scores[i];
+    for (std::ptrdiff_t i = head; i < period; i += heads) scores[i] = sum;
+  }
+}
+
+/// Count vectors of the answer, one period apart: factor * sum over positions of weight * value.
+template <int Count, class Period>
+[[gnu::always_inline]] inline void weighted_sum(float const* weights, Period period, KeysValues const& memory,
+                                                std::ptrdiff_t column, std::int32_t positions, simd::Vec factor,
+                                                float* out) {
+  simd::Vec sum[Count] = {};
+  for (std::int32_t p = 0; p < positions; ++p) {
+    auto const weight = simd::load(weights + p * period);
+    auto const* value = memory.key(p) + memory.value + column;
+    asm("" : "+r"(value));  // one address: GCC would keep one for each vector, in memory
+    for (int i = 0; i < Count; ++i) sum[i] = simd::fused(weight, simd::load(value + i * period), sum[i]);
+  }
+  for (int i = 0; i < Count; ++i) simd::store(out + column + i * period, sum[i] * factor);
+}
+
+/// attend(), see below; `period` is a constant where it is one vector.
+template <class Period>
+void attend(Period period, float const* query, std::ptrdiff_t d, int heads, KeysValues const& memory,
+            std::int32_t count, float* scratch, float* out) {
+  std::int32_t p = 0;
+  for (; p + 4 <= count; p += 4) products<4>(query, d, period, memory, p, scratch);
+  for (; p < count; ++p) products<1>(query, d, period, memory, p, scratch);
+  for (p = 0; p < count; ++p) add_lanes(scratch + p * period, period, heads);
+
+  for (std::ptrdiff_t lane = 0; lane < period; lane += simd::lanes) {
+    auto* const scores = scratch + lane;
+    auto best = simd::load(scores);
+    for (p = 1; p < count; ++p) best = simd::max(best, simd::load(scores + p * period));
+    simd::Vec total{};
+    for (p = 0; p < count; ++p) {
+      auto const weight = simd::exp_of_negative(simd::load(scores + p * period) - best);
+      simd::store(scores + p * period, weight);
+      total += weight;
+    }
+    auto const factor = 1.0f / total;
+    auto column = lane;
+    auto const left = [&] { return (d - column + period - 1) / period; };
+    for (; left() >= 16; column += 16 * period) weighted_sum<16>(scores, period, memory, column, count, factor, out);
+    for (; left() >= 4; column += 4 * period) weighted_sum<4>(scores, period, memory, column, count, factor, out);
+    for (; column < d; column += period) weighted_sum<1>(scores, period, memory, column, count, factor, out);
+  }
 }
 
 }  // namespace detail
 
 /// The floats that attend needs as scratch, for up to `count` positions.
-inline std::ptrdiff_t attention_scratch(int heads, std::int32_t count) {
-  return heads * ((count + 15) / 16 * 16 + simd::lanes * simd::lanes);
-}
+inline std::ptrdiff_t attention_scratch(int heads, std::int32_t count) { return count * detail::period(heads); }
 
 /// Attention of one query to the first `count` > 0 positions of `memory`: for each head, softmax(q k) v.
+///
+/// Number i of head h lies at i * heads + h, in queries, keys, values and the answer (Weights::load sees to that): so lanes
+/// belong to heads, and nothing is added across lanes but the last few parts of a score.
 ///
 /// \param query    [d], already divided by the square root of the head's size
 /// \param heads    d / heads is a multiple of 16
@@ -103,50 +156,10 @@ inline std::ptrdiff_t attention_scratch(int heads, std::int32_t count) {
 /// \param out      [d]
 inline void attend(float const* query, std::ptrdiff_t d, int heads, KeysValues const& memory, std::int32_t count,
                    float* scratch, float* out) {
-  constexpr auto lanes = simd::lanes;
-  constexpr auto lowest = -std::numeric_limits<float>::infinity();
-  using Sixteen = Eigen::Array<float, 16, 1>;  // of fixed size and aligned: no element is ever treated as a remainder
-  using Sixteens = Eigen::Map<Sixteen, Eigen::Aligned64>;
-  auto const size = d / heads;
-  auto const padded = (count + 15) / 16 * 16;
-  auto* const products = scratch + heads * padded;  // [heads, lanes, lanes]: by position, a score's parts
-  for (std::int32_t first = 0; first < padded; first += lanes) {
-    auto const present = std::clamp<std::int32_t>(count - first, 0, lanes);
-    for (std::int32_t p = 0; p < present; ++p) {
-      auto const* const key = memory.key(first + p);
-      for (std::ptrdiff_t head = 0; head < heads; ++head) {
-        simd::Vec sum{};
-        for (auto i = head * size; i < (head + 1) * size; i += lanes)
-          sum += simd::load(query + i) * simd::load(key + i);
-        simd::store(products + (head * lanes + p) * lanes, sum);
-      }
-    }
-    for (std::ptrdiff_t head = 0; head < heads; ++head) {
-      simd::Vec parts[lanes];
-      for (int p = 0; p < lanes; ++p) parts[p] = simd::load(products + (head * lanes + p) * lanes);
-      auto* const scores = scratch + head * padded + first;
-      simd::store(scores, detail::sums(parts));
-      for (auto p = present; p < lanes; ++p) scores[p] = lowest;
-    }
-  }
-  for (std::ptrdiff_t head = 0; head < heads; ++head) {
-    auto* const scores = scratch + head * padded;
-    Sixteen best = Sixteens(scores);
-    for (std::int32_t first = 16; first < padded; first += 16) best = best.max(Sixteens(scores + first));
-    auto const largest = best.maxCoeff();
-    Sixteen total = Sixteen::Zero();
-    for (std::int32_t first = 0; first < padded; first += 16) {
-      Sixteens part(scores + first);
-      part = (part - largest).exp();
-      total += part;
-    }
-    auto const factor = 1 / total.sum();
-    auto column = head * size;
-    auto const end = column + size;
-    for (; column + 4 * lanes <= end; column += 4 * lanes)
-      detail::weighted_sum<4>(scores, memory, column, count, factor, out + column);
-    for (; column < end; column += lanes) detail::weighted_sum<1>(scores, memory, column, count, factor, out + column);
-  }
+  using OneVector = std::integral_constant<std::ptrdiff_t, simd::lanes>;
+  auto const period = detail::period(heads);
+  if (period == OneVector{}) detail::attend(OneVector{}, query, d, heads, memory, count, scratch, out);
+  else detail::attend(period, query, d, heads, memory, count, scratch, out);
 }
 
 }  // namespace SLUICE_ISA

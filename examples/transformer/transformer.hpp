@@ -28,10 +28,33 @@
 namespace sluice::example {
 inline namespace SLUICE_ISA {
 
+/// Numbers that are written before they are read: resize() leaves new ones as they are.
+class Buffer {
+ public:
+  /// At least so many numbers; what there was is lost where they are more than ever before.
+  float* resize(std::ptrdiff_t size) {
+    if (size > size_) {
+      numbers_.reset();
+      numbers_.reset(AlignedAllocator<float>().allocate(static_cast<std::size_t>(size)));
+      size_ = size;
+    }
+    return numbers_.get();
+  }
+  float const* data() const { return numbers_.get(); }
+  float* data() { return numbers_.get(); }
+
+ private:
+  struct Free {
+    void operator()(float* p) const { AlignedAllocator<float>().deallocate(p, 0); }
+  };
+  std::unique_ptr<float, Free> numbers_;
+  std::ptrdiff_t size_ = 0;
+};
+
 /// What a Transformer may be told.
 struct TransformerOptions {
   std::int32_t length = 512;   ///< most tokens of a source, or in a slot
-  std::int32_t max_pages = 0;  ///< of the cache, 16 positions each; 0 = as many as there is memory for
+  std::int32_t max_pages = 0;  ///< of the cache, KeysValues::page positions each; 0 = as many as there is memory for
 };
 
 /// Pre-norm, ReLU, sinusoidal positions. A hidden vector depends on its slot's source and tokens alone, bit for bit:
@@ -46,7 +69,7 @@ class Transformer {
   /// The source as the decoder sees it: pages laid out as those of the cache.
   struct Memory {
     std::int32_t length = 0;
-    AlignedVector<float> numbers;
+    Buffer numbers;
   };
   /// A batch of encoded sources.
   struct Encoded {
@@ -98,8 +121,6 @@ class Transformer {
   Hidden<float> step(std::span<Row const> rows);
 
  private:
-  using Buffer = AlignedVector<float>;
-
   /// A row's part of a step.
   struct Part {
     std::int32_t first = 0;              // of its tokens among all
@@ -108,7 +129,7 @@ class Transformer {
     std::int32_t source_length = 0;
   };
 
-  /// Numbers per position of the cache. A page holds, for each layer, 16 keys [d], then 16 values [d].
+  /// Numbers per position of the cache. A page holds, for each layer, its keys [d], then its values [d].
   std::ptrdiff_t width() const { return std::ssize(weights_->decoder) * 2 * weights_->d; }
   KeysValues memory(std::size_t first_page, std::ptrdiff_t layer) const {
     auto const d = weights_->d;
@@ -124,9 +145,7 @@ class Transformer {
   }
   /// `buffer` as [rows, columns], made larger where it is too small.
   static MatrixView<float> view(Buffer& buffer, std::ptrdiff_t rows, std::ptrdiff_t columns) {
-    auto const size = static_cast<std::size_t>(rows * columns);
-    if (buffer.size() < size) buffer.resize(size);
-    return {buffer.data(), rows, columns, columns};
+    return {buffer.resize(rows * columns), rows, columns, columns};
   }
   static MatrixView<float const> read(MatrixView<float> m) { return {m.data, m.rows, m.columns, m.stride}; }
 
@@ -201,8 +220,9 @@ inline Transformer::Encoded Transformer::encode(std::span<Source const* const> s
     begin.push_back(begin.back() + std::ssize(*source) + 1);
   }
   auto const total = begin.back();
-  Buffer x_memory, normed_memory, qkv_memory, inner_memory, scores;
-  PackedRows rows;
+  // Kept for the thread's next call: to ask the system for megabytes costs as much as to fill them.
+  static thread_local Buffer x_memory, normed_memory, qkv_memory, inner_memory, scores;
+  static thread_local PackedRows rows;
   auto const x = view(x_memory, total, w.d);
   auto const normed = view(normed_memory, total, w.d);
   auto const qkv = view(qkv_memory, total, 3 * w.d);
@@ -237,7 +257,7 @@ inline Transformer::Encoded Transformer::encode(std::span<Source const* const> s
   for (std::size_t s = 0; s < sources.size(); ++s) {
     auto result = std::make_shared<Memory>();
     result->length = static_cast<std::int32_t>(begin[s + 1] - begin[s]);
-    result->numbers.resize(static_cast<std::size_t>((result->length + 15) / 16 * KeysValues::page * width()));
+    result->numbers.resize((result->length + KeysValues::page - 1) / KeysValues::page * KeysValues::page * width());
     for (std::int32_t p = 0; p < result->length; ++p)
       for (std::ptrdiff_t l = 0; l < std::ssize(w.decoder); ++l)
         write(keys_values.data + (begin[s] + p) * width() + l * 2 * w.d,

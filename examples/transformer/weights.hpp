@@ -32,7 +32,8 @@ struct Norm {
   std::vector<float> weight, bias;
 };
 
-/// Self-attention and feed-forward part of a layer, pre-norm.
+/// Self-attention and feed-forward part of a layer, pre-norm. Of queries, keys, values and what attention gives, number i of
+/// head h is at i * heads + h.
 struct Layer {
   Norm n1;
   PackedMatrix qkv;  ///< [3 d, d]: query (divided by the square root of the head's size), key, value
@@ -121,14 +122,26 @@ class Reader {
   Norm norm(std::string const& name, std::int64_t d) {
     return {floats(name + ".weight", {d}), floats(name + ".bias", {d})};
   }
+  /// Which numbers of a linear layer are those of heads, to be told apart as attend() wants them.
+  enum class Heads : std::uint8_t { none, outputs, inputs };
+
   /// Linear layers of equal width, one below the other. The first `scaled` are multiplied by `scale`.
-  PackedMatrix linear(std::vector<std::string> const& names, std::int64_t out, std::int64_t in, std::size_t scaled = 0,
-                      float scale = 1) {
+  PackedMatrix linear(std::vector<std::string> const& names, std::int64_t out, std::int64_t in, Heads by = Heads::none,
+                      std::size_t scaled = 0, float scale = 1) {
     std::vector<float> weights, biases;
+    auto const heads = number("heads");
+    auto const place = [&](std::int64_t i, std::int64_t size, Heads side) {
+      return static_cast<std::size_t>(by == side ? i % heads * (size / heads) + i / heads : i);
+    };
     for (std::size_t i = 0; i < names.size(); ++i) {
       auto const factor = i < scaled ? scale : 1;
-      for (auto const x : floats(names[i] + ".weight", {out, in})) weights.push_back(x * factor);
-      for (auto const x : floats(names[i] + ".bias", {out})) biases.push_back(x * factor);
+      auto const weight = floats(names[i] + ".weight", {out, in}), bias = floats(names[i] + ".bias", {out});
+      for (std::int64_t row = 0; row < out; ++row) {
+        auto const from = place(row, out, Heads::outputs);
+        biases.push_back(bias[from] * factor);
+        for (std::int64_t column = 0; column < in; ++column)
+          weights.push_back(weight[from * static_cast<std::size_t>(in) + place(column, in, Heads::inputs)] * factor);
+      }
     }
     return PackedMatrix({weights.data(), std::ssize(biases), in, in}, biases, layers_);
   }
@@ -147,6 +160,7 @@ class Reader {
 }  // namespace detail
 
 inline std::shared_ptr<Weights const> Weights::from(Safetensors const& file, Precision layers) {
+  using Heads = detail::Reader::Heads;
   detail::Reader read(file, layers);
   auto result = std::make_shared<Weights>();
   auto& w = *result;
@@ -168,8 +182,8 @@ inline std::shared_ptr<Weights const> Weights::from(Safetensors const& file, Pre
 
   auto const layer = [&](Layer& to, std::string const& name, std::string const& norm) {
     to.n1 = read.norm(name + "n1", w.d);
-    to.qkv = read.linear({name + "a.q", name + "a.k", name + "a.v"}, w.d, w.d, 1, scale);
-    to.o = read.linear({name + "a.o"}, w.d, w.d);
+    to.qkv = read.linear({name + "a.q", name + "a.k", name + "a.v"}, w.d, w.d, Heads::outputs, 1, scale);
+    to.o = read.linear({name + "a.o"}, w.d, w.d, Heads::inputs);
     to.nf = read.norm(name + norm, w.d);
     to.fi = read.linear({name + "f.i"}, w.ff, w.d);
     to.fo = read.linear({name + "f.o"}, w.d, w.ff);
@@ -182,11 +196,11 @@ inline std::shared_ptr<Weights const> Weights::from(Safetensors const& file, Pre
     auto const name = "dec." + std::to_string(i) + ".";
     layer(w.decoder[i], name, "n3");
     w.decoder[i].n2 = read.norm(name + "n2", w.d);
-    w.decoder[i].cq = read.linear({name + "c.q"}, w.d, w.d, 1, scale);
-    w.decoder[i].co = read.linear({name + "c.o"}, w.d, w.d);
+    w.decoder[i].cq = read.linear({name + "c.q"}, w.d, w.d, Heads::outputs, 1, scale);
+    w.decoder[i].co = read.linear({name + "c.o"}, w.d, w.d, Heads::inputs);
     source.insert(source.end(), {name + "c.k", name + "c.v"});
   }
-  w.source = read.linear(source, w.d, w.d);
+  w.source = read.linear(source, w.d, w.d, Heads::outputs);
   w.en = read.norm("en", w.d);
   w.dn = read.norm("dn", w.d);
   read.check_all_used();

@@ -228,6 +228,54 @@ TEST_CASE("exp_of_negative is within what it says of exp", "[line_scan]") {
   }
 }
 
+TEST_CASE("sums of exponentials err by less than a millionth of themselves, whatever the scores", "[line_scan]") {
+  // Equal scores err alike, so that nothing cancels: the worst that a line can do. All fractions of a power of two.
+  std::mt19937_64 random(7);
+  auto worst = 0.0;
+  for (auto const near : {0.0f, -3.7f, 11.3f, 90.0f, -1234.5f, 31000.0f, -32768.0f})
+    for (int i = 0; i < 20000; ++i) {
+      simd::Exponentials const exponentials(near);
+      // With fused multiply-adds it does not matter how far away a score is.
+      auto const far = static_cast<double>(simd::has_fused ? (i % 2 == 0 ? 30 : 3) : 3);
+      auto const x = near + static_cast<float>(std::uniform_real_distribution(-far, 11.0)(random));
+      if (x > near + simd::Exponentials::above) continue;
+      auto const y = static_cast<double>(exponentials.add(simd::Vec{}, simd::broadcast(x))[0]);
+      auto const exact = std::exp(static_cast<double>(x) - exponentials.reference());
+      worst = std::max(worst, std::abs(y / exact - 1));
+    }
+  INFO("worst " << worst);
+  CHECK(worst <= (simd::has_fused ? 1e-6 : 3e-6));
+
+  simd::Exponentials const exponentials(5);
+  auto const nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(std::isnan(exponentials.add(simd::Vec{}, simd::broadcast(nan))[0]));
+  for (auto const x : {-100.0f, -1e10f, -largest, none}) {
+    auto const y = exponentials.add(simd::Vec{}, simd::broadcast(x))[0];
+    CHECK((y > 0 && y < 1e-32f));
+  }
+}
+
+TEST_CASE("the log-probability of the best is within 1e-6 of double precision", "[line_scan]") {
+  LineScan scan;
+  std::mt19937_64 random(8);
+  auto worst = 0.0;
+  for (int i = 0; i < 400; ++i) {
+    // Lines whose weight lies in equal scores, one of which is the first of its line, and which the rest only disturbs.
+    auto const n = i % 2 == 0 ? std::size_t{32000} : 1 + below(random, 5000);
+    auto const level = static_cast<float>(std::uniform_real_distribution(-20.0, 20.0)(random));
+    auto const step = static_cast<float>(std::exp2(std::uniform_real_distribution(-12.0, 4.0)(random)));
+    std::vector<float> line(n);
+    for (std::size_t j = 0; j < n; ++j)
+      line[j] = i % 4 < 2 ? level - step * static_cast<float>(j % 7) : level + step * static_cast<float>(j / 1024);
+    Truth const truth(line);
+    scan.begin(1, true);
+    scan.run(line);
+    worst = std::max(worst, std::abs(scan.log_sum() - truth.log_sum));
+  }
+  INFO("worst " << worst);
+  CHECK(worst <= (simd::has_fused ? 1e-6 : 3e-6));
+}
+
 TEST_CASE("scores are counted by what they reach", "[line_scan]") {
   std::mt19937_64 random(2);
   for (int round = 0; round < 2000; ++round) {

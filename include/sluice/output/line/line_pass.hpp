@@ -58,12 +58,13 @@ class LazyLinePass {
   /// The scores (changed, if need be) of tokens first .. first + count - 1; see LineScan::add.
   void add(std::size_t first, float const* scores, std::size_t count) {
     scan_.add(first, scores, count);
-    auto const pick = [&](Token token, float& to) {
-      auto const place = static_cast<std::size_t>(token) - first;
-      if (place < count) to = scores[place];
-    };
-    for (std::size_t i = 0; i < probes_.size(); ++i) pick(query_->probes[i], probes_[i]);
-    for (std::size_t i = 0; i < edited_.size(); ++i) pick(after_[i].token, edited_[i]);
+    pick_all(first, scores, count);
+  }
+  /// The same for scores that are fetched to `scores` meanwhile.
+  template <class Fetch>
+  void add(std::size_t first, float const* scores, std::size_t count, Fetch const& fetch) {
+    scan_.add(first, scores, count, fetch);
+    pick_all(first, scores, count);
   }
 
   /// The whole line at once; what the query wants changed is changed in it.
@@ -102,6 +103,16 @@ class LazyLinePass {
   }
 
  private:
+  /// What probes and later edits want to know of these scores.
+  void pick_all(std::size_t first, float const* scores, std::size_t count) {
+    auto const pick = [&](Token token, float& to) {
+      auto const place = static_cast<std::size_t>(token) - first;
+      if (place < count) to = scores[place];
+    };
+    for (std::size_t i = 0; i < probes_.size(); ++i) pick(query_->probes[i], probes_[i]);
+    for (std::size_t i = 0; i < edited_.size(); ++i) pick(after_[i].token, edited_[i]);
+  }
+
   static bool names(std::span<Edit const> edits, Token token) {
     for (auto const& edit : edits)
       if (edit.token == token) return true;

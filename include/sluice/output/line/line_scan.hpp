@@ -23,32 +23,43 @@ inline namespace SLUICE_ISA {
 /// done. Of another, the bar is raised to what k of its lanes reach before anything is picked out. So at most 16 scores for
 /// each of some k lanes are picked from a block, whatever their order, and few where the order is random.
 ///
+/// Maxima and exponentials are taken in one go, the latter relative to what the first chunk's maximum was, as long as no
+/// score is so far above that sums in floats would suffer: then, and for numbers that are none, the chunk is looked at again.
+///
 /// What comes out depends on the scores and k alone, bit for bit: not on how the line was cut into blocks.
 class LineScan {
  public:
   static constexpr std::size_t lanes = 64, depth = 16, chunk = lanes * depth, block = 32 * chunk;
+  static constexpr std::size_t ahead =
+      1024;  ///< that far scores are asked for: a processor's own guesses end with a page
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
   /// A new line, of which the k best are wanted, and perhaps the sum of exponentials.
   void begin(std::size_t k, bool sum) {
     best_.begin(std::max<std::size_t>(k, 1));
     k_ = k, sum_wanted_ = sum;
-    maximum_ = lowest, sum_ = 0, valid_ = true;
+    std::fill(std::begin(tops_), std::end(tops_), lowest);
+    std::fill(std::begin(sums_), std::end(sums_), 0.0);
+    limit_ = lowest, shift_ = 0, valid_ = true;
   }
 
   /// The scores at places first .. first + count - 1, in ascending order of calls; count is a multiple of `chunk`, at most
   /// `block`. What lies behind the line's end must be `lowest`.
   void add(std::size_t first, float const* data, std::size_t count) {
+    add(first, data, count, [data](std::size_t i) {
+      __builtin_prefetch(data + i + ahead);
+      return simd::load(data + i);
+    });
+  }
+  /// The same for scores that are not in `data` yet: fetch(i) gives those at i .. i + simd::lanes - 1, and leaves them there.
+  template <class Fetch>
+  void add(std::size_t first, float const* data, std::size_t count, Fetch const& fetch) {
     alignas(64) float maxima[block / depth];
-    float tops[block / chunk];
-    auto higher = false;
-    for (std::size_t c = 0; c < count / chunk; ++c) {
-      tops[c] = lane_maxima(data + c * chunk, maxima + c * lanes);
-      if (sum_wanted_ && tops[c] > lowest && valid_) add_sum(data + c * chunk, tops[c]);
-      maximum_ = std::max(maximum_, tops[c]);
-      higher = higher || tops[c] > best_.bar();
-    }
-    if (higher && k_ > 0) collect(first, data, {maxima, count / depth}, tops);
+    auto top = simd::broadcast(lowest);
+    for (std::size_t c = 0; c < count / chunk; ++c)
+      top = simd::max(top, take(data + c * chunk, c * chunk, fetch, maxima + c * lanes));
+    simd::store(tops_, simd::max(simd::load(tops_), top));
+    if (k_ > 0 && simd::max(top) > best_.bar()) collect(first, data, {maxima, count / depth}, simd::max(top));
   }
 
   /// The whole line at once; it may lie anywhere.
@@ -69,69 +80,144 @@ class LineScan {
   std::span<Found const> best() { return k_ == 0 ? std::span<Found const>{} : best_.finish(); }
 
   bool valid() const { return valid_; }  ///< no NaN, no +infinity
-  float maximum() const { return maximum_; }
-  double log_sum() const { return std::log(sum_); }  ///< of exp(score - maximum)
+  float maximum() const { return simd::max(simd::load(tops_)); }
+  /// The logarithm of the sum of exp(score - maximum()); at least 0.
+  double log_sum() const {
+    auto const maximum = this->maximum();
+    if (!(limit_ > lowest)) return std::log(0.0);
+    double sum = 0;
+    for (auto const x : sums_) sum += x;
+    // The largest term is 1: what was added for it is taken out again, so that a certain token has all the probability.
+    auto const near = maximum - shift_;
+    auto const counted = exponentials_.add(simd::Vec{}, simd::broadcast(near))[0];
+    auto const rest = std::max(0.0, sum - static_cast<double>(counted));
+    return std::log1p(rest * std::exp(exponentials_.reference() - static_cast<double>(near)));
+  }
 
  private:
-  /// Lane maxima of a chunk to out[lanes]; returns the largest.
-  float lane_maxima(float const* data, float* out) {
-    constexpr auto lowest_lanes = simd::Vec{} + lowest;
-    constexpr auto largest = simd::Vec{} + std::numeric_limits<float>::max();
-    auto top = lowest_lanes;
-    auto fine = top <= largest;  // all lanes true
-    for (std::size_t l = 0; l < lanes; l += simd::lanes) {
-      auto best = lowest_lanes;
-#pragma GCC unroll 16
-      for (std::size_t d = 0; d < depth; ++d) {
-        auto const x = simd::load(data + d * lanes + l);
-        best = simd::max(best, x);
-        fine &= x <= largest;  // false for NaN and +infinity
+  /// A chunk: adds its exponentials, writes its lane maxima to maxima[lanes] and returns what they fold to.
+  template <class Fetch>
+  simd::Vec take(float const* data, std::size_t at, Fetch const& fetch, float* maxima) {
+    if (limit_ > lowest && shift_ == 0) {
+      simd::Vec top, sum;
+      pass<true>([&](std::size_t i) { return fetch(at + i); }, maxima, top, sum);
+      // A NaN makes the sum a NaN, and +infinity is above all limits.
+      auto const sound = simd::at_least(simd::broadcast(limit_), top) & simd::at_least(sum, sum);
+      if (sound == simd::at_least(simd::Vec{}, simd::Vec{})) {
+        add(sum);
+        return top;
       }
-      simd::store(out + l, best);
-      top = simd::max(top, best);
+      return look_closely(
+          data, [data](std::size_t i) { return simd::load(data + i); }, maxima);
     }
-    for (int i = 0; i < simd::lanes; ++i) valid_ = valid_ && fine[i] != 0;
-    return simd::max(top);
+    return look_closely(
+        data, [&](std::size_t i) { return fetch(at + i); }, maxima);
   }
 
-  void add_sum(float const* data, float top) {
-    // Beyond this, 2^31 scores add less than a double holds of the sum.
-    constexpr float negligible = 60;
-    if (top > maximum_) {
-      sum_ *= maximum_ > lowest ? std::exp(static_cast<double>(maximum_) - static_cast<double>(top)) : 0;
-    } else if (maximum_ - top > negligible) {
-      return;
-    }
-    auto const maximum = simd::broadcast(std::max(maximum_, top));
-    simd::Vec sums[4] = {};
-    for (std::size_t i = 0; i < chunk; i += 4 * simd::lanes)
+  /// Lane maxima, and sums of exponentials of the chunk's scores; without, `sum` is less than 0 where a score is no number
+  /// or +infinity.
+  template <bool Sum, class Scores>
+  [[gnu::always_inline]] void pass(Scores const& scores, float* maxima, simd::Vec& top, simd::Vec& sum) const {
+    constexpr std::size_t width = simd::lanes, group = std::min<std::size_t>(simd::registers / 8, lanes / width);
+    auto const exponentials = exponentials_;
+    top = simd::broadcast(lowest);
+    simd::Vec sums[group] = {};
+    auto const largest = simd::broadcast(std::numeric_limits<float>::max());
+    auto fine = simd::Vec{} <= largest;  // all lanes true
+    for (std::size_t l = 0; l < lanes; l += group * width) {
+      simd::Vec best[group];
+      for (auto& b : best) b = simd::broadcast(lowest);
+#pragma GCC unroll 1
+      for (std::size_t d = 0; d < chunk; d += lanes)
 #pragma GCC unroll 4
-      for (std::size_t j = 0; j < 4; ++j)
-        sums[j] += simd::exp_of_negative(simd::load(data + i + j * simd::lanes) - maximum);
-    sum_ += static_cast<double>(simd::sum((sums[0] + sums[1]) + (sums[2] + sums[3])));
+        for (std::size_t g = 0; g < group; ++g) {
+          auto const x = scores(l + d + g * width);
+          best[g] = simd::max(best[g], x);
+          if constexpr (Sum) sums[g] = exponentials.add(sums[g], x);
+          else fine &= x <= largest;  // false for NaN and +infinity
+        }
+      for (std::size_t g = 0; g < group; ++g)
+        simd::store(maxima + l + g * width, best[g]), top = simd::max(top, best[g]);
+    }
+    sum = sums[0];
+    for (std::size_t g = 1; g < group; ++g) sum += sums[g];
+    if constexpr (!Sum) sum = fine ? simd::Vec{} : simd::Vec{} - 1.0f;
   }
 
-  /// Takes what may be among the k best from a block, and raises the bar.
-  void collect(std::size_t first, float const* data, std::span<float const> maxima, float const* tops) {
-    // k lanes that reach a score make k scores that do; an equal one in a later block comes behind all of them.
-    auto least = std::nextafter(best_.bar(), std::numeric_limits<float>::infinity());
-    auto const raised = simd::count_at_least(maxima.data(), maxima.size(), least) > k_;
-    if (raised) {
-      auto const low = simd::least_from(maxima.data(), maxima.size(), least);
-      least = reached_by(maxima, k_, low, maximum_);
+  void add(simd::Vec sum) {
+    float lane[simd::lanes];
+    simd::store(lane, sum);
+    for (int i = 0; i < simd::lanes; ++i) sums_[i] += static_cast<double>(lane[i]);
+  }
+
+  /// What take() does, of a chunk about which nothing is known. `scores` gives what is in `data`, or leaves it there.
+  template <class Scores>
+  simd::Vec look_closely(float const* data, Scores const& scores, float* maxima) {
+    simd::Vec top, sum;
+    pass<false>(scores, maxima, top, sum);
+    valid_ = valid_ && !(simd::max(-sum) > 0);
+    if (!sum_wanted_) return top;
+    auto const highest = simd::max(top);
+    if (!valid_ || highest == lowest) return top;
+    if (highest > limit_) centre(highest);
+    alignas(64) std::array<float, lanes> again;
+    auto const shift = simd::broadcast(shift_);
+    pass<true>([&](std::size_t i) { return simd::load(data + i) - shift; }, again.data(), sum, sum);
+    add(sum);
+    return top;
+  }
+
+  /// From now on, exponentials are relative to about `near`.
+  void centre(float near) {
+    auto const before = exponentials_.reference() + static_cast<double>(shift_);
+    shift_ = std::abs(near) > simd::Exponentials::farthest ? near : 0;
+    exponentials_ = simd::Exponentials(near - shift_);
+    if (limit_ > lowest) {
+      auto const factor = std::exp(before - (exponentials_.reference() + static_cast<double>(shift_)));
+      for (auto& x : sums_) x *= factor;
     }
+    limit_ = near + simd::Exponentials::above;
+  }
+
+  /// Takes what may be among the k best from a block, and raises the bar. `top` is the largest of the block.
+  void collect(std::size_t first, float const* data, std::span<float const> maxima, float top) {
+    // k lanes that reach a score make k scores that do; an equal one in a later block comes behind all of them.
+    auto least = std::nextafter(best_.bar(), -lowest);
+    alignas(64) float folded[block / depth];
+    auto const groups = fold(maxima, folded);
+    auto const raised = simd::count_at_least(groups.data(), groups.size(), least) > k_;
+    if (raised) least = reached_by(groups, k_, simd::least_from(groups.data(), groups.size(), least), top);
     for (std::size_t c = 0; c < maxima.size() / lanes; ++c) {
-      if (tops[c] < least || tops[c] <= best_.bar()) continue;
-      best_.take(first + c * chunk, data + c * chunk, chunk, least);
+      auto highest = simd::load(&maxima[c * lanes]);
+      for (std::size_t l = simd::lanes; l < lanes; l += simd::lanes)
+        highest = simd::max(highest, simd::load(&maxima[c * lanes + l]));
+      auto const bar = std::max(least, std::nextafter(best_.bar(), -lowest));  // which may have risen meanwhile
+      if (simd::at_least(highest, simd::broadcast(bar)) == 0) continue;
+      best_.take(first + c * chunk, data + c * chunk, chunk, bar);
       best_.tidy();
     }
     if (raised) best_.raise(least);
   }
 
+  /// The maxima of some lanes each: as few as let the k best of them be told apart.
+  std::span<float const> fold(std::span<float const> maxima, float* to) const {
+    auto const size = (4 * k_ + lanes - 1) / lanes * lanes;
+    if (2 * size > maxima.size()) return maxima;
+    for (std::size_t i = 0; i < size; i += simd::lanes) {
+      auto best = simd::load(&maxima[i]);
+      for (auto j = i + size; j < maxima.size(); j += size) best = simd::max(best, simd::load(&maxima[j]));
+      simd::store(to + i, best);
+    }
+    return {to, size};
+  }
+
   BestScores best_;
   std::size_t k_ = 0;
-  double sum_ = 0;
-  float maximum_ = lowest;
+  simd::Exponentials exponentials_;
+  double sums_[simd::lanes] = {};  ///< of exp(score - shift_ - reference)
+  float tops_[simd::lanes] = {};   ///< their largest is the maximum so far
+  float limit_ = lowest;           ///< the highest score that may be added; `lowest` before the first
+  float shift_ = 0;                ///< not 0: taken from scores that are too large for Exponentials
   bool sum_wanted_ = false, valid_ = true;
 };
 

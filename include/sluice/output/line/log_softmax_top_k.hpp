@@ -71,16 +71,14 @@ class LogSoftmaxTopK {
         return selection.answer(whole, kind, query, lists);
       }
       pass.begin(query, kind);
-      auto const direct = std::is_same_v<T, float> && bias.empty() && !LinePass::changes(query);
-      auto const end = line.size() / LineScan::chunk * LineScan::chunk;
+      auto const* const added = bias.empty() ? nullptr : bias.data();
       std::size_t first = 0;
-      if constexpr (std::is_same_v<T, float>) {
-        for (; direct && first < end; first += std::min(LineScan::block, end - first))
-          pass.add(first, line.data() + first, std::min(LineScan::block, end - first));
+      if constexpr (has_vectors<T>) {
+        if (!LinePass::changes(query)) first = whole_chunks(line, added);
       }
       while (first < line.size()) {
         auto const count = std::min(line.size() - first, buffer.size());
-        load_scores(line.data() + first, bias.empty() ? nullptr : bias.data() + first, count, buffer.data());
+        load_scores(line.data() + first, added == nullptr ? nullptr : added + first, count, buffer.data());
         pass.change(std::span(buffer).first(count), first);
         auto const padded = (count + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk;
         std::fill(buffer.data() + count, buffer.data() + padded, LineScan::lowest);
@@ -90,11 +88,36 @@ class LogSoftmaxTopK {
       pass.finish(lists);
     }
 
+    /// Adds what needs no change, as far as there are whole chunks; returns where they end.
+    template <class T>
+    std::size_t whole_chunks(std::span<T const> line, float const* bias) {
+      auto const end = line.size() / LineScan::chunk * LineScan::chunk;
+      for (std::size_t first = 0; first < end; first += LineScan::block) {
+        auto const count = std::min(LineScan::block, end - first);
+        auto const* const from = line.data() + first;
+        if constexpr (std::is_same_v<T, float>) {
+          if (bias == nullptr) {
+            pass.add(first, from, count);
+            continue;
+          }
+        }
+        pass.add(first, buffer.data(), count,
+                 [from, added = bias == nullptr ? nullptr : bias + first, to = buffer.data()](std::size_t i) {
+                   __builtin_prefetch(from + i + LineScan::ahead);
+                   auto x = load_vector(from + i);
+                   if (added != nullptr) x += simd::load(added + i);
+                   simd::store(to + i, x);
+                   return x;
+                 });
+      }
+      return end;
+    }
+
     LinePass pass;
     LineSelection selection;
     LineLists lists;
     AlignedVector<float> whole;
-    AlignedVector<float> buffer = AlignedVector<float>(8 * LineScan::chunk);  // stays in the nearest cache
+    AlignedVector<float> buffer = AlignedVector<float>(LineScan::block);
   };
 
   std::vector<float> bias_;

@@ -3,9 +3,9 @@
 /// Logarithms of sums of what is given by its logarithms.
 #pragma once
 
+#include <sluice/output/simd/fused.hpp>
 #include <sluice/output/simd/simd.hpp>
 
-#include <cstdint>
 #include <limits>
 
 namespace sluice::inline v0 {
@@ -14,7 +14,6 @@ namespace simd {
 
 /// exp(x) for every lane x <= 0, within 3e-7 of itself relatively; 1e-38 for whatever is below -87, -infinity too.
 [[gnu::always_inline]] inline Vec precise_exp_of_negative(Vec x) {
-  using Ints = std::int32_t __attribute__((vector_size(sizeof(Vec))));
   constexpr auto shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, in the lowest bits
   auto const bounded = max(Vec{} - 87.0f, x);
   auto const power = bounded * 1.44269504f + shift;
