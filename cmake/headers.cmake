@@ -89,6 +89,7 @@ set(SLUICE_HEADERS
   include/sluice/output/packed/gathered_matrix.hpp
   include/sluice/output/packed/instruction_set.hpp
   include/sluice/output/packed/int8_dot.hpp
+  include/sluice/output/packed/int8_in_place.hpp
   include/sluice/output/packed/packed_bfloat16.hpp
   include/sluice/output/packed/packed_blocks.hpp
   include/sluice/output/packed/packed_float.hpp
