@@ -187,7 +187,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       add("--block", options.block, "K", "tokens settled in one round at most (4), and as many if possible")
           ->check(range(1, 1024)),
       app.add_flag("--adaptive", options.adaptive,
-                   "guess fewer where guesses do not seem worth their time (so without --block, if --accept is exact)"),
+                   "guess fewer where they do not pay (default, without --block or a relaxed --accept)"),
       add("--proposer", proposer, "NAME", "who guesses: heads, draft or ngram; ngram,heads: in turn (heads)")
           ->check(one_of(proposers)),
       add("--heads", heads, "FILE", "of --proposer heads (heads.safetensors beside the model)"),

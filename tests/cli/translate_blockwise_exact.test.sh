@@ -21,7 +21,7 @@ choices=('--min-length 12' '--max-length 5' '--no-repeat-ngram 1' '--repetition-
 for i in "${!choices[@]}"; do
   run --search greedy ${choices[i]} --input few >expected.$i || fail "--search greedy ${choices[i]}"
 done
-blockwise <few >actual || fail 'standard input'
+run --search blockwise <few >actual || fail 'standard input, as many guesses as pay'
 same few_greedy actual 'standard input'
 translate --ensemble "$model,second" --search greedy --input few >ensemble || fail '--ensemble'
 for who; do

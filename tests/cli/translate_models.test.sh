@@ -60,8 +60,26 @@ for search in greedy beam; do
     check "$options $search: $equal of $some lines are those of dense" [ $((4 * equal)) -ge $((3 * some)) ]
     run --search $search $options --batch 1 --input few >alone
     same actual alone
+    case $options in *--layers*)
+      run --search $search --precision ${options##* } --input few --stats stats >both || fail "--precision ${options##* } $search"
+      same actual both "--precision ${options##* } $search"
+      check "--stats of --precision ${options##* }" \
+        [ "$(grep -o "\"name\":\"${options##* }\",\"by\":\"[a-z0-9_]*\"" stats | wc -l)" = 2 ]
+      ;;
+    esac
   done
+  run --search $search --precision float32 --input few >actual || fail "--precision float32 $search"
+  same few_$search actual '--precision float32'
 done
+# Whatever this machine makes of it; never int8.
+run --search greedy --precision auto --input few --stats stats >actual || fail '--precision auto'
+automatic=$(sed -n 's/^  "precision": {"layers":{"name":"\([a-z0-9]*\)".*/\1/p' stats)
+check "--precision auto is $automatic" [ "$automatic" = bfloat16 -o "$automatic" = float32 ]
+run --search greedy --precision "$automatic" --input few >both || fail "--precision $automatic"
+same actual both '--precision auto'
+run --search greedy --precision int8 --layers float32 --projection dense --input few --stats stats >actual || fail '--layers float32'
+check '--layers over --precision' grep -q '"layers":{"name":"float32".*"output":{"name":"int8"' stats
+refused "'half' is not one of auto, bfloat16, float32, int8" --model "$model" --input few --precision half
 run --search greedy --projection clustered --nearest 400 --audit 1 --stats stats --input few >actual || fail '--nearest 400'
 same few_greedy actual
 check '--stats has clusters' grep -q '"agreed"' stats

@@ -6,9 +6,7 @@ the model itself gives the next one: logits = emb (h + W2 relu(W1 h + b1) + b2) 
     python3 train_heads.py join --source train.de --target train.en --out joined      # joined.de, joined.en
     python3 train_heads.py train --source joined.de --target joined.en --dev dev.de --minutes 12 --out regular.safetensors
     translate --model . --search greedy --batch 256 --input joined.de --output distilled.en
-    python3 train_heads.py train --source joined.de --target distilled.en --dev dev.de --minutes 25 --out large.safetensors
-    python3 train_heads.py train --source joined.de --target distilled.en --dev dev.de --minutes 16 --init large.safetensors \
-        --inner 256 --block 4 --limit 50000 --out heads.safetensors
+    python3 train_heads.py train --source joined.de --target distilled.en --dev dev.de --minutes 25 --out heads.safetensors
     python3 train_heads.py evaluate --heads heads.safetensors --dev dev.de            # mean accepted block size
 
 Needs torch (1.13 or newer) and sentencepiece; written for one CPU core with bfloat16, about 1 GB of memory for a million tokens.
@@ -20,9 +18,9 @@ from train import BOS, D, EOS, FF, V, Model, greedy, load, pad, read
 
 
 class Head(nn.Module):
-    def __init__(self, inner=FF):
+    def __init__(self):
         super().__init__()
-        self.up, self.down = nn.Linear(D, inner), nn.Linear(inner, D)
+        self.up, self.down = nn.Linear(D, FF), nn.Linear(FF, D)
         nn.init.zeros_(self.down.weight)
         nn.init.zeros_(self.down.bias)
 
@@ -31,7 +29,7 @@ class Head(nn.Module):
 
 
 def save_heads(heads, path, dtype):
-    header, blobs, at = {'__metadata__': {'block': str(len(heads) + 1), 'd_model': str(D), 'ffn': str(heads[0].up.out_features)}}, [], 0
+    header, blobs, at = {'__metadata__': {'block': str(len(heads) + 1), 'd_model': str(D), 'ffn': str(FF)}}, [], 0
     for i, head in enumerate(heads, 2):
         for name, t in head.state_dict().items():
             b = t.detach().float().numpy().astype(dtype).tobytes()
@@ -51,7 +49,7 @@ def load_heads(path):
     n = struct.unpack('<Q', blob[:8])[0]
     header, kind, heads = json.loads(blob[8:8 + n]), {'F32': np.float32, 'F16': np.float16}, nn.ModuleList()
     while f'heads.{len(heads) + 2}.up.weight' in header:
-        state, head = {}, Head(header[f'heads.{len(heads) + 2}.up.weight']['shape'][0])
+        state, head = {}, Head()
         for name in head.state_dict():
             e = header[f'heads.{len(heads) + 2}.{name}']
             a = np.frombuffer(blob, kind[e['dtype']], offset=8 + n + e['data_offsets'][0], count=math.prod(e['shape']))
@@ -59,22 +57,6 @@ def load_heads(path):
         head.load_state_dict(state)
         heads.append(head)
     return heads
-
-
-@torch.no_grad()
-def pruned(heads, inner, h):
-    """The same heads with only those units of the hidden layer that add most to the vectors h."""
-    small = nn.ModuleList()
-    for head in heads:
-        weight = F.relu(head.up(h)).mean(0) * head.down.weight.norm(dim=0)
-        kept = weight.argsort(descending=True)[:inner]
-        new = Head(len(kept))
-        new.up.weight.copy_(head.up.weight[kept])
-        new.up.bias.copy_(head.up.bias[kept])
-        new.down.weight.copy_(head.down.weight[:, kept])
-        new.down.bias.copy_(head.down.bias)
-        small.append(new)
-    return small
 
 
 def join(args):
@@ -202,9 +184,7 @@ def train(args, model, sp):
     use = settled(model, h, tokens)
     said(f'{len(pairs)} pairs, {len(tokens)} positions, the model gives the next token at {use.float().mean():.3f} of them')
     torch.manual_seed(args.seed)
-    heads = load_heads(args.init)[:args.block - 1] if args.init else nn.ModuleList(Head(args.inner) for _ in range(args.block - 1))
-    if args.init and heads[0].up.out_features > args.inner:
-        heads = pruned(heads, args.inner, h[torch.randperm(len(h))[:20000]].float())
+    heads = load_heads(args.init) if args.init else nn.ModuleList(Head() for _ in range(args.block - 1))
     opt = torch.optim.Adam(heads.parameters(), lr=0, betas=(0.9, 0.98))
     rows = Candidates(model, tokens, args.frequent, args.sampled)
     tokens = torch.cat([tokens, tokens.new_zeros(len(heads))])
@@ -271,7 +251,6 @@ if __name__ == '__main__':
     p.add_argument('--init', help='go on from these heads (safetensors)')
     p.add_argument('--heads', help='heads to evaluate (safetensors)')
     p.add_argument('--block', type=int, default=8, help='k, the largest block: k - 1 heads')
-    p.add_argument('--inner', type=int, default=FF, help='size of the hidden layer; smaller than that of --init: the units that add most')
     p.add_argument('--minutes', type=float, default=25)
     p.add_argument('--batch', type=int, default=4096, help='positions in a step')
     p.add_argument('--max-tokens', type=int, default=4000, help='in a batch of the model itself')
