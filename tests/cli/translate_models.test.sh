@@ -79,7 +79,7 @@ run --search greedy --precision "$automatic" --input few >both || fail "--precis
 same actual both '--precision auto'
 run --search greedy --precision int8 --layers float32 --projection dense --input few --stats stats >actual || fail '--layers float32'
 check '--layers over --precision' grep -q '"layers":{"name":"float32".*"output":{"name":"int8"' stats
-refused "'half' is not one of auto, bfloat16, float32, int8" --model "$model" --input few --precision half
+refused "'half' is not one of auto, bfloat16, float32, int8" --input few --precision half
 run --search greedy --projection clustered --nearest 400 --audit 1 --stats stats --input few >actual || fail '--nearest 400'
 same few_greedy actual
 check '--stats has clusters' grep -q '"agreed"' stats
