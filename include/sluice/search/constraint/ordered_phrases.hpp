@@ -32,6 +32,7 @@ class LazyOrderedPhrases {
   };
 
   LazyOrderedPhrases() = default;
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
   explicit LazyOrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();

@@ -33,6 +33,7 @@ class LazyForbidden {
   using State = PhraseMatcher::State;
 
   LazyForbidden() = default;
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
   explicit LazyForbidden(std::vector<Phrase> phrases, std::string name = "forbidden") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();

@@ -99,7 +99,7 @@ struct LazyStochasticBeam {
  private:
   Query query(State const& s, std::uint64_t key) const;
   void collect(State& s, std::int32_t rank, Line const& line) const;
-  void extend(State& s, State::Pick const& pick) const;
+  void extend(State& s, typename State::Pick const& pick) const;
   /// Of a child with the noise's key, after `token`. Not derive(key, token), which is the token's own random number.
   static std::uint64_t child(std::uint64_t key, Token token) {
     return derive(~key, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token)));
@@ -196,7 +196,7 @@ void LazyStochasticBeam<Void>::collect(State& s, std::int32_t rank, Line const& 
 }
 
 template <class Void>
-void LazyStochasticBeam<Void>::extend(State& s, State::Pick const& pick) const {
+void LazyStochasticBeam<Void>::extend(State& s, typename State::Pick const& pick) const {
   auto const& parent = s.beam[static_cast<std::size_t>(pick.parent)];
   if (pick.carried) {
     s.next.push_back(parent);
