@@ -75,6 +75,15 @@ class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
   }
 
 #if SLUICE_TILES
+  /// Then nothing is left to be done.
+  static constexpr bool tiles_begin_with_bias = true;
+  float const* bias() const { return bias_.data(); }
+
+  struct TileEnding {
+    [[gnu::always_inline]] simd::Vec operator()(Sums sums, NoFactor) const { return sums; }
+  };
+  static TileEnding tile_ending(std::ptrdiff_t) { return {}; }
+
   template <int Sum, int Input, int Weight>
   [[gnu::always_inline]] static void add_tiles() {
     tile::add_bfloat16<Sum, Input, Weight>();

@@ -101,6 +101,9 @@ class Int8Panels : public DotPanels<Int8Dot> {
   }
 
 #if SLUICE_TILES
+  static constexpr bool tiles_begin_with_bias = false;
+  [[gnu::always_inline]] Ending tile_ending(std::ptrdiff_t column) const { return ending(column); }
+
   template <int Sum, int Input, int Weight>
   [[gnu::always_inline]] static void add_tiles() {
     tile::add_int8<Sum, Input, Weight>();

@@ -57,11 +57,16 @@ class ProductWriter {
     }
   }
 
+  /// Whether what is written up to column last - 1 is written as it comes, to at(row, column) and the rows behind it.
+  bool as_they_are(std::ptrdiff_t last) const {
+    return last <= end_ && !add_ && least_ == -std::numeric_limits<float>::infinity();
+  }
+  float* at(std::ptrdiff_t row, std::ptrdiff_t column) const { return data_ + row * stride_ + (column - first_); }
+  std::ptrdiff_t row_bytes() const { return stride_ * static_cast<std::ptrdiff_t>(sizeof(float)); }
+
  private:
   template <class Vector>
   static constexpr std::ptrdiff_t lanes = sizeof(Vector) / sizeof(float);
-
-  float* at(std::ptrdiff_t row, std::ptrdiff_t column) const { return data_ + row * stride_ + (column - first_); }
 
   template <class Vector>
   [[gnu::always_inline]] Vector rectified(Vector value) const {

@@ -20,7 +20,8 @@ namespace packed {
 /// chains to hide the latency of a product. A tile's sums are added up over k in steps of 64 bytes of a row, whatever
 /// the number of rows.
 ///
-/// Panels and X are DotPanels and Lines of one kind; Panels has `add_tiles<Sum, Inputs, Weights>()` besides.
+/// Panels and X are DotPanels and Lines of one kind; Panels has `add_tiles<Sum, Inputs, Weights>()` besides, `tile_ending(column)`,
+/// and, where tiles_begin_with_bias, `bias()`.
 template <class Panels, class X, class Write>
 class TileBlocks {
  public:
@@ -84,7 +85,7 @@ class TileBlocks {
     auto const* const weights = reinterpret_cast<char const*>(panels_.from(column));
     auto const steps = stride / tile::row_bytes;
     auto const size = steps * step;
-    clear<Rows * Columns>();
+    begin<Rows, Columns>(column);
     for (std::ptrdiff_t k = 0; k < steps; ++k) {
       auto const* const w = weights + k * step;
       tile::load<tile::inputs>(a + k * tile::row_bytes, stride);
@@ -104,29 +105,51 @@ class TileBlocks {
         Panels::template add_tiles<3, tile::inputs, tile::weights + 1>();
       }
     }
+    if constexpr (Panels::tiles_begin_with_bias) {
+      if (write_.as_they_are(column + Columns * width)) return write_tiles<Rows, Columns>(strips, column);
+    }
     keep<Rows * Columns>(&sums[0][0][0]);
     auto const factors = x_.factors();
+    auto const whole = height == tile::most_rows;
     write_.for_columns(
         column + Columns * width, [&](auto const& put) __attribute__((always_inline)) {
           for (int c = 0; c < Columns; ++c) {
             auto const at = column + c * width;
-            auto const ending = panels_.ending(at);
+            auto const ending = panels_.tile_ending(at);
             for (int r = 0; r < Rows; ++r) {
               auto const row = strips[r].row;
               auto const* const sum = sums[r][c];
-              for (auto i = strips[r].skip; i < height; ++i) put(row + i, at, ending(sum[i], factors[row + i]));
+              if (whole && strips[r].skip == 0) {
+#pragma GCC unroll 16
+                for (std::ptrdiff_t i = 0; i < tile::most_rows; ++i) put(row + i, at, ending(sum[i], factors[row + i]));
+              } else {
+                for (auto i = strips[r].skip; i < height; ++i) put(row + i, at, ending(sum[i], factors[row + i]));
+              }
             }
           }
         });
   }
 
-  template <int Count>
-  [[gnu::always_inline]] static void clear() {
-    if constexpr (Count > 0) {
-      tile::zero<Count - 1>();
-      clear<Count - 1>();
+  /// Tiles 0 .. Rows * Columns - 1 get what their sums begin with.
+  template <int Rows, int Columns, int Tile = 0>
+  [[gnu::always_inline]] void begin(std::ptrdiff_t column) const {
+    if constexpr (Tile < Rows * Columns) {
+      if constexpr (Panels::tiles_begin_with_bias)
+        tile::load<Tile>(panels_.bias() + column + Tile % Columns * width, 0);  // every row of the tile the same
+      else tile::zero<Tile>();
+      begin<Rows, Columns, Tile + 1>(column);
     }
   }
+
+  /// Stores the sums where they belong; rows that two tiles share are written twice, with the same numbers.
+  template <int Rows, int Columns, int Tile = 0>
+  [[gnu::always_inline]] void write_tiles(Strip const (&strips)[Rows], std::ptrdiff_t column) const {
+    if constexpr (Tile < Rows * Columns) {
+      tile::store<Tile>(write_.at(strips[Tile / Columns].row, column + Tile % Columns * width), write_.row_bytes());
+      write_tiles<Rows, Columns, Tile + 1>(strips, column);
+    }
+  }
+
   template <int Count>
   [[gnu::always_inline]] static void keep(typename Panels::Sums* to) {
     if constexpr (Count > 0) {
