@@ -140,9 +140,8 @@ class LazyPageTable {
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   bool known(Slot slot) const { return slot >= 0 && index(slot) < slots_.size(); }
-  void check(Slot slot, std::int32_t length) {
-    require(length >= 0 && length <= this->length(slot), "PagedCache: length", length,
-            "must be in [0, length of the slot]");
+  void check(Slot slot, std::int32_t asked) {  // not called length: nvcc takes that for the function of this name
+    require(asked >= 0 && asked <= length(slot), "PagedCache: length", asked, "must be in [0, length of the slot]");
     reserve(slot);
   }
   void reserve(Slot slot) {
