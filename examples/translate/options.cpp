@@ -215,7 +215,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
                                "output layer: dense, logits or clustered; bfloat16, int8: dense in it (dense)")
                                ->check(one_of(projections));
   Group const clustering{
-      add("--clusters", clusters, "FILE", "of --projection clustered (clusters.bin beside the model)"),
+      add("--clusters", clusters, "FILE", "of --projection clustered, and of heads (clusters.bin beside the model)"),
       add("--direction", options.model_options.direction, "NAME", "in that file, where it has several"),
       add("--nearest", options.model_options.nearest, "N", "clusters of each hypothesis that count (2)")
           ->check(range(1, many)),
@@ -300,7 +300,11 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   options.model_options.layers = layering->count() > 0 ? precisions.at(layers) : all;
   options.model_options.output = precisions.contains(projection) ? precisions.at(projection) : all;
   options.model_options.clusters = clusters;
-  if (options.model_options.projection != ProjectionName::clustered) useless("--projection " + projection, clustering);
+  if (options.model_options.projection != ProjectionName::clustered) {
+    // The heads guess among the tokens of clusters, too: which file, and whose part of it, may be said.
+    auto const guessing = options.search == SearchName::blockwise && proposers.at(proposer).heads;
+    useless("--projection " + projection, guessing ? Group{clustering[2], clustering[3]} : clustering);
+  }
   if (models->count() > 0 && (projection == "logits" || projection == "clustered"))
     useless("--ensemble", Group{projecting});
 

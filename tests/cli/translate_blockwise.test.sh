@@ -51,6 +51,9 @@ for who in heads ngram,heads; do
     grep -q -E "^translate: --ensemble has no heads: --proposer must be draft or ngram, not $who\$" err
 done
 refused 'missing: no such file' --search blockwise --heads missing
+refused 'missing: cannot be read' --search blockwise --clusters missing
+refused '--clusters has no effect with --projection dense' --search blockwise --proposer ngram --clusters missing
+refused '--nearest has no effect with --projection dense' --search blockwise --nearest 3
 refused 'three: ' --search blockwise --heads three
 refused "model.safetensors: heads: the file has no tensor 'heads.2.up.weight'" \
   --search blockwise --heads "$model/model.safetensors"
