@@ -71,7 +71,6 @@ class DotPanels {
   }
 
   std::ptrdiff_t inputs() const { return inputs_; }
-  std::ptrdiff_t depth() const { return depth_; }
   std::size_t bytes() const { return weights_.size() * sizeof(Number); }
 
   /// The weights from output j on, for k = 0.
