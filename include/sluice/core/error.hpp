@@ -21,6 +21,13 @@ void require(bool condition, std::string_view name, Value const& value, std::str
   throw std::invalid_argument(text.append(": ").append(rule));
 }
 
+/// What a model's `step` (or `start`) throws that has no room now and would have when there is less in its slots. Not a
+/// failure: the sentences of that step start again, later and fewer at a time. One that finds no room although it is alone
+/// ends with Failure::no_room.
+struct NoRoom : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// What an exception says of itself.
 inline std::string describe(std::exception_ptr const& problem) {
   try {

@@ -38,6 +38,7 @@ enum class Failure : std::uint8_t {
   refused,        ///< a Server's queue was full, or it had closed; nothing was run
   cancelled,      ///< the caller withdrew the request; the hypotheses are what there was
   schedule,       ///< the schedule threw, or chose nobody
+  no_room,        ///< more tokens than the model can hold, even alone; the hypotheses are what there was
 };
 
 /// The failure's name, as written above.
@@ -54,6 +55,7 @@ constexpr char const* name(Failure failure) {
     case Failure::refused: return "refused";
     case Failure::cancelled: return "cancelled";
     case Failure::schedule: return "schedule";
+    case Failure::no_room: return "no_room";
   }
   return "unknown";
 }

@@ -53,6 +53,10 @@ struct Limits {
   static constexpr std::int32_t unlimited = std::numeric_limits<std::int32_t>::max();
   std::int32_t slots = unlimited;   ///< slots at once; slot numbers stay below
   std::int32_t length = unlimited;  ///< tokens in one slot, prompt included
+  std::int64_t tokens = std::numeric_limits<
+      std::int64_t>::max();  ///< tokens in all slots together; what a fork and its parent both begin
+                             ///< with counts once. For caches that their slots share: a sentence waits
+                             ///< until there is room, at worst starts again
 };
 
 /// What a model claims to be able to do, by an optional `static constexpr Abilities abilities`. Nothing by default:

@@ -6,6 +6,7 @@
 #include <sluice/core/error.hpp>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace sluice::inline v0 {
 
@@ -25,6 +26,15 @@ struct Intake {
              ///< finished: the same steps in every run; false: while sentences run, only who is
              ///< ready joins them (Server)
 
+  std::int32_t prompt_chunk =
+      0;  ///< tokens of prompts and prefixes that are fed in one step at most, beside the steps of
+          ///< others: nobody who runs waits longer than that; 0 = no bound. Where the model takes
+          ///< rows of several tokens beside rows of one (`ragged`, `blocks`)
+  std::int64_t shared_tokens =
+      0;  ///< > 0: prompts that begin alike are fed once. What slots hold, of sentences that run
+          ///< and of so many tokens of those that have ended, is forked. 0 = nothing is shared.
+          ///< Needs a Source that is an empty class (all is in the prompt) and `roll_back`
+
   /// Sentences in one call of Model::encode.
   std::size_t group() const {
     if (encode_group > 0) return encode_group;
@@ -34,6 +44,8 @@ struct Intake {
   /// Throws std::invalid_argument naming the option and its value.
   void check() const {
     require(encode_group <= encode_ahead, "encode_group", encode_group, "must be at most encode_ahead");
+    require(prompt_chunk >= 0, "prompt_chunk", prompt_chunk, "must be 0 (no bound) or more");
+    require(shared_tokens >= 0, "shared_tokens", shared_tokens, "must be 0 (nothing is shared) or more");
   }
 };
 
