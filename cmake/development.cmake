@@ -110,6 +110,9 @@ endfunction()
 
 include(cmake/test-batches.cmake)
 
+# All that drives an engine: tests, examples, benchmarks.
+add_custom_target(sluice.engines)
+
 add_subdirectory(examples) # first: it defines sluice_transformer, which tests and benchmarks use
 if(SLUICE_BUILD_TESTS)
   enable_testing()
@@ -124,5 +127,10 @@ endif()
 # after all others, so what is added to the folder here, the warnings, counts for them alone.
 if(SLUICE_BUILD_TESTS)
   set_target_properties(sluice PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  foreach(engine IN LISTS SLUICE_ENGINES)
+    if(TARGET sluice_engine::${engine})
+      set_target_properties(sluice_${engine} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    endif()
+  endforeach()
   add_compile_options($<TARGET_PROPERTY:sluice_warnings,INTERFACE_COMPILE_OPTIONS>)
 endif()

@@ -237,3 +237,8 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/verification_warp.cuh
   kernels/sluice/cuda/verify.cuh
   kernels/sluice/cuda/warp.cuh)
+
+# Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
+set(SLUICE_ENGINE_HEADERS
+  include/sluice/engine/llama.hpp
+  include/sluice/engine/llama_tokenizer.hpp)
