@@ -31,7 +31,7 @@ namespace {
 Table const table{.size = 12, .scale = 6, .eos_bias = -3, .eos_slope = 0.2};
 
 template <class S>
-using Prompted = Request<NoSource, S>;
+using Prompted = Request<EmptySource, S>;
 
 /// Requests whose prompts are random, some of which begin like others.
 template <class S>
@@ -200,7 +200,7 @@ TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[r
 TEST_CASE("a sentence that outgrows the model keeps what it has", "[room]") {
   Table const endless{.size = 12, .has_eos = false};
   CellModel<everything> model(endless, 30, true);
-  auto const results = decode(model, std::vector<NoSource>(2), Greedy{.length = {.max = 50}});
+  auto const results = decode(model, std::vector<EmptySource>(2), Greedy{.length = {.max = 50}});
   for (auto const& result : results) {
     CHECK(result.failure == Failure::no_room);
     CHECK(result.message == "the model has room for 30 tokens in all its slots: not enough for this sentence alone");
@@ -333,7 +333,7 @@ TEST_CASE("prompts that begin alike are fed once", "[room]") {
 TEST_CASE("sharing needs a model that cuts, and sources that say nothing", "[room]") {
   CellModel<Abilities{.ragged = true}> uncut(table, 100, false);
   CHECK_THROWS_MATCHES(
-      decode(uncut, std::vector<NoSource>(1), Greedy{}, Batched{}, LogSoftmaxTopK{}, {.shared_tokens = 5}),
+      decode(uncut, std::vector<EmptySource>(1), Greedy{}, Batched{}, LogSoftmaxTopK{}, {.shared_tokens = 5}),
       std::invalid_argument,
       Message("sluice: shared_tokens = 5: the model does not claim `ragged` and `roll_back`: must be 0"));
   TableModel<everything> differs(table);
