@@ -20,7 +20,7 @@ namespace sluice::inline v0 {
 /// What cannot be read from a model's file.
 struct LlamaOptions {
   std::vector<Token> eos{};    ///< end an output too, beside those that llama.cpp knows as ends of generation
-  std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses and those it calls unused
+  std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses
 };
 
 /// The vocabulary of a model of llama.cpp, with or without weights (`llama_model_params::vocab_only`). Refers to the model, which must
@@ -83,10 +83,8 @@ class LlamaTokenizer {
   static Vocabulary read(llama_vocab const* tokenizer, LlamaOptions const& options) {
     require(llama_vocab_type(tokenizer) != LLAMA_VOCAB_TYPE_NONE, "llama_vocab_type", "none", "there are no tokens");
     Vocabulary result{.size = llama_vocab_n_tokens(tokenizer), .eos = options.eos, .never = options.never};
-    for (Token token = 0; token < result.size; ++token) {
+    for (Token token = 0; token < result.size; ++token)
       if (llama_vocab_is_eog(tokenizer, token)) result.eos.push_back(token);
-      if (llama_vocab_get_attr(tokenizer, token) & LLAMA_TOKEN_ATTR_UNUSED) result.never.push_back(token);
-    }
     std::int32_t count = 0;
     auto const* const suppressed = llama_vocab_get_suppress_tokens(tokenizer, &count);
     result.never.insert(result.never.end(), suppressed, suppressed + count);
