@@ -104,9 +104,9 @@ TEST_CASE("texts become tokens and back") {
   CHECK(tokenizer.bytes(1).empty());
   CHECK(tokenizer.bytes(1, true) == "<s>");
   CHECK(tokenizer.tokens("<s>", false, true) == Tokens{1});
-  auto const all = tokenizer.all_bytes();
+  auto const all = tokenizer.token_bytes();
   REQUIRE(all.size() == 59);
-  for (Token token = 0; token < 59; ++token) CHECK(all[static_cast<std::size_t>(token)] == tokenizer.bytes(token));
+  for (Token token = 0; token < 59; ++token) CHECK(all.bytes(token) == tokenizer.bytes(token));
 
   auto const wide = draw_llama({.words = 3});
   CHECK(LlamaTokenizer(wide.get()).text(Tokens{59, 61}) == "word0word2");

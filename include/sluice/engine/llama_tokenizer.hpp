@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
@@ -47,11 +48,11 @@ class LlamaTokenizer {
     piece.resize(static_cast<std::size_t>(length));
     return piece;
   }
-  /// Those of every token, in the order of their ids.
-  std::vector<std::string> all_bytes() const {
-    std::vector<std::string> result;
-    for (Token token = 0; token < vocabulary_.size; ++token) result.push_back(bytes(token));
-    return result;
+  /// Those of every token: for stop strings and streams of text.
+  TokenBytes token_bytes() const {
+    std::vector<std::string> all;
+    for (Token token = 0; token < vocabulary_.size; ++token) all.push_back(bytes(token));
+    return TokenBytes(all);
   }
   /// The text of tokens, byte for byte what they add one after the other.
   std::string text(std::span<Token const> tokens) const {
