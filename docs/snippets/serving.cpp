@@ -6,6 +6,7 @@
 #include <future>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <thread>
 
 namespace {
@@ -147,6 +148,25 @@ void prompts() {
   // [/prompts]
 }
 
+void text() {
+  std::vector<std::string> letters(28);
+  for (auto c = 'a'; c <= 'z'; ++c) letters[static_cast<std::size_t>(c - 'a' + 2)] = c;
+  // [text]
+  Typist model;
+  sluice::StopAt const stop({.strings = {"am"}, .bytes = sluice::TokenBytes(letters)});
+  using Search = sluice::Ruled<sluice::Greedy, sluice::StopAt>;
+  sluice::Server server(model, Search{}, sluice::Streaming{.size = 8, .refill_below = 1}, {}, Typist::keyboard());
+
+  auto const stream = std::make_shared<sluice::TextStream>(stop);  // one for each request
+  auto const settled = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->settle(tokens) << ']'; };
+  auto const done = [=](sluice::Result const& result) {
+    if (!result.hypotheses.empty()) std::cout << '[' << stream->end(result.hypotheses.front()) << "]\n";
+  };
+  server.submit({.source = "alabama", .search = Search{{}, stop}}, {.done = done, .settled = settled});
+  server.drain();
+  // [/text]
+}
+
 }  // namespace
 
 /// Runs the snippet that is named, or all of them.
@@ -160,5 +180,6 @@ int main(int argc, char** argv) {
   run("futures", futures);
   run("callbacks", callbacks);
   run("prompts", prompts);
+  run("text", text);
   return 0;
 }
