@@ -14,7 +14,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-pkvvOHDDjzRATJ9VyBgN28/Pvo0YO9Gxa+Emr/KkIhQ='; style-src 'sha256-dNPxqHeEk0lKE9b5g1TU/BRXBoV+4YHnMbHHzSMUn6E='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-MoRG1mTRPsdCOT+YWj0LREpQHw281gyspOhGteQM9Do='; style-src 'sha256-dNPxqHeEk0lKE9b5g1TU/BRXBoV+4YHnMbHHzSMUn6E='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page",
     R"page(:root {
@@ -322,7 +322,7 @@ class Trace {
       if (!own || own.step !== event.step) sentence.steps.push(own = { step: event.step, rows: [] });
       let node = this.beginning(sentence, before[i], length);
       for (let n = node; n && !n.kept; n = n.parent) n.kept = true;
-      const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], forked: from !== to };
+      const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], lists: [], forked: from !== to };
       tokens.forEach((token, j) => {
         node = sentence.child(node, token) ?? sentence.add(node, token);
         node.state |= went;
@@ -336,7 +336,7 @@ class Trace {
         row.nodes.push(node);
         if (j >= tokens.length - lines) {
           row.asked.push(node);
-          this.asked.push([sentence, node]);
+          this.asked.push([sentence, node, row]);
         }
       });
       own.rows.push(row);
@@ -366,7 +366,8 @@ class Trace {
     const step = this.steps[this.steps.length - 1];
     step.answered = true;
     event.lines.forEach((line, i) => {
-      const [sentence, node] = this.asked[i];
+      const [sentence, node, row] = this.asked[i], listed = [];
+      row.lists.push(listed);
       node.line = {
         entropy: line.entropy ?? null, bank: line.bank ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
         plain: line.plain === true, invalid: line.invalid === true, count: (line.best ?? []).length / 2,
@@ -375,6 +376,7 @@ class Trace {
       for (const [list, ranked] of [[line.best, true], [line.probes, false]])
         for (let j = 0; list && j < list.length; j += 2) {
           const child = sentence.child(node, list[j]) ?? sentence.add(node, list[j]);
+          if (ranked || !listed.includes(child)) listed.push(child); // a probe may be in the list too
           if (ranked) child.listed = j / 2 + 1;
           child.at = sentence.steps.length - 1;
           child.logProb = list[j + 1];
@@ -904,8 +906,7 @@ class BeamView {
   candidates(now) {
     const all = [];
     for (const row of now.rows)
-      for (const parent of row.asked)
-        for (const child of parent.children ?? []) if (child.at === this.step) all.push([child, row]);
+      for (const list of row.lists) for (const child of list) all.push([child, row]);
     all.sort(([a], [b]) => b.sum - a.sum);
     const lines = all.slice(0, shownCandidates).map(([node, row], i) => {
       const [kind, words] = fate(this.trace, node);
