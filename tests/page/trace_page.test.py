@@ -298,6 +298,9 @@ def main(translate, model, sample, pictures=None):
             for kind in ("jsonl", "html"):
                 ended = subprocess.run(common + ["--trace", f"{folder}/{name}.{kind}"] + options, cwd=folder, check=False)
                 check(f"{name}: exit code {ended.returncode}", ended.returncode == 0)
+            traced = open(f"{folder}/out", "rb").read()
+            subprocess.run(common + options, cwd=folder, check=True)
+            check(f"{name}: a trace changes the output", open(f"{folder}/out", "rb").read() == traced)
         if pictures:
             subprocess.run([translate, "--model", model, "--input", sample, "--output", f"{folder}/out", "--trace",
                             f"{folder}/streaming.html", "--schedule", "streaming", "--batch", "12", "--width", "3",
