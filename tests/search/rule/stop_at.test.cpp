@@ -299,3 +299,29 @@ TEST_CASE("stops that make no sense are refused by name", "[stop_at]") {
   CHECK(refused({.size = 6, .has_eos = false}, {.tokens = {{3}}}).find("vocabulary.eos") != std::string::npos);
   CHECK(run_one<everything>({.size = 6, .has_eos = false}, 1, Ruled{Greedy{.length = {.max = 4}}, StopAt()}).ok());
 }
+
+TEST_CASE("behind a stop nothing is run, and the end that the search is told of is shown to nobody", "[stop_at]") {
+  Vocabulary const vocabulary{.size = 6, .bos = bos, .eos = {eos}};
+  std::vector<Token> const prompt{bos};
+  Ruled const search{Greedy{}, StopAt({.tokens = {{3}}})};
+  std::remove_cvref_t<decltype(search)>::State state;
+  search.begin(state, {.vocabulary = &vocabulary, .prompt = prompt, .last = bos});
+  StepPlan step;
+  Plan plan(step, 0);
+  search.plan(state, plan);
+  std::vector<Candidate> const best{{3, -1.0f}};
+  std::vector<Expansion::Entry> const entries{{.best_count = 1}};
+  CHECK_FALSE(search.advance(state, {entries, best, {}}));
+  step.clear();
+  Plan second(step, 0);
+  search.plan(state, second);
+  CHECK((step.rows.empty() && step.queries.empty() && step.groups.at(0).lines == 0));
+  CHECK(search.advance(state, {}));
+  std::vector<Token> settled;
+  search.settled(state, settled);
+  CHECK(settled == std::vector<Token>{3});
+  Result result;
+  search.finish(state, result);
+  CHECK(result.hypotheses.at(0).tokens == std::vector<Token>{3});
+  CHECK(result.hypotheses.at(0).log_prob == -1);
+}

@@ -113,7 +113,7 @@ class LazyStopAt {
     if (!data_->stops.strings.empty())
       for (auto const byte : data_->stops.bytes.bytes(token)) {
         state.bytes = data_->bytes.next(state.bytes, byte);
-        if (data_->bytes.ends(state.bytes) && state.stop < 0)
+        if (detail::ByteMatcher::ends(state.bytes) && state.stop < 0)
           state.stop = tokens_size() + data_->bytes.string(state.bytes);
       }
     if (data_->stops.tokens.empty()) return state;
