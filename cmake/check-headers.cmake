@@ -85,6 +85,7 @@ set(folders
   "model/check:core"
   "model:core model/check output/simd output/packed output/line output/projection"
   "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
+  "search/exact:core search/common"
   "search/rule:core search/common" "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"
   "result:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"

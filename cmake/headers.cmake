@@ -161,6 +161,7 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
   include/sluice/search/constraint/wanted_candidates.hpp
+  include/sluice/search/exact/exact_search.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/rule/byte_matcher.hpp

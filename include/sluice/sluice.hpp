@@ -82,6 +82,7 @@
 #include <sluice/search/constraint/ordered_phrases.hpp>
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/constraint/product.hpp>
+#include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
