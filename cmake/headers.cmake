@@ -235,5 +235,8 @@ set(SLUICE_KERNELS
 
 # Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
 set(SLUICE_ENGINE_HEADERS
+  include/sluice/engine/ctranslate2.hpp
+  include/sluice/engine/ctranslate2_batch.hpp
+  include/sluice/engine/ctranslate2_loaded.hpp
   include/sluice/engine/llama.hpp
   include/sluice/engine/llama_tokenizer.hpp)
