@@ -22,19 +22,24 @@ set(SLUICE_HEADERS
   include/sluice/decode/decoder.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
+  include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
+  include/sluice/decode/loop/fitting.hpp
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/needs.hpp
   include/sluice/decode/loop/opening.hpp
   include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/parts.hpp
+  include/sluice/decode/loop/returning.hpp
+  include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/stepping.hpp
+  include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed_model.hpp
   include/sluice/decode/loop/typed_search.hpp
   include/sluice/decode/loop/view.hpp

@@ -6,6 +6,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -60,6 +61,27 @@ class LazyPlan {
   /// A plan for a search inside this one, whose slot 0 is this one's `first`; its lines follow those planned so far, as a
   /// group of their own.
   LazyPlan part(Slot first) { return {step_, base_ + first}; }
+
+  /// Takes rows of this sentence back, with what was asked of their lines: the i-th where out[i] is not 0. For wrappers of a
+  /// search that know the answer. Rows of a search inside this one too, if all plans' rows and questions came in turn.
+  /// \param out  [rows().size()]
+  void take_back(std::span<std::uint8_t const> out) {
+    auto group = group_;
+    auto left = step_.groups[group].lines;  // that group's, of rows not yet seen
+    auto row = row_, query = query_, line = query_;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      auto const one = step_.rows[row_ + i];
+      while (left == 0) left = step_.groups[++group].lines;
+      left -= one.lines;
+      if (out[i] != 0) {
+        step_.groups[group].lines -= one.lines, line += static_cast<std::size_t>(one.lines);
+        continue;
+      }
+      step_.rows[row++] = one;
+      for (std::int32_t l = 0; l < one.lines; ++l) step_.queries[query++] = step_.queries[line++];
+    }
+    step_.rows.resize(row), step_.queries.resize(query);
+  }
 
   /// This sentence's rows so far, with the model's slot numbers; base() is its first slot. For wrappers of a search.
   std::span<Row const> rows() const { return std::span(step_.rows).subspan(row_); }

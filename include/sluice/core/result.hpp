@@ -18,11 +18,12 @@ struct Hypothesis {
   std::vector<float> log_probs;  ///< of each token given those before it; [tokens.size()]
   double log_prob = 0;           ///< their sum, natural log
   double score = 0;              ///< what hypotheses are ranked by: log_prob after length penalty and the like
-  bool finished = false;         ///< ended by eos, or at its fixed length where there is no eos
+  bool finished = false;         ///< ended by eos, by a stop, or at its fixed length where there is no eos
   std::int32_t constraints_met =
       0;  ///< of a ConstrainedBeamSearch: how many of its phrases (or other demands) are in it
   std::int32_t constraints_total = 0;  ///< of so many
   std::vector<std::int32_t> blocks{};  ///< of Blockwise: tokens settled in each round, as Stern et al. (2018) count
+  std::int32_t stop = -1;              ///< which of its rule's stops ended it, see StopAt; -1: none
 };
 
 /// Why a request has no (or no complete) result.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace sluice::inline v0 {
 /// What cannot be read from a model's file.
 struct LlamaOptions {
   std::vector<Token> eos{};    ///< end an output too, beside those that llama.cpp knows as ends of generation
-  std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses and those it calls unused
+  std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses
 };
 
 /// The vocabulary of a model of llama.cpp, with or without weights (`llama_model_params::vocab_only`). Refers to the model, which must
@@ -47,11 +48,11 @@ class LlamaTokenizer {
     piece.resize(static_cast<std::size_t>(length));
     return piece;
   }
-  /// Those of every token, in the order of their ids.
-  std::vector<std::string> all_bytes() const {
-    std::vector<std::string> result;
-    for (Token token = 0; token < vocabulary_.size; ++token) result.push_back(bytes(token));
-    return result;
+  /// Those of every token: for stop strings and streams of text.
+  TokenBytes token_bytes() const {
+    std::vector<std::string> all;
+    for (Token token = 0; token < vocabulary_.size; ++token) all.push_back(bytes(token));
+    return TokenBytes(all);
   }
   /// The text of tokens, byte for byte what they add one after the other.
   std::string text(std::span<Token const> tokens) const {
@@ -83,10 +84,8 @@ class LlamaTokenizer {
   static Vocabulary read(llama_vocab const* tokenizer, LlamaOptions const& options) {
     require(llama_vocab_type(tokenizer) != LLAMA_VOCAB_TYPE_NONE, "llama_vocab_type", "none", "there are no tokens");
     Vocabulary result{.size = llama_vocab_n_tokens(tokenizer), .eos = options.eos, .never = options.never};
-    for (Token token = 0; token < result.size; ++token) {
+    for (Token token = 0; token < result.size; ++token)
       if (llama_vocab_is_eog(tokenizer, token)) result.eos.push_back(token);
-      if (llama_vocab_get_attr(tokenizer, token) & LLAMA_TOKEN_ATTR_UNUSED) result.never.push_back(token);
-    }
     std::int32_t count = 0;
     auto const* const suppressed = llama_vocab_get_suppress_tokens(tokenizer, &count);
     result.never.insert(result.never.end(), suppressed, suppressed + count);

@@ -78,6 +78,7 @@ struct AnyModelSide : Part {
   Limits limits{};
   Abilities abilities{};
   bool encodes = false, proposes = false;
+  bool alike = false;  ///< sources say nothing: all is in the prompts
 };
 
 struct AnySchedule : Part {

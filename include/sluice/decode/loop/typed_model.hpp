@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ModelSideOf final : AnyModelSide {
     static_assert(model_names<M>());
     vocabulary = model.vocabulary(), limits = sluice::limits(std::as_const(model));
     abilities = sluice::abilities(std::as_const(model));
+    alike = std::is_empty_v<Source> && std::is_default_constructible_v<Source>;
     encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
   }
   std::int32_t source_length(void const* source) const override {

@@ -5,85 +5,17 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/search/rule/known_ends.hpp>
+#include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
-
-/// What a rule sees of one hypothesis: its output so far.
-struct Output {
-  std::span<Token const> tokens;  ///< forced prefix and generated tokens
-  std::size_t prefix;             ///< how many of them were forced
-  Vocabulary const& vocabulary;
-};
-
-// clang-format off
-/// A rule looks at one hypothesis and edits the scores of its next token. `State` is a small value that follows the
-/// hypothesis (an automaton's state; an empty struct where the tokens say it all).
-///
-///  - `initial(sentence)`: the state before the first output token; throws std::invalid_argument for options that make no
-///    sense in this vocabulary;
-///  - `next(state, token)`: the state after `token`;
-///  - `edit(state, output, edits)`: appends edits for the next token. They act when the search's own do (Query::stage).
-///    Never more than a few: every edit of a line costs a look at each candidate, many cost a copy of the line;
-///  - `check()`, optional (the compiler refuses one of another signature): throws std::invalid_argument for options that
-///    make no sense, naming the option and its value.
-template <class R>
-concept Rule = std::copyable<typename R::State> &&
-  requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
-           std::vector<Edit>& edits) {
-    { rule.initial(sentence) } -> std::same_as<typename R::State>;
-    { rule.next(state, token) } -> std::same_as<typename R::State>;
-    rule.edit(state, output, edits);
-  };
-// clang-format on
-
-namespace detail {
-
-/// Lets a rule check its options.
-template <Rule R>
-void check_rule(R const& rule) {
-  if constexpr (requires { rule.check(); }) rule.check();
-  else static_assert(!stray_check<R>(), "sluice: check() of a rule must be const and take nothing");
-}
-
-}  // namespace detail
-
-/// Several rules as one.
-template <Rule... Rs>
-struct Rules {
-  using State = std::tuple<typename Rs::State...>;
-  std::tuple<Rs...> rules;
-
-  Rules() = default;
-  explicit Rules(Rs... all) : rules(std::move(all)...) {}
-
-  void check() const {
-    std::apply([](auto const&... rule) { (detail::check_rule(rule), ...); }, rules);
-  }
-  State initial(Sentence const& sentence) const {
-    return std::apply([&](auto const&... rule) { return State(rule.initial(sentence)...); }, rules);
-  }
-  State next(State const& state, Token token) const {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return State(std::get<I>(rules).next(std::get<I>(state), token)...);
-    }
-    (std::index_sequence_for<Rs...>{});
-  }
-  void edit(State const& state, Output const& output, std::vector<Edit>& edits) const {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (std::get<I>(rules).edit(std::get<I>(state), output, edits), ...);
-    }
-    (std::index_sequence_for<Rs...>{});
-  }
-};
 
 namespace detail {
 
@@ -103,6 +35,11 @@ struct NeedsOf<Wrapper, S> {
 /// roll-back) and adds the rule's edits to its queries. It acts where a token is chosen, not where one is forced or asked
 /// for: a token that is a probe is never edited, so that a forced prefix and constraints win over a ban.
 ///
+/// What a rule's stop() ends is over there, in any search: a step later the search is told that the end is certain, at
+/// log-probability 0, without a call of the model (a length penalty counts it, as it counts eos). Not where the search
+/// lets nothing end yet (length.min). Results, and what is settled, do not hold that end. What ForcedScore and its like are
+/// given goes on.
+///
 /// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
 template <Search S, Rule R>
 struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
@@ -115,6 +52,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
 
   using Wrapped = S;
   static constexpr bool takes_prefix = sluice::takes_prefix<S>();
+  static constexpr bool ends = StoppingRule<R> && !sluice::takes_prefix<S>();  ///< whether the rule's stop() is asked
 
   struct Followed {
     std::vector<Token> tokens;             // prompt and output
@@ -124,7 +62,11 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     typename S::State inner{};
     std::vector<Followed> slots;
     std::vector<std::vector<Edit>> edits;  // [line]
+    detail::KnownEnds ends;
     Vocabulary const* vocabulary = nullptr;
+    std::vector<typename R::State> begun;  // [1]: after the forced prefix
+    std::span<Token const> forced;         // that prefix
+    std::vector<Token> output;             // of settled()
     std::size_t prompt = 0, prefix = 0;
   };
 
@@ -144,6 +86,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if (!takes_prefix)
       for (auto const token : sentence.prefix)
         first.tokens.push_back(token), first.after.push_back(rule.next(first.after.back(), token));
+    if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.after.back()), s.forced = sentence.prefix;
     cut(s, first, sentence.held);
   }
 
@@ -156,6 +99,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto queries = plan.queries();
     if (s.edits.size() < queries.size()) s.edits.resize(queries.size());
     std::size_t line = 0;
+    s.ends.clear();
     for (auto const& row : rows) {
       auto& followed = slot(row.to);
       cut(s, followed, row.length);
@@ -163,13 +107,21 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         followed.tokens.push_back(row.tokens[i]);
         if (followed.tokens.size() > s.prompt)
           followed.after.push_back(rule.next(followed.after.back(), row.tokens[i]));
-        if (i + static_cast<std::size_t>(row.lines) >= row.tokens.size())
-          edit(s, followed, queries[line], s.edits[line]), ++line;
+        if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
+        if (line == queries.size()) return;  // the loop refuses such a plan
+        auto over = false;
+        if constexpr (ends) over = is_over(s, followed, queries[line]), s.ends.add(queries[line], over);
+        if (!over) edit(s, followed, queries[line], s.edits[line]);
+        ++line;
       }
     }
+    if constexpr (ends) s.ends.take_back(plan);
   }
 
-  bool advance(State& s, Expansion const& answer) const { return search.advance(s.inner, answer); }
+  bool advance(State& s, Expansion const& answer) const {
+    if constexpr (ends) return search.advance(s.inner, s.ends.complete(answer));
+    else return search.advance(s.inner, answer);
+  }
   Progress progress(State const& s) const { return search.progress(s.inner); }
   void settled(State& s, std::vector<Token>& tokens) const requires SettlingSearch<S> {
     search.settled(s.inner, tokens);
@@ -178,6 +130,43 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   bool draft(State& s, Draft& draft) const requires DraftingSearch<S> { return search.draft(s.inner, draft); }
 
  private:
+  Output output(State const& s, std::span<Token const> tokens) const { return {tokens, s.prefix, *s.vocabulary}; }
+
+  bool is_over(State const& s, Followed const& followed, Query const& query) const {
+    auto const tokens = std::span(followed.tokens);
+    if (tokens.size() <= s.prompt + s.prefix) return false;  // nothing has been generated
+    if (rule.stop(followed.after.back(), output(s, tokens.subspan(s.prompt))) < 0 || s.ends.forbidden(query))
+      return false;
+    require(!s.vocabulary->eos.empty(), "vocabulary.eos", "none", "a rule ends an output, and there is no end to tell");
+    return true;
+  }
+
+  static bool ends_in_eos(State const& s, std::vector<Token> const& generated) {
+    auto const& eos = s.vocabulary->eos;
+    return !generated.empty() && std::ranges::find(eos, generated.back()) != eos.end();
+  }
+  /// What the rule says of an output that is the forced prefix and `generated`, but for an eos at its end: then that eos is
+  /// the one that the search was told of. -1: nothing.
+  std::int32_t stop_before_end(State const& s, std::vector<Token> const& generated, std::vector<Token>& scratch) const {
+    auto const count = generated.size() - (ends_in_eos(s, generated) ? 1 : 0);
+    if (count == 0) return -1;
+    scratch.assign(s.forced.begin(), s.forced.end());
+    auto state = s.begun.front();
+    for (auto const token : std::span(generated).first(count))
+      scratch.push_back(token), state = rule.next(std::as_const(state), token);
+    return rule.stop(state, output(s, scratch));
+  }
+  void tell_stop(State const& s, Hypothesis& h) const {
+    if (h.stop >= 0) return;  // of a rule further inside
+    std::vector<Token> scratch;
+    h.stop = stop_before_end(s, h.tokens, scratch);
+    if (h.stop < 0) return;
+    h.finished = true;
+    if (!ends_in_eos(s, h.tokens)) return;
+    h.tokens.pop_back(), h.log_probs.pop_back();
+    if (!h.blocks.empty() && --h.blocks.back() == 0) h.blocks.pop_back();
+  }
+
   void cut(State const& s, Followed& followed, std::int32_t length) const {
     auto const n = static_cast<std::size_t>(length);
     followed.tokens.erase(followed.tokens.begin() + length, followed.tokens.end());
@@ -186,11 +175,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   }
 
   void edit(State const& s, Followed const& followed, Query& query, std::vector<Edit>& edits) const {
-    if (query.best == 0 && query.mass <= 0 && query.within <= 0 && query.typical <= 0) return;
+    if (!detail::KnownEnds::lists(query)) return;
     edits.clear();
     auto const tokens = std::span(followed.tokens);
-    rule.edit(followed.after.back(), {tokens.subspan(std::min(s.prompt, tokens.size())), s.prefix, *s.vocabulary},
-              edits);
+    rule.edit(followed.after.back(), output(s, tokens.subspan(std::min(s.prompt, tokens.size()))), edits);
     if (edits.empty()) return;
     for (auto const& e : edits)
       require(s.vocabulary->contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");

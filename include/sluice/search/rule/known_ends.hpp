@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a search learns that an output is over, without the model.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// The lines of one plan behind which an output is over, as a rule says. What the search is told of them is that the end
+/// is certain: it lists eos alone, at log-probability 0. Rows that have no other lines are not run.
+template <class = void>
+class LazyKnownEnds {
+ public:
+  void reset(Vocabulary const& vocabulary) {
+    auto const& never = vocabulary.never;
+    auto const end = std::ranges::find_if(vocabulary.eos,
+                                          [&](Token token) { return std::ranges::find(never, token) == never.end(); });
+    forbidden_ = end == vocabulary.eos.end();
+    end_ = !forbidden_ ? *end : vocabulary.eos.empty() ? -1 : vocabulary.eos.front();
+    clear();
+  }
+  void clear() { lines_.clear(), probes_.clear(), any_ = false; }
+
+  /// Whether the search, which asks this, lets nothing end here: its output is too short.
+  bool forbidden(Query const& query) const {
+    return !forbidden_ && std::ranges::any_of(query.edits, [&](Edit const& e) {
+      return e.token == end_ && e.add == -std::numeric_limits<float>::infinity();
+    });
+  }
+
+  /// The plan's next line.
+  void add(Query const& query, bool over) {
+    any_ = any_ || over;
+    auto& line = lines_.emplace_back();
+    line.over = over;
+    if (!over) return;
+    line.best = lists(query) ? 1 : 0, line.probes = query.probes.size();
+    for (auto const token : query.probes)
+      probes_.push_back(token == end_ ? 0 : -std::numeric_limits<float>::infinity());
+  }
+
+  /// All lines have been added: takes back what need not be run.
+  void take_back(Plan& plan) {
+    if (!any_ || lines_.size() != plan.queries().size()) return;  // a plan that is refused
+    auto const rows = plan.rows();
+    out_.assign(rows.size(), 0);
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      auto const lines = std::span(lines_).subspan(first, static_cast<std::size_t>(rows[i].lines));
+      first += lines.size();
+      if (!std::ranges::all_of(lines, &Line::over)) continue;
+      out_[i] = 1;
+      for (auto& line : lines) line.run = false;
+    }
+    plan.take_back(out_);
+  }
+
+  /// The model's answer with those lines in their places. Valid until the next call, and as long as `answer`.
+  Expansion complete(Expansion const& answer) {
+    if (!any_) return answer;
+    entries_.clear(), best_.clear(), all_probes_.clear();
+    std::size_t asked = 0, probe = 0;
+    for (auto const& line : lines_) {
+      auto const told = line.run ? asked++ : 0;
+      auto& entry = entries_.emplace_back();
+      entry.best = best_.size(), entry.probes = all_probes_.size();
+      if (line.over) {
+        if (line.best > 0) best_.push_back({end_, 0});
+        auto const known = std::span(probes_).subspan(probe, line.probes);
+        all_probes_.insert(all_probes_.end(), known.begin(), known.end());
+        probe += line.probes;
+      } else {
+        auto const own = answer[told];
+        best_.insert(best_.end(), own.best.begin(), own.best.end());
+        all_probes_.insert(all_probes_.end(), own.probes.begin(), own.probes.end());
+        entry.log_sum_exp = own.log_sum_exp, entry.entropy = own.entropy, entry.valid = own.valid;
+      }
+      entry.best_count = best_.size() - entry.best, entry.probe_count = all_probes_.size() - entry.probes;
+    }
+    return {entries_, best_, all_probes_};
+  }
+
+  /// Whether a query asks for a list.
+  static bool lists(Query const& query) {
+    return query.best > 0 || query.mass > 0 || query.within > 0 || query.typical > 0;
+  }
+
+ private:
+  struct Line {
+    bool over = false, run = true;  // run: the model answers it, whether or not that is looked at
+    std::size_t best = 0, probes = 0;
+  };
+  std::vector<Line> lines_;        // of the search's plan
+  std::vector<float> probes_;      // of those that are over
+  std::vector<std::uint8_t> out_;  // [row]
+  std::vector<Expansion::Entry> entries_;
+  std::vector<Candidate> best_;
+  std::vector<float> all_probes_;
+  Token end_ = -1;
+  bool any_ = false, forbidden_ = false;  // forbidden_: whatever the length
+};
+using KnownEnds = LazyKnownEnds<>;
+
+}  // namespace sluice::inline v0::detail

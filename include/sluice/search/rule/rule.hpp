@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a rule is, and several as one.
+#pragma once
+
+#include <sluice/core/named.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+SLUICE_NAMES(stop)
+
+namespace sluice::inline v0 {
+
+/// What a rule sees of one hypothesis: its output so far.
+struct Output {
+  std::span<Token const> tokens;  ///< forced prefix and generated tokens
+  std::size_t prefix;             ///< how many of them were forced
+  Vocabulary const& vocabulary;
+};
+
+// clang-format off
+/// A rule looks at one hypothesis and edits the scores of its next token. `State` is a small value that follows the
+/// hypothesis (an automaton's state; an empty struct where the tokens say it all).
+///
+///  - `initial(sentence)`: the state before the first output token; throws std::invalid_argument for options that make no
+///    sense in this vocabulary;
+///  - `next(state, token)`: the state after `token`;
+///  - `edit(state, output, edits)`: appends edits for the next token. They act when the search's own do (Query::stage).
+///    Never more than a few: every edit of a line costs a look at each candidate, many cost a copy of the line;
+///  - `check()`, optional (the compiler refuses one of another signature, and so with the next): throws
+///    std::invalid_argument for options that make no sense, naming the option and its value;
+///  - `stop(state, output)`, optional: what ends the output here, as Hypothesis::stop tells it, or -1. See StopAt.
+template <class R>
+concept Rule = std::copyable<typename R::State> &&
+  requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
+           std::vector<Edit>& edits) {
+    { rule.initial(sentence) } -> std::same_as<typename R::State>;
+    { rule.next(state, token) } -> std::same_as<typename R::State>;
+    rule.edit(state, output, edits);
+  };
+
+/// A rule that ends outputs.
+template <class R>
+concept StoppingRule = Rule<R> &&
+  requires(R const& rule, typename R::State const& state, Output const& output) {
+    { rule.stop(state, output) } -> std::same_as<std::int32_t>;
+  };
+// clang-format on
+
+namespace detail {
+
+/// Lets a rule check its options.
+template <Rule R>
+void check_rule(R const& rule) {
+  static_assert(StoppingRule<R> || !stray_stop<R>(),
+                "sluice: `stop` of a rule must be const, take (State const&, Output const&) and return a std::int32_t");
+  if constexpr (requires { rule.check(); }) rule.check();
+  else static_assert(!stray_check<R>(), "sluice: check() of a rule must be const and take nothing");
+}
+
+}  // namespace detail
+
+/// Several rules as one. The first that ends an output says by what.
+template <Rule... Rs>
+struct Rules {
+  using State = std::tuple<typename Rs::State...>;
+  using Wrapped = std::tuple<Rs...>;
+  std::tuple<Rs...> rules;
+
+  Rules() = default;
+  explicit Rules(Rs... all) : rules(std::move(all)...) {}
+
+  void check() const {
+    std::apply([](auto const&... rule) { (detail::check_rule(rule), ...); }, rules);
+  }
+  State initial(Sentence const& sentence) const {
+    return std::apply([&](auto const&... rule) { return State(rule.initial(sentence)...); }, rules);
+  }
+  State next(State const& state, Token token) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return State(std::get<I>(rules).next(std::get<I>(state), token)...);
+    }
+    (std::index_sequence_for<Rs...>{});
+  }
+  void edit(State const& state, Output const& output, std::vector<Edit>& edits) const {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (std::get<I>(rules).edit(std::get<I>(state), output, edits), ...);
+    }
+    (std::index_sequence_for<Rs...>{});
+  }
+  std::int32_t stop(State const& state, Output const& output) const requires(StoppingRule<Rs> || ...) {
+    std::int32_t found = -1;
+    auto const ask = [&](auto const& rule, auto const& its_state) {
+      if constexpr (StoppingRule<std::remove_cvref_t<decltype(rule)>>)
+        if (found < 0) found = rule.stop(its_state, output);
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (ask(std::get<I>(rules), std::get<I>(state)), ...); }
+    (std::index_sequence_for<Rs...>{});
+    return found;
+  }
+};
+
+}  // namespace sluice::inline v0

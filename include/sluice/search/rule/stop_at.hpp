@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Tokens and strings that end an output.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/search/common/phrase.hpp>
+#include <sluice/search/common/phrase_matcher.hpp>
+#include <sluice/search/rule/byte_matcher.hpp>
+#include <sluice/search/rule/rule.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// What ends an output.
+struct Stops {
+  std::vector<Phrase> tokens{};        ///< any of these sequences; without eos, which ends outputs by itself
+  std::vector<std::string> strings{};  ///< any of these, as bytes of the text; needs `bytes`
+  TokenBytes bytes{};                  ///< of every token of the vocabulary
+  std::int32_t minimum = 0;  ///< output tokens, forced prefix included, with which a stop counts at the earliest; one
+                             ///< that comes earlier is passed over for good. >= 0
+};
+
+/// Whether the stop itself is part of a text.
+enum class StopText : std::uint8_t {
+  cut,   ///< the text ends where the stop begins
+  kept,  ///< the text ends where the stop ends (vLLM's include_stop_str_in_output)
+};
+
+/// Ends outputs as an engine's `stop`, `stop_token_ids` or antiprompts do: a Rule for any search, Ruled<Search, StopAt>. A
+/// hypothesis whose output gets to the end of a stop is finished there, with its log-probability up to and including that
+/// token: it competes as one that has ended in eos would. `Hypothesis::stop` then is the index of the stop, those of
+/// `tokens` before those of `strings`; `tokens` are all that were generated, the whole last one included; text() cuts.
+///
+/// A string may begin and end anywhere in a token; control tokens, which have no bytes, do not interrupt it. A stop may
+/// begin in the forced prefix and not end in it; the prompt does not count. Where one token ends several, strings come
+/// before tokens, then what ends first, then what is longest, then the lower index. While the search lets nothing end
+/// (length.min), a stop is passed over as one before `minimum`. The last token allowed may end a stop, but where a search
+/// spends it on eos (AtMaximum::force_eos).
+///
+/// Costs one look in a table for each byte of a token (each token, of sequences), and no call of the model. Copies are cheap.
+template <class = void>
+class LazyStopAt {
+ public:
+  struct State {
+    std::int32_t tokens = 0, bytes = 0;  // of the automata
+    std::int32_t stop = -1;              // that the last token ended
+    friend bool operator==(State, State) = default;
+  };
+
+  /// Never.
+  LazyStopAt() = default;
+  /// \throws std::invalid_argument  naming an empty stop, strings without bytes, a negative minimum
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
+  explicit LazyStopAt(Stops stops) {
+    for (std::size_t i = 0; i < stops.tokens.size(); ++i)
+      require(!stops.tokens[i].empty(), "stops.tokens[" + std::to_string(i) + "]", "[]", "is empty");
+    for (std::size_t i = 0; i < stops.strings.size(); ++i)
+      require(!stops.strings[i].empty(), "stops.strings[" + std::to_string(i) + "]", "\"\"", "is empty");
+    require(stops.strings.empty() || !stops.bytes.empty(), "stops.bytes", "none", "strings need the tokens' bytes");
+    require(stops.minimum >= 0, "stops.minimum", stops.minimum, "must not be negative");
+    if (stops.tokens.empty() && stops.strings.empty() && stops.bytes.empty()) return;
+    auto data = std::make_shared<Data>();
+    data->tokens = PhraseMatcher(stops.tokens), data->bytes = detail::ByteMatcher(stops.strings);
+    data->stops = std::move(stops);
+    data_ = std::move(data);
+  }
+
+  /// As given.
+  Stops const& stops() const {
+    static Stops const none;
+    return data_ == nullptr ? none : data_->stops;
+  }
+  /// Of `tokens` and `strings` together.
+  std::int32_t size() const { return tokens_size() + static_cast<std::int32_t>(stops().strings.size()); }
+
+  /// \throws std::invalid_argument  for a vocabulary without eos, a token outside it or that is eos, bytes of fewer tokens
+  State initial(Sentence const& sentence) const {
+    if (size() == 0) return {};
+    auto const& vocabulary = *sentence.vocabulary;
+    require(!vocabulary.eos.empty(), "vocabulary.eos", "none",
+            "outputs have a fixed length, and StopAt cannot end them earlier");
+    for (std::size_t i = 0; i < stops().tokens.size(); ++i)
+      for (auto const token : stops().tokens[i]) {
+        auto const name = "stops.tokens[" + std::to_string(i) + "]";
+        require(vocabulary.contains(token), name, token,
+                "is outside the vocabulary of " + std::to_string(vocabulary.size));
+        require(std::ranges::find(vocabulary.eos, token) == vocabulary.eos.end(), name, token,
+                "is an end of sentence, which ends outputs by itself");
+      }
+    require(stops().strings.empty() || stops().bytes.size() >= vocabulary.size, "stops.bytes.size",
+            stops().bytes.size(), "the vocabulary has " + std::to_string(vocabulary.size) + " tokens");
+    return {};
+  }
+
+  State next(State state, Token token) const {
+    if (data_ == nullptr) return state;
+    state.stop = -1;
+    if (auto const& strings = data_->stops.strings; !strings.empty())
+      for (auto const byte : data_->stops.bytes.bytes(token)) {
+        state.bytes = data_->bytes.next(state.bytes, byte);
+        if (auto const found = data_->bytes.ends(state.bytes); found >= 0 && state.stop < 0)
+          state.stop = tokens_size() + found;
+      }
+    if (data_->stops.tokens.empty()) return state;
+    state.tokens = data_->tokens.next(state.tokens, token);
+    if (state.stop < 0 && data_->tokens.ends(state.tokens)) {
+      auto longest = state.tokens;
+      while (data_->tokens.phrases(longest).empty()) longest = data_->tokens.fallback(longest);
+      state.stop = data_->tokens.phrases(longest).front();
+    }
+    return state;
+  }
+
+  void edit(State, Output const&, std::vector<Edit>&) const {}
+
+  std::int32_t stop(State state, Output const& output) const {
+    return static_cast<std::int64_t>(output.tokens.size()) >= stops().minimum ? state.stop : -1;
+  }
+
+  /// The bytes of an output, up to its stop if one has ended it.
+  /// \throws std::invalid_argument  if there are no bytes of a token, or the stop is none of these
+  std::string text(Hypothesis const& hypothesis, StopText stop = StopText::cut) const {
+    auto text = stops().bytes.text(hypothesis.tokens);
+    if (hypothesis.stop < 0) return text;
+    auto const span = where(hypothesis, text);
+    text.resize(stop == StopText::cut ? span.begin : span.end);
+    return text;
+  }
+
+  /// The tokens of an output that lie before its stop, all if none has ended it: what to give back to the model as what it
+  /// has said. Of a token in which a string begins, nothing is among them.
+  /// \throws std::invalid_argument  as text() does
+  std::span<Token const> tokens(Hypothesis const& hypothesis) const {
+    auto const all = std::span(hypothesis.tokens);
+    if (hypothesis.stop < 0) return all;
+    if (hypothesis.stop < tokens_size()) return all.first(all.size() - sequence(hypothesis).size());
+    auto const begin = where(hypothesis, stops().bytes.text(hypothesis.tokens)).begin;
+    std::size_t count = 0, bytes = 0;
+    while ((bytes += stops().bytes.bytes(all[count]).size()) <= begin) ++count;
+    return all.first(count);
+  }
+
+  /// For TextStream: where the stop lies, in a text, that the last of its tokens has just ended.
+  struct Place {
+    std::size_t begin, end;  // bytes
+  };
+  /// \param last  where the last token begins
+  Place string_place(std::int32_t stop, std::string_view text, std::size_t last) const {
+    auto const& string = data_->stops.strings[static_cast<std::size_t>(stop - tokens_size())];
+    auto const begin = text.find(string, last - std::min(last, string.size() - 1));
+    require(begin != std::string_view::npos, "hypothesis.stop", stop, "is not at the end of its tokens");
+    return {begin, begin + string.size()};
+  }
+  bool is_string(std::int32_t stop) const { return stop >= tokens_size(); }
+  /// How many bytes, and how many tokens, at the end of an output may yet become a stop.
+  std::size_t open_bytes(State state) const {
+    return data_ == nullptr ? 0 : static_cast<std::size_t>(data_->bytes.depth(state.bytes));
+  }
+  std::size_t open_tokens(State state) const {
+    return data_ == nullptr ? 0 : static_cast<std::size_t>(data_->tokens.depth(state.tokens));
+  }
+
+ private:
+  struct Data {
+    Stops stops;
+    PhraseMatcher tokens;
+    detail::ByteMatcher bytes;
+  };
+  std::int32_t tokens_size() const { return static_cast<std::int32_t>(stops().tokens.size()); }
+
+  Phrase const& sequence(Hypothesis const& h) const {
+    auto const& phrase = stops().tokens[static_cast<std::size_t>(h.stop)];
+    require(h.tokens.size() >= phrase.size() && std::equal(phrase.rbegin(), phrase.rend(), h.tokens.rbegin()),
+            "hypothesis.stop", h.stop, "is not at the end of its tokens");
+    return phrase;
+  }
+  Place where(Hypothesis const& h, std::string_view text) const {
+    require(h.stop < size() && !h.tokens.empty(), "hypothesis.stop", h.stop,
+            "is none of these " + std::to_string(size()) + " stops");
+    if (is_string(h.stop)) return string_place(h.stop, text, text.size() - stops().bytes.bytes(h.tokens.back()).size());
+    auto const length = stops().bytes.text(sequence(h)).size();
+    return {text.size() - length, text.size()};
+  }
+
+  std::shared_ptr<Data const> data_;
+};
+using StopAt = LazyStopAt<>;
+
+}  // namespace sluice::inline v0
