@@ -59,7 +59,8 @@ set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^model/check/ ^model/c
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
   ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
   ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$
-  ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^sluice$)
+  ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^search/rule/byte_matcher$ ^search/rule/known_ends$
+  ^sluice$)
 set(brought ^output/line/line_lists$ ^output/simd/simd$) # for who writes an expander
 list(JOIN internal "|" internal)
 list(JOIN brought "|" brought)

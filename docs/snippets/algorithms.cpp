@@ -89,6 +89,18 @@ void own_rule(Typist& model, sluice::DenseProjection const& keyboard) {
   show("own", result);
 }
 
+void stops(Typist& model, sluice::DenseProjection const& keyboard) {
+  // [stops]
+  std::vector<std::string> letters(28);  // the bytes of every token; of control tokens none
+  for (auto c = 'a'; c <= 'z'; ++c) letters[static_cast<std::size_t>(c - 'a' + 2)] = c;
+  sluice::StopAt const stop({.strings = {"ui", "x"}, .bytes = sluice::TokenBytes(letters)});
+
+  auto const result = decode(model, sources, sluice::Ruled{sluice::BeamSearch{.width = 5}, stop}, {}, keyboard)[0];
+  auto const& best = result.hypotheses[0];
+  std::cout << Typist::text(best.tokens) << ", by stop " << best.stop << ", so " << stop.text(best) << '\n';
+  // [/stops]
+}
+
 void bayes(Typist& model, sluice::DenseProjection const& keyboard) {
   // [bayes]
   auto const result = decode(model, sources, sluice::Sample{.samples = 50}, {}, keyboard)[0];
@@ -159,6 +171,7 @@ int main(int argc, char** argv) {
   auto keyboard = Typist::keyboard();
   searches(model, keyboard);
   own_rule(model, keyboard);
+  if (wanted("stops")) stops(model, keyboard);
   bayes(model, keyboard);
   if (wanted("score")) score(model, keyboard);
   combine(model, keyboard);

@@ -17,6 +17,7 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decode.hpp>
@@ -84,8 +85,11 @@
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
+#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/text_stream.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/search/sample/truncation.hpp>

@@ -31,7 +31,7 @@ namespace {
 Table const table{.size = 12, .scale = 6, .eos_bias = -3, .eos_slope = 0.2};
 
 template <class S>
-using Prompted = Request<NoSource, S>;
+using Prompted = Request<EmptySource, S>;
 
 /// Requests whose prompts are random, some of which begin like others.
 template <class S>
@@ -75,12 +75,12 @@ template <Abilities A, class S>
 void fuzz(S const& search, std::uint64_t seed, std::size_t& restarted, std::size_t& failed) {
   std::mt19937_64 random(seed);
   auto const requests = random_requests<S>(random, 24, 40);
-  auto const plain = unlimited(requests, search);
+  auto const reference = unlimited(requests, search);
   for (auto const cells : {20, 45, 90, 200}) {
     auto const alone = each_alone<A>(requests, search, cells);
     for (std::size_t i = 0; i < alone.size(); ++i) {
       INFO("alone " << i << " in " << cells);
-      if (alone[i].ok()) CHECK(identical(alone[i], plain[i]));
+      if (alone[i].ok()) CHECK(identical(alone[i], reference[i]));
       else CHECK(alone[i].failure == Failure::no_room);
       failed += !alone[i].ok();
     }
@@ -113,7 +113,7 @@ void fuzz(S const& search, std::uint64_t seed, std::size_t& restarted, std::size
           CHECK(identical(results[i], alone[i]));
         } else {
           CHECK((results[i].ok() == alone[i].ok() || results[i].failure == Failure::no_room));
-          if (results[i].ok()) CHECK(identical(results[i], plain[i]));
+          if (results[i].ok()) CHECK(identical(results[i], reference[i]));
         }
       }
       CHECK(model.report() == "");
@@ -200,7 +200,7 @@ TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[r
 TEST_CASE("a sentence that outgrows the model keeps what it has", "[room]") {
   Table const endless{.size = 12, .has_eos = false};
   CellModel<everything> model(endless, 30, true);
-  auto const results = decode(model, std::vector<NoSource>(2), Greedy{.length = {.max = 50}});
+  auto const results = decode(model, std::vector<EmptySource>(2), Greedy{.length = {.max = 50}});
   for (auto const& result : results) {
     CHECK(result.failure == Failure::no_room);
     CHECK(result.message == "the model has room for 30 tokens in all its slots: not enough for this sentence alone");
@@ -214,11 +214,11 @@ TEST_CASE("512 cells are enough for 64 requests", "[room]") {
   std::vector<Prompted<BeamSearch>> requests(64);
   for (auto& request : requests) request.prompt.assign(20 + random() % 60, static_cast<Token>(3 + random() % 9));
   BeamSearch const search{.width = 4, .length = {.max = 60}};
-  auto const plain = unlimited(requests, search);
+  auto const reference = unlimited(requests, search);
   for (auto const told : {true, false}) {
     CellModel<everything> model(table, 512, told);
     auto const results = decode(model, requests, search, Streaming{.size = 64});
-    for (std::size_t i = 0; i < results.size(); ++i) CHECK(identical(results[i], plain[i]));
+    for (std::size_t i = 0; i < results.size(); ++i) CHECK(identical(results[i], reference[i]));
     CHECK(model.most > 400);  // the room is used
   }
 }
@@ -263,7 +263,7 @@ TEST_CASE("prompts that begin alike are fed once", "[room]") {
   };
   std::vector<Prompted<BeamSearch>> requests(8);
   for (std::size_t i = 0; i < 8; ++i) requests[i].prompt = asked(i == 1 ? 8 : i);
-  auto const plain = expected(requests);
+  auto const reference = expected(requests);
 
   SECTION("of sentences that run beside each other") {
     CellModel<everything> model(endless, 1 << 20, false);
@@ -271,7 +271,7 @@ TEST_CASE("prompts that begin alike are fed once", "[room]") {
     for (auto const& request : requests) decoder.submit(request);
     while (decoder.step()) {
     }
-    for (Result result; decoder.poll(result);) CHECK(identical(result, plain[result.id]));
+    for (Result result; decoder.poll(result);) CHECK(identical(result, reference[result.id]));
     CHECK(decoder.statistics().shared == 7 * 1000);
     CHECK(model.fed == 1000 + 8 * 50 + 8 * 9 * 3);
     CHECK(model.used() > 1000);  // kept for the next
@@ -286,7 +286,7 @@ TEST_CASE("prompts that begin alike are fed once", "[room]") {
         }
         Result result;
         REQUIRE(decoder.poll(result));
-        CHECK(identical(result, plain[id]));
+        CHECK(identical(result, reference[id]));
         CHECK(model.used() <= 3000);
       }
       CHECK(decoder.statistics().shared == 7 * 1000);
@@ -333,7 +333,7 @@ TEST_CASE("prompts that begin alike are fed once", "[room]") {
 TEST_CASE("sharing needs a model that cuts, and sources that say nothing", "[room]") {
   CellModel<Abilities{.ragged = true}> uncut(table, 100, false);
   CHECK_THROWS_MATCHES(
-      decode(uncut, std::vector<NoSource>(1), Greedy{}, Batched{}, LogSoftmaxTopK{}, {.shared_tokens = 5}),
+      decode(uncut, std::vector<EmptySource>(1), Greedy{}, Batched{}, LogSoftmaxTopK{}, {.shared_tokens = 5}),
       std::invalid_argument,
       Message("sluice: shared_tokens = 5: the model does not claim `ragged` and `roll_back`: must be 0"));
   TableModel<everything> differs(table);

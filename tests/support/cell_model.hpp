@@ -61,13 +61,13 @@ class Cells {
 };
 
 /// All is in the prompt.
-struct NoSource {};
+struct EmptySource {};
 
 /// A table of one seed over a cache of so many cells.
 template <Abilities A>
 class CellModel {
  public:
-  using Source = NoSource;
+  using Source = EmptySource;
   static constexpr Abilities abilities = A;
 
   /// `told`: limits() says how many cells there are; else who asks for too many is told by NoRoom alone.
@@ -76,7 +76,7 @@ class CellModel {
 
   Vocabulary const& vocabulary() const { return table_.vocabulary(); }
   Limits limits() const { return told_ ? Limits{.slots = slots_, .tokens = cells_} : Limits{.slots = slots_}; }
-  void start(std::span<NoSource const* const> sources, std::span<Slot const> slots) {
+  void start(std::span<EmptySource const* const> sources, std::span<Slot const> slots) {
     std::vector<std::uint64_t const*> seeds(sources.size(), &seed_);
     table_.start(seeds, slots);
     for (auto const slot : slots) held_.start(slot);

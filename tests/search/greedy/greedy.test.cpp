@@ -225,3 +225,14 @@ TEST_CASE("a forced score refuses a target that goes on after its end", "[forced
   CHECK(results[0].failure == Failure::bad_request);
   CHECK(results[1].ok());
 }
+
+TEST_CASE("an unlimited length is the model's, and refused where the model names none", "[greedy][length]") {
+  Table const table{.size = 6, .eos_bias = -99, .eos_slope = 0};
+  Greedy const greedy{.length = {.max = LengthLimits::unlimited}};
+  auto const full = run_one<everything>(table, 1, greedy, {.limits = {.length = 400}});
+  REQUIRE(full.ok());
+  CHECK(full.hypotheses.at(0).tokens.size() == 400);  // bos and all but the last are held
+  auto const refused = run_one<everything>(table, 1, greedy);
+  CHECK(refused.failure == Failure::bad_request);
+  CHECK(refused.message.find("length.max = unlimited") != std::string::npos);
+}

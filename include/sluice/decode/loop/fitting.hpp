@@ -54,8 +54,8 @@ class LazyFitting {
       s.share = beginnings_.find(s.opening.prompt().first(s.opening.shareable())).length;
       return beginnings_.promised(s) >= std::max(s.share + 1, Room::least);
     };
-    auto const kept = std::stable_partition(picked.begin(), picked.end(), [&](std::int32_t i) { return !waits(i); });
-    if (kept != picked.begin()) picked.erase(kept, picked.end());
+    picked.erase(std::remove_if(picked.begin() + 1, picked.end(), waits), picked.end());
+    if (waits(picked.front()) && picked.size() > 1) picked.erase(picked.begin());
   }
 
   /// Deals out the tokens of prompts that the step may feed.

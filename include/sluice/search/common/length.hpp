@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,9 @@ namespace sluice::inline v0 {
 
 /// Bounds on the generated tokens of one sentence. A forced prefix counts, the prompt does not.
 struct LengthLimits {
+  /// As `max`: until the model's slots are full (Limits::length), as engines of language models have it.
+  static constexpr std::int32_t unlimited = Limits::unlimited;
+
   std::int32_t min = 0;  ///< generated before eos at least (eos is forbidden until then); >= 0
   std::int32_t max =
       256;  ///< generated at most, eos included; >= 0. (fairseq's max_len leaves eos out: ours is one more.)
@@ -34,7 +38,7 @@ struct LengthLimits {
     std::int32_t min, max;
   };
   /// The bounds for one sentence; also never more than the model's limits allow. Throws std::invalid_argument if a factor
-  /// is given and the source's length is unknown, or if the forced prefix leaves no room.
+  /// is given and the source's length is unknown, if nothing limits the output, or if the forced prefix leaves no room.
   Bounds of(Sentence const& sentence) const {
     auto const prefix = static_cast<std::int32_t>(sentence.prefix.size());
     auto const prompt = static_cast<std::int32_t>(sentence.prompt.size());
@@ -42,6 +46,8 @@ struct LengthLimits {
             "length factors need it: the model has no source_length(source) and the source no size()");
     require(prompt <= sentence.limits.length, "prompt", std::to_string(prompt) + " tokens",
             "the model's slots hold " + std::to_string(sentence.limits.length));
+    require(max < unlimited || max_factor > 0 || sentence.limits.length < Limits::unlimited, "length.max", "unlimited",
+            "the model names no limit (Limits::length): outputs might never end");
     Bounds bounds{min, max};
     auto const times = [&](double factor) { return std::ceil(factor * static_cast<double>(sentence.source_length)); };
     if (min_factor > 0) bounds.min = static_cast<std::int32_t>(std::max<double>(min, std::min(times(min_factor), 1e9)));

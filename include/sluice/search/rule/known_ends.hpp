@@ -18,7 +18,8 @@
 namespace sluice::inline v0::detail {
 
 /// The lines of one plan behind which an output is over, as a rule says. What the search is told of them is that the end
-/// is certain: it lists eos alone, at log-probability 0. Rows that have no other lines are not run.
+/// is certain: it lists eos alone, at log-probability 0. Rows that have no other lines are not run,
+/// unless others are forked from them.
 template <class = void>
 class LazyKnownEnds {
  public:
@@ -55,13 +56,19 @@ class LazyKnownEnds {
     if (!any_ || lines_.size() != plan.queries().size()) return;  // a plan that is refused
     auto const rows = plan.rows();
     out_.assign(rows.size(), 0);
+    auto const lines_from = [&](std::size_t first, Row const& row) {
+      return std::span(lines_).subspan(first, static_cast<std::size_t>(row.lines));
+    };
     std::size_t first = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      auto const lines = std::span(lines_).subspan(first, static_cast<std::size_t>(rows[i].lines));
-      first += lines.size();
-      if (!std::ranges::all_of(lines, &Line::over)) continue;
-      out_[i] = 1;
-      for (auto& line : lines) line.run = false;
+    for (std::size_t i = 0; i < rows.size(); first += static_cast<std::size_t>(rows[i++].lines))
+      out_[i] = std::ranges::all_of(lines_from(first, rows[i]), &Line::over) ? 1 : 0;
+    first = 0;
+    for (std::size_t i = 0; i < rows.size(); first += static_cast<std::size_t>(rows[i++].lines)) {
+      if (out_[i] != 0 && rows[i].from == rows[i].to)  // whoever is forked goes on in place: models may count on it
+        for (std::size_t j = 0; j < rows.size(); ++j)
+          if (out_[j] == 0 && rows[j].from == rows[i].from) out_[i] = 0;
+      if (out_[i] != 0)
+        for (auto& line : lines_from(first, rows[i])) line.run = false;
     }
     plan.take_back(out_);
   }

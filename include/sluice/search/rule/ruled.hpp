@@ -66,7 +66,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     Vocabulary const* vocabulary = nullptr;
     std::vector<typename R::State> begun;  // [1]: after the forced prefix
     std::span<Token const> forced;         // that prefix
-    std::vector<Token> output;             // of settled()
+    std::vector<Token> output;             // scratch
     std::size_t prompt = 0, prefix = 0;
   };
 
@@ -125,8 +125,14 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   Progress progress(State const& s) const { return search.progress(s.inner); }
   void settled(State& s, std::vector<Token>& tokens) const requires SettlingSearch<S> {
     search.settled(s.inner, tokens);
+    if constexpr (ends)
+      if (ends_in_eos(s, tokens) && stop_before_end(s, tokens, s.output) >= 0) tokens.pop_back();
   }
-  void finish(State& s, Result& result) const { search.finish(s.inner, result); }
+  void finish(State& s, Result& result) const {
+    search.finish(s.inner, result);
+    if constexpr (ends)
+      for (auto& hypothesis : result.hypotheses) tell_stop(s, hypothesis);
+  }
   bool draft(State& s, Draft& draft) const requires DraftingSearch<S> { return search.draft(s.inner, draft); }
 
  private:
@@ -156,10 +162,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       scratch.push_back(token), state = rule.next(std::as_const(state), token);
     return rule.stop(state, output(s, scratch));
   }
-  void tell_stop(State const& s, Hypothesis& h) const {
+  void tell_stop(State& s, Hypothesis& h) const {
     if (h.stop >= 0) return;  // of a rule further inside
-    std::vector<Token> scratch;
-    h.stop = stop_before_end(s, h.tokens, scratch);
+    h.stop = stop_before_end(s, h.tokens, s.output);
     if (h.stop < 0) return;
     h.finished = true;
     if (!ends_in_eos(s, h.tokens)) return;
