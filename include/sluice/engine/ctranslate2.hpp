@@ -73,6 +73,13 @@ class CTranslate2Model : public CTranslate2Loaded {
     start(encoded, items, slots);
   }
 
+  /// Rows of all states: slots that hold something, and those of the dead that are not given back yet.
+  std::size_t rows() const {
+    std::size_t sum = 0;
+    for (auto const& batch : batches_) sum += batch.slots.size();
+    return sum;
+  }
+
   /// Gives memory back: a whole state in which nobody is left, and the rows of the dead where they are the most.
   void release(std::span<Slot const> slots) {
     for (auto const slot : slots) vacate(slot);
