@@ -29,7 +29,7 @@ inline BeamSearch fairseq(std::int32_t k) {
 /// early exit, min_decoding_length 1, max_decoding_length 256): eos among the k best of 2k
 /// is set aside, the end is patience * k finished, all that end in the last step count; what is alive at the maximum
 /// length joins as it is; masks act on the logits; forced prefixes score 0. With length penalty 0, as with raw
-/// DecodingOptions, the rule is early exit; those have a min_length of 0 too. Greedy: presets::ctranslate2_greedy.
+/// DecodingOptions, the rule is early exit; those have a min_length of 0: set length.min. Greedy: presets::ctranslate2_greedy.
 /// Not reproduced: eos forbidden in some beams only after a prefix that is not returned; in a batch, one sentence's prefix
 /// changing its neighbours' first step (guard_prefix).
 inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
