@@ -164,6 +164,7 @@ set(SLUICE_HEADERS
   include/sluice/search/exact/exact_search.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
+  include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
@@ -247,5 +248,8 @@ set(SLUICE_KERNELS
 
 # Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
 set(SLUICE_ENGINE_HEADERS
+  include/sluice/engine/ctranslate2.hpp
+  include/sluice/engine/ctranslate2_batch.hpp
+  include/sluice/engine/ctranslate2_loaded.hpp
   include/sluice/engine/llama.hpp
   include/sluice/engine/llama_tokenizer.hpp)

@@ -85,6 +85,7 @@
 #include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy/greedy_presets.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
