@@ -48,6 +48,10 @@ set(SLUICE_HEADERS
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/serving.hpp
+  include/sluice/decode/trace_file.hpp
+  include/sluice/decode/trace_json.hpp
+  include/sluice/decode/trace_page.hpp
+  include/sluice/decode/trace_page_source.hpp
   include/sluice/file/clusters_file.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/check/check_options.hpp
