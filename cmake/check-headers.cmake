@@ -9,10 +9,13 @@ file(GLOB_RECURSE headers RELATIVE ${root} ${root}/include/*.hpp)
 file(GLOB_RECURSE kernels RELATIVE ${root} ${root}/kernels/*.cuh)
 list(SORT headers)
 list(SORT kernels)
+set(engines ${headers})
+list(FILTER engines INCLUDE REGEX "^include/sluice/engine/")
+list(FILTER headers EXCLUDE REGEX "^include/sluice/engine/")
 
 if(WRITE)
   file(READ ${CMAKE_CURRENT_LIST_DIR}/headers.cmake text)
-  foreach(pair IN ITEMS "HEADERS;headers" "KERNELS;kernels")
+  foreach(pair IN ITEMS "HEADERS;headers" "KERNELS;kernels" "ENGINE_HEADERS;engines")
     list(GET pair 0 name)
     list(GET pair 1 found)
     list(TRANSFORM ${found} PREPEND "\n  " OUTPUT_VARIABLE lines)
@@ -24,7 +27,7 @@ if(WRITE)
 endif()
 
 set(wrong FALSE)
-foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
+foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_ENGINE_HEADERS;engines")
   list(GET pair 0 name)
   list(GET pair 1 found)
   set(missing ${${found}})
@@ -50,7 +53,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels")
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$
+set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/packed/bfloat16_dot$ ^output/packed/dot_panels$ ^output/packed/tile_blocks$ ^output/packed/product_writer$ ^output/packed/gathered_matrix$ ^output/packed/int8_in_place$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
@@ -82,9 +85,11 @@ set(folders
   "model/check:core"
   "model:core model/check output/simd output/packed output/line output/projection"
   "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
+  "search/exact:core search/common"
   "search/rule:core search/common" "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"
   "result:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
+  "engine:core output/packed output/projection model"
   "cuda:core output/line output/projection output/clusters model")
 set(above)
 foreach(line IN LISTS folders)
@@ -102,7 +107,7 @@ foreach(line IN LISTS folders)
 endforeach()
 
 set(unsettled)
-foreach(file IN LISTS headers kernels)
+foreach(file IN LISTS headers engines kernels)
   string(REGEX REPLACE "^(include|kernels)/sluice/" "" stem ${file})
   cmake_path(GET stem PARENT_PATH folder)
   file(STRINGS ${root}/${file} lines REGEX "^#include <sluice/")

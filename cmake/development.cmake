@@ -110,6 +110,21 @@ endfunction()
 
 include(cmake/test-batches.cmake)
 
+# All that drives an engine: tests, examples, benchmarks.
+add_custom_target(sluice.engines)
+
+# Where a tree that scripts/fetch-llama brought, or an installed one, has what its programs load: backends of ggml, if they are
+# not linked; and vocabularies without weights.
+set(sluice_llama_definitions SLUICE_LLAMA_BACKENDS="" SLUICE_LLAMA_MODELS="")
+if(SLUICE_GGML_LIBRARY)
+  cmake_path(GET SLUICE_GGML_LIBRARY PARENT_PATH folder)
+  set(sluice_llama_definitions SLUICE_LLAMA_BACKENDS="${folder}" SLUICE_LLAMA_MODELS="")
+  cmake_path(GET folder PARENT_PATH folder)
+  if(EXISTS ${folder}/models/ggml-vocab-gpt-2.gguf)
+    list(TRANSFORM sluice_llama_definitions REPLACE "MODELS=.*" "MODELS=\"${folder}/models\"")
+  endif()
+endif()
+
 add_subdirectory(examples) # first: it defines sluice_transformer, which tests and benchmarks use
 if(SLUICE_BUILD_TESTS)
   enable_testing()
@@ -124,5 +139,10 @@ endif()
 # after all others, so what is added to the folder here, the warnings, counts for them alone.
 if(SLUICE_BUILD_TESTS)
   set_target_properties(sluice PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  foreach(engine IN LISTS SLUICE_ENGINES)
+    if(TARGET sluice_engine::${engine})
+      set_target_properties(sluice_${engine} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    endif()
+  endforeach()
   add_compile_options($<TARGET_PROPERTY:sluice_warnings,INTERFACE_COMPILE_OPTIONS>)
 endif()

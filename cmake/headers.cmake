@@ -23,19 +23,24 @@ set(SLUICE_HEADERS
   include/sluice/decode/decoder.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
+  include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
+  include/sluice/decode/loop/fitting.hpp
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/needs.hpp
   include/sluice/decode/loop/opening.hpp
   include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/parts.hpp
+  include/sluice/decode/loop/returning.hpp
+  include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/stepping.hpp
+  include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed_model.hpp
   include/sluice/decode/loop/typed_search.hpp
   include/sluice/decode/loop/view.hpp
@@ -43,6 +48,10 @@ set(SLUICE_HEADERS
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/serving.hpp
+  include/sluice/decode/trace_file.hpp
+  include/sluice/decode/trace_json.hpp
+  include/sluice/decode/trace_page.hpp
+  include/sluice/decode/trace_page_source.hpp
   include/sluice/file/clusters_file.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/check/check_options.hpp
@@ -156,8 +165,10 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
   include/sluice/search/constraint/wanted_candidates.hpp
+  include/sluice/search/exact/exact_search.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
+  include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
@@ -238,3 +249,11 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/verification_warp.cuh
   kernels/sluice/cuda/verify.cuh
   kernels/sluice/cuda/warp.cuh)
+
+# Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
+set(SLUICE_ENGINE_HEADERS
+  include/sluice/engine/ctranslate2.hpp
+  include/sluice/engine/ctranslate2_batch.hpp
+  include/sluice/engine/ctranslate2_loaded.hpp
+  include/sluice/engine/llama.hpp
+  include/sluice/engine/llama_tokenizer.hpp)

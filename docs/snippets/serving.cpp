@@ -102,6 +102,52 @@ void callbacks() {
   // [/callbacks]
 }
 
+/// A language model of 64 tokens, whose slots share 4,000 places: all is in the prompt, so its source says nothing.
+class Chat {
+ public:
+  struct Source {};
+  static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
+  sluice::Vocabulary vocabulary() const { return {.size = 64, .bos = 0, .eos = {1}, .never = {0}}; }
+  sluice::Limits limits() const { return {.slots = 64, .tokens = 4000}; }
+
+  void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}
+  sluice::Scores<float> step(std::span<sluice::Row const> rows) {
+    lines_.clear();
+    for (auto const& row : rows)
+      for (auto i = std::ssize(row.tokens) - row.lines; i < std::ssize(row.tokens); ++i) {
+        auto const next = (row.tokens[static_cast<std::size_t>(i)] * 5 + row.length + i) % 62 + 2;
+        for (auto token = 0; token < 64; ++token) lines_.push_back(token == next ? 1.0f : 0.0f);
+      }
+    return sluice::scores(lines_.data(), std::ssize(lines_) / 64, 64);
+  }
+
+ private:
+  std::vector<float> lines_;
+};
+
+void prompts() {
+  // [prompts]
+  Chat model;  // limits(): 64 slots, 4,000 tokens in all of them together
+  std::vector<sluice::Token> const instructions(1000, 7);
+  std::vector<sluice::Request<Chat::Source, sluice::Greedy>> requests(50);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt = instructions;
+    for (std::size_t j = 0; j < 50; ++j) requests[i].prompt.push_back(static_cast<sluice::Token>(2 + (i * 7 + j) % 60));
+  }
+  auto const fed = [&](sluice::Intake const& intake) {
+    std::size_t finished = 0;
+    auto const statistics = sluice::decode_each(
+        model, requests, sluice::Greedy{.length = {.max = 100}},
+        [&](sluice::Result const& result) { finished += result.ok(); },
+        sluice::Streaming{.size = 16, .refill_below = 1}, sluice::LogSoftmaxTopK{}, intake);
+    std::cout << finished << " of 50; " << statistics.fed << " tokens fed, " << statistics.shared << " shared\n";
+  };
+  fed({});
+  fed({.prompt_chunk = 128});
+  fed({.prompt_chunk = 128, .shared_tokens = 2000});
+  // [/prompts]
+}
+
 void text() {
   std::vector<std::string> letters(28);
   for (auto c = 'a'; c <= 'z'; ++c) letters[static_cast<std::size_t>(c - 'a' + 2)] = c;
@@ -133,6 +179,7 @@ int main(int argc, char** argv) {
   run("ahead", ahead);
   run("futures", futures);
   run("callbacks", callbacks);
+  run("prompts", prompts);
   run("text", text);
   return 0;
 }

@@ -21,6 +21,8 @@ struct Statistics {
   std::uint64_t fed = 0;            ///< tokens in these rows
   std::uint64_t expansions = 0;     ///< rows, plus the ended hypotheses that beams carried (the papers' count)
   std::uint64_t forks = 0;          ///< rows that copied a slot
+  std::uint64_t restarted = 0;      ///< sentences that went back to wait, since the model had no room for all that ran
+  std::uint64_t shared = 0;         ///< tokens of prompts that were not fed, since a slot held them
   std::uint64_t encoder_calls = 0;  ///< Model::start; Model::encode where sentences are encoded ahead
   std::uint64_t encoded = 0;        ///< sentences in these calls
   std::vector<std::uint64_t> rows_histogram;  ///< [n]: model calls with n rows
@@ -44,6 +46,7 @@ struct Statistics {
   Statistics& operator+=(Statistics const& other) {
     sentences += other.sentences, tokens += other.tokens, steps += other.steps, model_calls += other.model_calls;
     rows += other.rows, fed += other.fed, expansions += other.expansions, forks += other.forks;
+    restarted += other.restarted, shared += other.shared;
     encoder_calls += other.encoder_calls, encoded += other.encoded;
     if (rows_histogram.size() < other.rows_histogram.size()) rows_histogram.resize(other.rows_histogram.size());
     for (std::size_t n = 0; n < other.rows_histogram.size(); ++n) rows_histogram[n] += other.rows_histogram[n];

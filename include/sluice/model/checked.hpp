@@ -66,7 +66,7 @@ struct PlainModelOf final : PlainModel {
 ///
 /// All of it is kept in violations(). What is decoded is what the model alone would give: comparisons run before the
 /// step, in two free slots, and release them. Where slots are limited they are the last two, so limits() shows two
-/// slots fewer; else those above all that have been used.
+/// slots fewer, else those above all that have been used; where tokens are limited, a third of them.
 ///
 /// A comparison costs, for each row, up to six times its tokens and 15 in steps of one or two rows, eight starts of a
 /// source (encoder included) and two slots as long as the row's; lines are copied. Answers that cannot be read (no
@@ -105,7 +105,11 @@ class Checked : public detail::Forwarding<M> {
 
   Limits limits() const {
     auto shown = limits_;
-    if (compares_ && shown.slots != Limits::unlimited) shown.slots -= detail::SlotComparison::spare;
+    if (!compares_) return shown;
+    if (shown.slots != Limits::unlimited) shown.slots -= detail::SlotComparison::spare;
+    // Each of the spare slots may hold as much as all others, and two tokens more.
+    if (shown.tokens != Limits{}.tokens)
+      shown.tokens = std::max<std::int64_t>(1, (shown.tokens - 4) / (detail::SlotComparison::spare + 1));
     return shown;
   }
 
@@ -185,7 +189,7 @@ class Checked : public detail::Forwarding<M> {
         now.never != vocabulary_.never)
       contract_.refuse("vocabulary", "vocabulary() is not what it was");
     auto const limited = sluice::limits(std::as_const(this->model_));
-    if (limited.slots != limits_.slots || limited.length != limits_.length)
+    if (limited.slots != limits_.slots || limited.length != limits_.length || limited.tokens != limits_.tokens)
       contract_.refuse("limits", "limits() are not what they were");
     if (sluice::abilities(std::as_const(this->model_)) != contract_.terms().abilities)
       contract_.refuse("abilities", "abilities() are not what they were");

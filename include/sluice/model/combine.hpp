@@ -33,7 +33,9 @@ constexpr Abilities common(Abilities a, Abilities b) {
 
 /// What fits into both.
 constexpr Limits common(Limits a, Limits b) {
-  return {.slots = std::min(a.slots, b.slots), .length = std::min(a.length, b.length)};
+  return {.slots = std::min(a.slots, b.slots),
+          .length = std::min(a.length, b.length),
+          .tokens = std::min(a.tokens, b.tokens)};
 }
 
 /// Throws std::invalid_argument unless `b` is the same vocabulary as `a`; `who` is whose `b` is, `whom` whose `a` is.

@@ -9,8 +9,10 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/beginnings.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
 #include <sluice/decode/loop/waiting_queue.hpp>
@@ -21,8 +23,10 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,7 +40,15 @@ class LazyAdmission {
       : waiting(shared.model, intake),
         shared_(shared),
         answering_(answering),
-        wait_for_encoder_(intake.wait_for_encoder) {}
+        returning_(shared, waiting),
+        beginnings_(shared),
+        wait_for_encoder_(intake.wait_for_encoder) {
+    if (intake.shared_tokens == 0) return;
+    auto const& model = shared.model;
+    require(model.alike, "shared_tokens", intake.shared_tokens, "sources differ, their class is not empty: must be 0");
+    require(model.abilities.ragged && model.abilities.roll_back, "shared_tokens", intake.shared_tokens,
+            "the model does not claim `ragged` and `roll_back`: must be 0");
+  }
 
   /// Who is not yet admitted.
   WaitingQueue waiting;
@@ -87,9 +99,8 @@ class LazyAdmission {
   }
 
   std::size_t seat(WaitingQueue::Run const& run) {
-    sources_.clear(), starts_.clear(), places_.clear();
+    sources_.clear(), starts_.clear(), places_.clear(), seated_.clear();
     encoded_ = run.encoded;
-    auto const alive = shared_.running.size();
     std::size_t taken = 0;
     for (; taken < run.count; ++taken) {
       if (!seat(waiting[0])) break;
@@ -99,8 +110,7 @@ class LazyAdmission {
     if (!starts_.empty())
       for (auto i = hand_over(0, starts_.size()); i < starts_.size();
            ++i)  // whoever cannot be started alone is to blame
-        if (hand_over(i, 1) == 0)
-          answering_.end(shared_.running[alive + i], Failure::source, describe(problem_), problem_, false);
+        if (hand_over(i, 1) == 0) blame(*seated_[i]);
     shared_.running.sweep();
     encoded_.reset();  // what has been encoded goes with the last of them
     shared_.stopwatch.book(shared_.statistics.seconds.encode);
@@ -110,11 +120,20 @@ class LazyAdmission {
   /// Gives a request its slots and its search; false if there is no room. One that cannot be served is answered.
   bool seat(WaitingQueue::Entry& next) {
     auto s = shared_.running.take();
+    std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
     try {
       s->search->take(*next.request);
       s->slots = s->search->slots();
       require(s->slots >= 1, "slots", s->slots, "a search needs at least 1");
-      auto const base = shared_.slots.take(s->slots);
+      auto const& request = *next.request;
+      auto const opening = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
+      if (opening > shared_.room.tokens()) {
+        answering_.refuse(next.id, Failure::no_room,
+                          "prompt and prefix have " + std::to_string(opening) + " tokens, and the model has room for " +
+                              std::to_string(shared_.room.tokens()));
+        return true;
+      }
+      auto const base = place(*s, request, opening, held);
       if (!base) {
         shared_.running.give_back(std::move(s));
         return false;
@@ -125,27 +144,75 @@ class LazyAdmission {
       return true;
     }
     s->id = next.id, s->request = std::move(next.request);
-    s->age = s->idle = 0, s->turn = back_++, s->ended = false;
+    s->age = s->idle = 0, s->turn = back_++, s->ended = false, s->share = 0;
     try {
-      begin_search(*s);
+      auto const sentence = begin_search(*s);
+      if (shared_.trace != nullptr) shared_.trace->began(s->id, sentence);
       if (shared_.trace != nullptr) shared_.trace->admitted(s->id, s->base, s->slots);
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
     } catch (...) {
       return refuse(*s, Failure::search);
     }
-    sources_.push_back(s->request->source()), starts_.push_back(s->base), places_.push_back(next.place);
+    if (held > 0) {  // nothing is started: the slot goes on
+      s->opening.skip(static_cast<std::size_t>(held));
+      shared_.statistics.shared += static_cast<std::uint64_t>(held);
+    } else {
+      sources_.push_back(s->request->source()), starts_.push_back(s->base), places_.push_back(next.place);
+      seated_.push_back(s.get());
+    }
     shared_.running.add(std::move(s));
     return true;
   }
 
+  /// Slots for a sentence, if there are any and the model has room for its tokens. What is kept of others gives way; of a slot
+  /// that holds nothing but the beginning of this prompt, or that would have to go, the sentence takes over `held` tokens.
+  std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t opening, std::int32_t& held) {
+    auto& room = shared_.room;
+    auto const alive = shared_.running.size();
+    if (!room.admits(alive)) return std::nullopt;
+    auto const shareable = std::span(request.prompt).first(request.prompt.empty() ? 0 : request.prompt.size() - 1);
+    auto const begins = room.shares() ? beginnings_.find(shareable) : Beginning{};
+    if (room.limited()) {
+      auto need = opening - begins.length + s.slots;
+      for (auto const& one : shared_.running)
+        need += one->opening.done() ? one->slots : std::ssize(one->opening.rest()) - one->share;
+      while (need > room.left() && room.forget(begins.slot)) {
+      }
+      if (need > room.left() && alive > 0) return std::nullopt;
+    }
+    auto const take_over = [&]() -> std::optional<Slot> {
+      if (s.slots > 1 || !begins.slot || !room.take_over(*begins.slot)) return std::nullopt;
+      held = begins.length;
+      return begins.slot;
+    };
+    if (begins.slot && begins.length == room.slots.tree().length(*begins.slot))
+      if (auto const own = take_over()) return own;
+    auto base = room.slots.take(s.slots);
+    while (!base && room.forget(begins.slot)) base = room.slots.take(s.slots);
+    if (!base) base = take_over();
+    while (!base && room.forget()) base = room.slots.take(s.slots);
+    return base;
+  }
+
+  /// Of a sentence that could not be started alone.
+  void blame(Running& s) {
+    if (is_no_room(problem_) && shared_.running.size() > 1) {
+      shared_.room.close();
+      returning_.send(s);
+    } else {
+      answering_.end(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_, false);
+    }
+  }
+
   bool refuse(Running& s, Failure why) {
     answering_.refuse_by_exception(s.id, why);
-    shared_.slots.give_back(s.base, s.slots);
+    shared_.room.leave(s.base, s.slots, false);
     return true;
   }
 
-  void begin_search(Running& s) {
+  /// Returns what the search was told.
+  Sentence begin_search(Running& s) {
     auto& request = *s.request;
     auto const& vocabulary = shared_.model.vocabulary;
     auto const fed = shared_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
@@ -155,22 +222,24 @@ class LazyAdmission {
       require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
               "is an end of sentence: nothing could follow");
     s.opening.reset(request.prompt, fed, shared_.model.abilities);
-    s.search->begin({.vocabulary = &vocabulary,
-                     .prompt = request.prompt,
-                     .prefix = request.prefix,
-                     .last = s.opening.last(),
-                     .held = s.opening.held(),
-                     .prefix_log_prob = &s.opening.log_prob(),
-                     .source_length = request.source_length,
-                     .seed = request.seed.value_or(s.id),
-                     .abilities = shared_.model.abilities,
-                     .limits = shared_.model.limits});
+    Sentence const sentence{.vocabulary = &vocabulary,
+                            .prompt = request.prompt,
+                            .prefix = request.prefix,
+                            .last = s.opening.last(),
+                            .held = s.opening.held(),
+                            .prefix_log_prob = &s.opening.log_prob(),
+                            .source_length = request.source_length,
+                            .seed = request.seed.value_or(s.id),
+                            .abilities = shared_.model.abilities,
+                            .limits = shared_.model.limits};
+    s.search->begin(sentence);
     if (auto& shortlist = request.shortlist) {
       auto const given = *shortlist;
-      if (!s.search->insert_into(*shortlist)) return;
+      if (!s.search->insert_into(*shortlist)) return sentence;
       for (auto const token : vocabulary.never)  // the bos that a phrase begins with
         if (!given.contains(token)) shortlist->erase(token);
     }
+    return sentence;
   }
 
   /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
@@ -189,16 +258,19 @@ class LazyAdmission {
     } catch (...) {
       problem_ = std::current_exception();
     }
-    for (auto const slot : slots.first(begun)) shared_.slots.hold(slot);
+    for (auto const slot : slots.first(begun)) shared_.room.slots.start(slot);
     return begun;
   }
 
   Shared& shared_;
   Answering& answering_;
+  Returning returning_;
+  Beginnings beginnings_;
   bool wait_for_encoder_;
   std::vector<Live> live_;
   std::vector<void const*> sources_;
   std::vector<Slot> starts_;
+  std::vector<Running*> seated_;
   std::vector<std::size_t> places_;  // among those encoded with them
   std::shared_ptr<EncodedBatch> encoded_;
   std::int64_t back_ = 0;  // of Live::turn: the next behind

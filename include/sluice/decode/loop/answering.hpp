@@ -7,8 +7,9 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/room.hpp>
 #include <sluice/decode/loop/running.hpp>
-#include <sluice/decode/loop/slot_blocks.hpp>
+#include <sluice/schedule/intake.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -20,14 +21,14 @@ namespace sluice::inline v0::detail {
 
 /// What the parts of the loop share. Model, searches, schedule and trace are somebody else's; no trace: nullptr.
 struct Shared {
-  Shared(AnyModelSide& m, AnySearches const& s, AnySchedule const& p, AnyTrace* t)
-      : model(m), searches(s), schedule(p), trace(t), slots(m), running(s) {}
+  Shared(AnyModelSide& m, AnySearches const& s, AnySchedule const& p, AnyTrace* t, Intake const& intake)
+      : model(m), searches(s), schedule(p), trace(t), room(m, intake), running(s) {}
 
   AnyModelSide& model;
   AnySearches const& searches;
   AnySchedule const& schedule;
   AnyTrace* trace;
-  SlotBlocks slots;
+  Room room;
   Roster running;
   Statistics statistics{};
   Stopwatch stopwatch{};
@@ -53,7 +54,8 @@ class LazyAnswering {
     if (!result.hypotheses.empty()) shared_.statistics.tokens += result.hypotheses.front().tokens.size();
     s.ended = true;  // whatever throws from here on, there is one result
     give(std::move(result));
-    shared_.slots.give_back(s.base, s.slots);
+    shared_.room.leave(s.base, s.slots, holds(why) && s.opening.done());
+    shared_.room.open();
   }
 
   /// Ends a sentence whose search, or whose source, has just thrown.
@@ -79,6 +81,10 @@ class LazyAnswering {
   }
 
  private:
+  /// Whether the model holds what it was told.
+  static bool holds(Failure why) {
+    return why == Failure::none || why == Failure::late || why == Failure::cancelled || why == Failure::no_token_left;
+  }
   void give(Result result) {
     ++shared_.statistics.sentences;
     if (shared_.trace != nullptr) shared_.trace->ended(result);

@@ -10,7 +10,9 @@
 #include <sluice/decode/loop/admission.hpp>
 #include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/drafting.hpp>
+#include <sluice/decode/loop/fitting.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/stepping.hpp>
 #include <sluice/schedule/intake.hpp>
 
@@ -31,11 +33,15 @@ class LazyLoop {
  public:
   LazyLoop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
            Intake const& intake)
-      : shared_(model, searches, schedule, trace), admission_(shared_, answering_, intake) {}
+      : shared_(model, searches, schedule, trace, intake),
+        admission_(shared_, answering_, intake),
+        fitting_(shared_, returning_, intake.prompt_chunk) {}
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
-    for (auto const& s : shared_.running) shared_.slots.give_back(s->base, s->slots);
+    for (auto const& s : shared_.running) shared_.room.leave(s->base, s->slots, false);
+    while (shared_.room.forget()) {
+    }
   }
 
   std::uint64_t submit(std::unique_ptr<AnyRequest> request) {
@@ -63,6 +69,12 @@ class LazyLoop {
     }
     stepping_.make_plan();
     stepping_.run();
+    if (stepping_.no_room()) {
+      stepping_.send_back();
+      shared_.running.sweep();
+      shared_.stopwatch.book(seconds.search);
+      return true;
+    }
     drafting_.learn(stepping_.plan());
     for (auto* s : stepping_.chosen())
       if (stepping_.advance(*s)) drafting_.ask(*s);
@@ -135,7 +147,9 @@ class LazyLoop {
   Shared shared_;
   Answering answering_{shared_};
   Admission admission_;
-  Stepping stepping_{shared_, answering_};
+  Returning returning_{shared_, admission_.waiting};
+  Fitting fitting_;
+  Stepping stepping_{shared_, answering_, fitting_, returning_};
   Drafting drafting_{shared_, answering_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;

@@ -48,8 +48,21 @@ class LazyOpening {
     return {static_cast<std::int32_t>(fed_), 1, blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) : 1};
   }
 
-  /// Plans the next row, or what the search has planned.
-  void plan(AnySearch& search, StepPlan& step, PlanRules const& rules) {
+  /// Whether nothing has been fed yet, and something could be had from elsewhere.
+  bool fresh() const { return fed_ == 0 && !asked_ && prompt_ > 1; }
+  std::span<Token const> rest() const { return std::span(tokens_).subspan(fed_); }  ///< not fed yet
+  std::span<Token const> prompt() const { return std::span(tokens_).first(prompt_); }
+  /// Tokens that one row could bring, if `count` of the prompt come from elsewhere.
+  std::int32_t next(std::int32_t count = 0) const {
+    return blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) - count : 1;
+  }
+  /// How many of the prompt's tokens can be had from elsewhere: what comes after the last of them is asked for.
+  std::size_t shareable() const { return prompt_ - 1; }
+  /// The slot from which the next row goes on holds the first `count` tokens.
+  void skip(std::size_t count) { fed_ = count; }
+
+  /// Plans the next row, of at most `most` tokens where it can be cut, or what the search has planned.
+  void plan(AnySearch& search, StepPlan& step, PlanRules const& rules, std::size_t most) {
     if (!asked_ && tokens_.size() == 1) {
       Plan plan(step, rules.base);
       search.plan(plan);
@@ -59,8 +72,8 @@ class LazyOpening {
     if (!asked_) ask(search, rules);
     auto const rest = tokens_.size() - fed_;
     if (first_.rows.empty() || rest == 1) return plan_first(step, rules.base);
-    if (blocks_ && widens()) return plan_first(step, rules.base, rest - 1);
-    plan_row(step, rules.base, blocks_ ? rest - 1 : 1);
+    if (blocks_ && rest <= most && widens()) return plan_first(step, rules.base, rest - 1);
+    plan_row(step, rules.base, blocks_ ? std::min(rest - 1, most) : 1);
   }
 
   /// Takes the answer; what of it is the search's, if anything is: see done().

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
+#include <sluice/decode/loop/check_plan.hpp>
 #include <sluice/decode/loop/opening.hpp>
 #include <sluice/decode/loop/parts.hpp>
 
@@ -23,9 +24,16 @@ struct Running {
   Opening opening{};
   Slot base = 0;
   std::int32_t slots = 0, age = 0, idle = 0;
-  std::int64_t turn = 0;                       // see Live
-  std::size_t first = 0, lines = 0, rows = 0;  // its part of the step
+  std::int64_t turn = 0;  // see Live
+  struct {
+    PlanMark from{}, to{};
+  } part{};                // of the step
+  std::int32_t chunk = 0;  // tokens of its opening that the step may feed
+  std::int32_t share = 0;  // of its prompt, that somebody's slot is expected to hold
   bool ended = false;
+
+  std::size_t rows() const { return part.to.rows - part.from.rows; }
+  std::size_t lines() const { return part.to.queries - part.from.queries; }
 };
 
 /// Sentences, oldest first, each at an address of its own. The memory of those that have ended is used again.

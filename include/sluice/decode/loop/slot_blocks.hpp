@@ -5,6 +5,7 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/token_tree.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -54,6 +55,7 @@ class LazySlotLedger {
   /// Takes a block back; returns as release() does.
   std::span<Slot const> give_back(Slot first, std::int32_t size) {
     releasing_.clear();
+    if (size == 0) return {};
     for (auto slot = first; slot < first + size; ++slot) release(slot);
     auto const next = std::find_if(free_.begin(), free_.end(), [first](Gap const& gap) { return gap.first >= first; });
     auto gap = free_.insert(next, {first, size});
@@ -87,25 +89,50 @@ class LazySlotLedger {
 };
 using SlotLedger = LazySlotLedger<>;
 
-/// The slots of a model, which is told of those that are released.
+/// The slots of a model, which is told of those that are released; follows what they hold, where that is asked for.
 template <class = void>
 class LazySlotBlocks {
  public:
-  explicit LazySlotBlocks(AnyModelSide& model) : model_(model), ledger_(model.limits.slots) {}
+  LazySlotBlocks(AnyModelSide& model, bool follows) : model_(model), follows_(follows), ledger_(model.limits.slots) {}
 
   std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
-  void hold(Slot slot) { ledger_.hold(slot); }
-  void release(std::span<Slot const> slots) { tell(ledger_.release(slots)); }
+  /// A sentence has been started there.
+  void start(Slot slot) {
+    ledger_.hold(slot);
+    clear(slot);
+  }
+  /// The model is to run these rows; it is about to.
+  void follow(std::span<Row const> rows) {
+    if (follows_) tree_.apply(rows);
+  }
+  void hold(std::span<Row const> rows) {
+    for (auto const& row : rows) ledger_.hold(row.to);
+  }
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) clear(slot);
+    tell(ledger_.release(slots));
+  }
   /// Releases what the model still keeps in the block.
-  void give_back(Slot first, std::int32_t size) { tell(ledger_.give_back(first, size)); }
+  void give_back(Slot first, std::int32_t size) {
+    for (auto slot = first; slot < first + size; ++slot) clear(slot);
+    tell(ledger_.give_back(first, size));
+  }
+
+  TokenTree& tree() { return tree_; }
+  TokenTree const& tree() const { return tree_; }
 
  private:
+  void clear(Slot slot) {
+    if (follows_) tree_.clear(slot);
+  }
   void tell(std::span<Slot const> slots) {
     if (!slots.empty()) model_.release(slots);
   }
 
   AnyModelSide& model_;
+  bool follows_;
   SlotLedger ledger_;
+  TokenTree tree_;
 };
 using SlotBlocks = LazySlotBlocks<>;
 

@@ -9,18 +9,23 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/beginnings.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/fitting.hpp>
 #include <sluice/decode/loop/orders.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
@@ -29,27 +34,24 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyStepping {
  public:
-  LazyStepping(Shared& shared, Answering& answering) : shared_(shared), answering_(answering) {}
+  LazyStepping(Shared& shared, Answering& answering, Fitting& fitting, Returning& returning)
+      : shared_(shared), answering_(answering), fitting_(fitting), returning_(returning), beginnings_(shared) {}
 
   /// Who takes part in the step; empty if nobody is alive.
   std::vector<Running*> const& chosen() const { return chosen_; }
   StepPlan const& plan() const { return step_; }
   /// What model or expander threw in this step, or null.
   std::exception_ptr const& problem() const { return problem_; }
+  /// Whether nothing was run since there was no room for it.
+  bool no_room() const { return no_room_; }
 
   /// Has the schedule choose.
   void choose() {
-    chosen_.clear(), picked_.clear();
-    view(shared_, answering_, live_);
     auto& running = shared_.running;
-    if (running.empty()) return;
-    shared_.schedule.select(live_, picked_);
-    if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
-    for (auto const i : picked_)
-      if (i < 0 || static_cast<std::size_t>(i) >= running.size())
-        throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " of " +
-                               std::to_string(running.size()));
-    if (!shared_.model.abilities.ragged) keep_alike(picked_, live_);
+    do pick();
+    while (!fitting_.fit(live_, picked_));
+    chosen_.clear();
+    if (picked_.empty()) return;
     keys_.clear();
     for (auto const& one : live_) keys_.push_back(one.turn);
     sort_by(picked_, keys_);
@@ -69,32 +71,42 @@ class LazyStepping {
   /// Has those chosen plan. A search that throws, or plans what cannot be run, ends; its neighbours never notice.
   void make_plan() {
     step_.clear();
-    for (auto* s : chosen_) {
-      auto const mark = PlanMark::of(step_);
-      try {
-        plan(*s, mark);
-      } catch (...) {
-        mark.restore(step_);
-        answering_.end_by_exception(*s, Failure::search);
-      }
-      s->first = mark.queries, s->lines = step_.queries.size() - mark.queries, s->rows = step_.rows.size() - mark.rows;
+    forking_.clear();
+    for (auto* s : chosen_)
+      if (s->share > 0 && s->opening.fresh()) forking_.push_back(s);
+      else add_plan(*s, {});
+    for (auto* s : forking_) {
+      auto const found = beginnings_.find_beside(s->opening.prompt().first(s->opening.shareable()), step_);
+      if (found.slot) shared_.room.touch(*found.slot);
+      s->opening.skip(static_cast<std::size_t>(found.length));
+      shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
+      add_plan(*s, found.slot);
     }
-    shared_.slots.release(step_.released);
+    if (!forking_.empty()) arrange();
+    shared_.room.slots.release(step_.released);
     if (shared_.trace != nullptr) shared_.trace->planned(step_);
   }
 
   /// The model and the expander.
   void run() {
-    answers_ = {}, problem_ = nullptr;
+    answers_ = {}, problem_ = nullptr, no_room_ = false;
     if (step_.rows.empty()) return;
+    shared_.room.slots.follow(step_.rows);
+    if (shared_.room.left() < 0) {
+      no_room_ = true;
+      return;
+    }
+    shared_.room.slots.hold(step_.rows);
     shared_.statistics.count(step_);
-    for (auto const& row : step_.rows) shared_.slots.hold(row.to);
     shared_.stopwatch.book(shared_.statistics.seconds.search);
     try {
       answers_ = shared_.model.step(step_, shared_.statistics.seconds, shared_.stopwatch);
       if (answers_.size() != step_.queries.size())
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(step_.queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
+    } catch (NoRoom const&) {
+      answers_ = {}, no_room_ = true;
+      return;
     } catch (...) {
       answers_ = {}, problem_ = std::current_exception();
       return;
@@ -105,11 +117,11 @@ class LazyStepping {
   /// Tells one sentence what came of it; false if it has ended.
   bool advance(Running& s) {
     if (s.ended) return false;
-    if (problem_ != nullptr && s.rows > 0) {
+    if (problem_ != nullptr && s.rows() > 0) {
       answering_.end(s, Failure::model, describe(problem_), problem_);
       return false;
     }
-    auto answer = s.lines > 0 ? answers_.window(s.first, s.lines) : Expansion{};
+    auto answer = s.lines() > 0 ? answers_.window(s.part.from.queries, s.lines()) : Expansion{};
     if (!answer.valid()) {
       answering_.end(s, Failure::not_a_number, "the model's scores hold a NaN or +infinity");
       return false;
@@ -120,7 +132,7 @@ class LazyStepping {
         answer = s.opening.advance(answer);
         if (!s.opening.done()) return true;
         over = s.search->advance(answer);
-        if (!over && s.rows == 0)
+        if (!over && s.rows() == 0)
           throw std::logic_error("sluice: plan: the first plan has no rows, so the sentence must be over");
       } else {
         over = s.search->advance(answer);
@@ -133,13 +145,81 @@ class LazyStepping {
     return !over;
   }
 
+  /// After a step for which there was no room: those who took part start again later. Who is alone ends.
+  void send_back() {
+    auto const alive = shared_.running.size();
+    auto const alone = alive == 1 && shared_.room.kept().empty();
+    while (shared_.room.forget()) {
+    }
+    if (!alone) shared_.room.halve(alive);
+    for (auto i = alive; i-- > 0;)  // the youngest first
+      if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
+        if (alone) answering_.end(s, Failure::no_room, fitting_.too_long());
+        else returning_.send(s);
+      }
+  }
+
   /// The guesses' model threw: ends the sentence whose fault it is not, and notes why.
   void fail(Running& s, std::exception_ptr const& problem) {
+    if (is_no_room(problem)) {
+      if (shared_.running.size() == 1) return answering_.end(s, Failure::no_room, describe(problem));
+      shared_.room.close();
+      return returning_.send(s);
+    }
     problem_ = problem;
     answering_.end(s, Failure::model, describe(problem), problem);
   }
 
  private:
+  /// What the schedule chooses.
+  void pick() {
+    picked_.clear();
+    view(shared_, answering_, live_);
+    auto const alive = shared_.running.size();
+    if (alive == 0) return;
+    shared_.schedule.select(live_, picked_);
+    if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
+    for (auto const i : picked_)
+      if (i < 0 || static_cast<std::size_t>(i) >= alive)
+        throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " of " +
+                               std::to_string(alive));
+    if (!shared_.model.abilities.ragged) keep_alike(picked_, live_);
+  }
+
+  /// Adds a sentence's plan to the step's; `parent`: whose slot its prompt's beginning is forked from. A search that plans
+  /// what cannot be run ends.
+  void add_plan(Running& s, std::optional<Slot> parent) {
+    auto const mark = PlanMark::of(step_);
+    try {
+      plan(s, mark);
+      if (parent)
+        for (auto& row : std::span(step_.rows).subspan(mark.rows)) row.from = *parent;
+    } catch (...) {
+      mark.restore(step_);
+      answering_.end_by_exception(s, Failure::search);
+    }
+    s.part = {mark, PlanMark::of(step_)};
+  }
+
+  /// Puts the sentences' parts into the order of their slots.
+  void arrange() {
+    sorted_.clear();
+    for (auto* s : chosen_) {
+      auto const [from, to] = s->part;
+      s->part.from = PlanMark::of(sorted_);
+      auto const take = [](auto& into, auto const& all, std::size_t first, std::size_t last) {
+        into.insert(into.end(), all.begin() + static_cast<std::ptrdiff_t>(first),
+                    all.begin() + static_cast<std::ptrdiff_t>(last));
+      };
+      take(sorted_.rows, step_.rows, from.rows, to.rows),
+          take(sorted_.queries, step_.queries, from.queries, to.queries);
+      take(sorted_.groups, step_.groups, from.groups, to.groups),
+          take(sorted_.released, step_.released, from.released, to.released);
+      s->part.to = PlanMark::of(sorted_);
+    }
+    std::swap(step_, sorted_);
+  }
+
   void plan(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
                           .slots = s.slots,
@@ -151,7 +231,7 @@ class LazyStepping {
       Plan own(step_, s.base);
       s.search->plan(own);
     } else {
-      s.opening.plan(*s.search, step_, rules);
+      s.opening.plan(*s.search, step_, rules, static_cast<std::size_t>(s.chunk));
     }
     check_plan(step_, mark, rules);
     if (!rules.abilities.ragged) check_alike(step_, mark, s.base);
@@ -163,14 +243,19 @@ class LazyStepping {
 
   Shared& shared_;
   Answering& answering_;
+  Fitting& fitting_;
+  Returning& returning_;
+  Beginnings beginnings_;
   std::vector<Live> live_;
   std::vector<std::int32_t> picked_;
   std::vector<std::int64_t> keys_;
   std::vector<Running*> chosen_;
   std::vector<std::uint8_t> seen_;  // of check_plan()
-  StepPlan step_;
+  std::vector<Running*> forking_;   // whose prompts begin in somebody's slot
+  StepPlan step_, sorted_;
   Expansion answers_;
   std::exception_ptr problem_;
+  bool no_room_ = false;
   std::int64_t front_ = 0;  // of Live::turn: the first that is taken
 };
 using Stepping = LazyStepping<>;

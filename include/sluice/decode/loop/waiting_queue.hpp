@@ -52,6 +52,14 @@ class LazyWaitingQueue {
     if (intake_.window == 0) ++arranged_;
     else if (size() - arranged_ >= intake_.window) arrange();
   }
+  /// Has one that was admitted wait again, before all others.
+  void push_front(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
+    if (gone_ == 0) lengths_.insert(lengths_.begin(), 0), gone_ = 1;
+    lengths_[--gone_] = request->source_length;
+    entries_.push_front({id, std::move(request)});
+    ++arranged_;
+    if (sent_ > 0) send(0, 1);
+  }
   /// Where more come from when those here do not suffice; nullptr: nowhere. Reset when it is used up.
   Supply* supply = nullptr;
 
@@ -156,9 +164,10 @@ class LazyWaitingQueue {
   }
 
   /// Has the next `count` encoded, whose places are settled.
-  void send(std::size_t count) {
+  void send(std::size_t count) { send(sent_, count); }
+  void send(std::size_t first, std::size_t count) {
     auto const encoded = std::make_shared<EncodedBatch>();
-    for (auto i = sent_; i < sent_ + count; ++i) {
+    for (auto i = first; i < first + count; ++i) {
       entries_[i].encoded = encoded, entries_[i].place = encoded->sources.size();
       encoded->sources.push_back(entries_[i].request->source());
     }

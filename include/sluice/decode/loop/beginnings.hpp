@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Who begins like whom: prompts that are forked rather than fed again.
+#pragma once
+
+#include <sluice/core/plan.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/room.hpp>
+#include <sluice/decode/loop/running.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// A slot, and how much of a prompt it begins with.
+struct Beginning {
+  std::optional<Slot> slot{};
+  std::int32_t length = 0;
+};
+
+/// Looks for a slot that holds the beginning of a prompt. For models that cut (`roll_back`) and step rows of any length.
+template <class = void>
+class LazyBeginnings {
+ public:
+  explicit LazyBeginnings(Shared& shared) : shared_(shared) {}
+
+  /// The best among kept slots and those of the sentences that run.
+  Beginning find(std::span<Token const> prompt) {
+    return best(prompt, [&](auto&& look) {
+      for (auto const slot : shared_.room.kept()) look(slot);
+      for (auto const& s : shared_.running) all_of(*s, look);
+    });
+  }
+
+  /// The best that can be read while the step runs which is planned: kept slots, what a row of it goes on from, and slots of
+  /// sentences that take no part.
+  Beginning find_beside(std::span<Token const> prompt, StepPlan const& step) {
+    return best(prompt, [&](auto&& look) {
+      for (auto const slot : shared_.room.kept()) look(slot);
+      for (auto const& row : step.rows) look(row.from);
+      for (auto const& s : shared_.running)
+        if (s->idle > 0) all_of(*s, look);
+    });
+  }
+
+  /// How much of a prompt those before `s` are about to feed.
+  std::int32_t promised(Running const& s) const {
+    std::size_t most = 0;
+    auto const mine = s.opening.prompt().first(s.opening.shareable());
+    for (auto const& other : shared_.running) {
+      if (other.get() == &s) break;
+      if (other->opening.done()) continue;
+      auto const theirs = other->opening.prompt();
+      auto const end = theirs.begin() + std::ssize(theirs.first(std::min(theirs.size(), mine.size())));
+      most = std::max(
+          most, static_cast<std::size_t>(std::mismatch(theirs.begin(), end, mine.begin()).first - theirs.begin()));
+    }
+    return static_cast<std::int32_t>(most);
+  }
+
+ private:
+  template <class F>
+  static void all_of(Running const& s, F&& look) {
+    for (auto slot = s.base; slot < s.base + s.slots; ++slot) look(slot);
+  }
+  template <class F>
+  Beginning best(std::span<Token const> prompt, F&& each) {
+    auto& tree = shared_.room.slots.tree();
+    Beginning found;
+    tree.fresh();
+    each([&](Slot slot) {
+      auto const length = tree.common(slot, prompt);
+      if (length > found.length) found = {slot, length};
+    });
+    return found.length >= Room::least ? found : Beginning{};
+  }
+
+  Shared& shared_;
+};
+using Beginnings = LazyBeginnings<>;
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Who of those that the schedule chose can step now.
+#pragma once
+
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/beginnings.hpp>
+#include <sluice/decode/loop/returning.hpp>
+#include <sluice/decode/loop/room.hpp>
+#include <sluice/decode/loop/running.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Leaves out who waits for the beginning of his prompt, for his turn to feed a part of it, or for room. The oldest never
+/// waits; where there is no room for him, the youngest goes back to those who are not yet admitted.
+template <class = void>
+class LazyFitting {
+ public:
+  LazyFitting(Shared& shared, Returning& returning, std::int32_t prompt_chunk)
+      : shared_(shared), returning_(returning), beginnings_(shared), prompt_chunk_(prompt_chunk) {}
+
+  /// Takes those out of `picked` who cannot step. False: somebody has gone back, and the schedule is to choose again.
+  bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
+    if (picked.empty()) return true;
+    std::sort(picked.begin(), picked.end());  // the oldest first
+    if (shared_.room.shares()) await_beginnings(picked);
+    feed(picked);
+    return !shared_.room.limited() || make_room(live, picked);
+  }
+
+  std::string too_long() const {
+    return "the model has room for " + std::to_string(shared_.room.tokens()) +
+           " tokens in all its slots: not enough for this sentence alone";
+  }
+
+ private:
+  Running& at(std::int32_t i) { return shared_.running[static_cast<std::size_t>(i)]; }
+
+  /// Whose prompt somebody older is about to feed waits for it.
+  void await_beginnings(std::vector<std::int32_t>& picked) {
+    auto const waits = [&](std::int32_t i) {
+      auto& s = at(i);
+      if (!s.opening.fresh()) return false;
+      s.share = beginnings_.find(s.opening.prompt().first(s.opening.shareable())).length;
+      return beginnings_.promised(s) >= std::max(s.share + 1, Room::least);
+    };
+    picked.erase(std::remove_if(picked.begin() + 1, picked.end(), waits), picked.end());
+    if (waits(picked.front()) && picked.size() > 1) picked.erase(picked.begin());
+  }
+
+  /// Deals out the tokens of prompts that the step may feed.
+  void feed(std::vector<std::int32_t>& picked) {
+    auto left = prompt_chunk_ > 0 ? prompt_chunk_ : std::numeric_limits<std::int32_t>::max();
+    std::erase_if(picked, [&](std::int32_t i) {
+      auto& s = at(i);
+      if (s.opening.done()) return false;
+      auto const rest = s.opening.next(s.opening.fresh() ? s.share : 0);
+      s.chunk = std::min(rest, left);
+      left -= s.chunk;
+      return s.chunk == 0;
+    });
+  }
+
+  /// By the most that each could need: what is shared within a sentence, or given up by it, is known only when it plans.
+  bool make_room(std::span<Live const> live, std::vector<std::int32_t>& picked) {
+    auto const need = [&](std::int32_t i) -> std::int64_t {
+      return at(i).opening.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
+    };
+    auto& room = shared_.room;
+    while (need(picked.front()) > room.left() && room.forget()) {
+    }
+    if (need(picked.front()) > room.left() && shared_.running.size() > 1) {
+      returning_.send(shared_.running[shared_.running.size() - 1]);
+      room.close();
+      shared_.running.sweep();
+      return false;
+    }
+    auto left = room.left() - need(picked.front());
+    picked.erase(std::remove_if(picked.begin() + 1, picked.end(),
+                                [&](std::int32_t i) {
+                                  if (need(i) > left) return true;
+                                  left -= need(i);
+                                  return false;
+                                }),
+                 picked.end());
+    return true;
+  }
+
+  Shared& shared_;
+  Returning& returning_;
+  Beginnings beginnings_;
+  std::int32_t prompt_chunk_;
+};
+using Fitting = LazyFitting<>;
+
+}  // namespace sluice::inline v0::detail

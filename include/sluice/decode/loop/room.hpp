@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Whether a model has room for more tokens, and what it keeps of sentences that have ended.
+#pragma once
+
+#include <sluice/core/types.hpp>
+#include <sluice/decode/loop/slot_blocks.hpp>
+#include <sluice/schedule/intake.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Counts tokens against Limits::tokens, keeps slots of ended sentences (the least recently used go first) and remembers that
+/// somebody had to go back.
+template <class = void>
+class LazyRoom {
+ public:
+  static constexpr std::int32_t least = 8;  ///< tokens in common that are worth a fork
+
+  LazyRoom(AnyModelSide& model, Intake const& intake)
+      : slots(model, model.limits.tokens != no_limit || intake.shared_tokens > 0),
+        tokens_(model.limits.tokens),
+        shared_(intake.shared_tokens) {}
+
+  SlotBlocks slots;
+
+  bool shares() const { return shared_ > 0; }
+  bool limited() const { return tokens_ != no_limit; }
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t left() const { return limited() ? tokens_ - slots.tree().used() : no_limit; }
+
+  /// Whether one more may join those alive.
+  bool admits(std::size_t alive) const { return alive == 0 || (!closed_ && alive < most_); }
+  /// Somebody had to go back: nobody comes until somebody has ended.
+  void close() { closed_ = true; }
+  /// The engine itself had no room for so many.
+  void halve(std::size_t alive) { close(), most_ = std::max<std::size_t>(1, alive / 2); }
+  /// Somebody has ended.
+  void open() {
+    closed_ = false;
+    if (most_ != std::numeric_limits<std::size_t>::max()) ++most_;
+  }
+
+  /// Gives back a sentence's slots. The one that holds most is kept for those who begin alike, if that is asked for.
+  void leave(Slot first, std::int32_t size, bool keep) {
+    auto const best = keep && shares() ? longest(first, size) : first;
+    if (!keep || !shares() || slots.tree().length(best) < least || covered(best)) return slots.give_back(first, size);
+    slots.give_back(first, best - first);
+    slots.give_back(best + 1, first + size - best - 1);
+    for (auto i = kept_.size(); i-- > 0;)
+      if (slots.tree().within(kept_[i], best)) give_back(i);
+    kept_.push_back(best);
+    while (slots.tree().together(kept_) > shared_) give_back(0);
+  }
+
+  std::span<Slot const> kept() const { return kept_; }
+  /// It has just been forked from.
+  void touch(Slot slot) {
+    if (auto const one = std::find(kept_.begin(), kept_.end(), slot); one != kept_.end())
+      std::rotate(one, one + 1, kept_.end());
+  }
+  /// A kept slot becomes a sentence's own; false if it is not a kept one.
+  bool take_over(Slot slot) { return std::erase(kept_, slot) > 0; }
+  /// Lets the least recently used go, but for one; false if there is none.
+  bool forget(std::optional<Slot> spared = {}) {
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+      if (kept_[i] != spared) return give_back(i), true;
+    return false;
+  }
+
+ private:
+  static constexpr auto no_limit = Limits{}.tokens;
+
+  Slot longest(Slot first, std::int32_t size) {
+    auto best = first;
+    for (auto slot = first; slot < first + size; ++slot)
+      if (slots.tree().length(slot) > slots.tree().length(best)) best = slot;
+    return best;
+  }
+  bool covered(Slot slot) {
+    return std::any_of(kept_.begin(), kept_.end(), [&](Slot one) { return slots.tree().within(slot, one); });
+  }
+  void give_back(std::size_t i) {
+    auto const slot = kept_[i];
+    kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    slots.give_back(slot, 1);
+  }
+
+  std::int64_t tokens_, shared_;
+  std::vector<Slot> kept_;  // least recently used first
+  bool closed_ = false;
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();
+};
+using Room = LazyRoom<>;
+
+}  // namespace sluice::inline v0::detail

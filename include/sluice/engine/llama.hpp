@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// llama.cpp as a model: a context of it, whatever it has loaded. Needs llama.h (component `llama`: `sluice::llama`).
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/engine/llama_tokenizer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <llama.h>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// A context of llama.cpp. A slot is a sequence id, a request's prompt is all there is of a source.
+///
+/// Create the context with `n_seq_max` = sentences at a time * slots of each (the width of a beam; 256 is llama.cpp's most), and
+/// `n_ctx` cells for the tokens of them all. With `kv_unified` they share these (Limits::tokens) and a fork copies nothing; without,
+/// each sequence has an equal part (Limits::length) and a fork copies its keys and values.
+///
+/// Claims what the loaded model can do: `ragged` and `blocks`; `roll_back` unless its memory is recurrent (or partly so), or is a
+/// window that forgets: of sliding windows only those whose cache is as large as the others (`swa_full`) and not unified.
+///
+/// Refers to the context, which must outlive it and is its alone; any number of contexts may be used side by side, each in a
+/// thread. A step whose tokens find no cells throws NoRoom. One that is aborted (llama_set_abort_callback) or fails throws
+/// std::runtime_error and leaves all other slots as they are.
+class Llama {
+ public:
+  using Source = std::monostate;
+
+  /// \throws std::invalid_argument  for no context, a model that needs an encoder or has no vocabulary, and options outside it
+  explicit Llama(llama_context* context, LlamaOptions const& options = {})
+      : context_(required(context)), memory_(llama_get_memory(context)), tokenizer_(llama_get_model(context), options) {
+    auto const* const model = llama_get_model(context);
+    require(!llama_model_has_encoder(model), "llama_model_has_encoder", "true", "only decoders are driven");
+    require(memory_ != nullptr, "llama_get_memory", "null", "the model keeps no tokens, so it generates none");
+    auto const sequences = llama_n_seq_max(context);
+    auto const unified = sequences == 1 || llama_n_ctx_seq(context) == llama_n_ctx(context);
+    limits_ = {.slots = static_cast<std::int32_t>(sequences),
+               .length = static_cast<std::int32_t>(llama_n_ctx_seq(context))};
+    if (unified) limits_.tokens = llama_n_ctx(context);
+    auto const recurrent = llama_model_is_recurrent(model);
+    if (recurrent)
+      limits_.length = Limits::unlimited, limits_.tokens = Limits{}.tokens;  // a state of fixed size for each slot
+
+    // A unified cache reuses cells that have left the window, and a roll-back may want them.
+    auto const forgets =
+        llama_model_n_swa(model) > 0 && !(llama_memory_can_shift(memory_) && (sequences == 1 || !unified));
+    abilities_ = {.ragged = true, .blocks = true, .roll_back = !recurrent && !llama_model_is_hybrid(model) && !forgets};
+  }
+
+  /// Texts as tokens and back.
+  LlamaTokenizer const& tokenizer() const { return tokenizer_; }
+  Vocabulary const& vocabulary() const { return tokenizer_.vocabulary(); }
+  Limits limits() const { return limits_; }
+  Abilities abilities() const { return abilities_; }
+
+  void start(std::span<Source const* const>, std::span<Slot const> slots) { release(slots); }
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) cut(slot, 0);
+  }
+
+  /// Answers in llama.cpp's own memory where the lines are those of one call of llama_decode, at most n_batch tokens.
+  Scores<float> step(std::span<Row const> rows) {
+    for (auto const& row : rows)
+      if (row.from != row.to) {
+        cut(row.to, 0);
+        llama_memory_seq_cp(memory_, row.from, row.to, -1, -1);  // whole: without kv_unified it copies nothing less
+      }
+    for (auto const& row : rows) cut(row.to, row.length);
+    lay_out(rows);
+
+    auto const V = vocabulary().size;
+    auto const most = static_cast<std::size_t>(llama_n_batch(context_));
+    std::ptrdiff_t lines = 0;
+    for (std::size_t first = 0; first < tokens_.size(); first += most) {
+      auto const count = std::min(tokens_.size() - first, most);
+      auto const found = decode(first, count);
+      auto const last = first + count == tokens_.size();
+      if (last && lines == 0) return scores(llama_get_logits(context_), found, V);
+      if (found > 0) {  // the next call overwrites them
+        auto const* const data = llama_get_logits(context_);
+        logits_.resize(static_cast<std::size_t>((lines + found) * V));
+        std::copy_n(data, found * V, logits_.begin() + lines * V);
+        lines += found;
+      }
+    }
+    return scores(logits_.data(), lines, V);
+  }
+
+ private:
+  static llama_context* required(llama_context* context) {
+    require(context != nullptr, "context", "null", "must be a context of llama.cpp");
+    return context;
+  }
+
+  /// Keeps the first `length` tokens of a slot. Asked for in vain it would look at all cells.
+  void cut(Slot slot, std::int32_t length) {
+    if (llama_memory_seq_pos_max(memory_, slot) < length) return;
+    if (!llama_memory_seq_rm(memory_, slot, length == 0 ? -1 : length, -1))
+      throw std::runtime_error("llama.cpp cannot cut sequence " + std::to_string(slot) + " to " +
+                               std::to_string(length) + " tokens");
+  }
+
+  void lay_out(std::span<Row const> rows) {
+    tokens_.clear(), positions_.clear(), sequences_.clear(), wanted_.clear(), pointers_.clear();
+    for (auto const& row : rows)
+      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        tokens_.push_back(row.tokens[i]);
+        positions_.push_back(row.length + static_cast<llama_pos>(i));
+        sequences_.push_back(row.to);
+        wanted_.push_back(i + static_cast<std::size_t>(row.lines) >= row.tokens.size());
+      }
+    for (auto& sequence : sequences_) pointers_.push_back(&sequence);
+    ones_.resize(tokens_.size(), 1);
+  }
+
+  /// Feeds tokens [first, first + count); how many lines there are of them now.
+  std::ptrdiff_t decode(std::size_t first, std::size_t count) {
+    auto const code = llama_decode(context_, {.n_tokens = static_cast<std::int32_t>(count),
+                                              .token = &tokens_[first],
+                                              .embd = nullptr,
+                                              .pos = &positions_[first],
+                                              .n_seq_id = &ones_[first],
+                                              .seq_id = &pointers_[first],
+                                              .logits = &wanted_[first]});
+    if (code == 1) throw NoRoom("llama.cpp has no cells for " + std::to_string(count) + " tokens more");
+    if (code == 2) throw std::runtime_error("llama_decode was aborted");
+    if (code != 0) throw std::runtime_error("llama_decode failed with " + std::to_string(code));
+    return std::count(&wanted_[first], &wanted_[first] + count, 1);
+  }
+
+  llama_context* context_;
+  llama_memory_t memory_;
+  LlamaTokenizer tokenizer_;
+  Limits limits_;
+  Abilities abilities_;
+  std::vector<llama_token> tokens_;
+  std::vector<llama_pos> positions_;
+  std::vector<llama_seq_id> sequences_;
+  std::vector<llama_seq_id*> pointers_;
+  std::vector<std::int32_t> ones_;
+  std::vector<std::int8_t> wanted_;
+  std::vector<float> logits_;
+};
+
+}  // namespace sluice::inline v0

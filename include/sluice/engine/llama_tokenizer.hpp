@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The tokens of a model of llama.cpp: which there are, and the texts of them. Needs llama.h (component `llama`).
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <llama.h>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// What cannot be read from a model's file.
+struct LlamaOptions {
+  std::vector<Token> eos{};    ///< end an output too, beside those that llama.cpp knows as ends of generation
+  std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses
+};
+
+/// The vocabulary of a model of llama.cpp, with or without weights (`llama_model_params::vocab_only`). Refers to the model, which must
+/// outlive it. const, and for any number of threads.
+class LlamaTokenizer {
+ public:
+  /// \throws std::invalid_argument  for no model, one that has no vocabulary, and options outside it
+  explicit LlamaTokenizer(llama_model const* model, LlamaOptions const& options = {})
+      : tokens_(llama_model_get_vocab(required(model))), vocabulary_(read(tokens_, options)) {
+    vocabulary_.check();
+  }
+
+  Vocabulary const& vocabulary() const { return vocabulary_; }
+
+  /// The bytes that a token adds to a text; none for a control token, unless `special`.
+  std::string bytes(Token token, bool special = false) const {
+    require(vocabulary_.contains(token), "token", token, "is outside the vocabulary");
+    std::string piece(32, '\0');
+    auto const write = [&] {
+      return llama_token_to_piece(tokens_, token, piece.data(), static_cast<std::int32_t>(piece.size()), 0, special);
+    };
+    auto length = write();
+    if (length < 0) piece.resize(static_cast<std::size_t>(-length)), length = write();
+    piece.resize(static_cast<std::size_t>(length));
+    return piece;
+  }
+  /// Those of every token: for stop strings and streams of text.
+  TokenBytes token_bytes() const {
+    std::vector<std::string> all;
+    for (Token token = 0; token < vocabulary_.size; ++token) all.push_back(bytes(token));
+    return TokenBytes(all);
+  }
+  /// The text of tokens, byte for byte what they add one after the other.
+  std::string text(std::span<Token const> tokens) const {
+    std::string result;
+    for (auto const token : tokens) result += bytes(token);
+    return result;
+  }
+  /// The tokens of a text that goes on behind it. `begins`: with what the model wants at the front (bos, mostly); `special`: names of
+  /// control tokens count as those tokens, as chat templates have them.
+  std::vector<Token> tokens(std::string_view text, bool begins = true, bool special = false) const {
+    std::vector<Token> result(text.size() + 8);
+    auto const write = [&] {
+      return llama_tokenize(tokens_, text.data(), static_cast<std::int32_t>(text.size()), result.data(),
+                            static_cast<std::int32_t>(result.size()), begins, special);
+    };
+    auto count = write();
+    if (count < 0) result.resize(static_cast<std::size_t>(-count)), count = write();
+    result.resize(static_cast<std::size_t>(count));
+    if (begins && llama_vocab_get_add_eos(tokens_) && !result.empty()) result.pop_back();
+    return result;
+  }
+
+ private:
+  static llama_model const* required(llama_model const* model) {
+    require(model != nullptr, "model", "null", "must be a model of llama.cpp");
+    return model;
+  }
+
+  static Vocabulary read(llama_vocab const* tokenizer, LlamaOptions const& options) {
+    require(llama_vocab_type(tokenizer) != LLAMA_VOCAB_TYPE_NONE, "llama_vocab_type", "none", "there are no tokens");
+    Vocabulary result{.size = llama_vocab_n_tokens(tokenizer), .eos = options.eos, .never = options.never};
+    for (Token token = 0; token < result.size; ++token)
+      if (llama_vocab_is_eog(tokenizer, token)) result.eos.push_back(token);
+    std::int32_t count = 0;
+    auto const* const suppressed = llama_vocab_get_suppress_tokens(tokenizer, &count);
+    result.never.insert(result.never.end(), suppressed, suppressed + count);
+    for (auto* const list : {&result.eos, &result.never}) {
+      std::ranges::sort(*list);
+      list->erase(std::ranges::unique(*list).begin(), list->end());
+    }
+    std::erase_if(result.never, [&](Token token) { return std::ranges::binary_search(result.eos, token); });
+
+    // A model without bos has seen its texts apart by the token that ends them.
+    result.bos = llama_vocab_bos(tokenizer);
+    if (result.bos < 0) result.bos = llama_vocab_eos(tokenizer);
+    if (result.bos < 0) result.bos = 0;
+    return result;
+  }
+
+  llama_vocab const* tokens_;
+  Vocabulary vocabulary_;
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A table whose slots share one cache of cells, as llama.cpp's unified cache has it: a fork shares its parent's cells.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+
+#include <support/table_model.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::test {
+
+/// Counts cells by giving each a number: slow, and beyond doubt.
+class Cells {
+ public:
+  void start(Slot slot) { held_[slot].clear(); }
+  void release(Slot slot) { held_.erase(slot); }
+  void apply(std::span<Row const> rows) {
+    for (auto const& row : rows)
+      if (row.from != row.to) held_[row.to] = held_[row.from];
+    for (auto const& row : rows) {
+      auto& cells = held_[row.to];
+      cells.resize(static_cast<std::size_t>(row.length));
+      for (auto const token : row.tokens) cells.push_back({next_++, token});
+    }
+  }
+  std::size_t used() const {
+    std::set<std::uint64_t> all;
+    for (auto const& [slot, cells] : held_)
+      for (auto const& cell : cells) all.insert(cell.number);
+    return all.size();
+  }
+  std::size_t length(Slot slot) const {
+    auto const found = held_.find(slot);
+    return found == held_.end() ? 0 : found->second.size();
+  }
+  std::size_t common(Slot slot, std::span<Token const> tokens) const {
+    auto const found = held_.find(slot);
+    std::size_t n = 0;
+    if (found == held_.end()) return 0;
+    while (n < tokens.size() && n < found->second.size() && found->second[n].token == tokens[n]) ++n;
+    return n;
+  }
+
+ private:
+  struct Cell {
+    std::uint64_t number;
+    Token token;
+  };
+  std::map<Slot, std::vector<Cell>> held_;
+  std::uint64_t next_ = 0;
+};
+
+/// All is in the prompt.
+struct EmptySource {};
+
+/// A table of one seed over a cache of so many cells.
+template <Abilities A>
+class CellModel {
+ public:
+  using Source = EmptySource;
+  static constexpr Abilities abilities = A;
+
+  /// `told`: limits() says how many cells there are; else who asks for too many is told by NoRoom alone.
+  CellModel(Table const& table, std::int64_t cells, bool told, std::int32_t slots = Limits::unlimited)
+      : table_(table), cells_(cells), told_(told), slots_(slots) {}
+
+  Vocabulary const& vocabulary() const { return table_.vocabulary(); }
+  Limits limits() const { return told_ ? Limits{.slots = slots_, .tokens = cells_} : Limits{.slots = slots_}; }
+  void start(std::span<EmptySource const* const> sources, std::span<Slot const> slots) {
+    std::vector<std::uint64_t const*> seeds(sources.size(), &seed_);
+    table_.start(seeds, slots);
+    for (auto const slot : slots) held_.start(slot);
+  }
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) held_.release(slot);
+  }
+  Scores<float> step(std::span<Row const> rows) {
+    auto after = held_;
+    after.apply(rows);
+    if (static_cast<std::int64_t>(after.used()) > cells_) {
+      ++refusals;
+      throw NoRoom("cells: " + std::to_string(after.used()) + " of " + std::to_string(cells_));
+    }
+    held_ = after;
+    most = std::max(most, held_.used());
+    std::size_t several = 0;
+    for (auto const& row : rows) fed += row.tokens.size(), several += row.tokens.size() > 1 ? row.tokens.size() : 0;
+    most_in_blocks = std::max(most_in_blocks, several);
+    return table_.step(rows);
+  }
+  std::size_t used() const { return held_.used(); }
+
+  std::size_t refusals = 0;        ///< calls that found no room
+  std::size_t most = 0;            ///< cells used at once
+  std::size_t fed = 0;             ///< tokens
+  std::size_t most_in_blocks = 0;  ///< tokens of a step's rows that bring several
+
+ private:
+  TableModel<A> table_;
+  std::int64_t cells_;
+  bool told_;
+  std::int32_t slots_;
+  Cells held_;
+  std::uint64_t seed_ = 17;
+};
+
+}  // namespace sluice::test

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Models of llama.cpp with weights drawn from a seed, made in memory; and what else a test of the engine wants.
+#pragma once
+
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <gguf.h>
+#include <limits>
+#include <llama.h>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sluice::test {
+
+struct LlamaDeleter {
+  void operator()(llama_model* model) const { llama_model_free(model); }
+  void operator()(llama_context* context) const { llama_free(context); }
+  void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
+  void operator()(gguf_context* file) const { gguf_free(file); }
+  void operator()(ggml_context* tensors) const { ggml_free(tensors); }
+};
+using LlamaModel = std::unique_ptr<llama_model, LlamaDeleter>;
+using LlamaContext = std::unique_ptr<llama_context, LlamaDeleter>;
+
+/// Once a process: no reports on stderr, and a processor to run on. `SLUICE_LLAMA_BACKENDS` is the folder of ggml's backends where
+/// they are loaded at run time.
+inline void begin_llama() {
+  static bool const begun = [] {
+    llama_log_set([](ggml_log_level, char const*, void*) {}, nullptr);
+    llama_backend_init();
+    if (ggml_backend_dev_count() == 0) ggml_backend_load_all_from_path(SLUICE_LLAMA_BACKENDS);
+    return true;
+  }();
+  static_cast<void>(begun);
+}
+
+/// What a drawn model is like.
+struct LlamaShape {
+  char const* architecture = "llama";  ///< "llama", "gemma2" (every other layer a sliding window), "mamba" (recurrent)
+  std::uint32_t layers = 2, width = 64, heads = 4, hidden = 128;
+  std::uint32_t words = 0;      ///< tokens beside those of a small alphabet
+  std::uint32_t window = 0;     ///< of gemma2
+  std::uint32_t length = 1024;  ///< that it says it was trained for
+  std::uint64_t seed = 1;
+};
+
+/// The tokens of drawn models: <unk>, <s>, </s>, <end> (of a turn: ends an output too), <spare> (suppressed), a line's end, and letters
+/// with and without a space before them; behind them as many words as a shape asks for.
+inline std::vector<std::string> llama_tokens(std::uint32_t words = 0) {
+  std::vector<std::string> tokens{"<unk>", "<s>", "</s>", "<end>", "<spare>", "<0x0A>", "\u2581"};
+  for (char c = 'a'; c <= 'z'; ++c) tokens.push_back(std::string("\u2581") + c);
+  for (char c = 'a'; c <= 'z'; ++c) tokens.emplace_back(1, c);
+  for (std::uint32_t i = 0; i < words; ++i) tokens.push_back("word" + std::to_string(i));
+  return tokens;
+}
+
+namespace detail {
+
+/// Numbers of mean 0 and variance 1, quickly: whole models are drawn.
+struct Draws {
+  std::uint64_t state;
+  float operator()() {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (static_cast<float>(state >> 40) / static_cast<float>(1 << 23) - 1) * 1.7320508f;
+  }
+};
+
+/// A file of llama.cpp in the making: keys, and tensors that are drawn one after the other.
+class LlamaWriter {
+ public:
+  explicit LlamaWriter(LlamaShape const& shape)
+      : shape_(shape),
+        draws_{shape.seed},
+        file_(gguf_init_empty()),
+        tensors_(ggml_init({.mem_size = bytes(shape), .mem_buffer = nullptr, .no_alloc = false})) {
+    keys(), tokens(), weights();
+  }
+  void write(std::FILE* file) const {
+    if (!gguf_write_to_file_ptr(file_.get(), file, false)) throw std::runtime_error("the model cannot be written");
+  }
+
+ private:
+  static std::size_t bytes(LlamaShape const& s) {
+    auto const vocabulary = std::size_t{60} + s.words;
+    return ((2 * vocabulary + s.layers * (4 * s.width + 3 * std::max(s.hidden, 4 * s.width))) * s.width + 4096) * 4 +
+           (64 + 16 * s.layers) * ggml_tensor_overhead();
+  }
+  bool is(char const* architecture) const { return std::strcmp(shape_.architecture, architecture) == 0; }
+
+  void number(std::string const& key, std::uint32_t value) {
+    gguf_set_val_u32(file_.get(), (std::string(shape_.architecture) + '.' + key).c_str(), value);
+  }
+  void keys() {
+    auto const& s = shape_;
+    gguf_set_val_str(file_.get(), "general.architecture", s.architecture);
+    number("context_length", s.length), number("embedding_length", s.width), number("block_count", s.layers);
+    number("feed_forward_length", s.hidden);
+    gguf_set_val_f32(file_.get(), (std::string(s.architecture) + ".attention.layer_norm_rms_epsilon").c_str(), 1e-5f);
+    if (is("mamba")) {
+      number("ssm.conv_kernel", 4), number("ssm.inner_size", 2 * s.width);
+      number("ssm.state_size", 8), number("ssm.time_step_rank", 4);
+      return;
+    }
+    number("attention.head_count", s.heads), number("attention.head_count_kv", s.heads);
+    number("attention.key_length", s.width / s.heads), number("attention.value_length", s.width / s.heads);
+    number("rope.dimension_count", s.width / s.heads);
+    if (s.window > 0) number("attention.sliding_window", s.window);
+  }
+  void tokens() {
+    auto const all = llama_tokens(shape_.words);
+    std::vector<char const*> texts;
+    std::vector<float> scores;
+    std::vector<std::int32_t> types(all.size(), LLAMA_TOKEN_TYPE_NORMAL);
+    for (auto const& token : all) texts.push_back(token.c_str()), scores.push_back(-static_cast<float>(texts.size()));
+    types[0] = LLAMA_TOKEN_TYPE_UNKNOWN, types[1] = types[2] = types[3] = LLAMA_TOKEN_TYPE_CONTROL;
+    types[4] = LLAMA_TOKEN_TYPE_UNUSED, types[5] = LLAMA_TOKEN_TYPE_BYTE;
+    gguf_set_val_str(file_.get(), "tokenizer.ggml.model", "llama");
+    gguf_set_arr_str(file_.get(), "tokenizer.ggml.tokens", texts.data(), texts.size());
+    gguf_set_arr_data(file_.get(), "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, scores.data(), scores.size());
+    gguf_set_arr_data(file_.get(), "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(), types.size());
+    gguf_set_val_u32(file_.get(), "tokenizer.ggml.eot_token_id", 3);
+    std::int32_t const spare = 4;
+    gguf_set_arr_data(file_.get(), "tokenizer.ggml.suppress_tokens", GGUF_TYPE_INT32, &spare, 1);
+  }
+
+  /// A tensor of numbers base + scale * draw.
+  void tensor(std::string const& name, std::int64_t columns, std::int64_t rows, float scale, float base = 0) {
+    auto* const made = rows == 0 ? ggml_new_tensor_1d(tensors_.get(), GGML_TYPE_F32, columns)
+                                 : ggml_new_tensor_2d(tensors_.get(), GGML_TYPE_F32, columns, rows);
+    ggml_set_name(made, name.c_str());
+    for (auto& x : std::span(static_cast<float*>(made->data), static_cast<std::size_t>(ggml_nelements(made))))
+      x = base + scale * draws_();
+    gguf_add_tensor(file_.get(), made);
+  }
+  void matrix(std::string const& name, std::int64_t columns, std::int64_t rows, float scale = 1) {
+    tensor(name + ".weight", columns, rows, scale / std::sqrt(static_cast<float>(columns)));
+  }
+  void norm(std::string const& name, float base = 1) { tensor(name + ".weight", shape_.width, 0, 0.1f, base); }
+
+  void weights() {
+    auto const d = std::int64_t{shape_.width};
+    auto const V = std::ssize(llama_tokens(shape_.words));
+    // Logits some units apart; gemma2 multiplies what it embeds, and projects with the same numbers.
+    tensor("token_embd.weight", d, V, is("gemma2") ? 0.5f / std::sqrt(static_cast<float>(d)) : 1);
+    norm("output_norm", is("gemma2") ? 6 : 1);
+    if (!is("gemma2")) matrix("output", d, V, 3);
+    for (std::uint32_t i = 0; i < shape_.layers; ++i) {
+      auto const block = "blk." + std::to_string(i) + '.';
+      norm(block + "attn_norm");
+      if (is("mamba")) state_space(block);
+      else attention(block);
+    }
+  }
+  void attention(std::string const& block) {
+    auto const d = std::int64_t{shape_.width}, hidden = std::int64_t{shape_.hidden};
+    for (auto const* name : {"attn_q", "attn_k", "attn_v", "attn_output"}) matrix(block + name, d, d);
+    norm(block + "ffn_norm");
+    matrix(block + "ffn_gate", d, hidden), matrix(block + "ffn_up", d, hidden), matrix(block + "ffn_down", hidden, d);
+    if (is("gemma2")) norm(block + "post_attention_norm"), norm(block + "post_ffw_norm");
+  }
+  void state_space(std::string const& block) {
+    auto const d = std::int64_t{shape_.width}, inner = 2 * d;
+    matrix(block + "ssm_in", d, 2 * inner), matrix(block + "ssm_conv1d", 4, inner);
+    tensor(block + "ssm_conv1d.bias", inner, 0, 0.1f);
+    matrix(block + "ssm_x", inner, 4 + 2 * 8), matrix(block + "ssm_dt", 4, inner);
+    tensor(block + "ssm_dt.bias", inner, 0, 0.5f);
+    tensor(block + "ssm_a", 8, inner, 0.5f, -1);  // < 0: the state decays
+    tensor(block + "ssm_d", inner, 0, 0.1f, 1);
+    matrix(block + "ssm_out", inner, d);
+  }
+
+  LlamaShape shape_;
+  Draws draws_;
+  std::unique_ptr<gguf_context, LlamaDeleter> file_;
+  std::unique_ptr<ggml_context, LlamaDeleter> tensors_;
+};
+
+}  // namespace detail
+
+/// Writes a drawn model as a GGUF.
+inline void write_llama(LlamaShape const& shape, std::FILE* file) { detail::LlamaWriter(shape).write(file); }
+
+/// The same, read by llama.cpp.
+inline LlamaModel draw_llama(LlamaShape const& shape = {}) {
+  begin_llama();
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(std::tmpfile(), std::fclose);
+  if (file == nullptr) throw std::runtime_error("no temporary file for a drawn model");
+  write_llama(shape, file.get());
+  std::rewind(file.get());
+  auto params = llama_model_default_params();
+  params.use_extra_bufts = false;  // weights as they are, not repacked
+  params.load_mode = LLAMA_LOAD_MODE_NONE;
+  LlamaModel model(llama_model_load_from_file_ptr(file.get(), params));
+  if (model == nullptr)
+    throw std::runtime_error(std::string("llama.cpp does not take the drawn ") + shape.architecture);
+  return model;
+}
+
+/// Parameters with which a line does not depend on its batch: keys and values in float32, no flash attention; one thread.
+inline llama_context_params exact_params(std::uint32_t sequences, std::uint32_t cells) {
+  auto params = llama_context_default_params();
+  params.n_seq_max = sequences, params.n_ctx = cells;
+  params.kv_unified = true;
+  params.type_k = params.type_v = GGML_TYPE_F32;
+  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  params.n_threads = params.n_threads_batch = 1;
+  return params;
+}
+
+inline LlamaContext make_context(llama_model* model, llama_context_params const& params) {
+  LlamaContext context(llama_init_from_model(model, params));
+  if (context == nullptr) throw std::runtime_error("llama.cpp makes no such context");
+  return context;
+}
+
+/// What llama.cpp's own greedy sampler generates behind a prompt, the token that ends it included.
+inline std::vector<Token> own_greedy(llama_model* model, std::vector<Token> prompt, std::size_t most,
+                                     std::vector<Token> const& ends = {}) {
+  auto const context = make_context(model, exact_params(1, 1024));
+  auto const* const tokens = llama_model_get_vocab(model);
+  std::vector<llama_logit_bias> never;  // as its own programs do it
+  std::int32_t count = 0;
+  auto const* const suppressed = llama_vocab_get_suppress_tokens(tokens, &count);
+  for (std::int32_t i = 0; i < count; ++i) never.push_back({suppressed[i], -std::numeric_limits<float>::infinity()});
+  std::unique_ptr<llama_sampler, LlamaDeleter> const sampler(
+      llama_sampler_chain_init(llama_sampler_chain_default_params()));
+  llama_sampler_chain_add(sampler.get(),
+                          llama_sampler_init_logit_bias(llama_vocab_n_tokens(tokens), count, never.data()));
+  llama_sampler_chain_add(sampler.get(), llama_sampler_init_greedy());
+  std::vector<Token> output;
+  auto batch = llama_batch_get_one(prompt.data(), static_cast<std::int32_t>(prompt.size()));
+  while (output.size() < most) {
+    if (llama_decode(context.get(), batch) != 0) throw std::runtime_error("llama_decode failed");
+    output.push_back(llama_sampler_sample(sampler.get(), context.get(), -1));
+    auto ended = llama_vocab_is_eog(tokens, output.back());
+    for (auto const end : ends) ended = ended || output.back() == end;
+    if (ended) break;
+    batch = llama_batch_get_one(&output.back(), 1);
+  }
+  return output;
+}
+
+}  // namespace sluice::test
