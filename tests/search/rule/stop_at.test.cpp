@@ -85,14 +85,14 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
     auto const prefix = round % 3 == 0 ? std::vector<Token>{3, 4, 3} : std::vector<Token>{};
     Greedy const greedy{.length = {.min = round % 4 == 0 ? 6 : 0, .max = static_cast<std::int32_t>(4 + random() % 9)}};
     using Stopped = Ruled<Greedy, StopAt>;
-    auto const plain = run<everything>(table, some<Greedy>(6, prefix), greedy);
+    auto const uncut = run<everything>(table, some<Greedy>(6, prefix), greedy);
     Counters counters;
     auto const results =
         run<everything>(table, some<Stopped>(6, prefix), Stopped{greedy, StopAt(stops)}, Batched{}, {}, &counters);
     std::size_t rows = 0;
-    for (std::size_t i = 0; i < plain.size(); ++i) {
+    for (std::size_t i = 0; i < uncut.size(); ++i) {
       auto const bound = std::min(greedy.length.min, greedy.length.max);
-      auto const expected = cut(plain[i].hypotheses.at(0), stops, table, prefix.size(), bound);
+      auto const expected = cut(uncut[i].hypotheses.at(0), stops, table, prefix.size(), bound);
       REQUIRE(results[i].ok());
       auto const& h = results[i].hypotheses.at(0);
       CHECK(same_output(h, expected));
@@ -167,12 +167,12 @@ TEST_CASE("samples under stops are the same samples cut at their first stops", "
     auto const table = random_table(random, static_cast<std::int32_t>(5 + random() % 6));
     auto const stops = random_stops(random, table);
     Sample const sample{.temperature = 1, .top_k = round % 2 == 0 ? 0 : 3, .samples = 4, .length = {.max = 9}};
-    auto const plain = run<everything>(table, some<Sample>(4), sample);
+    auto const uncut = run<everything>(table, some<Sample>(4), sample);
     auto const results = run<everything>(table, some<Ruled<Sample, StopAt>>(4), Ruled{sample, StopAt(stops)});
-    for (std::size_t i = 0; i < plain.size(); ++i) {
-      REQUIRE(results[i].hypotheses.size() == plain[i].hypotheses.size());
+    for (std::size_t i = 0; i < uncut.size(); ++i) {
+      REQUIRE(results[i].hypotheses.size() == uncut[i].hypotheses.size());
       for (std::size_t j = 0; j < 4; ++j)
-        CHECK(same_output(results[i].hypotheses[j], cut(plain[i].hypotheses[j], stops, table, 0, 0)));
+        CHECK(same_output(results[i].hypotheses[j], cut(uncut[i].hypotheses[j], stops, table, 0, 0)));
     }
   }
 }
