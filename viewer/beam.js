@@ -49,8 +49,7 @@ class BeamView {
   candidates(now) {
     const all = [];
     for (const row of now.rows)
-      for (const parent of row.asked)
-        for (const child of parent.children ?? []) if (child.at === this.step) all.push([child, row]);
+      for (const list of row.lists) for (const child of list) all.push([child, row]);
     all.sort(([a], [b]) => b.sum - a.sum);
     const lines = all.slice(0, shownCandidates).map(([node, row], i) => {
       const [kind, words] = fate(this.trace, node);

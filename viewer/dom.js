@@ -8,7 +8,7 @@ function build(parent, tag, attributes, children) {
     if (name.startsWith('on')) tag.addEventListener(name.slice(2), value);
     else tag.setAttribute(name, value === true ? '' : value);
   }
-  for (const child of children.flat())
+  for (const child of children.flat(Infinity))
     if (child !== null && child !== undefined) tag.append(child);
   parent?.append(tag);
   return tag;
@@ -21,10 +21,12 @@ const svg = (tag, attributes, ...children) =>
 const cell = (x, digits = 3) =>
   h('td', { class: 'number', 'data-value': x === null || x === undefined ? '' : String(x) }, number(x, digits));
 
+const numeric = new Set(['', 'Rank', 'Slot', 'Sum', 'Entropy', 'Bank', 'After slot', 'In its list', 'Log-probability', 'Score', 'Tokens']);
+
 function table(headings, rows, caption) {
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
     h('table', {}, h('caption', {}, caption),
-      h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), h('tbody', {}, rows)));
+      h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col', class: numeric.has(text) ? 'number' : null }, text)))), h('tbody', {}, rows)));
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

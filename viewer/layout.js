@@ -16,6 +16,7 @@ function layOut(sentence, pruned) {
     const children = node.folded || !node.children ? [] : node.children.filter(shown);
     node.hidden = node.children ? node.children.length - children.length : 0;
     if (children.length > 0) {
+      node.beside = children.find((child) => child.winner) ?? children[0]; // on one line with it
       node.first = children[0];
       node.last = children[children.length - 1];
       for (let i = children.length; i-- > 0;) stack.push(children[i]);
@@ -24,7 +25,7 @@ function layOut(sentence, pruned) {
     }
   }
   for (let depth = columns.length; depth-- > 0;)
-    for (const node of columns[depth]) if (node.first) node.y = (node.first.y + node.last.y) / 2;
+    for (const node of columns[depth]) if (node.first) node.y = node.beside.y;
   return { columns, rows: row, nodes, root };
 }
 

@@ -123,7 +123,7 @@ class Trace {
       if (!own || own.step !== event.step) sentence.steps.push(own = { step: event.step, rows: [] });
       let node = this.beginning(sentence, before[i], length);
       for (let n = node; n && !n.kept; n = n.parent) n.kept = true;
-      const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], forked: from !== to };
+      const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], lists: [], forked: from !== to };
       tokens.forEach((token, j) => {
         node = sentence.child(node, token) ?? sentence.add(node, token);
         node.state |= went;
@@ -137,7 +137,7 @@ class Trace {
         row.nodes.push(node);
         if (j >= tokens.length - lines) {
           row.asked.push(node);
-          this.asked.push([sentence, node]);
+          this.asked.push([sentence, node, row]);
         }
       });
       own.rows.push(row);
@@ -167,7 +167,8 @@ class Trace {
     const step = this.steps[this.steps.length - 1];
     step.answered = true;
     event.lines.forEach((line, i) => {
-      const [sentence, node] = this.asked[i];
+      const [sentence, node, row] = this.asked[i], listed = [];
+      row.lists.push(listed);
       node.line = {
         entropy: line.entropy ?? null, bank: line.bank ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
         plain: line.plain === true, invalid: line.invalid === true, count: (line.best ?? []).length / 2,
@@ -176,6 +177,7 @@ class Trace {
       for (const [list, ranked] of [[line.best, true], [line.probes, false]])
         for (let j = 0; list && j < list.length; j += 2) {
           const child = sentence.child(node, list[j]) ?? sentence.add(node, list[j]);
+          if (ranked || !listed.includes(child)) listed.push(child); // a probe may be in the list too
           if (ranked) child.listed = j / 2 + 1;
           child.at = sentence.steps.length - 1;
           child.logProb = list[j + 1];

@@ -24,7 +24,9 @@ class TreeView {
         button('−', 'Zoom out', () => this.zoom(1 / 1.4)), button('+', 'Zoom in', () => this.zoom(1.4)),
         button('Fit', 'Show all of the tree', () => this.fit()),
         button('Result', 'Go to the end of the best hypothesis', () => this.toWinner()),
-        h('label', {}, this.check, ' pruned candidates'), this.extent),
+        h('label', {}, this.check, ' pruned candidates'), this.extent,
+        h('span', { class: 'legend' }, ['winner', 'the best', 'on', 'went on', 'lost', 'pruned', 'guess', 'rejected guess', 'end', 'unused end'].map((text, i, all) =>
+          i % 2 ? null : [h('span', { class: `mark ${text}` }), all[i + 1]]))),
       h('div', { class: 'split' }, this.frame, h('aside', { 'aria-label': 'The selected token' }, this.details)),
       h('p', { id: 'tree-help', class: 'muted' },
         'Arrows: parent, child, above, below. Enter: fold. + − 0: zoom. w: the result. p: pruned candidates.'));
@@ -89,36 +91,47 @@ class TreeView {
   }
 
   place(node) {
-    return { x: this.left + (node.depth - this.layout.root.depth) * across * this.scale, y: this.top + node.y * down * this.scale };
+    return { x: this.left + (node.depth - this.layout.root.depth) * across * this.scale, y: this.top + node.y * down * this.tall };
   }
   pan(x, y) {
     this.left += x;
     this.top += y;
     this.draw();
   }
-  zoom(factor, x = this.frame.clientWidth / 2, y = this.frame.clientHeight / 2) {
-    const scale = Math.min(2, Math.max(0.004, this.scale * factor));
+  // Around the selected token, where it is in sight.
+  zoom(factor, x, y) {
+    if (x === undefined) {
+      const one = this.place(this.selected), width = this.frame.clientWidth, height = this.frame.clientHeight;
+      const sight = one.x >= 0 && one.x < width && one.y >= 0 && one.y < height;
+      [x, y] = sight ? [one.x, one.y] : [width / 2, height / 2];
+    }
+    const tall = Math.min(2, Math.max(0.00002, this.tall * factor));
+    const scale = Math.max(tall, factor > 1 ? Math.min(0.9, this.scale * factor) : Math.min(this.scale, Math.max(this.fitting(), this.scale * factor)));
     this.left = x - ((x - this.left) * scale) / this.scale;
-    this.top = y - ((y - this.top) * scale) / this.scale;
+    this.top = y - ((y - this.top) * tall) / this.tall;
     this.scale = scale;
+    this.tall = tall;
     this.draw();
   }
+  fitting() { return Math.min(1.1, this.frame.clientWidth / (across * (this.layout.columns.length + 0.3))); }
+  // What is too tall to be read is made low, not narrow.
   fit() {
-    const { columns, rows } = this.layout, width = this.frame.clientWidth, height = this.frame.clientHeight;
-    if (width === 0) return;
-    this.scale = Math.min(1.1, width / (across * (columns.length + 0.3)), height / (down * (rows + 1)));
-    this.scale = Math.max(this.scale, 0.004);
+    const { rows } = this.layout, height = this.frame.clientHeight;
+    if (height === 0) return;
+    this.scale = this.fitting();
+    this.tall = Math.min(this.scale, (height - 30) / (down * rows));
+    if (this.tall > readable) this.scale = this.tall;
     this.left = 14;
-    this.top = Math.max(20, (height - down * this.scale * (rows - 1)) / 2);
+    this.top = Math.max(20, (height - down * this.tall * (rows - 1)) / 2);
     this.draw();
   }
   // All of it where that can be read, else its beginning.
   open() {
     this.fit();
-    if (this.scale >= 0.62) return;
-    this.scale = 0.82;
+    if (this.tall >= 0.62) return;
+    this.scale = this.tall = 0.82;
     this.left = 14;
-    this.top = this.frame.clientHeight / 2 - this.layout.root.y * down * this.scale;
+    this.top = this.frame.clientHeight / 2 - this.layout.root.y * down * this.tall;
     this.draw();
   }
   reveal(node) {
@@ -141,7 +154,7 @@ class TreeView {
       node.folded = false;
     }
     this.arrange();
-    if (this.scale < readable) this.zoom(0.9 / this.scale);
+    if (this.tall < readable) this.zoom(0.9 / this.tall);
     this.select(node);
   }
   fold(node) {
@@ -176,10 +189,10 @@ class TreeView {
     const box = this.frame.getBoundingClientRect();
     const column = this.layout.columns[Math.floor((event.clientX - box.left - this.left) / (across * this.scale))];
     if (!column) return null;
-    const y = (event.clientY - box.top - this.top) / (down * this.scale), i = lowerBound(column, y);
+    const y = (event.clientY - box.top - this.top) / (down * this.tall), i = lowerBound(column, y);
     const [above, below] = [column[i - 1], column[i]];
     const found = !above || (below && below.y - y < y - above.y) ? below : above;
-    return found && Math.abs(found.y - y) * down * this.scale < 12 ? found : null;
+    return found && Math.abs(found.y - y) * down * this.tall < 12 ? found : null;
   }
 
   describe(node) {
@@ -191,7 +204,7 @@ class TreeView {
       [node.parent?.line?.plain ? 'Score' : 'Log-probability', number(node.logProb, 5)],
       ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb)],
       ['Sum', number(node.sum, 5)], ['Rank in its list', node.listed ? `${node.listed} of ${node.parent.line.count}` : '–'],
-      ['Chosen in step', node.at < 0 ? '–' : String(node.at)], ['Fate', fate(trace, node)[1]],
+      ['Listed in step', node.at < 0 ? '–' : String(node.at)], ['Fate', root ? 'the output begins here' : fate(trace, node)[1]],
       ['What follows: entropy', number(node.line?.entropy, 3)],
       ['Bank', node.line && node.line.bank >= 0 ? String(node.line.bank) : null],
       ['Not shown', node.hidden ? count(node.hidden, 'candidate') + (node.folded ? ' (folded)' : '') : null],
@@ -205,7 +218,7 @@ class TreeView {
     const { frame, layout } = this, width = frame.clientWidth, height = frame.clientHeight;
     if (width === 0 || !layout) return;
     if (this.scale === null) this.open();
-    const stepX = across * this.scale, stepY = down * this.scale;
+    const stepX = across * this.scale, stepY = down * this.tall;
     const firstColumn = Math.max(0, Math.floor(-this.left / stepX) - 1);
     const lastColumn = Math.min(layout.columns.length - 1, Math.ceil((width - this.left) / stepX));
     const low = (-this.top - 20) / stepY, high = (height - this.top + 20) / stepY;
@@ -217,7 +230,7 @@ class TreeView {
       ranges.push(range);
       seen += range.to - range.from;
     }
-    this.far = this.scale < readable || seen > most;
+    this.far = this.tall < readable || seen > most;
     this.canvas.hidden = !this.far;
     this.svg.toggleAttribute('hidden', this.far);
     this.frame.classList.toggle('far', this.far);

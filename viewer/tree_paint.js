@@ -3,12 +3,12 @@
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
 function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
-  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.scale)));
+  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.tall)));
   const edge = (parent, child) => {
-    const a = view.place(parent), b = view.place(child), bend = stepX * 0.16, from = b.x - bend * 1.4;
+    const a = view.place(parent), b = view.place(child), wide = parent.wide || stepX * 0.6, bend = stepX * 0.16, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
-      ? `M${a.x + parent.wide} ${a.y}H${b.x - 4}`
-      : `M${Math.min(a.x + parent.wide, from)} ${a.y}H${from}C${from + bend} ${a.y} ${from} ${b.y} ${b.x - 4} ${b.y}`;
+      ? `M${a.x + wide} ${a.y}H${b.x - 4}`
+      : `M${Math.min(a.x + wide, from)} ${a.y}H${from}C${from + bend} ${a.y} ${from} ${b.y} ${b.x - 4} ${b.y}`;
     edges.push(svg('path', { d: line, class: `edge ${kindOf(view, child)}` }));
   };
   for (const { column, from, to } of ranges)
@@ -31,7 +31,7 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
   const group = svg('g', {}, nodes.map(([, one]) => one));
   view.svg.replaceChildren(group);
   for (const [node, one] of nodes) { // as wide as what was written
-    node.wide = one.lastChild.getComputedTextLength() + 5;
+    node.wide = one.lastChild.getBBox().width + 4;
     one.firstChild.setAttribute('width', node.wide + 4);
   }
   for (const { column, from, to } of ranges) {
@@ -41,7 +41,6 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
       const node = column[i];
       if ((node.first?.y ?? node.y) >= high) break;
       if (!node.first) continue;
-      node.wide ??= stepX * 0.6;
       for (const child of node.first === node.last ? [node.first] : [node.first, node.last])
         if (child.y < low || child.y >= high) edge(node, child);
     }

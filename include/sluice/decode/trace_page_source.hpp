@@ -14,7 +14,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-ToOTA7QHNKGsvaJGXLGncOCrYVVj5s/w2RS+9JVvhOY='; style-src 'sha256-fpc/QxZVmqgSkpQLXTPS4+V6IR6XeSOsRkxH/3VYBhU='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-MoRG1mTRPsdCOT+YWj0LREpQHw281gyspOhGteQM9Do='; style-src 'sha256-dNPxqHeEk0lKE9b5g1TU/BRXBoV+4YHnMbHHzSMUn6E='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page",
     R"page(:root {
@@ -69,9 +69,9 @@ svg .ends rect { stroke: var(--winner); stroke-width: 1.2; } svg .selected rect 
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; padding: 8px 10px; font-weight: 600; }
 th, td { text-align: left; padding: 4px 10px; border-top: 1px solid var(--rule); vertical-align: top; }
 thead th { color: var(--muted); font-weight: 500; font-size: 13px; position: sticky; top: 0; background: var(--raised); border-top: 0; }
-td.number { text-align: right; white-space: nowrap; } td.text { min-width: 16em; } tr.winner td { background: var(--soft); } tr.lost td { color: var(--lost); }
+td.number, th.number { text-align: right; white-space: nowrap; } td.text { min-width: 16em; } tr.winner td { background: var(--soft); } tr.lost td { color: var(--lost); }
 .mark { display: inline-block; width: 9px; height: 9px; border-radius: 50%; margin-right: 7px; background: var(--lost); }
-.mark.on { background: var(--on); } .mark.result { background: var(--winner); } .mark.end { background: var(--end); } .mark.guess { background: var(--guess); }
+.legend .mark { margin-left: 12px; margin-right: 5px; } .mark.winner { background: var(--winner); } .mark.on { background: var(--on); } .mark.result { background: var(--winner); } .mark.end { background: var(--end); } .mark.guess { background: var(--guess); }
 #step { flex: 1 1 200px; max-width: 560px; }
 .legend { font-size: 13px; color: var(--muted); } .swatch { width: 16px; height: 11px; border-radius: 2px; margin-left: 10px; }
 .swatch.run { background: hsl(190 42% 46%); } .swatch.spare { background: var(--soft); border: 1px solid var(--rule); } .swatch.refill { width: 3px; height: 15px; background: var(--ink); }
@@ -146,7 +146,7 @@ function build(parent, tag, attributes, children) {
     if (name.startsWith('on')) tag.addEventListener(name.slice(2), value);
     else tag.setAttribute(name, value === true ? '' : value);
   }
-  for (const child of children.flat())
+  for (const child of children.flat(Infinity))
     if (child !== null && child !== undefined) tag.append(child);
   parent?.append(tag);
   return tag;
@@ -159,10 +159,12 @@ const svg = (tag, attributes, ...children) =>
 const cell = (x, digits = 3) =>
   h('td', { class: 'number', 'data-value': x === null || x === undefined ? '' : String(x) }, number(x, digits));
 
+const numeric = new Set(['', 'Rank', 'Slot', 'Sum', 'Entropy', 'Bank', 'After slot', 'In its list', 'Log-probability', 'Score', 'Tokens']);
+
 function table(headings, rows, caption) {
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
     h('table', {}, h('caption', {}, caption),
-      h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), h('tbody', {}, rows)));
+      h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col', class: numeric.has(text) ? 'number' : null }, text)))), h('tbody', {}, rows)));
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -320,7 +322,7 @@ class Trace {
       if (!own || own.step !== event.step) sentence.steps.push(own = { step: event.step, rows: [] });
       let node = this.beginning(sentence, before[i], length);
       for (let n = node; n && !n.kept; n = n.parent) n.kept = true;
-      const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], forked: from !== to };
+      const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], lists: [], forked: from !== to };
       tokens.forEach((token, j) => {
         node = sentence.child(node, token) ?? sentence.add(node, token);
         node.state |= went;
@@ -334,7 +336,7 @@ class Trace {
         row.nodes.push(node);
         if (j >= tokens.length - lines) {
           row.asked.push(node);
-          this.asked.push([sentence, node]);
+          this.asked.push([sentence, node, row]);
         }
       });
       own.rows.push(row);
@@ -364,7 +366,8 @@ class Trace {
     const step = this.steps[this.steps.length - 1];
     step.answered = true;
     event.lines.forEach((line, i) => {
-      const [sentence, node] = this.asked[i];
+      const [sentence, node, row] = this.asked[i], listed = [];
+      row.lists.push(listed);
       node.line = {
         entropy: line.entropy ?? null, bank: line.bank ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
         plain: line.plain === true, invalid: line.invalid === true, count: (line.best ?? []).length / 2,
@@ -373,6 +376,7 @@ class Trace {
       for (const [list, ranked] of [[line.best, true], [line.probes, false]])
         for (let j = 0; list && j < list.length; j += 2) {
           const child = sentence.child(node, list[j]) ?? sentence.add(node, list[j]);
+          if (ranked || !listed.includes(child)) listed.push(child); // a probe may be in the list too
           if (ranked) child.listed = j / 2 + 1;
           child.at = sentence.steps.length - 1;
           child.logProb = list[j + 1];
@@ -498,6 +502,7 @@ function layOut(sentence, pruned) {
     const children = node.folded || !node.children ? [] : node.children.filter(shown);
     node.hidden = node.children ? node.children.length - children.length : 0;
     if (children.length > 0) {
+      node.beside = children.find((child) => child.winner) ?? children[0]; // on one line with it
       node.first = children[0];
       node.last = children[children.length - 1];
       for (let i = children.length; i-- > 0;) stack.push(children[i]);
@@ -506,7 +511,7 @@ function layOut(sentence, pruned) {
     }
   }
   for (let depth = columns.length; depth-- > 0;)
-    for (const node of columns[depth]) if (node.first) node.y = (node.first.y + node.last.y) / 2;
+    for (const node of columns[depth]) if (node.first) node.y = node.beside.y;
   return { columns, rows: row, nodes, root };
 }
 
@@ -547,7 +552,9 @@ class TreeView {
         button('−', 'Zoom out', () => this.zoom(1 / 1.4)), button('+', 'Zoom in', () => this.zoom(1.4)),
         button('Fit', 'Show all of the tree', () => this.fit()),
         button('Result', 'Go to the end of the best hypothesis', () => this.toWinner()),
-        h('label', {}, this.check, ' pruned candidates'), this.extent),
+        h('label', {}, this.check, ' pruned candidates'), this.extent,
+        h('span', { class: 'legend' }, ['winner', 'the best', 'on', 'went on', 'lost', 'pruned', 'guess', 'rejected guess', 'end', 'unused end'].map((text, i, all) =>
+          i % 2 ? null : [h('span', { class: `mark ${text}` }), all[i + 1]]))),
       h('div', { class: 'split' }, this.frame, h('aside', { 'aria-label': 'The selected token' }, this.details)),
       h('p', { id: 'tree-help', class: 'muted' },
         'Arrows: parent, child, above, below. Enter: fold. + − 0: zoom. w: the result. p: pruned candidates.'));
@@ -612,36 +619,47 @@ class TreeView {
   }
 
   place(node) {
-    return { x: this.left + (node.depth - this.layout.root.depth) * across * this.scale, y: this.top + node.y * down * this.scale };
+    return { x: this.left + (node.depth - this.layout.root.depth) * across * this.scale, y: this.top + node.y * down * this.tall };
   }
   pan(x, y) {
     this.left += x;
     this.top += y;
     this.draw();
   }
-  zoom(factor, x = this.frame.clientWidth / 2, y = this.frame.clientHeight / 2) {
-    const scale = Math.min(2, Math.max(0.004, this.scale * factor));
+  // Around the selected token, where it is in sight.
+  zoom(factor, x, y) {
+    if (x === undefined) {
+      const one = this.place(this.selected), width = this.frame.clientWidth, height = this.frame.clientHeight;
+      const sight = one.x >= 0 && one.x < width && one.y >= 0 && one.y < height;
+      [x, y] = sight ? [one.x, one.y] : [width / 2, height / 2];
+    }
+    const tall = Math.min(2, Math.max(0.00002, this.tall * factor));
+    const scale = Math.max(tall, factor > 1 ? Math.min(0.9, this.scale * factor) : Math.min(this.scale, Math.max(this.fitting(), this.scale * factor)));
     this.left = x - ((x - this.left) * scale) / this.scale;
-    this.top = y - ((y - this.top) * scale) / this.scale;
+    this.top = y - ((y - this.top) * tall) / this.tall;
     this.scale = scale;
+    this.tall = tall;
     this.draw();
   }
+  fitting() { return Math.min(1.1, this.frame.clientWidth / (across * (this.layout.columns.length + 0.3))); }
+  // What is too tall to be read is made low, not narrow.
   fit() {
-    const { columns, rows } = this.layout, width = this.frame.clientWidth, height = this.frame.clientHeight;
-    if (width === 0) return;
-    this.scale = Math.min(1.1, width / (across * (columns.length + 0.3)), height / (down * (rows + 1)));
-    this.scale = Math.max(this.scale, 0.004);
+    const { rows } = this.layout, height = this.frame.clientHeight;
+    if (height === 0) return;
+    this.scale = this.fitting();
+    this.tall = Math.min(this.scale, (height - 30) / (down * rows));
+    if (this.tall > readable) this.scale = this.tall;
     this.left = 14;
-    this.top = Math.max(20, (height - down * this.scale * (rows - 1)) / 2);
+    this.top = Math.max(20, (height - down * this.tall * (rows - 1)) / 2);
     this.draw();
   }
   // All of it where that can be read, else its beginning.
   open() {
     this.fit();
-    if (this.scale >= 0.62) return;
-    this.scale = 0.82;
+    if (this.tall >= 0.62) return;
+    this.scale = this.tall = 0.82;
     this.left = 14;
-    this.top = this.frame.clientHeight / 2 - this.layout.root.y * down * this.scale;
+    this.top = this.frame.clientHeight / 2 - this.layout.root.y * down * this.tall;
     this.draw();
   }
   reveal(node) {
@@ -664,7 +682,7 @@ class TreeView {
       node.folded = false;
     }
     this.arrange();
-    if (this.scale < readable) this.zoom(0.9 / this.scale);
+    if (this.tall < readable) this.zoom(0.9 / this.tall);
     this.select(node);
   }
   fold(node) {
@@ -699,10 +717,10 @@ class TreeView {
     const box = this.frame.getBoundingClientRect();
     const column = this.layout.columns[Math.floor((event.clientX - box.left - this.left) / (across * this.scale))];
     if (!column) return null;
-    const y = (event.clientY - box.top - this.top) / (down * this.scale), i = lowerBound(column, y);
+    const y = (event.clientY - box.top - this.top) / (down * this.tall), i = lowerBound(column, y);
     const [above, below] = [column[i - 1], column[i]];
     const found = !above || (below && below.y - y < y - above.y) ? below : above;
-    return found && Math.abs(found.y - y) * down * this.scale < 12 ? found : null;
+    return found && Math.abs(found.y - y) * down * this.tall < 12 ? found : null;
   }
 
   describe(node) {
@@ -714,7 +732,7 @@ class TreeView {
       [node.parent?.line?.plain ? 'Score' : 'Log-probability', number(node.logProb, 5)],
       ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb)],
       ['Sum', number(node.sum, 5)], ['Rank in its list', node.listed ? `${node.listed} of ${node.parent.line.count}` : '–'],
-      ['Chosen in step', node.at < 0 ? '–' : String(node.at)], ['Fate', fate(trace, node)[1]],
+      ['Listed in step', node.at < 0 ? '–' : String(node.at)], ['Fate', root ? 'the output begins here' : fate(trace, node)[1]],
       ['What follows: entropy', number(node.line?.entropy, 3)],
       ['Bank', node.line && node.line.bank >= 0 ? String(node.line.bank) : null],
       ['Not shown', node.hidden ? count(node.hidden, 'candidate') + (node.folded ? ' (folded)' : '') : null],
@@ -728,7 +746,7 @@ class TreeView {
     const { frame, layout } = this, width = frame.clientWidth, height = frame.clientHeight;
     if (width === 0 || !layout) return;
     if (this.scale === null) this.open();
-    const stepX = across * this.scale, stepY = down * this.scale;
+    const stepX = across * this.scale, stepY = down * this.tall;
     const firstColumn = Math.max(0, Math.floor(-this.left / stepX) - 1);
     const lastColumn = Math.min(layout.columns.length - 1, Math.ceil((width - this.left) / stepX));
     const low = (-this.top - 20) / stepY, high = (height - this.top + 20) / stepY;
@@ -740,7 +758,7 @@ class TreeView {
       ranges.push(range);
       seen += range.to - range.from;
     }
-    this.far = this.scale < readable || seen > most;
+    this.far = this.tall < readable || seen > most;
     this.canvas.hidden = !this.far;
     this.svg.toggleAttribute('hidden', this.far);
     this.frame.classList.toggle('far', this.far);
@@ -754,12 +772,12 @@ class TreeView {
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
 function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
-  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.scale)));
+  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.tall)));
   const edge = (parent, child) => {
-    const a = view.place(parent), b = view.place(child), bend = stepX * 0.16, from = b.x - bend * 1.4;
+    const a = view.place(parent), b = view.place(child), wide = parent.wide || stepX * 0.6, bend = stepX * 0.16, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
-      ? `M${a.x + parent.wide} ${a.y}H${b.x - 4}`
-      : `M${Math.min(a.x + parent.wide, from)} ${a.y}H${from}C${from + bend} ${a.y} ${from} ${b.y} ${b.x - 4} ${b.y}`;
+      ? `M${a.x + wide} ${a.y}H${b.x - 4}`
+      : `M${Math.min(a.x + wide, from)} ${a.y}H${from}C${from + bend} ${a.y} ${from} ${b.y} ${b.x - 4} ${b.y}`;
     edges.push(svg('path', { d: line, class: `edge ${kindOf(view, child)}` }));
   };
   for (const { column, from, to } of ranges)
@@ -782,7 +800,7 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
   const group = svg('g', {}, nodes.map(([, one]) => one));
   view.svg.replaceChildren(group);
   for (const [node, one] of nodes) { // as wide as what was written
-    node.wide = one.lastChild.getComputedTextLength() + 5;
+    node.wide = one.lastChild.getBBox().width + 4;
     one.firstChild.setAttribute('width', node.wide + 4);
   }
   for (const { column, from, to } of ranges) {
@@ -792,7 +810,6 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
       const node = column[i];
       if ((node.first?.y ?? node.y) >= high) break;
       if (!node.first) continue;
-      node.wide ??= stepX * 0.6;
       for (const child of node.first === node.last ? [node.first] : [node.first, node.last])
         if (child.y < low || child.y >= high) edge(node, child);
     }
@@ -889,8 +906,7 @@ class BeamView {
   candidates(now) {
     const all = [];
     for (const row of now.rows)
-      for (const parent of row.asked)
-        for (const child of parent.children ?? []) if (child.at === this.step) all.push([child, row]);
+      for (const list of row.lists) for (const child of list) all.push([child, row]);
     all.sort(([a], [b]) => b.sum - a.sum);
     const lines = all.slice(0, shownCandidates).map(([node, row], i) => {
       const [kind, words] = fate(this.trace, node);
