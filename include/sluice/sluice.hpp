@@ -25,6 +25,9 @@
 #include <sluice/decode/server.hpp>
 #include <sluice/decode/server_options.hpp>
 #include <sluice/file/clusters_file.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
