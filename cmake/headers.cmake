@@ -57,6 +57,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/grammar.hpp
   include/sluice/grammar/interner.hpp
   include/sluice/grammar/pushdown.hpp
+  include/sluice/grammar/regex.hpp
   include/sluice/grammar/rule_graph.hpp
   include/sluice/grammar/source_reader.hpp
   include/sluice/grammar/spelling.hpp

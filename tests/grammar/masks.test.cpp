@@ -61,21 +61,21 @@ struct Comparison {
     auto const end = static_cast<Token>(tokens.size()) - 1;
     auto const complete = trying.fewest(text, 0) == 0;
     CHECK(structure.complete(state) == complete);
-    auto const all = structure.allowed(state, Limits::unlimited);
+    auto const all = structure.may_follow(state, Limits::unlimited);
     REQUIRE(all != nullptr);
     CHECK(all->contains(end) == complete);
     for (Token token = 0; token < end; ++token) {
       auto const& bytes = tokens[static_cast<std::size_t>(token)];
       auto const fewest = bytes.empty() ? far : trying.fewest(text + bytes, depth);
       for (std::int32_t left = 1; left <= depth + 2; ++left)
-        REQUIRE(structure.allowed(state, left)->contains(token) == (fewest + 2 <= left));
+        REQUIRE(structure.may_follow(state, left)->contains(token) == (fewest + 2 <= left));
       if (fewest < far) REQUIRE(all->contains(token));
     }
     ++sets;
     if (steps == 0) return;
     for (Token token = 0; token < end; ++token) {
       auto const next = structure.next(state, token);
-      REQUIRE(structure.alive(next) == structure.allowed(state, Limits::unlimited)->contains(token));
+      REQUIRE(structure.alive(next) == structure.may_follow(state, Limits::unlimited)->contains(token));
       if (structure.alive(next)) compare(next, text + tokens[static_cast<std::size_t>(token)], steps - 1);
     }
   }
@@ -136,7 +136,7 @@ TEST_CASE("masks of random grammars are what trying all tokens finds", "[grammar
     auto const start = structure.start();
     comparison.compare(start, "", 2);
     ++compared, sets += comparison.sets;
-    impossible += structure.allowed(start, Limits::unlimited)->words()[0] == 0 ? 1 : 0;
+    impossible += structure.may_follow(start, Limits::unlimited)->words()[0] == 0 ? 1 : 0;
   }
   INFO(compared << " compared, " << sets << " sets, " << refused << " refused, " << impossible << " impossible");
   CHECK(compared > 1500);

@@ -9,6 +9,7 @@
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/gbnf.hpp>
 #include <sluice/grammar/pushdown.hpp>
+#include <sluice/grammar/regex.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,16 @@ class LazyGrammar {
   static LazyGrammar from_gbnf(std::string_view text, GrammarLimits const& limits = {}) {
     detail::Expressions expressions(limits);
     auto const root = detail::Gbnf::parse(text, expressions);
+    return LazyGrammar(expressions, root);
+  }
+
+  /// Of a regular expression in RE2's syntax, which the whole output matches. See detail::LazyRegex for what is read.
+  /// \throws std::invalid_argument  with line and column for what is none or not supported: whatever looks around or back
+  static LazyGrammar from_regex(std::string_view pattern, GrammarLimits const& limits = {}) {
+    detail::Expressions expressions(limits);
+    auto const root = expressions.add_rule("pattern");
+    auto const all = detail::Regex::parse("pattern", pattern, expressions);
+    expressions.rules[0].expression = all;
     return LazyGrammar(expressions, root);
   }
 

@@ -98,7 +98,7 @@ class LazyStructure {
 
   /// The tokens that may follow; null: all. Valid as long as it is held.
   /// \param left  how many may, the end included
-  std::shared_ptr<TokenSet const> allowed(State const& state, std::int32_t left) const {
+  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const {
     if (data_ == nullptr || state.masks == nullptr || state.state == dead) return nullptr;
     auto const lock = std::scoped_lock(data_->mutex);
     return state.masks->allowed(state.state, left);

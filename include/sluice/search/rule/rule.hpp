@@ -19,7 +19,7 @@
 #include <vector>
 
 SLUICE_NAMES(stop)
-SLUICE_NAMES(allowed)
+SLUICE_NAMES(may_follow)
 
 namespace sluice::inline v0 {
 
@@ -42,7 +42,7 @@ struct Output {
 ///  - `check()`, optional (the compiler refuses one of another signature, and so with the next): throws
 ///    std::invalid_argument for options that make no sense, naming the option and its value;
 ///  - `stop(state, output)`, optional: what ends the output here, as Hypothesis::stop tells it, or -1. See StopAt;
-///  - `allowed(state, left)`, optional: the only tokens that may come next, a std::shared_ptr<TokenSet const>; null: all.
+///  - `may_follow(state, left)`, optional: the only tokens that may come next, a std::shared_ptr<TokenSet const>; null: all.
 ///    `left`: how many may, the end included. Acts as Query::only does, on probes too. With it comes
 ///    `require_possible(state, output, left)`, which throws std::invalid_argument where no output can begin with a forced
 ///    prefix. See Structure.
@@ -65,7 +65,7 @@ concept StoppingRule = Rule<R> &&
 template <class R>
 concept RestrictingRule = Rule<R> &&
   requires(R const& rule, typename R::State const& state, Output const& output, std::int32_t left) {
-    { rule.allowed(state, left) } -> std::same_as<std::shared_ptr<TokenSet const>>;
+    { rule.may_follow(state, left) } -> std::same_as<std::shared_ptr<TokenSet const>>;
     rule.require_possible(state, output, left);
   };
 // clang-format on
@@ -77,8 +77,8 @@ template <Rule R>
 void check_rule(R const& rule) {
   static_assert(StoppingRule<R> || !stray_stop<R>(),
                 "sluice: `stop` of a rule must be const, take (State const&, Output const&) and return a std::int32_t");
-  static_assert(RestrictingRule<R> || !stray_allowed<R>(),
-                "sluice: `allowed` of a rule must be const, take (State const&, std::int32_t) and return a "
+  static_assert(RestrictingRule<R> || !stray_may_follow<R>(),
+                "sluice: `may_follow` of a rule must be const, take (State const&, std::int32_t) and return a "
                 "std::shared_ptr<TokenSet const>; with it comes require_possible(State const&, Output const&, "
                 "std::int32_t)");
   if constexpr (requires { rule.check(); }) rule.check();
@@ -126,11 +126,11 @@ struct Rules {
     return found;
   }
   /// What all of them allow.
-  std::shared_ptr<TokenSet const> allowed(State const& state, std::int32_t left) const
+  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const
       requires(RestrictingRule<Rs> || ...) {
     std::shared_ptr<TokenSet const> set;
     for_each_restricting(state, [&](auto const& rule, auto const& its_state) {
-      auto one = rule.allowed(its_state, left);
+      auto one = rule.may_follow(its_state, left);
       if (one == nullptr) return;
       if (set != nullptr) {
         auto both = std::make_shared<TokenSet>(*set);

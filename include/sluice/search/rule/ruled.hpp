@@ -51,7 +51,7 @@ std::int32_t most_tokens(S const& search, Sentence const& sentence) {
 /// lets nothing end yet (length.min). Results, and what is settled, do not hold that end. What ForcedScore and its like are
 /// given goes on.
 ///
-/// A rule's allowed() restricts all lines, whatever is asked of them, and guesses (Blockwise) are cut before the first that it
+/// A rule's may_follow() restricts all lines, whatever is asked of them, and guesses (Blockwise) are cut before the first that it
 /// forbids. It is told how many tokens may still come where the search has a LengthLimits called `length`.
 ///
 /// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
@@ -68,7 +68,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   static constexpr bool takes_prefix = sluice::takes_prefix<S>();
   static constexpr bool ends = StoppingRule<R> && !sluice::takes_prefix<S>();  ///< whether the rule's stop() is asked
 
-  static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's allowed() is asked
+  static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
 
   struct Followed {
     std::vector<Token> tokens;             // prompt and output
@@ -186,7 +186,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   void restrict(State& s, Followed const& followed, Query& query, std::size_t line) const {
     auto const n = followed.tokens.size();
     auto& set = s.allowed[line];
-    set = rule.allowed(followed.after.back(), left(s, n > s.prompt ? n - s.prompt : 0));
+    set = rule.may_follow(followed.after.back(), left(s, n > s.prompt ? n - s.prompt : 0));
     if (set == nullptr) return;
     if (query.only != nullptr) {
       s.both[line] = *set, s.both[line].keep(*query.only);
@@ -203,7 +203,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       if (++n > s.prompt) state = rule.next(std::as_const(state), token);
     std::size_t count = 0;
     for (; count < guesses.size(); ++count, ++n) {
-      auto const set = rule.allowed(state, left(s, n > s.prompt ? n - s.prompt : 0));
+      auto const set = rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0));
       if (!s.vocabulary->contains(guesses[count]) || (set != nullptr && !set->contains(guesses[count]))) break;
       state = rule.next(std::as_const(state), guesses[count]);
     }
