@@ -53,6 +53,22 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_page.hpp
   include/sluice/decode/trace_page_source.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/grammar/automaton.hpp
+  include/sluice/grammar/compile.hpp
+  include/sluice/grammar/expressions.hpp
+  include/sluice/grammar/fewest_tokens.hpp
+  include/sluice/grammar/gbnf.hpp
+  include/sluice/grammar/grammar.hpp
+  include/sluice/grammar/interner.hpp
+  include/sluice/grammar/pushdown.hpp
+  include/sluice/grammar/regex.hpp
+  include/sluice/grammar/rule_graph.hpp
+  include/sluice/grammar/source_reader.hpp
+  include/sluice/grammar/spelling.hpp
+  include/sluice/grammar/structure.hpp
+  include/sluice/grammar/token_masks.hpp
+  include/sluice/grammar/token_trie.hpp
+  include/sluice/grammar/utf8.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/check/check_options.hpp
   include/sluice/model/check/line_judge.hpp

@@ -27,6 +27,9 @@
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/decode/trace_page.hpp>
 #include <sluice/file/clusters_file.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
