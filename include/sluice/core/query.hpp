@@ -42,6 +42,15 @@ class TokenSet {
   void insert(std::span<Token const> tokens) {
     for (auto const token : tokens) insert(token);
   }
+  /// All that another set holds.
+  void insert(TokenSet const& other) {
+    if (words_.size() < other.words_.size()) words_.resize(other.words_.size());
+    for (std::size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
+  }
+  /// Only what another set holds too.
+  void keep(TokenSet const& other) {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= i < other.words_.size() ? other.words_[i] : 0;
+  }
   void erase(Token token) {
     if (contains(token)) words_[word(token)] &= ~bit(token);
   }
