@@ -14,7 +14,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-pDir4ZkW6nQOrXiP/g7O6+WRwZncuQCzw6c2tGSNUX4='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-EGUHzsvngdWmghcZDt/6q33UIjQtBkp4SN1GAx/GqSk='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page",
     R"page(:root {
@@ -206,6 +206,7 @@ class Sentence {
     this.id = id;
     this.about = '';
     this.admissions = [];
+    this.took = new Set(); // steps of the batch
     this.end = null;
     this.begin([], []);
   }
@@ -287,6 +288,7 @@ class Trace {
   }
 
   admit(event) {
+    this.sendBack();
     const one = this.sentence(event.admit);
     if (one.admission) {
       ++this.restarted;
@@ -301,6 +303,14 @@ class Trace {
     this.slots = Math.max(this.slots, event.base + event.slots);
   }
 
+  // After a step that was not answered, since there was no room for it, who took part waits again.
+  sendBack() {
+    const last = this.steps[this.steps.length - 1];
+    if (!last || last.answered || last.over) return;
+    last.over = true;
+    for (const [id] of last.rows) if (this.alive.has(this.sentence(id))) this.leave(this.sentence(id), this.steps.length);
+  }
+
   leave(one, step) {
     one.admission.until ??= step;
     this.alive.delete(one);
@@ -308,10 +318,7 @@ class Trace {
 
   // All rows of a step are one transaction: what they go on from is what was there before.
   plan(event) {
-    const last = this.steps[this.steps.length - 1];
-    if (last && !last.answered) // there was no room: who took part waits again
-      for (const row of last.rows)
-        if (this.alive.has(this.sentence(row[0]))) this.leave(this.sentence(row[0]), event.step);
+    this.sendBack();
     const step = { rows: event.rows, answered: false, released: event.release ?? [] };
     this.steps.push(step);
     this.asked = [];
@@ -320,6 +327,7 @@ class Trace {
       const sentence = this.sentence(id);
       let own = sentence.steps[sentence.steps.length - 1];
       if (!own || own.step !== event.step) sentence.steps.push(own = { step: event.step, rows: [] });
+      sentence.took.add(event.step);
       let node = this.beginning(sentence, before[i], length);
       for (let n = node; n && !n.kept; n = n.parent) n.kept = true;
       const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], lists: [], forked: from !== to };
@@ -956,7 +964,6 @@ class BatchView {
       h('p', { id: 'batch-help', class: 'muted' }, 'Arrows: step and slot. Enter: that sentence. + − 0: zoom. Above the slots: rows of every step.'));
     this.intervals = [];
     for (const one of trace.list) {
-      one.took = new Set(one.steps.map((step) => step.step));
       for (const admission of one.admissions) this.intervals.push({ one, ...admission, until: admission.until ?? trace.steps.length });
     }
     this.intervals.sort((a, b) => a.step - b.step);
@@ -1253,7 +1260,7 @@ function select(sentence) {
   byId('about').textContent = sentence.about;
   const times = sentence.admissions.length, nodes = sentence.nodes.length - 1;
   byId('summary').textContent = [
-    times === 0 ? 'never admitted' : count(sentence.steps.length, 'step'), times > 1 ? `started again ${times - 1} times` : null,
+    times === 0 ? 'never admitted' : count(sentence.steps.length, 'step'), times > 1 ? `started again ${times === 2 ? 'once' : `${times - 1} times`}` : null,
     sentence.slots ? count(sentence.slots, 'slot') : null, count(nodes, 'token') + ' in the tree',
     sentence.end?.failure ? `failed: ${sentence.end.failure}` : null,
   ].filter(Boolean).join(', ');
