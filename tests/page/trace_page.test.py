@@ -22,7 +22,7 @@ searches = {
     "greedy": ["--search", "greedy"],
     "beam": ["--width", "4", "--n-best", "4"],
     "constrained": ["--width", "8", "--n-best", "4", "--constraints", "constraints"],
-    "blockwise": ["--search", "blockwise", "--proposer", "ngram", "--block", "4"],
+    "blockwise": ["--search", "blockwise", "--proposer", "ngram,heads", "--block", "4"],
     "sampling": ["--search", "sample", "--n-best", "3", "--seed", "4"],
 }
 failures = 0
@@ -297,14 +297,17 @@ def large(page, html, folder):
 
 
 def take_pictures(page, folder, pictures):
-    """name: (search, view's key, theme, more keys)."""
-    page.resize(1180, 760)
-    for name, search, keys, dark, sentence in (
-            ("viewer-beam-tree", "beam", ["1"], False, 2), ("viewer-beam-steps-dark", "beam", ["2"] + ["."] * 3, True, 2),
-            ("viewer-greedy-results", "greedy", ["3"], False, 2), ("viewer-constrained-banks", "constrained", ["3"], False, 0),
-            ("viewer-blockwise", "blockwise", ["3"], True, 3), ("viewer-sampling-tree-dark", "sampling", ["1"], True, 2),
-            ("viewer-streaming-batch", "streaming", ["4"], False, 2)):
+    """Those of docs/images/."""
+    for name, search, keys, dark, sentence, height in (
+            ("viewer-beam-tree", "beam", ["1"], False, 2, 720),
+            ("viewer-beam-steps-dark", "beam", ["2"] + ["."] * 3, True, 2, 770),
+            ("viewer-greedy-results", "greedy", ["3"], False, 2, 420),
+            ("viewer-constrained-banks", "constrained", ["3"], False, 0, 760),
+            ("viewer-blockwise", "blockwise", ["3"], False, 3, 460),
+            ("viewer-sampling-tree-dark", "sampling", ["1"], True, 1, 640),
+            ("viewer-streaming-batch", "streaming", ["4"], False, 2, 760)):
         page.dark(dark)
+        page.resize(1180, height)
         page.load(f"file://{folder}/{search}.html#sentence={sentence}")
         page.press(*keys)
         page.picture(f"{pictures}/{name}.png")

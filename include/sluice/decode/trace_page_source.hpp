@@ -16,7 +16,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-J2ljfsnlAGNOlLUrplLWH6PZocs++lHhn3+r6uedUTs='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-0WVh6FEUFFjrUX0LVPb0qPLSgtoHSb5eQ1YNoE4vzlE='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -532,7 +532,7 @@ function layOut(sentence, pruned, letters) {
   for (const column of columns) {
     let most = 0;
     for (const node of column) if (node.kept) most = Math.max(most, letters(node));
-    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 62 + 7.6 * most)));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 68 + 7.6 * most)));
   }
   return { columns, lefts, rows: row, nodes, root };
 }
@@ -679,7 +679,7 @@ class TreeView {
   // All of it where that can be read, else its beginning.
   open() {
     this.fit();
-    if (this.tall >= 0.62) return;
+    if (this.tall >= 0.7) return;
     this.scale = this.tall = 0.82;
     this.left = 14;
     this.top = this.frame.clientHeight / 2 - this.layout.root.y * down * this.tall;
@@ -797,7 +797,7 @@ class TreeView {
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
 function paintNear(view, ranges, width, height, stepY, low, high) {
-  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.tall)));
+  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.72, view.tall)));
   const edge = (parent, child) => {
     const a = view.place(parent), b = view.place(child), wide = parent.wide || 50 * view.scale, bend = 18 * view.scale, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
@@ -811,7 +811,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), word = label(view.trace, node === node.sentence.start ? -1 : node.token);
-      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : 30)) / (size * 0.56)));
+      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : size * 2.4)) / (size * 0.56)));
       const short = word.length > room ? [...word].slice(0, room - 1).join('') + '…' : word;
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, short),
         node.logProb === null ? null : svg('tspan', { class: 'value', dx: 5, 'font-size': size * 0.8 }, number(node.logProb, 2)),
