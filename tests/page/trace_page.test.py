@@ -23,7 +23,7 @@ searches = {
     "beam": ["--width", "4", "--n-best", "4"],
     "constrained": ["--width", "8", "--n-best", "4", "--constraints", "constraints"],
     "blockwise": ["--search", "blockwise", "--proposer", "ngram,heads", "--block", "4"],
-    "sampling": ["--search", "sample", "--n-best", "3", "--seed", "4"],
+    "sampling": ["--search", "sample", "--n-best", "3", "--seed", "4", "--top-k", "8"],
 }
 failures = 0
 

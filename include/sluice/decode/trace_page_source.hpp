@@ -16,7 +16,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-0WVh6FEUFFjrUX0LVPb0qPLSgtoHSb5eQ1YNoE4vzlE='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-qnguBk9Lg+4WllH1PE7JhzQ87C49I9tbfvN7dMjisZo='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -532,7 +532,7 @@ function layOut(sentence, pruned, letters) {
   for (const column of columns) {
     let most = 0;
     for (const node of column) if (node.kept) most = Math.max(most, letters(node));
-    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 68 + 7.6 * most)));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 84 + 7.6 * most)));
   }
   return { columns, lefts, rows: row, nodes, root };
 }
