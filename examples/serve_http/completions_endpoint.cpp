@@ -80,10 +80,11 @@ Task read(Fields& fields, House const& house, Shape& shape) {
   auto const prompts = fields.texts("prompt");
   if (!prompts || prompts->empty()) throw BadField("prompt", "prompt is missing: a text, or a list of them");
   if (prompts->size() > bounds.sentences)
-    throw BadField("prompt", "prompt has " + std::to_string(prompts->size()) + " texts, more than " +
-                                 std::to_string(bounds.sentences));
+    throw BadField(
+        "prompt",
+        "prompt has " + std::to_string(prompts->size()) + " texts, more than " + std::to_string(bounds.sentences), 413);
   if (auto const model = fields.text("model"); model && *model != house.backend.name())
-    throw Refused(404, "model: there is none of that name; GET /v1/models lists them");
+    throw BadField("model", "model: there is none of that name; GET /v1/models lists them", 404);
   shape.choices = static_cast<std::size_t>(fields.integer("n", 1, bounds.width).value_or(1));
   read_search(fields, task.settings, shape.choices, bounds);
   auto& o = task.settings.search;

@@ -22,10 +22,12 @@ namespace serve {
 
 using Json = nlohmann::json;
 
-/// A request that makes no sense: code 400.
+/// A request that makes no sense.
 struct BadField : std::runtime_error {
-  BadField(std::string which, std::string const& what) : std::runtime_error(what), field(std::move(which)) {}
+  BadField(std::string which, std::string const& what, int its_status = 400)
+      : std::runtime_error(what), field(std::move(which)), status(its_status) {}
   std::string field;  ///< empty: the request as a whole
+  int status;         ///< the code of the answer
 };
 
 class Fields {

@@ -14,7 +14,7 @@ Flight::Flight(House const& house, Task const& task, bool settled) : house_(hous
       jobs_.push_back(house.backend.prepare(ask, settings));
     } catch (BadField const& bad) {
       auto const which = task.asks.size() > 1 ? "sentence " + std::to_string(ask.number) + ": " : "";
-      throw BadField(bad.field, which + bad.what());
+      throw BadField(bad.field, which + bad.what(), bad.status);
     }
   switch (house.admission.enter(jobs_.size())) {
     case Admission::Entry::full: throw Refused(429, "too many sentences wait already");

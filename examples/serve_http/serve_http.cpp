@@ -3,6 +3,7 @@
 
 #include <text/lines.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -57,7 +58,7 @@ void explain(std::exception_ptr const& problem, httplib::Response& response) {
   try {
     std::rethrow_exception(problem);
   } catch (BadField const& bad) {
-    send_error(response, 400, bad.what(), bad.field);
+    send_error(response, bad.status, bad.what(), bad.field);
   } catch (Refused const& refused) {
     send_error(response, refused.status, refused.what());
   } catch (Gone const&) {
@@ -127,7 +128,9 @@ int run(Options const& options) {
   auto const backend = make_translator(options.translator);
   Admission admission(options.translator.queue + backend->size());
   Metrics metrics;
-  House const house{*backend, admission, metrics, options.bounds};
+  auto bounds = options.bounds;
+  bounds.sentences = std::min(bounds.sentences, admission.most());  // more would never be let in
+  House const house{*backend, admission, metrics, bounds};
   auto const local = options.address.starts_with("127.") || options.address == "::1" || options.address == "localhost";
   Guard const guard(admission, options.token, local);
   Listener listener(options.patience, options.connections);

@@ -153,8 +153,9 @@ Task read_task(Fields& fields, Bounds const& bounds) {
   if (!texts) throw BadField("text", "text is missing: a sentence, or a list of them");
   if (texts->empty()) throw BadField("text", "text is an empty list");
   if (texts->size() > bounds.sentences)
-    throw BadField("text", "text has " + std::to_string(texts->size()) + " sentences, more than " +
-                               std::to_string(bounds.sentences));
+    throw BadField(
+        "text",
+        "text has " + std::to_string(texts->size()) + " sentences, more than " + std::to_string(bounds.sentences), 413);
   read_search(fields, task.settings, bounds);
 
   // One for all, or one for each.
