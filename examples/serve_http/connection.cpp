@@ -43,7 +43,7 @@ Connection::Connection(int socket, Patience const& patience, Event const& stop)
 Connection::~Connection() {
   mine = nullptr;
   shutdown(socket_, SHUT_WR);
-  if (trouble_ == Trouble::too_large) {
+  if (trouble_ == Trouble::head_too_large || trouble_ == Trouble::body_too_large) {
     // Closing on what it still sends would take the answer from a client that has not read it yet.
     auto const until = Clock::now() + std::chrono::seconds(1);
     for (std::size_t drained = 0; drained < (std::size_t{1} << 24);) {
@@ -69,11 +69,14 @@ bool Connection::await_request() {
     if (ready <= 0 || both[1].revents != 0) return false;
     break;
   }
-  began_ = Clock::now(), blocked_ = {}, allowed_ = patience_.head, body_read_ = false;
+  began_ = Clock::now(), blocked_ = {}, allowed_ = patience_.head, in_body_ = body_read_ = false;
   return true;
 }
 
-void Connection::begin_body() { allowed_ = patience_.body + patience_.body / 4 + 4096; }  // chunks have heads, too
+void Connection::begin_body() {
+  in_body_ = true;
+  allowed_ = patience_.body + patience_.body / 4 + 4096;  // chunks have heads, too
+}
 
 Connection::Woken Connection::wait(Event const& event, Clock::time_point until) const {
   for (;;) {
@@ -106,7 +109,7 @@ ssize_t Connection::read(char* to, std::size_t size) {
     begin_ = 0, end_ = static_cast<std::size_t>(got);
   }
   auto const count = std::min(size, end_ - begin_);
-  if (count > allowed_) return trouble_ = Trouble::too_large, -1;
+  if (count > allowed_) return trouble_ = in_body_ ? Trouble::body_too_large : Trouble::head_too_large, -1;
   std::copy_n(buffer_.data() + begin_, count, to);
   begin_ += count, allowed_ -= count;
   return static_cast<ssize_t>(count);

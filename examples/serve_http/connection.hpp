@@ -27,7 +27,7 @@ struct Patience {
 /// The stream that httplib reads requests from and writes answers to.
 class Connection final : public httplib::Stream {
  public:
-  enum class Trouble { none, too_large, too_slow };
+  enum class Trouble { none, head_too_large, body_too_large, too_slow };
   enum class Woken { event, gone, time };
 
   /// Takes the socket over.
@@ -73,7 +73,7 @@ class Connection final : public httplib::Stream {
   Clock::time_point began_{};
   Clock::duration blocked_{};  // time that this answer waited for the client
   Trouble trouble_ = Trouble::none;
-  bool body_read_ = false;
+  bool in_body_ = false, body_read_ = false;
 };
 
 }  // namespace serve

@@ -77,11 +77,12 @@ void Guard::protect(httplib::Response& response) {
     response.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
 }
 
-void Guard::explain(httplib::Request const& request, httplib::Response& response) {
+void Guard::explain(httplib::Request const&, httplib::Response& response) {
   if (!response.body.empty()) return;
   auto const* const connection = Connection::current();
   switch (connection->trouble()) {
-    case Connection::Trouble::too_large: return send_error(response, request.path.empty() ? 431 : 413, "too large");
+    case Connection::Trouble::head_too_large: return send_error(response, 431, "the headers are too large");
+    case Connection::Trouble::body_too_large: return send_error(response, 413, "the body is too large");
     case Connection::Trouble::too_slow: return send_error(response, 408, "the request did not come in time");
     case Connection::Trouble::none: break;
   }
