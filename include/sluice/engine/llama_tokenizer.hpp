@@ -91,7 +91,7 @@ class LlamaTokenizer {
     result.never.insert(result.never.end(), suppressed, suppressed + count);
     for (auto* const list : {&result.eos, &result.never}) {
       std::ranges::sort(*list);
-      list->erase(std::ranges::unique(*list).begin(), list->end());
+      list->erase(std::unique(list->begin(), list->end()), list->end());
     }
     std::erase_if(result.never, [&](Token token) { return std::ranges::binary_search(result.eos, token); });
 
