@@ -18,7 +18,6 @@ class BatchView {
       h('p', { id: 'batch-help', class: 'muted' }, 'Arrows: step and slot. Enter: that sentence. + − 0: zoom. Above the slots: rows of every step.'));
     this.intervals = [];
     for (const one of trace.list) {
-      one.took = new Set(one.steps.map((step) => step.step));
       for (const admission of one.admissions) this.intervals.push({ one, ...admission, until: admission.until ?? trace.steps.length });
     }
     this.intervals.sort((a, b) => a.step - b.step);

@@ -1,7 +1,11 @@
 // Where the nodes of a tree lie: a row for every leaf, a column for every token. O(nodes).
 
+const down = 26; // of a row, before zoom
+const narrowest = 84, widest = 200; // of a column
+
 // \param pruned  whether candidates that did not go on are shown
-function layOut(sentence, pruned) {
+// \param letters  how long what is written of a node is
+function layOut(sentence, pruned, letters) {
   const shown = (node) => pruned || node.kept || node.results !== null || (node.state & went) !== 0;
   const columns = [], root = sentence.start;
   const stack = [root];
@@ -26,7 +30,13 @@ function layOut(sentence, pruned) {
   }
   for (let depth = columns.length; depth-- > 0;)
     for (const node of columns[depth]) if (node.first) node.y = node.beside.y;
-  return { columns, rows: row, nodes, root };
+  const lefts = [0]; // of the columns, and where the last one ends
+  for (const column of columns) {
+    let most = 0;
+    for (const node of column) if (node.kept) most = Math.max(most, letters(node));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 62 + 7.6 * most)));
+  }
+  return { columns, lefts, rows: row, nodes, root };
 }
 
 // The first index from which on `of(nodes[i])` is at least `y`.

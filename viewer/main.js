@@ -51,7 +51,7 @@ function select(sentence) {
   byId('about').textContent = sentence.about;
   const times = sentence.admissions.length, nodes = sentence.nodes.length - 1;
   byId('summary').textContent = [
-    times === 0 ? 'never admitted' : count(sentence.steps.length, 'step'), times > 1 ? `started again ${times - 1} times` : null,
+    times === 0 ? 'never admitted' : count(sentence.steps.length, 'step'), times > 1 ? `started again ${times === 2 ? 'once' : `${times - 1} times`}` : null,
     sentence.slots ? count(sentence.slots, 'slot') : null, count(nodes, 'token') + ' in the tree',
     sentence.end?.failure ? `failed: ${sentence.end.failure}` : null,
   ].filter(Boolean).join(', ');

@@ -48,7 +48,7 @@ class BanksView {
         found.map((nodes) => {
           const best = nodes.reduce((a, b) => (a && a.sum >= b.sum ? a : b), null);
           return h('td', { class: `bank fill${Math.min(5, nodes.length)}${nodes.some((n) => n.winner) ? ' holds' : ''}`, 'data-value': nodes.length },
-            nodes.length ? h('span', {}, h('strong', {}, String(nodes.length)), ` ${label(this.trace, best.token)} `, h('small', {}, number(best.sum, 2))) : '');
+            nodes.length ? h('span', {}, h('strong', {}, String(nodes.length)), ` ${best === sentence.start ? 'start' : label(this.trace, best.token)} `, h('small', {}, number(best.sum, 2))) : '');
         }));
     });
     this.element.replaceChildren(

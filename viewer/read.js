@@ -7,6 +7,7 @@ class Sentence {
     this.id = id;
     this.about = '';
     this.admissions = [];
+    this.took = new Set(); // steps of the batch
     this.end = null;
     this.begin([], []);
   }
@@ -88,6 +89,7 @@ class Trace {
   }
 
   admit(event) {
+    this.sendBack();
     const one = this.sentence(event.admit);
     if (one.admission) {
       ++this.restarted;
@@ -102,6 +104,14 @@ class Trace {
     this.slots = Math.max(this.slots, event.base + event.slots);
   }
 
+  // After a step that was not answered, since there was no room for it, who took part waits again.
+  sendBack() {
+    const last = this.steps[this.steps.length - 1];
+    if (!last || last.answered || last.over) return;
+    last.over = true;
+    for (const [id] of last.rows) if (this.alive.has(this.sentence(id))) this.leave(this.sentence(id), this.steps.length);
+  }
+
   leave(one, step) {
     one.admission.until ??= step;
     this.alive.delete(one);
@@ -109,10 +119,7 @@ class Trace {
 
   // All rows of a step are one transaction: what they go on from is what was there before.
   plan(event) {
-    const last = this.steps[this.steps.length - 1];
-    if (last && !last.answered) // there was no room: who took part waits again
-      for (const row of last.rows)
-        if (this.alive.has(this.sentence(row[0]))) this.leave(this.sentence(row[0]), event.step);
+    this.sendBack();
     const step = { rows: event.rows, answered: false, released: event.release ?? [] };
     this.steps.push(step);
     this.asked = [];
@@ -121,6 +128,7 @@ class Trace {
       const sentence = this.sentence(id);
       let own = sentence.steps[sentence.steps.length - 1];
       if (!own || own.step !== event.step) sentence.steps.push(own = { step: event.step, rows: [] });
+      sentence.took.add(event.step);
       let node = this.beginning(sentence, before[i], length);
       for (let n = node; n && !n.kept; n = n.parent) n.kept = true;
       const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], lists: [], forked: from !== to };

@@ -1,6 +1,5 @@
 // The tree of hypotheses. What is seen is drawn: as SVG where it can be read, as a canvas from afar.
 
-const across = 132, down = 26; // of a node, before zoom
 const readable = 0.55, most = 900; // below this zoom, or with more nodes in sight: the canvas
 
 class TreeView {
@@ -76,7 +75,8 @@ class TreeView {
     this.draw();
   }
   arrange() {
-    this.layout = layOut(this.sentence, this.pruned);
+    this.layout = layOut(this.sentence, this.pruned, (node) => label(this.trace, node.token).length);
+    this.described = null;
     const { nodes, columns } = this.layout;
     this.extent.textContent =
       `${count(nodes, 'node')} shown of ${this.sentence.nodes.length.toLocaleString('en')}, ${columns.length} deep`;
@@ -88,10 +88,11 @@ class TreeView {
     if (this.selected.y === undefined) this.selected = this.sentence.start;
     const now = this.place(this.selected);
     this.pan(x - now.x, y - now.y);
+    this.describe(this.selected);
   }
 
   place(node) {
-    return { x: this.left + (node.depth - this.layout.root.depth) * across * this.scale, y: this.top + node.y * down * this.tall };
+    return { x: this.left + this.layout.lefts[node.depth - this.layout.root.depth] * this.scale, y: this.top + node.y * down * this.tall };
   }
   pan(x, y) {
     this.left += x;
@@ -113,7 +114,7 @@ class TreeView {
     this.tall = tall;
     this.draw();
   }
-  fitting() { return Math.min(1.1, this.frame.clientWidth / (across * (this.layout.columns.length + 0.3))); }
+  fitting() { return Math.min(1.1, (this.frame.clientWidth - 24) / this.layout.lefts[this.layout.columns.length]); }
   // What is too tall to be read is made low, not narrow.
   fit() {
     const { rows } = this.layout, height = this.frame.clientHeight;
@@ -136,7 +137,7 @@ class TreeView {
   }
   reveal(node) {
     const { x, y } = this.place(node), width = this.frame.clientWidth, height = this.frame.clientHeight;
-    if (x < 20 || x > width - across * this.scale) this.left += width / 2 - x;
+    if (x < 20 || x > width - narrowest * this.scale) this.left += width / 2 - x;
     if (y < 20 || y > height - 20) this.top += height / 2 - y;
     this.draw();
   }
@@ -183,11 +184,13 @@ class TreeView {
     acts[event.key]();
   }
 
+  columnAt(x) { return lowerBound(this.layout.lefts, (x - this.left) / this.scale, (left) => left) - 1; }
+
   // On the canvas there is nothing to point at but a place.
   nearest(event) {
     if (!this.far || !this.layout) return null;
     const box = this.frame.getBoundingClientRect();
-    const column = this.layout.columns[Math.floor((event.clientX - box.left - this.left) / (across * this.scale))];
+    const column = this.layout.columns[this.columnAt(event.clientX - box.left)];
     if (!column) return null;
     const y = (event.clientY - box.top - this.top) / (down * this.tall), i = lowerBound(column, y);
     const [above, below] = [column[i - 1], column[i]];
@@ -210,7 +213,7 @@ class TreeView {
       ['Not shown', node.hidden ? count(node.hidden, 'candidate') + (node.folded ? ' (folded)' : '') : null],
       ['Output so far', textOf(trace, pathOf(node)) || '–'],
     ];
-    this.details.replaceChildren(...rows.filter(([, value]) => value !== null).flatMap(([name, value]) =>
+    this.details.replaceChildren(...rows.filter(([, value]) => value !== null && value !== '–').flatMap(([name, value]) =>
       [h('dt', {}, name), h('dd', { 'data-of': name }, value)]));
   }
 
@@ -218,15 +221,15 @@ class TreeView {
     const { frame, layout } = this, width = frame.clientWidth, height = frame.clientHeight;
     if (width === 0 || !layout) return;
     if (this.scale === null) this.open();
-    const stepX = across * this.scale, stepY = down * this.tall;
-    const firstColumn = Math.max(0, Math.floor(-this.left / stepX) - 1);
-    const lastColumn = Math.min(layout.columns.length - 1, Math.ceil((width - this.left) / stepX));
+    const stepY = down * this.tall;
+    const firstColumn = Math.max(0, this.columnAt(0)), lastColumn = Math.min(layout.columns.length - 1, this.columnAt(width));
     const low = (-this.top - 20) / stepY, high = (height - this.top + 20) / stepY;
     let seen = 0;
     const ranges = [];
     for (let depth = firstColumn; depth <= lastColumn; ++depth) {
       const column = layout.columns[depth];
       const range = { column, from: lowerBound(column, low), to: lowerBound(column, high) };
+      range.wide = (layout.lefts[depth + 1] - layout.lefts[depth]) * this.scale;
       ranges.push(range);
       seen += range.to - range.from;
     }
@@ -234,7 +237,7 @@ class TreeView {
     this.canvas.hidden = !this.far;
     this.svg.toggleAttribute('hidden', this.far);
     this.frame.classList.toggle('far', this.far);
-    if (this.far) paintFar(this, ranges, width, height, stepX, stepY);
-    else paintNear(this, ranges, width, height, stepX, stepY, low, high);
+    if (this.far) paintFar(this, ranges, width, height, stepY, low, high);
+    else paintNear(this, ranges, width, height, stepY, low, high);
   }
 }

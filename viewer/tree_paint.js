@@ -2,10 +2,10 @@
 
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
-function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
+function paintNear(view, ranges, width, height, stepY, low, high) {
   const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.tall)));
   const edge = (parent, child) => {
-    const a = view.place(parent), b = view.place(child), wide = parent.wide || stepX * 0.6, bend = stepX * 0.16, from = b.x - bend * 1.4;
+    const a = view.place(parent), b = view.place(child), wide = parent.wide || 50 * view.scale, bend = 18 * view.scale, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
       ? `M${a.x + wide} ${a.y}H${b.x - 4}`
       : `M${Math.min(a.x + wide, from)} ${a.y}H${from}C${from + bend} ${a.y} ${from} ${b.y} ${b.x - 4} ${b.y}`;
@@ -13,11 +13,11 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
   };
   for (const { column, from, to } of ranges)
     for (let i = from; i < to; ++i) column[i].wide = 0;
-  for (const { column, from, to } of ranges)
+  for (const { column, from, to, wide } of ranges)
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), word = label(view.trace, node === node.sentence.start ? -1 : node.token);
-      const room = Math.max(3, Math.floor((stepX * 0.78 - (node.logProb === null ? 0 : 38)) / (size * 0.56)));
+      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : 30)) / (size * 0.56)));
       const short = word.length > room ? [...word].slice(0, room - 1).join('') + '…' : word;
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, short),
         node.logProb === null ? null : svg('tspan', { class: 'value', dx: 5, 'font-size': size * 0.8 }, number(node.logProb, 2)),
@@ -48,24 +48,28 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
   view.svg.prepend(svg('g', {}, edges));
 }
 
-function paintFar(view, ranges, width, height, stepX, stepY) {
+function paintFar(view, ranges, width, height, stepY, low, high) {
   const context = fitCanvas(view.canvas, width, height), thick = Math.max(1, Math.min(8, stepY * 0.6));
   const colours = Object.fromEntries(['winner', 'result', 'on', 'end', 'guess', 'lost', 'edge'].map((k) => [k, colour(`--${k}`)]));
-  const wide = Math.max(1, stepX * 0.62);
   context.lineWidth = 1;
-  for (const { column, from, to } of ranges)
-    for (let i = from; i < to;) {
-      const node = column[i], { x, y } = view.place(node);
-      const kind = kindOf(view, node);
-      if (node !== view.layout.root) {
-        const parent = view.place(node.parent);
-        context.strokeStyle = colours.edge;
-        context.beginPath();
-        context.moveTo(Math.max(parent.x + wide, parent.x), parent.y);
-        context.lineTo(x, y);
-        context.stroke();
+  context.strokeStyle = colours.edge;
+  context.beginPath();
+  for (const { column, wide } of ranges) // parents and children, wherever they are
+    for (let i = lowerBound(column, low, (one) => one.last?.y ?? one.y), n = 0; i < column.length && n < 2000; ++n) {
+      const node = column[i];
+      if ((node.first?.y ?? node.y) >= high) break;
+      if (node.first && node.first !== node.last) {
+        const x = view.place(node).x + wide * 0.85;
+        context.moveTo(x, view.top + Math.max(low, node.first.y) * stepY);
+        context.lineTo(x, view.top + Math.min(high, node.last.y) * stepY);
       }
-      context.fillStyle = colours[kind];
+      i = stepY < 1 ? Math.max(i + 1, lowerBound(column, (node.last?.y ?? node.y) + 1 / stepY, (one) => one.last?.y ?? one.y)) : i + 1;
+    }
+  context.stroke();
+  for (const { column, from, to, wide: room } of ranges)
+    for (let i = from, wide = Math.max(1, room * 0.7); i < to;) {
+      const node = column[i], { x, y } = view.place(node);
+      context.fillStyle = colours[kindOf(view, node)];
       context.fillRect(x, y - thick / 2, wide, thick);
       // The next one that falls on other dots.
       i = stepY < 1 ? Math.max(i + 1, lowerBound(column, node.y + 1 / stepY)) : i + 1;
@@ -78,10 +82,9 @@ function paintFar(view, ranges, width, height, stepX, stepY) {
     const { x, y } = view.place(node);
     if (last) context.lineTo(x, y);
     else context.moveTo(x, y);
-    context.lineTo(x + wide, y);
   }
   context.stroke();
   const one = view.place(view.selected);
   context.strokeStyle = colour('--ink');
-  context.strokeRect(one.x - 2, one.y - thick / 2 - 2, wide + 4, thick + 4);
+  context.strokeRect(one.x - 2, one.y - thick / 2 - 2, Math.max(4, 50 * view.scale) + 4, thick + 4);
 }

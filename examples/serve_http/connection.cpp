@@ -43,7 +43,7 @@ Connection::Connection(int socket, Patience const& patience, Event const& stop)
 Connection::~Connection() {
   mine = nullptr;
   shutdown(socket_, SHUT_WR);
-  if (trouble_ == Trouble::head_too_large || trouble_ == Trouble::body_too_large) {
+  if (trouble_ == Trouble::head_too_large || (in_body_ && !body_read_ && trouble_ != Trouble::too_slow)) {
     // Closing on what it still sends would take the answer from a client that has not read it yet.
     auto const until = Clock::now() + std::chrono::seconds(1);
     for (std::size_t drained = 0; drained < (std::size_t{1} << 24);) {
@@ -117,7 +117,7 @@ ssize_t Connection::read(char* to, std::size_t size) {
 
 ssize_t Connection::write(char const* from, std::size_t size) {
   for (std::size_t sent = 0; sent < size;) {
-    auto const got = send(socket_, from + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    auto const got = ::send(socket_, from + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (got >= 0) {
       sent += static_cast<std::size_t>(got);
       continue;

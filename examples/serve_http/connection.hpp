@@ -47,6 +47,7 @@ class Connection final : public httplib::Stream {
   /// The body has been read: what comes next is another request.
   void end_body() { body_read_ = true; }
   bool body_read() const { return body_read_; }
+  std::size_t most_body() const { return patience_.body; }  ///< bytes
   /// Why read() gave up.
   Trouble trouble() const { return trouble_; }
   /// When the request began to come.

@@ -58,6 +58,8 @@ bool Guard::refuses(httplib::Request const& request, httplib::Response& response
   if (!posts) return false;
   if (admission_.closed()) return refuse(response, 503, "the server is closing");
   if (length.empty() && !chunked) return refuse(response, 411, "Content-Length is missing");
+  if (!length.empty() && std::stoull(length) > Connection::current()->most_body())
+    return refuse(response, 413, "the body is too large");
   if (request.has_header("Content-Encoding")) return refuse(response, 415, "Content-Encoding is not supported");
   // A page of another site may send forms and plain text without asking; JSON it may not.
   if (!request.get_header_value("Content-Type").starts_with("application/json"))

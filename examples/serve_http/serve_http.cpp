@@ -71,7 +71,9 @@ void explain(std::exception_ptr const& problem, httplib::Response& response) {
 template <class Endpoint>
 httplib::Server::Handler handler(House const& house, Endpoint const& endpoint) {
   return [&house, endpoint](httplib::Request const& request, httplib::Response& response) {
-    Connection::current()->end_body();
+    auto* const connection = Connection::current();
+    connection->end_body();
+    if (request.body.size() > connection->most_body()) throw BadField("", "the body is too large", 413);  // of chunks
     endpoint(house, request, response);
   };
 }

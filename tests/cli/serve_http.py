@@ -142,7 +142,7 @@ def bodies():
     code, text, _ = post("/translate", {"text": ["a"] * 129})
     check(f"129 sentences: {code}", code == 413 and json.loads(text)["error"]["param"] == "text")
     for field, code, body in [
-            ("prompt", 400, {}), ("prompt", 400, {"prompt": [1, 2]}), ("model", 404, {"prompt": "a", "model": "gpt"}),
+            ("prompt", 400, {}), ("prompt[0]", 400, {"prompt": [1, 2]}), ("model", 404, {"prompt": "a", "model": "gpt"}),
             ("n", 400, {"prompt": "a", "n": 0}), ("logprobs", 400, {"prompt": "a", "logprobs": 3}),
             ("echo", 400, {"prompt": "a", "echo": True}), ("max_tokens", 400, {"prompt": "a", "max_tokens": 0}),
             ("suffix", 400, {"prompt": "a", "suffix": "b"}), ("tools", 400, {"prompt": "a", "tools": []}),

@@ -161,8 +161,8 @@ TEST_CASE("a trace tells the banks of a constrained search", "[trace]") {
     auto const replay = replayed(search, seed, false);
     CHECK(replay.banks == std::set<std::int32_t>{0, 1, 2, 3});
   }
-  auto const plain = replayed(BeamSearch{.width = 3, .length = length}, 1);
-  CHECK(plain.banks.empty());
+  auto const unconstrained = replayed(BeamSearch{.width = 3, .length = length}, 1);
+  CHECK(unconstrained.banks.empty());
 }
 
 TEST_CASE("a trace tells the guesses that were kept", "[trace]") {
@@ -177,7 +177,8 @@ TEST_CASE("a trace tells the guesses that were kept", "[trace]") {
 }
 
 TEST_CASE("a trace tells of sentences that start again", "[trace]") {
-  std::size_t again = 0;
+  std::size_t again = 0, shared = 0;
+  std::vector<std::uint64_t> const seeds(10, 17);  // CellModel has one
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     std::mt19937_64 random(seed);
     CellModel<everything> model(table, 60, seed % 2 == 0);
@@ -187,13 +188,15 @@ TEST_CASE("a trace tells of sentences that start again", "[trace]") {
                     TraceFile(lines), Intake{.shared_tokens = seed % 3 == 0 ? 0 : 20});
     for (int i = 0; i < 10; ++i) {
       Request<EmptySource, BeamSearch> request;
-      for (auto n = 1 + random() % 9; n > 0; --n) request.prompt.push_back(static_cast<Token>(3 + n % 5));
+      auto const count = static_cast<Token>(1 + random() % 9);
+      for (Token n = 0; n < count; ++n) request.prompt.push_back(3 + n % 5);  // so that some begin like others
       decoder.submit(std::move(request));
     }
     while (decoder.step()) {
     }
     for (Result result; decoder.poll(result);) results[result.id] = result;
-    Replay const replay(lines.str());
+    Replay const replay(lines.str(), judged_by(seeds));
+    shared += decoder.statistics().shared;
     REQUIRE(replay.results.size() == 10);
     std::size_t restarted = 0;
     for (auto const& [id, count] : replay.admitted) restarted += count - 1;
@@ -204,6 +207,7 @@ TEST_CASE("a trace tells of sentences that start again", "[trace]") {
         CHECK(identical(replay.results.at(id).hypotheses.at(i), result.hypotheses[i]));
   }
   CHECK(again > 0);
+  CHECK(shared > 0);
 }
 
 TEST_CASE("a trace tells of failures, and of texts that are none", "[trace]") {

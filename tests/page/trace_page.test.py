@@ -9,6 +9,7 @@ docs/images/ too.
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -223,6 +224,33 @@ def check_ways(page):
     check(f"Tab reaches {reached}", {"keys", "theme", "sentence", "tab-tree", "Zoom in", "show-pruned", "tree-frame"} <= reached)
 
 
+def check_contrast(style):
+    """Of all that is read, in both themes: 4.5 to 1, as WCAG 2.2 AA has it."""
+    def luminance(colour):
+        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        return sum(w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
+                   for w, c in zip((0.2126, 0.7152, 0.0722), parts))
+    themes = re.findall(r"^:root[^{]*{(.*?)}", style, re.MULTILINE | re.DOTALL)
+    check("two themes", len(themes) == 2)
+    for theme in themes:
+        names = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", theme))
+        for text, on in [("ink", "paper"), ("muted", "paper"), ("ink", "soft"), ("winner", "soft"), ("guess", "guess-soft"),
+                         ("accepted", "accepted-soft")] + [(name, "raised") for name in (
+                             "ink", "muted", "winner", "on", "result", "end", "guess", "lost")]:
+            light, dark = sorted((luminance(names[text]), luminance(names[on])), reverse=True)
+            check(f"contrast of {text} on {on}: {(light + 0.05) / (dark + 0.05):.2f}", (light + 0.05) / (dark + 0.05) >= 4.5)
+
+
+def check_narrow(page):
+    """Nothing lies beside the window of a telephone."""
+    page.resize(390, 780)
+    for key in "1234":
+        page.press(key)
+        check(f"view {key} is {page.evaluate('document.documentElement.scrollWidth')} wide",
+              page.evaluate("document.documentElement.scrollWidth") <= 390)
+    page.resize(1280, 860)
+
+
 def large_trace(steps, width, lists):
     """Lines of one sentence, so many hypotheses wide."""
     yield {"sluice_trace": 1}
@@ -311,6 +339,8 @@ def main(translate, model, sample, pictures=None):
                 page.load(f"file://{folder}/{name}.html")
                 check_search(page, Told(f"{folder}/{name}.jsonl"), name)
             check_ways(page)
+            check_narrow(page)
+            check_contrast(page.evaluate("document.querySelector('style').textContent"))
             large(page, open(f"{folder}/beam.html", encoding="utf-8").read(), folder)
             check(f"errors in the console: {page.errors}", not page.errors)
             outside = [url for url in page.requests if not url.startswith(("file://", "about:"))]

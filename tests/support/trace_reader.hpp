@@ -46,7 +46,7 @@ struct Replay {
   std::vector<Token> eos{};
   std::size_t steps = 0, answers = 0, rows = 0, fed = 0, forks = 0, lines = 0, kept_guesses = 0;
 
-  /// \param judge  is shown every line: whose, after which tokens of its slot, what was listed
+  /// Is shown every line: whose, after which tokens of its slot, what was listed.
   using Judge = std::function<void(std::uint64_t id, Tokens const& fed, std::map<Token, float> const& listed)>;
   explicit Replay(std::string const& text, Judge const& judge = {}) {
     std::istringstream stream(text);

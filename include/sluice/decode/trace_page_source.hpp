@@ -14,7 +14,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-MoRG1mTRPsdCOT+YWj0LREpQHw281gyspOhGteQM9Do='; style-src 'sha256-dNPxqHeEk0lKE9b5g1TU/BRXBoV+4YHnMbHHzSMUn6E='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-EGUHzsvngdWmghcZDt/6q33UIjQtBkp4SN1GAx/GqSk='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page",
     R"page(:root {
@@ -91,7 +91,7 @@ ol.tokens li { display: grid; justify-items: center; gap: 2px; } ol.tokens .word
 .failure, #faults { border-left: 4px solid var(--guess); background: var(--guess-soft); padding: 8px 12px; }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 dialog { background: var(--raised); color: var(--ink); border: 1px solid var(--edge); border-radius: 10px; max-width: 560px; } dialog td { border: 0; } kbd { font: 13px ui-monospace, monospace; border: 1px solid var(--edge); border-radius: 4px; padding: 0 5px; }
-@media (max-width: 800px) { body { padding: 12px; } .split { grid-template-columns: minmax(0, 1fr); } aside { max-height: none; } .frame { height: 52vh; } }
+@media (max-width: 800px) { body { padding: 12px; } .split { grid-template-columns: minmax(0, 1fr); } aside { max-height: none; } .frame { height: 52vh; } #totals { order: 3; flex-basis: 100%; } h1 { flex: 1; } }
 )page",
     R"page(</style>
 </head>
@@ -206,6 +206,7 @@ class Sentence {
     this.id = id;
     this.about = '';
     this.admissions = [];
+    this.took = new Set(); // steps of the batch
     this.end = null;
     this.begin([], []);
   }
@@ -287,6 +288,7 @@ class Trace {
   }
 
   admit(event) {
+    this.sendBack();
     const one = this.sentence(event.admit);
     if (one.admission) {
       ++this.restarted;
@@ -301,6 +303,14 @@ class Trace {
     this.slots = Math.max(this.slots, event.base + event.slots);
   }
 
+  // After a step that was not answered, since there was no room for it, who took part waits again.
+  sendBack() {
+    const last = this.steps[this.steps.length - 1];
+    if (!last || last.answered || last.over) return;
+    last.over = true;
+    for (const [id] of last.rows) if (this.alive.has(this.sentence(id))) this.leave(this.sentence(id), this.steps.length);
+  }
+
   leave(one, step) {
     one.admission.until ??= step;
     this.alive.delete(one);
@@ -308,10 +318,7 @@ class Trace {
 
   // All rows of a step are one transaction: what they go on from is what was there before.
   plan(event) {
-    const last = this.steps[this.steps.length - 1];
-    if (last && !last.answered) // there was no room: who took part waits again
-      for (const row of last.rows)
-        if (this.alive.has(this.sentence(row[0]))) this.leave(this.sentence(row[0]), event.step);
+    this.sendBack();
     const step = { rows: event.rows, answered: false, released: event.release ?? [] };
     this.steps.push(step);
     this.asked = [];
@@ -320,6 +327,7 @@ class Trace {
       const sentence = this.sentence(id);
       let own = sentence.steps[sentence.steps.length - 1];
       if (!own || own.step !== event.step) sentence.steps.push(own = { step: event.step, rows: [] });
+      sentence.took.add(event.step);
       let node = this.beginning(sentence, before[i], length);
       for (let n = node; n && !n.kept; n = n.parent) n.kept = true;
       const row = { from, to, length, parent: node, nodes: [], guesses: 0, asked: [], lists: [], forked: from !== to };
@@ -486,8 +494,12 @@ function fate(trace, node) {
 )page",
     R"page(// Where the nodes of a tree lie: a row for every leaf, a column for every token. O(nodes).
 
+const down = 26; // of a row, before zoom
+const narrowest = 84, widest = 200; // of a column
+
 // \param pruned  whether candidates that did not go on are shown
-function layOut(sentence, pruned) {
+// \param letters  how long what is written of a node is
+function layOut(sentence, pruned, letters) {
   const shown = (node) => pruned || node.kept || node.results !== null || (node.state & went) !== 0;
   const columns = [], root = sentence.start;
   const stack = [root];
@@ -512,7 +524,13 @@ function layOut(sentence, pruned) {
   }
   for (let depth = columns.length; depth-- > 0;)
     for (const node of columns[depth]) if (node.first) node.y = node.beside.y;
-  return { columns, rows: row, nodes, root };
+  const lefts = [0]; // of the columns, and where the last one ends
+  for (const column of columns) {
+    let most = 0;
+    for (const node of column) if (node.kept) most = Math.max(most, letters(node));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 62 + 7.6 * most)));
+  }
+  return { columns, lefts, rows: row, nodes, root };
 }
 
 // The first index from which on `of(nodes[i])` is at least `y`.
@@ -528,7 +546,6 @@ function lowerBound(nodes, y, of = (node) => node.y) {
 )page",
     R"page(// The tree of hypotheses. What is seen is drawn: as SVG where it can be read, as a canvas from afar.
 
-const across = 132, down = 26; // of a node, before zoom
 const readable = 0.55, most = 900; // below this zoom, or with more nodes in sight: the canvas
 
 class TreeView {
@@ -604,7 +621,8 @@ class TreeView {
     this.draw();
   }
   arrange() {
-    this.layout = layOut(this.sentence, this.pruned);
+    this.layout = layOut(this.sentence, this.pruned, (node) => label(this.trace, node.token).length);
+    this.described = null;
     const { nodes, columns } = this.layout;
     this.extent.textContent =
       `${count(nodes, 'node')} shown of ${this.sentence.nodes.length.toLocaleString('en')}, ${columns.length} deep`;
@@ -616,10 +634,11 @@ class TreeView {
     if (this.selected.y === undefined) this.selected = this.sentence.start;
     const now = this.place(this.selected);
     this.pan(x - now.x, y - now.y);
+    this.describe(this.selected);
   }
 
   place(node) {
-    return { x: this.left + (node.depth - this.layout.root.depth) * across * this.scale, y: this.top + node.y * down * this.tall };
+    return { x: this.left + this.layout.lefts[node.depth - this.layout.root.depth] * this.scale, y: this.top + node.y * down * this.tall };
   }
   pan(x, y) {
     this.left += x;
@@ -641,7 +660,7 @@ class TreeView {
     this.tall = tall;
     this.draw();
   }
-  fitting() { return Math.min(1.1, this.frame.clientWidth / (across * (this.layout.columns.length + 0.3))); }
+  fitting() { return Math.min(1.1, (this.frame.clientWidth - 24) / this.layout.lefts[this.layout.columns.length]); }
   // What is too tall to be read is made low, not narrow.
   fit() {
     const { rows } = this.layout, height = this.frame.clientHeight;
@@ -664,7 +683,7 @@ class TreeView {
   }
   reveal(node) {
     const { x, y } = this.place(node), width = this.frame.clientWidth, height = this.frame.clientHeight;
-    if (x < 20 || x > width - across * this.scale) this.left += width / 2 - x;
+    if (x < 20 || x > width - narrowest * this.scale) this.left += width / 2 - x;
     if (y < 20 || y > height - 20) this.top += height / 2 - y;
     this.draw();
   }
@@ -711,11 +730,13 @@ class TreeView {
     acts[event.key]();
   }
 
+  columnAt(x) { return lowerBound(this.layout.lefts, (x - this.left) / this.scale, (left) => left) - 1; }
+
   // On the canvas there is nothing to point at but a place.
   nearest(event) {
     if (!this.far || !this.layout) return null;
     const box = this.frame.getBoundingClientRect();
-    const column = this.layout.columns[Math.floor((event.clientX - box.left - this.left) / (across * this.scale))];
+    const column = this.layout.columns[this.columnAt(event.clientX - box.left)];
     if (!column) return null;
     const y = (event.clientY - box.top - this.top) / (down * this.tall), i = lowerBound(column, y);
     const [above, below] = [column[i - 1], column[i]];
@@ -738,7 +759,7 @@ class TreeView {
       ['Not shown', node.hidden ? count(node.hidden, 'candidate') + (node.folded ? ' (folded)' : '') : null],
       ['Output so far', textOf(trace, pathOf(node)) || '–'],
     ];
-    this.details.replaceChildren(...rows.filter(([, value]) => value !== null).flatMap(([name, value]) =>
+    this.details.replaceChildren(...rows.filter(([, value]) => value !== null && value !== '–').flatMap(([name, value]) =>
       [h('dt', {}, name), h('dd', { 'data-of': name }, value)]));
   }
 
@@ -746,15 +767,15 @@ class TreeView {
     const { frame, layout } = this, width = frame.clientWidth, height = frame.clientHeight;
     if (width === 0 || !layout) return;
     if (this.scale === null) this.open();
-    const stepX = across * this.scale, stepY = down * this.tall;
-    const firstColumn = Math.max(0, Math.floor(-this.left / stepX) - 1);
-    const lastColumn = Math.min(layout.columns.length - 1, Math.ceil((width - this.left) / stepX));
+    const stepY = down * this.tall;
+    const firstColumn = Math.max(0, this.columnAt(0)), lastColumn = Math.min(layout.columns.length - 1, this.columnAt(width));
     const low = (-this.top - 20) / stepY, high = (height - this.top + 20) / stepY;
     let seen = 0;
     const ranges = [];
     for (let depth = firstColumn; depth <= lastColumn; ++depth) {
       const column = layout.columns[depth];
       const range = { column, from: lowerBound(column, low), to: lowerBound(column, high) };
+      range.wide = (layout.lefts[depth + 1] - layout.lefts[depth]) * this.scale;
       ranges.push(range);
       seen += range.to - range.from;
     }
@@ -762,8 +783,8 @@ class TreeView {
     this.canvas.hidden = !this.far;
     this.svg.toggleAttribute('hidden', this.far);
     this.frame.classList.toggle('far', this.far);
-    if (this.far) paintFar(this, ranges, width, height, stepX, stepY);
-    else paintNear(this, ranges, width, height, stepX, stepY, low, high);
+    if (this.far) paintFar(this, ranges, width, height, stepY, low, high);
+    else paintNear(this, ranges, width, height, stepY, low, high);
   }
 }
 )page",
@@ -771,10 +792,10 @@ class TreeView {
 
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
-function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
+function paintNear(view, ranges, width, height, stepY, low, high) {
   const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.tall)));
   const edge = (parent, child) => {
-    const a = view.place(parent), b = view.place(child), wide = parent.wide || stepX * 0.6, bend = stepX * 0.16, from = b.x - bend * 1.4;
+    const a = view.place(parent), b = view.place(child), wide = parent.wide || 50 * view.scale, bend = 18 * view.scale, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
       ? `M${a.x + wide} ${a.y}H${b.x - 4}`
       : `M${Math.min(a.x + wide, from)} ${a.y}H${from}C${from + bend} ${a.y} ${from} ${b.y} ${b.x - 4} ${b.y}`;
@@ -782,11 +803,11 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
   };
   for (const { column, from, to } of ranges)
     for (let i = from; i < to; ++i) column[i].wide = 0;
-  for (const { column, from, to } of ranges)
+  for (const { column, from, to, wide } of ranges)
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), word = label(view.trace, node === node.sentence.start ? -1 : node.token);
-      const room = Math.max(3, Math.floor((stepX * 0.78 - (node.logProb === null ? 0 : 38)) / (size * 0.56)));
+      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : 30)) / (size * 0.56)));
       const short = word.length > room ? [...word].slice(0, room - 1).join('') + '…' : word;
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, short),
         node.logProb === null ? null : svg('tspan', { class: 'value', dx: 5, 'font-size': size * 0.8 }, number(node.logProb, 2)),
@@ -817,24 +838,28 @@ function paintNear(view, ranges, width, height, stepX, stepY, low, high) {
   view.svg.prepend(svg('g', {}, edges));
 }
 
-function paintFar(view, ranges, width, height, stepX, stepY) {
+function paintFar(view, ranges, width, height, stepY, low, high) {
   const context = fitCanvas(view.canvas, width, height), thick = Math.max(1, Math.min(8, stepY * 0.6));
   const colours = Object.fromEntries(['winner', 'result', 'on', 'end', 'guess', 'lost', 'edge'].map((k) => [k, colour(`--${k}`)]));
-  const wide = Math.max(1, stepX * 0.62);
   context.lineWidth = 1;
-  for (const { column, from, to } of ranges)
-    for (let i = from; i < to;) {
-      const node = column[i], { x, y } = view.place(node);
-      const kind = kindOf(view, node);
-      if (node !== view.layout.root) {
-        const parent = view.place(node.parent);
-        context.strokeStyle = colours.edge;
-        context.beginPath();
-        context.moveTo(Math.max(parent.x + wide, parent.x), parent.y);
-        context.lineTo(x, y);
-        context.stroke();
+  context.strokeStyle = colours.edge;
+  context.beginPath();
+  for (const { column, wide } of ranges) // parents and children, wherever they are
+    for (let i = lowerBound(column, low, (one) => one.last?.y ?? one.y), n = 0; i < column.length && n < 2000; ++n) {
+      const node = column[i];
+      if ((node.first?.y ?? node.y) >= high) break;
+      if (node.first && node.first !== node.last) {
+        const x = view.place(node).x + wide * 0.85;
+        context.moveTo(x, view.top + Math.max(low, node.first.y) * stepY);
+        context.lineTo(x, view.top + Math.min(high, node.last.y) * stepY);
       }
-      context.fillStyle = colours[kind];
+      i = stepY < 1 ? Math.max(i + 1, lowerBound(column, (node.last?.y ?? node.y) + 1 / stepY, (one) => one.last?.y ?? one.y)) : i + 1;
+    }
+  context.stroke();
+  for (const { column, from, to, wide: room } of ranges)
+    for (let i = from, wide = Math.max(1, room * 0.7); i < to;) {
+      const node = column[i], { x, y } = view.place(node);
+      context.fillStyle = colours[kindOf(view, node)];
       context.fillRect(x, y - thick / 2, wide, thick);
       // The next one that falls on other dots.
       i = stepY < 1 ? Math.max(i + 1, lowerBound(column, node.y + 1 / stepY)) : i + 1;
@@ -847,12 +872,11 @@ function paintFar(view, ranges, width, height, stepX, stepY) {
     const { x, y } = view.place(node);
     if (last) context.lineTo(x, y);
     else context.moveTo(x, y);
-    context.lineTo(x + wide, y);
   }
   context.stroke();
   const one = view.place(view.selected);
   context.strokeStyle = colour('--ink');
-  context.strokeRect(one.x - 2, one.y - thick / 2 - 2, wide + 4, thick + 4);
+  context.strokeRect(one.x - 2, one.y - thick / 2 - 2, Math.max(4, 50 * view.scale) + 4, thick + 4);
 }
 )page",
     R"page(// The beam of one step: who was in it, what each was answered, what became of that.
@@ -940,7 +964,6 @@ class BatchView {
       h('p', { id: 'batch-help', class: 'muted' }, 'Arrows: step and slot. Enter: that sentence. + − 0: zoom. Above the slots: rows of every step.'));
     this.intervals = [];
     for (const one of trace.list) {
-      one.took = new Set(one.steps.map((step) => step.step));
       for (const admission of one.admissions) this.intervals.push({ one, ...admission, until: admission.until ?? trace.steps.length });
     }
     this.intervals.sort((a, b) => a.step - b.step);
@@ -1144,7 +1167,7 @@ class BanksView {
         found.map((nodes) => {
           const best = nodes.reduce((a, b) => (a && a.sum >= b.sum ? a : b), null);
           return h('td', { class: `bank fill${Math.min(5, nodes.length)}${nodes.some((n) => n.winner) ? ' holds' : ''}`, 'data-value': nodes.length },
-            nodes.length ? h('span', {}, h('strong', {}, String(nodes.length)), ` ${label(this.trace, best.token)} `, h('small', {}, number(best.sum, 2))) : '');
+            nodes.length ? h('span', {}, h('strong', {}, String(nodes.length)), ` ${best === sentence.start ? 'start' : label(this.trace, best.token)} `, h('small', {}, number(best.sum, 2))) : '');
         }));
     });
     this.element.replaceChildren(
@@ -1237,7 +1260,7 @@ function select(sentence) {
   byId('about').textContent = sentence.about;
   const times = sentence.admissions.length, nodes = sentence.nodes.length - 1;
   byId('summary').textContent = [
-    times === 0 ? 'never admitted' : count(sentence.steps.length, 'step'), times > 1 ? `started again ${times - 1} times` : null,
+    times === 0 ? 'never admitted' : count(sentence.steps.length, 'step'), times > 1 ? `started again ${times === 2 ? 'once' : `${times - 1} times`}` : null,
     sentence.slots ? count(sentence.slots, 'slot') : null, count(nodes, 'token') + ' in the tree',
     sentence.end?.failure ? `failed: ${sentence.end.failure}` : null,
   ].filter(Boolean).join(', ');
