@@ -38,6 +38,7 @@ inline void begin_llama() {
   static bool const begun = [] {
     llama_log_set([](ggml_log_level, char const*, void*) {}, nullptr);
     llama_backend_init();
+    if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
     if (ggml_backend_dev_count() == 0) ggml_backend_load_all_from_path(SLUICE_LLAMA_BACKENDS);
     return true;
   }();
