@@ -171,7 +171,8 @@ class CTranslate2Model : public CTranslate2Loaded {
     decoder_->decode(ids, nullptr, length, batch.state, &answer, nullptr, wants_logits);
     batch.length += static_cast<std::int32_t>(block);
     keep(std::move(batch));
-    return answer.to_float32().to(ctranslate2::Device::CPU);
+    answer.move_to(ctranslate2::Device::CPU, ctranslate2::DataType::FLOAT32);
+    return answer;
   }
 
   Origin& place(Slot slot) {
