@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ctranslate2/layers/decoder.h>
+#include <ctranslate2/layers/transformer.h>
 #include <ctranslate2/ops/ops.h>
 #include <ctranslate2/storage_view.h>
 #include <span>
@@ -17,6 +17,11 @@
 #include <vector>
 
 namespace sluice::inline v0::detail {
+
+/// CTranslate2's decoder, which may be asked for hidden vectors too.
+struct CTranslate2Decoder final : ctranslate2::layers::TransformerDecoder {
+  using TransformerDecoder::TransformerDecoder, TransformerDecoder::decode;
+};
 
 /// Some slots that hold equally many tokens, in one DecoderState: keys and values of what was generated have a row for each
 /// slot, those of the source (`memory`, later memory_keys_* and memory_values_*) one for each sentence.
