@@ -40,7 +40,8 @@ llama_model* model(bool large) {
 
 std::vector<Token> prompt(std::int32_t sequence) {
   std::vector<Token> tokens{1};
-  while (std::ssize(tokens) < prompt_length) tokens.push_back(6 + (sequence * 31 + std::ssize(tokens) * 7) % 50);
+  while (std::ssize(tokens) < prompt_length)
+    tokens.push_back(6 + (sequence * 31 + static_cast<std::int32_t>(tokens.size()) * 7) % 50);
   return tokens;
 }
 
@@ -153,7 +154,7 @@ void loops(benchmark::State& state, bool large, std::int32_t sequences, std::uin
 int main(int argc, char** argv) {
   for (bool const large : {false, true})
     for (std::int32_t const sequences : {1, 16})
-      for (std::uint32_t const cells : {2048u, 65536u})
+      for (std::uint32_t const cells : {4096u, 65536u})
         benchmark::RegisterBenchmark((std::string(large ? "100M" : "tiny") + "/sequences:" + std::to_string(sequences) +
                                       "/cells:" + std::to_string(cells))
                                          .c_str(),

@@ -6,8 +6,8 @@
 #include <text/lines.hpp>
 
 #include <cstdint>
-#include <cstdio>
 #include <llama/engine.hpp>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -15,9 +15,19 @@ namespace generate {
 
 namespace {
 
-/// Only what went wrong.
+/// What llama.cpp said first of what went wrong.
+std::string& complaint() {
+  static std::string text;
+  return text;
+}
 void report(ggml_log_level level, char const* text, void*) {
-  if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
+  if (level == GGML_LOG_LEVEL_ERROR && complaint().empty()) complaint() = text;
+}
+/// \throws text::InputError  with that
+[[noreturn]] void refuse(std::string const& what) {
+  auto why = complaint();
+  while (why.ends_with('\n')) why.pop_back();
+  throw text::InputError(what + (why.empty() ? "" : ": " + why));
 }
 
 void load_backends(Options const& options) {
@@ -26,7 +36,7 @@ void load_backends(Options const& options) {
   if (!options.backends.empty()) ggml_backend_load_all_from_path(options.backends.c_str());
   else if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
   if (ggml_backend_dev_count() == 0) ggml_backend_load_all_from_path(SLUICE_LLAMA_BACKENDS);
-  if (ggml_backend_dev_count() == 0) throw text::InputError("--backends: none was found");
+  if (ggml_backend_dev_count() == 0) refuse("--backends: none was found");
 }
 
 }  // namespace
@@ -36,7 +46,7 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options) {
   if (options.gpu_layers >= 0) loading.n_gpu_layers = options.gpu_layers;
   if (options.exact) loading.use_extra_bufts = false;
   model_.reset(llama_model_load_from_file(file.c_str(), loading));
-  if (model_ == nullptr) throw text::InputError(file.string() + ": llama.cpp cannot load it");
+  if (model_ == nullptr) refuse(file.string() + ": llama.cpp cannot load it");
 
   auto params = llama_context_default_params();
   params.n_ctx = static_cast<std::uint32_t>(options.context);
@@ -51,7 +61,7 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options) {
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
   context_.reset(llama_init_from_model(model_.get(), params));
-  if (context_ == nullptr) throw text::InputError(file.string() + ": llama.cpp makes no such context of it");
+  if (context_ == nullptr) refuse(file.string() + ": llama.cpp makes no such context of it");
   adapter_.emplace(context_.get(), sluice::LlamaOptions{.eos = options.ends});
 }
 

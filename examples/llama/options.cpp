@@ -91,7 +91,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   count("--threads", o.threads, 1, "of llama.cpp (as many as processors)");
   count("--batch", o.batch, 1, "tokens in one call of llama.cpp at most (2048)");
   count("--chunk", o.chunk, 1, "tokens of prompts fed in one step at most, beside what others generate (no bound)");
-  add("--share", o.share, "N", "tokens that are kept of prompts, for others that begin alike (those of --system)")
+  add("--share", o.share, "N",
+      "tokens kept of what has ended, for prompts that begin alike (0; with --system half of --context)")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()).description(""));
   count("--gpu-layers", o.gpu_layers, 0, "layers on a device (all)");
   add("--end", o.ends, "ID", "a token that ends an output too; may be repeated")->allow_extra_args(false)->take_all();
@@ -118,7 +119,9 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--phrase", o.phrases, "TEXT", "beams: a phrase that the output must have; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
-  add("--stop", o.stops, "TEXT", "ends an output, and is not shown; may be repeated")->allow_extra_args(false)->take_all();
+  add("--stop", o.stops, "TEXT", "ends an output, and is not shown; may be repeated")
+      ->allow_extra_args(false)
+      ->take_all();
   app.add_flag("--lookup", o.lookup, "guess what came behind the same words before");
   add("--draft", o.draft, "GGUF", "guess by a smaller model of the same vocabulary");
   count("--block", o.block, 1, "tokens verified at once with --lookup or --draft (4)");

@@ -32,7 +32,7 @@ struct Options {
   std::string system;
   bool special = false;  // names of control tokens in prompts are those tokens
   std::int32_t chunk = 0;
-  std::int64_t share = -1;  // -1: what the system prompt needs
+  std::int64_t share = -1;  // -1: half of the context with a system prompt, else none
 
   // How it is continued.
   SearchName search = SearchName::greedy;

@@ -28,8 +28,7 @@ namespace generate {
 inline sluice::Intake intake(Options const& options, Engine& engine) {
   sluice::Intake result{.prompt_chunk = options.chunk};
   if (options.share >= 0) result.shared_tokens = options.share;
-  else if (!options.system.empty() && engine.model().abilities().roll_back)
-    result.shared_tokens = static_cast<std::int64_t>(engine.tokenizer().tokens(options.system).size());
+  else if (!options.system.empty() && engine.model().abilities().roll_back) result.shared_tokens = options.context / 2;
   return result;
 }
 
