@@ -140,6 +140,8 @@ def check_beam(page, told, one, name):
         check(f"{name} {one}, step {step}: sums of rows", sums == sorted(told.sum(one, held) for held in rows))
         expected = sorted(p for p in told.lines[one, step] if p is not None)
         found = sorted(p for p in values(page, "#panel-beam .scroll:nth-child(2) tbody td:nth-child(5)") if p == p)
+        if len(rows) == 1:  # of many, the best
+            expected = expected[-300:]
         check(f"{name} {one}, step {step}: candidates", found == expected)
 
 

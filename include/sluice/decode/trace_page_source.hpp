@@ -14,7 +14,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-EGUHzsvngdWmghcZDt/6q33UIjQtBkp4SN1GAx/GqSk='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-J2ljfsnlAGNOlLUrplLWH6PZocs++lHhn3+r6uedUTs='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page",
     R"page(:root {
@@ -391,6 +391,8 @@ class Trace {
           child.sum = node.sum + (child.depth > sentence.prompt.length ? child.logProb ?? 0 : 0);
         }
     });
+    for (const [sentence, , { nodes }] of this.asked) // guesses were fed before their line was known
+      for (const one of nodes) if (one.depth > sentence.prompt.length) one.sum = one.parent.sum + (one.logProb ?? 0);
   }
 
   finish(event) {
@@ -487,7 +489,7 @@ function fate(trace, node) {
   if (s.slots === 1) return ['lost', 'another token was chosen'];
   const { worst, count: alive } = survivors(s, node.at);
   if (node.sum >= worst)
-    return ['lost', s.banks ? 'its bank was full: worse ones of other banks went on' : 'worse ones went on: a rule of the search'];
+    return ['lost', s.banks ? 'its bank was full: worse ones of other banks went on' : 'worse ones went on: a rule of the search, or chance'];
   if (alive >= s.slots) return ['lost', `the beam was full: ${alive} better ones went on`];
   return ['lost', `${alive} of ${s.slots} places taken: below a threshold, or places of ended ones stay empty`];
 }
