@@ -85,7 +85,7 @@ class LazyJsonTexts {
   Id string_but(std::vector<std::u32string> others) {
     std::ranges::sort(others);
     others.erase(std::unique(others.begin(), others.end()), others.end());
-    return out_.sequence({out_.text("\""), but(others, 0), out_.text("\"")});
+    return out_.sequence({out_.text("\""), but(others, 0)});
   }
 
   Id number(bool integers) {
@@ -144,15 +144,23 @@ class LazyJsonTexts {
   }
 
  private:
+  /// Any rest of a string, its end included, as a rule.
+  Id tail() {
+    if (tail_ < 0) {
+      tail_ = out_.add_rule("rest of a string");
+      auto const rest = out_.sequence({out_.repeat(characters({{0, last_character}}), 0, -1), out_.text("\"")});
+      out_.rules[static_cast<std::size_t>(tail_)].expression = rest;
+    }
+    return out_.call(tail_);
+  }
   /// The rest of strings that differ from all of `others`, which begin alike up to `depth`. A trie, from its leaves.
   Id but(std::span<std::u32string const> others, std::size_t depth) {
-    auto const anything = [&] { return out_.repeat(characters({{0, last_character}}), 0, -1); };
-    if (others.empty()) return anything();
+    if (others.empty()) return tail();
     std::vector<Id> choices;
     std::vector<CharacterRange> next;
     auto const ends = others.front().size() == depth;
     if (ends) others = others.subspan(1);
-    else choices.push_back(out_.empty());
+    else choices.push_back(out_.text("\""));
     while (!others.empty()) {
       auto const c = others.front()[depth];
       auto const end = std::ranges::find_if(others, [&](auto const& other) { return other[depth] != c; });
@@ -162,13 +170,13 @@ class LazyJsonTexts {
       others = others.subspan(count);
     }
     normalise(next);
-    choices.push_back(out_.sequence({characters(negated(next)), anything()}));
+    choices.push_back(out_.sequence({characters(negated(next)), tail()}));
     return out_.choice(choices);
   }
 
   Expressions& out_;
   std::int32_t space_;
-  std::int32_t character_ = -1, any_ = -1;  // rules
+  std::int32_t character_ = -1, any_ = -1, tail_ = -1;  // rules
 };
 using JsonTexts = LazyJsonTexts<>;
 
