@@ -135,7 +135,8 @@ std::vector<std::filesystem::path> split(std::string const& list) {
 std::optional<Options> parse(int argc, char const* const* argv) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
-  std::string model, ensemble, input, output, prefix, score, stats, forbid, constraints, glossary, prune_finished;
+  std::string model, ensemble, input, output, prefix, score, stats, trace, forbid, constraints, glossary,
+      prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers,
               precision = "float32", clusters, proposer = "heads", heads, draft, accept = "exact";
   std::int32_t n_best = 0;
@@ -241,6 +242,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
           ->check(range(0, many))};
   add("--threads", options.threads, "N", "decoders at work (1)")->check(range(1, 1024));
   add("--stats", stats, "FILE", "write counts, memory and times as JSON");
+  auto* const tracing =
+      add("--trace", trace, "FILE", "write what the decoder does: a page (.html) or its lines (.jsonl)");
   app.add_flag("--progress", options.progress, "show progress even where standard error is no terminal");
 
   try {
@@ -352,6 +355,11 @@ std::optional<Options> parse(int argc, char const* const* argv) {
 
   if (models->count() > 0) options.models = split(ensemble);
   else options.models = {model.empty() ? default_model() : std::filesystem::path(model)};
+  options.trace = trace;
+  if (tracing->count() > 0 && options.trace.extension() != ".html" && options.trace.extension() != ".jsonl")
+    throw text::InputError("--trace: '" + trace + "' ends in neither .html nor .jsonl");
+  if (tracing->count() > 0 && options.threads > 1)
+    throw text::InputError("--trace follows one decoder: --threads must be 1, not " + std::to_string(options.threads));
   options.input = input, options.output = output, options.stats = stats, options.forbid = forbid;
   options.targets = score.empty() ? prefix : score;
   return options;

@@ -64,6 +64,8 @@ Resources::Resources(Options const& options)
       constraints(options, read_beside(options.constraints, input), models.tokenizer()),
       output_file(create(options.output, options.input)),
       stats_file(create(options.stats, options.input)),
+      trace_file(create(options.trace, options.input)),
+      trace(options.trace, trace_file, models.tokenizer()),
       output(options.output.empty() ? std::cout : output_file) {}
 
 Translation::Translation(Options const& options, Resources& resources, Decoders& decoders)
@@ -86,6 +88,7 @@ int Translation::run() {
   check(options_.targets, resources_.targets.size());
   check(options_.constraints, resources_.constraints.lines());
   progress_.finish();
+  resources_.trace.finish();
   if (resources_.stats_file.is_open()) {
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     resources_.stats_file << to_json(decoders_.statistics(), decoders_.clusters(), blocks_,
@@ -181,6 +184,7 @@ std::optional<Sentence> Translation::make_sentence(std::string const& text, std:
       return complain(bad_input, error.what()), std::nullopt;
     }
   if (sentence.source.empty()) return std::nullopt;
+  if (trace() != nullptr) sentence.text = text;
   if (options_.search == SearchName::score) sentence.prefix.push_back(tokenizer.eos());
   return sentence;
 }

@@ -14,6 +14,7 @@
 #include <translate/model.hpp>
 #include <translate/options.hpp>
 #include <translate/progress.hpp>
+#include <translate/trace.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -41,7 +42,8 @@ struct Resources {
   Models models;
   Masks masks;
   Constraints constraints;
-  std::ofstream output_file, stats_file;
+  std::ofstream output_file, stats_file, trace_file;
+  TraceOutput trace;
   std::ostream& output;
 };
 
@@ -55,6 +57,7 @@ class Translation final : public Exchange {
 
   bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) override;
   void give(std::size_t place, sluice::Result result) override;
+  sluice::TraceFile* trace() override { return resources_.trace.file(); }
   void abandon() override;
 
  private:
