@@ -28,6 +28,8 @@ has() {
     libcli11-dev) has_header CLI/CLI.hpp ;;
     libpng-dev) has_header png.h ;;
     libcpp-httplib-dev) has_header httplib.h ;;
+    zlib1g-dev) has_header zlib.h ;;
+    libzstd-dev) has_header zstd.h ;;
     libsentencepiece-dev) has_header sentencepiece_processor.h ;;
     libbenchmark-dev) has_header benchmark/benchmark.h ;;
     catch2) has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp ;;
