@@ -60,6 +60,11 @@ set(SLUICE_HEADERS
   include/sluice/grammar/gbnf.hpp
   include/sluice/grammar/grammar.hpp
   include/sluice/grammar/interner.hpp
+  include/sluice/grammar/json_formats.hpp
+  include/sluice/grammar/json_numbers.hpp
+  include/sluice/grammar/json_schema.hpp
+  include/sluice/grammar/json_texts.hpp
+  include/sluice/grammar/json_value.hpp
   include/sluice/grammar/pushdown.hpp
   include/sluice/grammar/regex.hpp
   include/sluice/grammar/rule_graph.hpp

@@ -134,7 +134,7 @@ TEST_CASE("huge and deep grammars are refused, or work", "[gbnf]") {
   std::string calls = "root ::= r0\n";
   for (int i = 0; i < 3000; ++i) calls += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " \"a\"?\n";
   calls += "r3000 ::= \"b\" root?";
-  CHECK(Grammar::from_gbnf(calls).matches("baaab"));
+  CHECK(Grammar::from_gbnf(calls).matches("bbaaa"));
   CHECK(Grammar::from_gbnf("root ::= \"a\"{0,50000}").matches(std::string(50'000, 'a')));
 }
 

@@ -8,6 +8,7 @@
 #include <sluice/grammar/compile.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/gbnf.hpp>
+#include <sluice/grammar/json_schema.hpp>
 #include <sluice/grammar/pushdown.hpp>
 #include <sluice/grammar/regex.hpp>
 
@@ -44,6 +45,16 @@ class LazyGrammar {
     auto const root = expressions.add_rule("pattern");
     auto const all = detail::Regex::parse("pattern", pattern, expressions);
     expressions.rules[0].expression = all;
+    return LazyGrammar(expressions, root);
+  }
+
+  /// Of a JSON schema (draft 2020-12, and draft 7 where it says the same): the texts of all values that it accepts, with
+  /// object members in the order of `properties`, then any others, each as JSON writes it. See docs/structure.md for the
+  /// keywords; any other, and combinations that are not supported, are refused by name, never passed over.
+  /// \throws std::invalid_argument  with line and column
+  static LazyGrammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {}) {
+    detail::Expressions expressions(options.limits);
+    auto const root = detail::JsonSchema::compile(schema, options, expressions);
     return LazyGrammar(expressions, root);
   }
 

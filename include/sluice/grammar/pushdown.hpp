@@ -56,9 +56,9 @@ class LazyPushdown {
   }
 
   /// Whether the text may end here.
-  bool complete(State state) const { return has(state, complete_node); }
+  bool complete(State state) const { return (flags_[at(state)] & 1) != 0; }
   /// Of states that began on an unknown stack: whether what follows may be up to that.
-  bool left(State state) const { return has(state, left_node); }
+  bool left(State state) const { return (flags_[at(state)] & 2) != 0; }
   /// The nodes, which all have ways on with a byte, and their stacks; sorted; before them what complete() and left() tell.
   std::span<Pair const> ways(State state) const {
     auto all = states_[state];
@@ -86,17 +86,14 @@ class LazyPushdown {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   static constexpr std::size_t most_ways = 20'000;
 
-  bool has(State state, std::int32_t node) const {
-    for (auto const [n, stack] : states_[state]) {
-      if (n == node) return true;
-      if (n >= 0) break;
-    }
-    return false;
-  }
   State add(std::span<Pair const> ways) {
     auto const id = states_.intern(ways);
     if (auto const size = at(states_.size()) * at(a_.classes()); rows_.size() < size) {
       rows_.resize(size, -1);
+      std::uint8_t flags = 0;
+      for (auto const& way : ways)
+        flags = static_cast<std::uint8_t>(flags | (way.first == complete_node ? 1 : way.first == left_node ? 2 : 0));
+      flags_.push_back(flags);
       if (bytes() > memory_)
         throw std::length_error("sluice: the states of a grammar take more than StructureOptions::memory, " +
                                 std::to_string(memory_) + " bytes");
@@ -207,7 +204,8 @@ class LazyPushdown {
   Automaton const& a_;
   std::size_t memory_;
   Interner states_, stacks_;
-  std::vector<State> rows_;  // [state][class]; -1: not yet known
+  std::vector<State> rows_;          // [state][class]; -1: not yet known
+  std::vector<std::uint8_t> flags_;  // [state]: 1: complete; 2: left
   State initial_ = dead;
   std::vector<Pair> arrived_, out_, returns_, joined_;
   std::set<Pair> seen_;

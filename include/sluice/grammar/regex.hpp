@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,20 +27,27 @@ template <class = void>
 class LazyRegex {
  public:
   using Id = Expressions::Id;
+  /// How characters are written, where not as they are.
+  using Lower = std::function<Id(std::vector<CharacterRange>)>;
 
   /// \param what    the pattern is, for messages
+  /// \param lower   how characters are written, where not as they are
   /// \param search  it may match anywhere in the text, as in JSON schema, not the whole; anchors say what it does not
   static Id parse(std::string_view what, std::string_view pattern, Expressions& out, bool search = false,
-                  std::optional<Id> any = {}) {
-    return LazyRegex(what, pattern, out, search, any).whole();
+                  Lower lower = {}) {
+    return LazyRegex(what, pattern, out, search, std::move(lower)).whole();
   }
 
  private:
   struct Flags {
     bool ignore_case = false, dot_lines = false;
   };
-  LazyRegex(std::string_view what, std::string_view pattern, Expressions& out, bool search, std::optional<Id> any)
-      : in_(what, pattern, out.limits()), out_(out), search_(search), any_(any) {}
+  LazyRegex(std::string_view what, std::string_view pattern, Expressions& out, bool search, Lower lower)
+      : in_(what, pattern, out.limits()), out_(out), search_(search), lower_(std::move(lower)) {}
+
+  Id one_of(std::vector<CharacterRange> ranges) {
+    return lower_ ? lower_(std::move(ranges)) : out_.characters(std::move(ranges));
+  }
 
   /// Anchors are taken at the edges of top-level alternatives.
   Id whole() {
@@ -52,7 +60,7 @@ class LazyRegex {
       ended_ = false;
       flags_ = flags;
       if (search_) {
-        auto const any = out_.repeat(any_ ? *any_ : out_.characters({{0, last_character}}), 0, -1);
+        auto const any = out_.repeat(one_of({{0, last_character}}), 0, -1);
         if (!begins) body = out_.sequence({any, body});
         if (!ends) body = out_.sequence({body, any});
       }
@@ -105,13 +113,13 @@ class LazyRegex {
     if (c == '[') return characters(flags);
     if (c == '*' || c == '+' || c == '?') in_.fail("there is nothing to repeat");
     if (in_.take(".")) {
-      if (flags.dot_lines) return out_.characters({{0, last_character}});
-      return out_.characters({{0, '\n' - 1}, {'\n' + 1, last_character}});
+      if (flags.dot_lines) return one_of({{0, last_character}});
+      return one_of({{0, '\n' - 1}, {'\n' + 1, last_character}});
     }
     if (c == '\\') {
       std::vector<CharacterRange> ranges;
       auto const single = escape(ranges);
-      return single ? one(*single, flags) : out_.characters(ranges);
+      return single ? one(*single, flags) : one_of(ranges);
     }
     return one(in_.character(), flags);
   }
@@ -205,7 +213,7 @@ class LazyRegex {
     in_.skip();
     if (flags.ignore_case) fold(ranges);
     normalise(ranges);
-    return out_.characters(negative ? negated(ranges) : ranges);
+    return one_of(negative ? negated(ranges) : ranges);
   }
 
   /// [:alpha:], [:^alpha:] and so on, of ASCII's characters.
@@ -292,7 +300,7 @@ class LazyRegex {
   Id one(char32_t c, Flags flags) {
     std::vector<CharacterRange> ranges{{c, c}};
     if (flags.ignore_case) fold(ranges);
-    return out_.characters(std::move(ranges));
+    return one_of(std::move(ranges));
   }
   static void fold(std::vector<CharacterRange>& ranges) {
     for (auto i = ranges.size(); i-- > 0;) {
@@ -309,7 +317,7 @@ class LazyRegex {
   SourceReader in_;
   Expressions& out_;
   bool search_;
-  std::optional<Id> any_;
+  Lower lower_;
   Flags flags_{};
   bool ended_ = false;
 };

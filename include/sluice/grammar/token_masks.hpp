@@ -61,11 +61,13 @@ class LazyNodeTokenTable {
     if (known != nullptr) return *known;
     auto made = std::make_unique<NodeTokens>();
     std::vector<Pushdown::State> path;
+    auto before = Pushdown::dead;  // the last state that was counted
     walk(trie, 0, machine, machine.alone(node), path, [&](std::int32_t at, Pushdown::State state) {
       auto const tokens = trie.tokens(at);
       if (!tokens.empty()) {
-        made->few.insert(made->few.end(), tokens.begin(), tokens.end());
-        made->worst = std::max(made->worst, completion.count(state));
+        if (tokens.size() == 1) made->few.push_back(tokens[0]);
+        else made->few.insert(made->few.end(), tokens.begin(), tokens.end());
+        if (state != before) made->worst = std::max(made->worst, completion.count(state)), before = state;
       }
       if (trie.end(at) > at + 1 && machine.left(state)) made->leaving.push_back(at);
     });
@@ -171,8 +173,13 @@ class LazyTokenMasks {
 
   Mask limit(State state, std::int32_t left) {
     auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
+    auto before = Pushdown::dead;  // the last state that was looked at
+    auto fits = false;
     walk(trie_, 0, machine_, state, path_, [&](std::int32_t at, State next) {
-      if (!trie_.tokens(at).empty() && completion_.fits(next, left - 2)) set->insert(trie_.tokens(at));
+      auto const tokens = trie_.tokens(at);
+      if (tokens.empty()) return;
+      if (next != before) fits = completion_.fits(next, left - 2), before = next;
+      if (fits) set->insert(tokens);
     });
     if (left > 0) insert_end(state, *set);
     return set;
