@@ -16,7 +16,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-qnguBk9Lg+4WllH1PE7JhzQ87C49I9tbfvN7dMjisZo='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-pO8N/KMI6AyhFT4+xP7ylCpjiiXjTNE81yrmKeofr9U='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -1239,7 +1239,7 @@ chooser.addEventListener('change', () => select(trace.sentences.get(Number(choos
 
 for (const [name, { title, view }] of Object.entries(views)) {
   byId('tabs').append(h('button', {
-    type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, 'aria-selected': 'false', tabindex: -1, onclick: () => open(name),
+    type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, 'aria-selected': 'false', tabindex: -1, onclick: () => current && open(name),
   }, title));
   byId('panels').append(h('section', { id: `panel-${name}`, role: 'tabpanel', 'aria-labelledby': `tab-${name}`, hidden: true }, view.element));
 }
@@ -1297,7 +1297,7 @@ byId('keys').addEventListener('click', () => byId('help').showModal());
 
 byId('tabs').addEventListener('keydown', (event) => {
   const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!by) return;
+  if (!by || !current) return;
   event.preventDefault();
   tabBy(by);
   byId(`tab-${opened}`).focus();
@@ -1306,9 +1306,9 @@ document.addEventListener('keydown', (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || byId('help').open || event.target.matches('select')) return;
   const acts = {
     '[': () => besides(-1), ']': () => besides(1), t: switchTheme, '?': () => byId('help').showModal(),
-    ',': () => (open('beam'), views.beam.view.go(views.beam.view.step - 1)), '.': () => (open('beam'), views.beam.view.go(views.beam.view.step + 1)),
+    ',': () => current && (open('beam'), views.beam.view.go(views.beam.view.step - 1)), '.': () => current && (open('beam'), views.beam.view.go(views.beam.view.step + 1)),
   };
-  const names = Object.keys(views).filter(has);
+  const names = current ? Object.keys(views).filter(has) : [];
   names.forEach((name, i) => (acts[String(i + 1)] = () => open(name)));
   if (!acts[event.key]) return;
   event.preventDefault();
@@ -1316,6 +1316,7 @@ document.addEventListener('keydown', (event) => {
 });
 
 function remember() {
+  if (!current) return;
   const state = new URLSearchParams({ sentence: current.id, view: opened });
   if (theme) state.set('theme', theme);
   history.replaceState(null, '', '#' + state);
