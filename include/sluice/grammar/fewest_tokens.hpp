@@ -129,8 +129,8 @@ class LazyCompletion {
   using State = Pushdown::State;
   static constexpr Count never = FewestTokens::never;
 
-  LazyCompletion(FewestTokens const& fewest, TokenTrie const& trie, Pushdown& machine)
-      : fewest_(fewest), trie_(trie), machine_(machine) {}
+  LazyCompletion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
+      : fewest_(fewest), trie_(std::move(trie)), machine_(machine) {}
 
   /// Tokens in which it can be completed (without the end), in tokens of the spelling; 0: it is complete.
   Count count(State state) {

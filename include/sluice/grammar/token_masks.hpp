@@ -105,6 +105,7 @@ class LazyTokenMasks {
 
   LazyTokenMasks(LazyTokenMasks const&) = delete;
   LazyTokenMasks& operator=(LazyTokenMasks const&) = delete;
+  ~LazyTokenMasks() = default;
 
   State initial() const { return machine_.initial(); }
   Pushdown& machine() { return machine_; }
