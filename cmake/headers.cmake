@@ -48,6 +48,10 @@ set(SLUICE_HEADERS
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/serving.hpp
+  include/sluice/decode/trace_file.hpp
+  include/sluice/decode/trace_json.hpp
+  include/sluice/decode/trace_page.hpp
+  include/sluice/decode/trace_page_source.hpp
   include/sluice/file/clusters_file.hpp
   include/sluice/grammar/alike_nodes.hpp
   include/sluice/grammar/automaton.hpp
@@ -184,8 +188,10 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
   include/sluice/search/constraint/wanted_candidates.hpp
+  include/sluice/search/exact/exact_search.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
+  include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
@@ -269,5 +275,8 @@ set(SLUICE_KERNELS
 
 # Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
 set(SLUICE_ENGINE_HEADERS
+  include/sluice/engine/ctranslate2.hpp
+  include/sluice/engine/ctranslate2_batch.hpp
+  include/sluice/engine/ctranslate2_loaded.hpp
   include/sluice/engine/llama.hpp
   include/sluice/engine/llama_tokenizer.hpp)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -42,21 +43,27 @@ inline bool valid_utf8(std::string_view s) {
 /// Reads line after line; drops a byte order mark and the carriage returns of other systems.
 class LineReader {
  public:
-  explicit LineReader(std::istream& stream) : stream_(stream) {}
+  /// \param number, position  the lines and bytes that lie before
+  explicit LineReader(std::istream& stream, std::size_t number = 0, std::uint64_t position = 0)
+      : stream_(&stream), number_(number), position_(position) {}
 
   /// Whether there was another line.
   bool next(std::string& line) {
-    if (!std::getline(stream_, line)) return false;
+    if (!std::getline(*stream_, line)) return false;
+    position_ += line.size() + (stream_->eof() ? 0 : 1);
     if (++number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
     if (line.ends_with('\r')) line.pop_back();
     return true;
   }
   /// Of the line read last, from 1.
   std::size_t number() const { return number_; }
+  /// Of the byte behind it, from 0.
+  std::uint64_t position() const { return position_; }
 
  private:
-  std::istream& stream_;
-  std::size_t number_ = 0;
+  std::istream* stream_;
+  std::size_t number_;
+  std::uint64_t position_;
 };
 
 /// All lines of a stream called `name`.

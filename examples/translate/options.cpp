@@ -110,6 +110,52 @@ std::optional<std::int32_t> accepted(std::string const& rule) {
   return n;
 }
 
+/// \throws text::InputError  unless it is I/N with I < N
+Shard parse_shard(std::string const& text) {
+  Shard shard;
+  auto const* const end = text.data() + text.size();
+  auto const [slash, error] = std::from_chars(text.data(), end, shard.index);
+  auto const cut = error == std::errc() && slash != end && *slash == '/';
+  auto const [rest, wrong] = std::from_chars(cut ? slash + 1 : end, end, shard.count);
+  if (!cut || wrong != std::errc() || rest != end || shard.index >= shard.count || shard.count > 1'000'000'000)
+    throw text::InputError("--shard: '" + text + "' is not I/N with I from 0 to N - 1");
+  return shard;
+}
+
+/// \throws text::InputError  for what cannot be done in parts, or not be resumed
+void check_parts(Options const& options, bool mpi) {
+  auto const need = [&](std::string const& flag) {
+    if (options.input.empty()) throw text::InputError(flag + " needs --input: what can be read again");
+    if (options.output.empty() && flag != "--shard") throw text::InputError(flag + " needs --output");
+  };
+  if (mpi) need("translate_mpi");
+  if (mpi && !options.trace.empty())
+    throw text::InputError("--trace does not go with translate_mpi: it follows one decoder");
+  if (options.shard) need("--shard");
+  if (!options.resume) return;
+  need("--resume");
+  if (!options.trace.empty())
+    throw text::InputError("--resume does not go with --trace: what was done is not done again");
+  if (options.explain && options.adaptive)
+    throw text::InputError("--resume does not go with --explain without --block: these blocks follow the clock, and "
+                           "would be others");
+}
+
+/// The options that were given, but for those that change the speed alone.
+std::map<std::string, std::string> said(CLI::App const& app) {
+  std::map<std::string, std::string> all;
+  for (auto const* option : app.get_options()) {
+    std::string value;
+    for (auto const& part : option->results()) value += (value.empty() ? "" : " ") + part;
+    if (option->count() > 0) all.emplace(option->get_name(), value);
+  }
+  for (auto const* const speed :
+       {"--input", "--output", "--stats", "--progress", "--resume", "--threads", "--batch", "--window",
+        "--encode-ahead", "--schedule", "--refill-below", "--order", "--max-rows", "--drain-after", "--audit"})
+    all.erase(speed);
+  return all;
+}
+
 template <class Name>
 CLI::Validator one_of(std::map<std::string, Name> const& names) {
   std::string all;
@@ -132,16 +178,18 @@ std::vector<std::filesystem::path> split(std::string const& list) {
 
 }  // namespace
 
-std::optional<Options> parse(int argc, char const* const* argv) {
+std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
-  std::string model, ensemble, input, output, prefix, score, stats, forbid, constraints, glossary, prune_finished;
+  std::string model, ensemble, input, output, prefix, score, stats, trace, forbid, constraints, glossary,
+      prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers,
               precision = "float32", clusters, proposer = "heads", heads, draft, accept = "exact";
   std::int32_t n_best = 0;
 
-  CLI::App app("Translates German to English, a sentence a line.", "translate");
-  app.set_version_flag("--version", "translate (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
+  std::string const program = mpi ? "translate_mpi" : "translate";
+  CLI::App app("Translates German to English, a sentence a line.", program);
+  app.set_version_flag("--version", program + " (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
                                         std::to_string(SLUICE_VERSION_MINOR) + "." +
                                         std::to_string(SLUICE_VERSION_PATCH) + ")");
   app.get_formatter()->column_width(34);
@@ -241,7 +289,15 @@ std::optional<Options> parse(int argc, char const* const* argv) {
           ->check(range(0, many))};
   add("--threads", options.threads, "N", "decoders at work (1)")->check(range(1, 1024));
   add("--stats", stats, "FILE", "write counts, memory and times as JSON");
+  auto* const tracing =
+      add("--trace", trace, "FILE", "write what the decoder does: a page (.html) or its lines (.jsonl)");
   app.add_flag("--progress", options.progress, "show progress even where standard error is no terminal");
+  std::string shard;
+  app.add_flag("--resume", options.resume, "go on where an earlier run with these options ended, by OUTPUT.journal");
+  if (mpi)
+    add("--shard-size", options.shard_size, "BYTES", "of the input in what a rank is dealt at a time (262144)")
+        ->check(range(1, many));
+  else add("--shard", shard, "I/N", "only part I of the N parts of the input, I from 0");
 
   try {
     app.parse(argc, argv);
@@ -352,8 +408,16 @@ std::optional<Options> parse(int argc, char const* const* argv) {
 
   if (models->count() > 0) options.models = split(ensemble);
   else options.models = {model.empty() ? default_model() : std::filesystem::path(model)};
+  options.trace = trace;
+  if (tracing->count() > 0 && options.trace.extension() != ".html" && options.trace.extension() != ".jsonl")
+    throw text::InputError("--trace: '" + trace + "' ends in neither .html nor .jsonl");
+  if (tracing->count() > 0 && options.threads > 1)
+    throw text::InputError("--trace follows one decoder: --threads must be 1, not " + std::to_string(options.threads));
   options.input = input, options.output = output, options.stats = stats, options.forbid = forbid;
   options.targets = score.empty() ? prefix : score;
+  if (!shard.empty()) options.shard = parse_shard(shard);
+  check_parts(options, mpi);
+  options.said = said(app);
   return options;
 }
 

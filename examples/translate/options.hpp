@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace translate {
@@ -20,6 +22,11 @@ enum class PresetName { fairseq, ctranslate2, huggingface, sockeye, marian, vars
 enum class UtilityName { chrf, bleu };
 enum class ScheduleName { batched, streaming };
 
+/// The part of the input that one of several programs translates.
+struct Shard {
+  std::uint64_t index = 0, count = 1;
+};
+
 struct Options {
   std::vector<std::filesystem::path> models;  ///< of the weights; several are averaged. The tokenizer lies beside them
   std::filesystem::path input;                ///< empty: standard input
@@ -28,6 +35,7 @@ struct Options {
   std::filesystem::path constraints;          ///< JSON, an object a line; empty: none
   std::filesystem::path glossary;             ///< terms; empty: none
   std::filesystem::path stats;                ///< JSON; empty: none
+  std::filesystem::path trace;                ///< .html or .jsonl; empty: none
 
   SearchName search = SearchName::beam;
   std::int32_t candidates = 1;       ///< hypotheses wanted of each sentence
@@ -78,11 +86,19 @@ struct Options {
   std::size_t threads = 1;
   bool progress = false;
 
+  // long inputs, in parts
+  bool resume = false;                                ///< go on where a journal says that an earlier run ended
+  std::optional<Shard> shard{};                       ///< nothing: all of the input
+  std::uint64_t shard_size = std::uint64_t{1} << 18;  ///< of translate_mpi: bytes of the input in a shard
+  /// What was said on the command line and decides over the output, by flag; files by their names.
+  std::map<std::string, std::string> said{};
+
   bool constrained() const { return !constraints.empty() || !glossary.empty(); }
 };
 
 /// Nothing if the command line asked for help or the version, which is then printed.
+/// \param mpi  whether for translate_mpi, whose ranks deal the shards of the input among themselves
 /// \throws text::InputError  for flags, values or combinations that make no sense; no file has been looked at
-std::optional<Options> parse(int argc, char const* const* argv);
+std::optional<Options> parse(int argc, char const* const* argv, bool mpi = false);
 
 }  // namespace translate

@@ -10,47 +10,79 @@
 #include <mutex>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 namespace translate {
 
 /// Any thread may call.
 class Progress {
  public:
-  /// \param total  sentences to come; 0: unknown
-  explicit Progress(bool force, std::size_t total) : shown_(force || isatty(STDERR_FILENO) != 0), total_(total) {}
+  explicit Progress(bool force, std::string program = "translate")
+      : program_(std::move(program)), shown_(force || isatty(STDERR_FILENO) != 0) {}
   Progress(Progress const&) = delete;
   Progress& operator=(Progress const&) = delete;
   ~Progress() { clear(); }
 
-  void add(std::size_t sentences) {
+  /// So many sentences more are to come; if none are: unknown.
+  void expect(std::size_t sentences) {
     std::lock_guard const lock(mutex_);
-    done_ += sentences;
+    if (!following_) total_ += sentences;
+  }
+  /// \param resumed  whether an earlier run did them: they say nothing about the rate
+  void add(std::size_t sentences, bool resumed = false) {
+    std::lock_guard const lock(mutex_);
+    if (!following_) done_ += sentences, resumed_ += resumed ? sentences : 0;
     auto const now = Clock::now();
     if (!shown_ || now - drawn_ < std::chrono::milliseconds(100)) return;
     drawn_ = now;
-    draw();
+    draw(now);
+  }
+  /// This program is one of several: the bar shows how far reach() says that all of them are.
+  void follow() {
+    std::lock_guard const lock(mutex_);
+    following_ = true;
+  }
+  void reach(std::size_t done, std::size_t total) {
+    std::lock_guard const lock(mutex_);
+    if (following_) done_ = std::max(done_, done), total_ = total;
+  }
+  /// Another one shows it.
+  void hide() {
+    std::lock_guard const lock(mutex_);
+    shown_ = false;
   }
   /// The last word on the work; messages may still follow.
   void finish() {
     std::lock_guard const lock(mutex_);
     if (!shown_) return;
-    draw();
+    if (following_) done_ = total_;  // but for what others still have
+    draw(Clock::now());
     std::fputc('\n', stderr);
     width_ = 0, shown_ = false;
   }
   void say(std::string const& message) {
     std::lock_guard const lock(mutex_);
     clear();
-    std::fprintf(stderr, "translate: %s\n", message.c_str());
+    std::fprintf(stderr, "%s: %s\n", program_.c_str(), message.c_str());
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void draw() {
-    auto const seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
-    char rate[64];
-    std::snprintf(rate, sizeof rate, "%.1f/s", static_cast<double>(done_) / std::max(seconds, 1e-3));
+  /// "1:02:03", "4:05"
+  static std::string duration(double seconds) {
+    auto const whole = static_cast<long long>(seconds);
+    char text[48];
+    if (whole < 3600) std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
+    else std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+    return text;
+  }
+
+  void draw(Clock::time_point now) {
+    auto const seconds = std::chrono::duration<double>(now - begun_).count();
+    auto const rate = static_cast<double>(done_ - resumed_) / std::max(seconds, 1e-3);
+    char rates[64];
+    std::snprintf(rates, sizeof rates, "%.1f/s", rate);
     std::string line;
     if (total_ > 0) {
       constexpr std::size_t cells = 30;
@@ -60,7 +92,10 @@ class Progress {
     } else {
       line = std::to_string(done_);
     }
-    line.append(" sentences, ").append(rate);
+    line.append(" sentences, ").append(rates);
+    if (total_ > done_ && rate > 0)
+      line.append(", ").append(duration(static_cast<double>(total_ - done_) / rate)).append(" left");
+    else if (total_ > 0 && done_ >= total_) line.append(", in ").append(duration(seconds));
     auto const width = line.size();
     if (width < width_) line.append(width_ - width, ' ');
     std::fprintf(stderr, "\r%s", line.c_str());
@@ -72,8 +107,9 @@ class Progress {
   }
 
   std::mutex mutex_;
-  bool shown_;
-  std::size_t total_, done_ = 0;
+  std::string program_;
+  bool shown_, following_ = false;
+  std::size_t total_ = 0, done_ = 0, resumed_ = 0;
   std::size_t width_ = 0;  // of what stands on the line
   Clock::time_point begun_ = Clock::now(), drawn_ = begun_;
 };

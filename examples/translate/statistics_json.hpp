@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 namespace translate {
@@ -27,8 +28,10 @@ inline nlohmann::ordered_json to_json(sluice::Precision precision) {
 
 /// An object with an entry a line.
 /// \param seconds  that went by; those of the parts are sums over all threads
+/// \param resumed  lines that an earlier run had done, of which nothing else is counted
 inline std::string to_json(sluice::Statistics const& s, sluice::ClusteredStatistics const& clusters,
-                           BlockCounts const& blocks, CacheUse const& cache, ModelOptions const& made, double seconds) {
+                           BlockCounts const& blocks, CacheUse const& cache, ModelOptions const& made, double seconds,
+                           std::optional<std::size_t> resumed = {}) {
   nlohmann::ordered_json all{
       {"sentences", s.sentences},
       {"tokens", s.tokens},
@@ -50,6 +53,7 @@ inline std::string to_json(sluice::Statistics const& s, sluice::ClusteredStatist
         {"output", s.seconds.output},
         {"search", s.seconds.search},
         {"beside", s.seconds.beside}}}};
+  if (resumed) all["resumed"] = *resumed;
   if (clusters.unions > 0)
     all["clusters"] = {{"lines", clusters.lines},   {"unions", clusters.unions},   {"full", clusters.full},
                        {"active", clusters.active}, {"audited", clusters.audited}, {"agreed", clusters.agreed},

@@ -3,28 +3,43 @@
 
 #include <text/lines.hpp>
 #include <translate/decoders.hpp>
+#include <translate/fingerprint.hpp>
 #include <translate/options.hpp>
+#include <translate/progress.hpp>
+#include <translate/results.hpp>
+#include <translate/shares.hpp>
 #include <translate/translation.hpp>
 
+#include <cstdint>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
-namespace translate {
+namespace {
 
-std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Masks const& masks) {
-  switch (options.search) {
-    case SearchName::greedy: return make_greedy(options, models, masks);
-    case SearchName::sample: return make_sample(options, models, masks);
-    case SearchName::blockwise: return make_blockwise(options, models, masks);
-    case SearchName::score: return make_score(options, models);
-    case SearchName::beam: break;
+/// The lines that were asked for, and their file.
+translate::Share make_share(translate::Options const& options, translate::Resources& resources,
+                            translate::Progress& progress) {
+  auto& input = resources.input;
+  translate::refuse_input(options.output, options.input);
+  auto part = input.whole();
+  if (options.shard) {
+    auto const [index, count] = *options.shard;
+    auto const cut = [&](std::uint64_t i) {  // size * i / count, which may be too large to multiply
+      return part.end / count * i + part.end % count * i / count;
+    };
+    part = input.part(cut(index), cut(index + 1));
   }
-  return options.constrained() ? make_constrained(options, models, masks) : make_beam(options, models, masks);
+  translate::Destination where{
+      .file = options.output, .format = translate::format_of_name(options.output), .at_once = !input.count()};
+  if (options.resume) where.journal = translate::fingerprint(options, input);
+  auto say = [&progress](std::string const& message) { progress.say(message); };
+  return {part, std::make_unique<translate::Results>(std::move(where), part.before, say)};
 }
 
-}  // namespace translate
+}  // namespace
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
@@ -35,10 +50,13 @@ int main(int argc, char** argv) {
   try {
     auto options = translate::parse(argc, argv);
     if (!options) return translate::fine;
+    translate::check_files(*options);
     translate::Resources resources(*options);
     if (!options->window) options->window = resources.input.window(options->batch);
     auto const decoders = translate::make_decoders(*options, resources.models, resources.masks);
-    return translate::Translation(*options, resources, *decoders).run();
+    translate::Progress progress(options->progress);
+    translate::OneShare share(make_share(*options, resources, progress));
+    return translate::Translation(*options, resources, *decoders, share, progress).run();
   } catch (text::InputError const& error) {
     return complain(error, translate::bad_input);
   } catch (std::invalid_argument const& error) {

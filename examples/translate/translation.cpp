@@ -10,7 +10,8 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
+#include <fstream>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -33,13 +34,16 @@ std::vector<std::string> read_beside(std::filesystem::path const& file, Input co
 }
 
 std::ofstream create(std::filesystem::path const& file, std::filesystem::path const& input) {
-  std::error_code ignored;
   if (file.empty()) return {};
-  if (!input.empty() && std::filesystem::equivalent(file, input, ignored))
-    throw text::InputError(file.string() + ": is the input");
+  refuse_input(file, input);
   std::ofstream stream(file, std::ios::binary);
   if (!stream) throw text::InputError(file.string() + ": cannot be written");
   return stream;
+}
+
+void complain(Finished& line, Code code, std::string const& message) {
+  line.code = std::max(line.code, static_cast<int>(code));
+  line.messages += message + "\n";
 }
 
 std::string list(std::vector<std::string> const& parts) {
@@ -56,51 +60,92 @@ std::string format(double score) {
 
 }  // namespace
 
-Resources::Resources(Options const& options)
+Resources::Resources(Options const& options, std::function<void(Input&)> const& check)
     : input(options.input),
-      targets(read_beside(options.targets, input)),
+      targets((check(input), read_beside(options.targets, input))),
       models(options.models, options.model_options),
       masks(make_masks(options, models.tokenizer())),
       constraints(options, read_beside(options.constraints, input), models.tokenizer()),
-      output_file(create(options.output, options.input)),
       stats_file(create(options.stats, options.input)),
-      output(options.output.empty() ? std::cout : output_file) {}
+      trace_file(create(options.trace, options.input)),
+      trace(options.trace, trace_file, models.tokenizer()) {}
 
-Translation::Translation(Options const& options, Resources& resources, Decoders& decoders)
+Translation::Translation(Options const& options, Resources& resources, Decoders& decoders, Shares& shares,
+                         Progress& progress)
     : options_(options),
       resources_(resources),
       decoders_(decoders),
-      progress_(options.progress, resources.input.count().value_or(0)),
+      shares_(shares),
+      progress_(progress),
       ahead_(4096 + 4 * options.threads * (*options.window + options.batch + options.encode_ahead)),
       blocks_(options.block) {}
 
 int Translation::run() {
   auto const begin = std::chrono::steady_clock::now();
   decoders_.run(*this);
-  resources_.output.flush();
-  if (!resources_.output) throw std::runtime_error("the output cannot be written");
   auto const check = [&](std::filesystem::path const& file, std::size_t beside) {
-    if (auto const lines = resources_.input.number(); lines < beside)
-      complain(bad_input, counts(file, beside, resources_.input.name(), lines));
+    auto const& input = resources_.input;
+    if (input.count() || input.number() >= beside) return;
+    code_ = bad_input;
+    progress_.say(counts(file, beside, input.name(), input.number()));
   };
   check(options_.targets, resources_.targets.size());
   check(options_.constraints, resources_.constraints.lines());
   progress_.finish();
+  resources_.trace.finish();
   if (resources_.stats_file.is_open()) {
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     resources_.stats_file << to_json(decoders_.statistics(), decoders_.clusters(), blocks_,
-                                     resources_.models.cache_use(), options_.model_options, seconds)
+                                     resources_.models.cache_use(), options_.model_options, seconds,
+                                     options_.resume ? std::optional(resumed_) : std::nullopt)
                           << std::flush;
     if (!resources_.stats_file) throw std::runtime_error(options_.stats.string() + ": cannot be written");
   }
   return code_;
 }
 
+bool Translation::open() {
+  auto share = shares_.next();
+  std::lock_guard const lock(writing_);
+  if (!share) {
+    ended_ = true;
+    room_.notify_all();
+    return false;
+  }
+  auto const known = share->part.lines != Part{}.lines;
+  auto const written = share->results->written();
+  resumed_ += written;
+  if (known) progress_.expect(share->part.lines - written);
+  current_ = &open_.emplace_back(std::move(*share));
+  if (current_->results->complete()) {
+    current_ = nullptr;
+    retire();
+  } else {
+    resources_.input.go(current_->part, written);
+  }
+  return true;
+}
+
+void Translation::retire() {
+  open_.remove_if([&](Share const& share) {
+    if (!share.results->complete()) return false;
+    code_ = std::max(code_, share.results->code());
+    shares_.complete(share);
+    return true;
+  });
+}
+
+std::size_t Translation::waiting() const {
+  std::size_t sum = 0;
+  for (auto const& share : open_) sum += share.results->waiting();
+  return sum;
+}
+
 bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sentences) {
   auto& input = resources_.input;
   {
     std::unique_lock lock(writing_);
-    auto const room = [this] { return abandoned_ || ended_ || lines_.size() < ahead_; };
+    auto const room = [this] { return abandoned_ || ended_ || waiting() < ahead_; };
     if (wait) room_.wait(lock, room);
     if (abandoned_ || ended_) return false;
     if (!room()) return true;
@@ -108,41 +153,58 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
   std::unique_lock reading(reading_, std::defer_lock);
   if (wait) reading.lock();
   else if (!reading.try_lock()) return true;
-  if (input.interactive()) count = 1;      // somebody wants each at once
-  if (auto const total = input.count()) {  // the others want some too
-    auto const left = *total - std::min(*total, input.number());
+  while (current_ == nullptr)
+    if (!open()) return false;
+  if (input.interactive()) count = 1;  // somebody wants each at once
+  if (input.count()) {                 // the others want some too
+    auto const end = current_->part.before + current_->part.lines;
+    auto const left = end - std::min(end, input.number());
     count = std::min(count, std::max<std::size_t>(1, (left + options_.threads - 1) / options_.threads));
   }
   for (std::string text; count > 0;) {
     if ((!wait || !sentences.empty()) && !input.ready()) return true;  // the decoder has something to do meanwhile
     {
       std::lock_guard const lock(writing_);
-      if (lines_.size() >= ahead_) return true;
+      if (waiting() >= ahead_) return true;
     }
-    auto const more = input.next(text);
-    WholeWords constraints;
-    auto sentence = more ? make_sentence(text, input.number(), constraints) : std::nullopt;
-    auto const place = input.number() - 1;
+    if (!input.next(text)) {
+      std::lock_guard const lock(writing_);
+      std::exchange(current_, nullptr)->results->end();
+      retire();
+      return true;
+    }
+    auto const number = input.number();
     {
       std::lock_guard const lock(writing_);
-      if (!more) {
-        ended_ = true;
-        room_.notify_all();
-        return false;
+      current_->results->expect();
+      if (auto line = current_->results->done_before(number)) {
+        ++resumed_;
+        finish(number, std::move(*line), true);
+        continue;
       }
-      lines_.push_back({.constraints = std::move(constraints)});
     }
+    WholeWords constraints;
+    Finished line;
+    auto sentence = make_sentence(text, number, constraints, line);
+    std::lock_guard const lock(writing_);
     if (sentence) {
-      sentence->place = place, --count;
+      if (options_.constrained()) due_.emplace(number, std::move(constraints));
+      sentence->place = number, --count;
       sentences.push_back(std::move(*sentence));
     } else {
-      finish(place, std::nullopt);
+      judge(number, constraints, "", line);
+      line.text = "\n";
+      finish(number, std::move(line));
     }
   }
   return true;
 }
 
-void Translation::give(std::size_t place, sluice::Result result) { finish(place, std::move(result)); }
+void Translation::give(std::size_t place, sluice::Result result) {
+  std::lock_guard const lock(writing_);
+  auto const due = due_.extract(place);
+  finish(place, format(place, result, due.empty() ? WholeWords{} : due.mapped()));
+}
 
 void Translation::abandon() {
   std::lock_guard const lock(writing_);
@@ -151,81 +213,79 @@ void Translation::abandon() {
 }
 
 /// Writes what can be written now that this line is done.
-void Translation::finish(std::size_t place, std::optional<sluice::Result> result) {
-  std::lock_guard const lock(writing_);
-  auto& line = lines_[place - written_];
-  line.done = true, line.result = std::move(result);
-  progress_.add(1);
-  if (!lines_.front().done) return;
-  for (; !lines_.empty() && lines_.front().done; lines_.pop_front()) write(++written_, lines_.front());
-  if (!resources_.input.count()) resources_.output.flush();
-  if (!resources_.output) throw std::runtime_error("the output cannot be written");
+void Translation::finish(std::size_t number, Finished line, bool again) {
+  auto share = open_.rbegin();
+  while (number <= share->part.before) ++share;
+  share->results->finish(number, std::move(line), again);
+  progress_.add(1, again);
+  retire();
+  shares_.serve();
   room_.notify_all();
 }
 
-std::optional<Sentence> Translation::make_sentence(std::string const& text, std::size_t number,
-                                                   WholeWords& constraints) {
+std::optional<Sentence> Translation::make_sentence(std::string const& text, std::size_t number, WholeWords& constraints,
+                                                   Finished& line) {
   auto const where = resources_.input.where(number);
-  if (!text::valid_utf8(text)) return complain(bad_input, where + "not valid UTF-8"), std::nullopt;
+  auto const fault = [&](std::string const& message) { return complain(line, bad_input, message), std::nullopt; };
+  if (!text::valid_utf8(text)) return fault(where + "not valid UTF-8");
   auto const given = !options_.targets.empty();
   if (given && number > resources_.targets.size())
-    return complain(bad_input, where + options_.targets.string() + " has no such line"), std::nullopt;
+    return fault(where + options_.targets.string() + " has no such line");
   if (!options_.constraints.empty() && number > resources_.constraints.lines())
-    return complain(bad_input, where + options_.constraints.string() + " has no such line"), std::nullopt;
+    return fault(where + options_.constraints.string() + " has no such line");
   auto const& tokenizer = resources_.models.tokenizer();
   Sentence sentence{.source = tokenizer.encode(text), .seed = sluice::derive(options_.seed, number)};
   if (given) sentence.prefix = tokenizer.encode(resources_.targets[number - 1]);
   if (options_.constrained()) try {
       constraints = sentence.constraints = resources_.constraints.of(number, where, text, sentence.prefix);
     } catch (text::InputError const& error) {
-      return complain(bad_input, error.what()), std::nullopt;
+      return fault(error.what());
     }
   if (sentence.source.empty()) return std::nullopt;
+  if (trace() != nullptr) sentence.text = text;
   if (options_.search == SearchName::score) sentence.prefix.push_back(tokenizer.eos());
   return sentence;
 }
 
-void Translation::write(std::size_t number, Line const& line) {
-  auto& out = resources_.output;
-  if (!line.result) {
-    judge(number, line.constraints, "");
-    out << '\n';
-    return;
-  }
-  auto const& result = *line.result;
+Finished Translation::format(std::size_t number, sluice::Result const& result, WholeWords const& constraints) {
+  Finished line;
+  auto& out = line.text;
   auto const& hypotheses = result.hypotheses;
   for (auto const& hypothesis : hypotheses) blocks_.add(hypothesis);
   if (!result.ok() || hypotheses.empty()) {
-    complain(sentence_failed, resources_.input.where(number) + sluice::name(result.failure) + ": " + result.message);
-    out << '\n';
+    complain(line, sentence_failed,
+             resources_.input.where(number) + sluice::name(result.failure) + ": " + result.message);
   } else if (options_.search == SearchName::score) {
-    out << format(hypotheses.front().score) << '\n';
+    out = translate::format(hypotheses.front().score);
   } else if (options_.explain) {
-    out << explain(hypotheses.front(), resources_.models.tokenizer()) << '\n';
+    out = explain(hypotheses.front(), resources_.models.tokenizer());
   } else if (options_.list) {
-    judge(number, line.constraints, text_of(hypotheses.front()));  // where this is complete, so are the others
+    judge(number, constraints, text_of(hypotheses.front()), line);  // where this is complete, so are the others
     for (auto const& hypothesis : hypotheses)
-      out << number - 1 << " ||| " << text_of(hypothesis) << " ||| " << format(hypothesis.score) << '\n';
+      out.append(out.empty() ? "" : "\n")
+          .append(std::to_string(number - 1) + " ||| " + text_of(hypothesis) + " ||| ")
+          .append(translate::format(hypothesis.score));
   } else if (options_.mbr) {
-    auto const text =
-        text_of(least_risk(options_, hypotheses, [&](auto const& hypothesis) { return text_of(hypothesis); }));
-    judge(number, line.constraints, text);
-    out << text << '\n';
+    out = text_of(least_risk(options_, hypotheses, [&](auto const& hypothesis) { return text_of(hypothesis); }));
+    judge(number, constraints, out, line);
   } else {
-    auto const text = text_of(hypotheses.front());
-    judge(number, line.constraints, text);
-    out << text << '\n';
+    out = text_of(hypotheses.front());
+    judge(number, constraints, out, line);
   }
+  out += '\n';
+  return line;
 }
 
-void Translation::judge(std::size_t number, WholeWords const& constraints, std::string const& text) {
+void Translation::judge(std::size_t number, WholeWords const& constraints, std::string const& text,
+                        Finished& line) const {
   auto const verdict = constraints.judge(text);
   auto const where = resources_.input.where(number);
   if (verdict.met < verdict.total)
-    complain(sentence_failed, where + std::to_string(verdict.met) + " of " + std::to_string(verdict.total) +
-                                  " constraints are met, not " + list(verdict.missing));
+    complain(line, sentence_failed,
+             where + std::to_string(verdict.met) + " of " + std::to_string(verdict.total) +
+                 " constraints are met, not " + list(verdict.missing));
   if (!verdict.forbidden.empty())
-    complain(sentence_failed, where + "holds what is forbidden: " + list(verdict.forbidden));
+    complain(line, sentence_failed, where + "holds what is forbidden: " + list(verdict.forbidden));
 }
 
 std::string Translation::text_of(sluice::Hypothesis const& hypothesis) const {
@@ -233,11 +293,6 @@ std::string Translation::text_of(sluice::Hypothesis const& hypothesis) const {
   std::span<sluice::Token const> tokens(hypothesis.tokens);
   if (!tokens.empty() && tokens.back() == tokenizer.eos()) tokens = tokens.first(tokens.size() - 1);
   return tokenizer.decode(tokens);
-}
-
-void Translation::complain(Code code, std::string const& message) {
-  code_ = std::max(code_.load(), static_cast<int>(code));
-  progress_.say(message);
 }
 
 }  // namespace translate

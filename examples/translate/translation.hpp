@@ -14,16 +14,19 @@
 #include <translate/model.hpp>
 #include <translate/options.hpp>
 #include <translate/progress.hpp>
+#include <translate/results.hpp>
+#include <translate/shares.hpp>
+#include <translate/trace.hpp>
 
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <fstream>
-#include <iosfwd>
+#include <functional>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace translate {
@@ -31,62 +34,70 @@ namespace translate {
 /// Exit codes; the largest that came up counts.
 enum Code : int { fine = 0, sentence_failed = 1, bad_input = 2 };
 
-/// What the command line named, opened and checked.
+/// What the command line named, opened and checked; all but the output.
 struct Resources {
+  /// \param check  reads the input as a whole, if it is a file
   /// \throws text::InputError  for whatever cannot be used; nothing has been written then
-  explicit Resources(Options const& options);
+  explicit Resources(
+      Options const& options, std::function<void(Input&)> const& check = [](Input& input) { input.check(); });
 
   Input input;
   std::vector<std::string> targets;  ///< of --prefix or --score
   Models models;
   Masks masks;
   Constraints constraints;
-  std::ofstream output_file, stats_file;
-  std::ostream& output;
+  std::ofstream stats_file, trace_file;
+  TraceOutput trace;
 };
 
 /// Reads lines as the decoders want them, writes translations as soon as their turn has come. Holds a bounded part of the
 /// text, however long it is.
 class Translation final : public Exchange {
  public:
-  Translation(Options const& options, Resources& resources, Decoders& decoders);
+  /// \param progress  which also says the messages
+  Translation(Options const& options, Resources& resources, Decoders& decoders, Shares& shares, Progress& progress);
   /// \return the exit code
   int run();
+  /// Lines that an earlier run had done.
+  std::size_t resumed() const { return resumed_; }
 
   bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) override;
   void give(std::size_t place, sluice::Result result) override;
+  sluice::TraceFile* trace() override { return resources_.trace.file(); }
   void abandon() override;
 
  private:
-  /// A line that is not yet written.
-  struct Line {
-    bool done = false;
-    std::optional<sluice::Result> result{};  // nothing: an empty line comes out
-    WholeWords constraints{};
-  };
-
-  /// Nothing for a line without words, or with a fault: of which `constraints` are what is demanded all the same.
-  std::optional<Sentence> make_sentence(std::string const& text, std::size_t number, WholeWords& constraints);
-  void finish(std::size_t place, std::optional<sluice::Result> result);
-  void write(std::size_t number, Line const& line);
+  /// The next share is the one that is read; false if there is none.
+  bool open();
+  /// Shares that are complete are closed.
+  void retire();
+  /// Nothing for a line without words, or with a fault, which `line` then says. Of such a line too `constraints` are what
+  /// is demanded all the same.
+  std::optional<Sentence> make_sentence(std::string const& text, std::size_t number, WholeWords& constraints,
+                                        Finished& line);
+  void finish(std::size_t number, Finished line, bool again = false);
+  Finished format(std::size_t number, sluice::Result const& result, WholeWords const& constraints);
   /// Says what a translation lacks.
-  void judge(std::size_t number, WholeWords const& constraints, std::string const& text);
+  void judge(std::size_t number, WholeWords const& constraints, std::string const& text, Finished& line) const;
   std::string text_of(sluice::Hypothesis const& hypothesis) const;
-  void complain(Code code, std::string const& message);
+  std::size_t waiting() const;
 
   Options const& options_;
   Resources& resources_;
   Decoders& decoders_;
-  Progress progress_;
+  Shares& shares_;
+  Progress& progress_;
   std::size_t ahead_;  // lines that may be read and not yet written
-  std::atomic<int> code_ = fine;
 
   std::mutex reading_;  // of the input
+  Share* current_ = nullptr;
   std::mutex writing_;  // of the output and what follows
   std::condition_variable room_;
-  std::deque<Line> lines_;
+  std::list<Share> open_;                            // in the order of the input; the last one may be read
+  std::unordered_map<std::size_t, WholeWords> due_;  // what is demanded of lines that are not done, if anything
   BlockCounts blocks_;
-  std::size_t written_ = 0;
+  std::size_t resumed_ = 0;
+  int code_ = fine;
   bool ended_ = false, abandoned_ = false;
 };
 

@@ -85,7 +85,9 @@ struct Query {
   TokenSet const* shortlist = nullptr;  ///< so are those that this lacks, always before the softmax
   float temperature = 1;                ///< scores are divided by it; > 0
   bool normalise = true;                ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;     ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  bool entropy = false;  ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  std::int32_t bank =
+      -1;  ///< for a trace alone: the bank that its hypothesis is in (progress of its constraints); -1: none
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
                             ///< `within` and `typical` select by log_prob all the same
 };
