@@ -90,12 +90,13 @@ inline bool valid(json const& root, json const& schema, json const& instance) {
 /// Schemas with all that is supported, and two definitions, which they may refer to.
 class SchemaDraw {
  public:
-  explicit SchemaDraw(std::mt19937_64& random) : random_(random) {}
+  /// \param refers  to #/$defs/x and y
+  explicit SchemaDraw(std::mt19937_64& random, bool refers = true) : random_(random), refers_(refers) {}
 
   json schema(int depth) {
     static std::vector<std::string> const names{"a", "b", "ab", "c\"d"},
         simple{"null", "boolean", "integer", "number", "string"};
-    auto const kind = draw(0, 19);
+    auto const kind = draw(0, refers_ ? 19 : 18);
     if (kind == 0) return true;
     if (depth == 0 || kind < 8) return scalar(simple[static_cast<std::size_t>(draw(0, 4))]);
     json out = json::object();
@@ -140,13 +141,16 @@ class SchemaDraw {
   int draw(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
   bool chance(int percent) { return draw(0, 99) < percent; }
   std::mt19937_64& random_;
+  bool refers_;
 };
 
 inline json random_schema(std::mt19937_64& random) {
   SchemaDraw draw(random);
   auto out = draw.schema(3);
   if (!out.is_object()) out = json::object();
-  out["$defs"] = {{"x", draw.schema(1)}, {"y", draw.schema(2)}};
+  SchemaDraw plain(random, false);
+  out["$defs"] = {{"x", plain.schema(2)},
+                  {"y", {{"anyOf", {plain.schema(0), {{"type", "array"}, {"items", {{"$ref", "#/$defs/y"}}}}}}}}};
   return out;
 }
 

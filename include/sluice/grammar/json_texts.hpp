@@ -40,13 +40,12 @@ class LazyJsonTexts {
   Id comma() { return out_.sequence({space(), out_.text(","), space()}); }
   Id member(Id name, Id value) { return out_.sequence({name, space(), out_.text(":"), space(), value}); }
 
-  /// One character of a string, in any way of writing it, as a rule.
+  /// One character of a string, in any way of writing it, what follows a \\ as a rule.
   Id character() {
-    if (character_ < 0) {
-      character_ = out_.add_rule("character");
+    if (escape_ < 0) {
+      escape_ = out_.add_rule("escape");
       auto const hex = [&] { return out_.characters({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}); };
       auto const d = [&] { return out_.characters({{'D', 'D'}, {'d', 'd'}}); };
-      auto const plain = out_.characters({{' ', '!'}, {'#', '['}, {']', last_character}});
       auto const simple = out_.characters(
           {{'"', '"'}, {'/', '/'}, {'\\', '\\'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}});
       auto const not_d = out_.characters({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}});
@@ -55,11 +54,11 @@ class LazyJsonTexts {
       auto const low = out_.sequence({d(), out_.characters({{'C', 'F'}, {'c', 'f'}}), hex(), hex()});
       auto const number = out_.choice(
           {out_.sequence({not_d, hex(), hex(), hex()}), below, out_.sequence({high, out_.text("\\u"), low})});
-      auto const escaped =
-          out_.sequence({out_.text("\\"), out_.choice({simple, out_.sequence({out_.text("u"), number})})});
-      out_.rules[static_cast<std::size_t>(character_)].expression = out_.choice({plain, escaped});
+      auto const escaped = out_.choice({simple, out_.sequence({out_.text("u"), number})});
+      out_.rules[static_cast<std::size_t>(escape_)].expression = escaped;
     }
-    return out_.call(character_);
+    auto const plain = out_.characters({{' ', '!'}, {'#', '['}, {']', last_character}});
+    return out_.choice({plain, out_.sequence({out_.text("\\"), out_.call(escape_)})});
   }
   /// \param maximum  -1: any number
   Id string(std::int32_t minimum, std::int32_t maximum) {
@@ -88,6 +87,7 @@ class LazyJsonTexts {
     return out_.sequence({out_.text("\""), but(others, 0)});
   }
 
+  /// An exponent has two digits at most, so that few numbers are too large for a double.
   Id number(bool integers) {
     auto const digits = [&] { return out_.repeat(out_.byte('0', '9'), 1, -1); };
     auto const whole =
@@ -96,7 +96,8 @@ class LazyJsonTexts {
     if (integers) return integer;
     auto const fraction = out_.optional(out_.sequence({out_.text("."), digits()}));
     auto const sign = out_.optional(out_.characters({{'+', '+'}, {'-', '-'}}));
-    auto const exponent = out_.optional(out_.sequence({out_.characters({{'E', 'E'}, {'e', 'e'}}), sign, digits()}));
+    auto const exponent = out_.optional(
+        out_.sequence({out_.characters({{'E', 'E'}, {'e', 'e'}}), sign, out_.repeat(out_.byte('0', '9'), 1, 2)}));
     return out_.sequence({integer, fraction, exponent});
   }
 
@@ -176,7 +177,7 @@ class LazyJsonTexts {
 
   Expressions& out_;
   std::int32_t space_;
-  std::int32_t character_ = -1, any_ = -1, tail_ = -1;  // rules
+  std::int32_t escape_ = -1, any_ = -1, tail_ = -1;  // rules
 };
 using JsonTexts = LazyJsonTexts<>;
 
