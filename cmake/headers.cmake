@@ -61,6 +61,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/gbnf.hpp
   include/sluice/grammar/grammar.hpp
   include/sluice/grammar/interner.hpp
+  include/sluice/grammar/json_conjunctions.hpp
   include/sluice/grammar/json_formats.hpp
   include/sluice/grammar/json_numbers.hpp
   include/sluice/grammar/json_schema.hpp

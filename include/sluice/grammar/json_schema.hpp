@@ -5,21 +5,19 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/expressions.hpp>
+#include <sluice/grammar/json_conjunctions.hpp>
 #include <sluice/grammar/json_formats.hpp>
 #include <sluice/grammar/json_numbers.hpp>
 #include <sluice/grammar/json_texts.hpp>
 #include <sluice/grammar/json_value.hpp>
 #include <sluice/grammar/regex.hpp>
-#include <sluice/grammar/source_reader.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
-#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +36,7 @@ namespace detail {
 /// Which texts a schema accepts. A schema is a conjunction of objects: $ref and allOf add some, anyOf and oneOf choose; for
 /// each conjunction that comes up there is one rule, so that a schema may come back to itself.
 template <class = void>
-class LazyJsonSchema {
+class LazyJsonSchema : JsonConjunctions {
  public:
   using Id = Expressions::Id;
 
@@ -49,34 +47,8 @@ class LazyJsonSchema {
   }
 
  private:
-  using Kind = JsonValue::Kind;
-  /// One object of a conjunction, and which of its choices have been made.
-  struct Part {
-    JsonValue const* schema;
-    bool any_of = false, one_of = false;
-    friend auto operator<=>(Part const&, Part const&) = default;
-  };
-  using Parts = std::vector<Part>;
-  struct Conjunction {
-    Parts parts;
-    bool nothing = false;
-  };
-  enum Type : std::uint32_t {
-    null = 1,
-    boolean = 2,
-    integer = 4,
-    number = 8,
-    string = 16,
-    array = 32,
-    object = 64,
-    all = 127
-  };
-
   LazyJsonSchema(std::string_view text, JsonSchemaOptions const& options, Expressions& out)
-      : reader_("schema", text, options.limits),
-        root_(JsonReader::parse("schema", text, options.limits)),
-        out_(out),
-        texts_(out, options.white_space) {}
+      : JsonConjunctions(text, options.limits), out_(out), texts_(out, options.white_space) {}
 
   std::int32_t whole() {
     auto const root = out_.add_rule("schema");
@@ -90,9 +62,6 @@ class LazyJsonSchema {
     return root;
   }
 
-  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  [[noreturn]] void fail(JsonValue const& value, std::string const& why) const { reader_.fail_at(value.place, why); }
-
   // ---- conjunctions ----
 
   /// The rule of what obeys all of these schemas.
@@ -103,7 +72,7 @@ class LazyJsonSchema {
   }
   Id rule_of(Conjunction of, std::int32_t nesting) {
     if (of.nothing) return out_.nothing();
-    std::ranges::sort(of.parts);
+    std::sort(of.parts.begin(), of.parts.end());
     of.parts.erase(std::unique(of.parts.begin(), of.parts.end()), of.parts.end());
     if (of.parts.empty()) return texts_.any();
     auto const [it, fresh] = rules_.try_emplace(of.parts, 0);
@@ -114,71 +83,6 @@ class LazyJsonSchema {
       if (rules_.size() > 100'000) fail(*of.parts.front().schema, "leads to more than 100000 combinations of schemas");
     }
     return out_.call(it->second);
-  }
-
-  /// Adds what a schema says, without $ref and allOf.
-  void flatten(JsonValue const& schema, Conjunction& of, std::int32_t nesting) {
-    if (schema.is(Kind::boolean)) {
-      of.nothing = of.nothing || !schema.truth;
-      return;
-    }
-    if (!schema.is(Kind::object)) fail(schema, "a schema must be an object, true or false");
-    check_keywords(schema);
-    if (std::ranges::find(of.parts, &schema, &Part::schema) != of.parts.end()) return;
-    if (of.parts.size() > 1000 || nesting > out_.limits().nesting) fail(schema, "allOf and $ref lead too deep");
-    of.parts.push_back({&schema});
-    if (auto const* const ref = schema.find("$ref")) flatten(target(*ref), of, nesting + 1);
-    if (auto const* const parts = schema.find("allOf"))
-      for (auto const& part : list(*parts)) flatten(part, of, nesting + 1);
-  }
-
-  JsonValue const& target(JsonValue const& ref) const {
-    if (!ref.is(Kind::string)) fail(ref, "$ref must be a string");
-    if (!ref.text.starts_with('#')) fail(ref, "$ref to another document is not supported");
-    auto const* value = &root_;
-    std::string_view rest = std::string_view(ref.text).substr(1);
-    while (!rest.empty()) {
-      if (rest[0] != '/') fail(ref, "$ref to an anchor is not supported");
-      rest.remove_prefix(1);
-      std::string name;
-      while (!rest.empty() && rest[0] != '/') {
-        auto const hex = [](char c) {
-          return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
-        };
-        if (rest[0] == '~' && rest.size() > 1) name += rest[1] == '0' ? '~' : '/', rest.remove_prefix(2);
-        else if (rest[0] == '%' && rest.size() > 2 && hex(rest[1]) >= 0 && hex(rest[2]) >= 0)
-          name += static_cast<char>(hex(rest[1]) * 16 + hex(rest[2])), rest.remove_prefix(3);
-        else name += rest[0], rest.remove_prefix(1);
-      }
-      if (value->is(Kind::array)) {
-        auto const index = name.empty() || name.size() > 9 || name.find_first_not_of("0123456789") != std::string::npos
-                               ? value->items.size()
-                               : std::stoul(name);
-        value = index < value->items.size() ? &value->items[index] : nullptr;
-      } else value = value->find(name);
-      if (value == nullptr) fail(ref, "$ref leads nowhere: " + ref.text);
-    }
-    return *value;
-  }
-
-  std::vector<JsonValue> const& list(JsonValue const& value) const {
-    if (!value.is(Kind::array) || value.items.empty()) fail(value, "must be an array of schemas");
-    return value.items;
-  }
-
-  void check_keywords(JsonValue const& schema) const {
-    static std::set<std::string_view> const known{
-        "$ref", "allOf", "anyOf", "oneOf", "type", "enum", "const", "properties", "required", "additionalProperties",
-        "items", "prefixItems", "additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern",
-        "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-        // what says nothing about values, or holds schemas that others refer to
-        "$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples",
-        "deprecated", "readOnly", "writeOnly"};
-    for (auto const& [name, value] : schema.members) {
-      if (name == "uniqueItems" && value.is(Kind::boolean) && !value.truth) continue;
-      if (!known.contains(name)) fail(value, "the keyword " + json_quoted(name) + " is not supported");
-      if (name == "$id" && &schema != &root_) fail(value, "$id within a schema is not supported");
-    }
   }
 
   // ---- what a conjunction accepts ----
@@ -220,71 +124,6 @@ class LazyJsonSchema {
     return out_.choice(choices);
   }
 
-  static std::uint32_t type_of(JsonValue const& value) {
-    switch (value.kind) {
-      case Kind::null: return null;
-      case Kind::boolean: return boolean;
-      case Kind::string: return string;
-      case Kind::array: return array;
-      case Kind::object: return object;
-      case Kind::number: break;
-    }
-    JsonDecimal x;
-    return JsonDecimal::parse(value.text, x) && x.fraction.empty() ? integer | number : number;
-  }
-
-  std::uint32_t types_of(Parts const& parts) const {
-    std::uint32_t types = all;
-    for (auto const& part : parts)
-      if (auto const* const type = part.schema->find("type")) {
-        std::uint32_t own = 0;
-        for (auto const& one : type->is(Kind::array) ? std::span(type->items) : std::span(type, 1)) {
-          static constexpr std::array<std::pair<std::string_view, std::uint32_t>, 7> names{
-              {{"null", null},
-               {"boolean", boolean},
-               {"integer", integer},
-               {"number", integer | number},
-               {"string", string},
-               {"array", array},
-               {"object", object}}};
-          auto const it = std::ranges::find(names, one.text, &std::pair<std::string_view, std::uint32_t>::first);
-          if (!one.is(Kind::string) || it == names.end()) fail(one, "is no type of JSON");
-          own |= it->second;
-        }
-        types &= own;
-      }
-    return types;
-  }
-
-  /// What enum and const leave; none: there is neither.
-  std::optional<std::vector<JsonValue const*>> values_of(Parts const& parts) const {
-    std::optional<std::vector<JsonValue const*>> values;
-    auto const keep = [&](std::span<JsonValue const> own) {
-      std::vector<JsonValue const*> kept;
-      for (auto const& value : own) {
-        auto const same = [&](JsonValue const* other) { return json_equal(*other, value); };
-        if ((!values || std::ranges::any_of(*values, same)) && std::ranges::none_of(kept, same)) kept.push_back(&value);
-      }
-      values = std::move(kept);
-    };
-    for (auto const& part : parts) {
-      if (auto const* const value = part.schema->find("const")) keep({value, 1});
-      if (auto const* const own = part.schema->find("enum")) {
-        if (!own->is(Kind::array)) fail(*own, "enum must be an array");
-        keep(own->items);
-      }
-    }
-    return values;
-  }
-  void refuse_beside_values(Parts const& parts) const {
-    for (auto const& part : parts)
-      for (auto const* const name : {"properties", "required", "additionalProperties", "items", "prefixItems",
-                                     "minItems", "maxItems", "minLength", "maxLength", "pattern", "format", "minimum",
-                                     "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-        if (auto const* const value = part.schema->find(name))
-          fail(*value, std::string(name) + " beside enum or const is not supported");
-  }
-
   // ---- numbers and strings ----
 
   Id number_of(Parts const& parts, bool integers) {
@@ -304,27 +143,6 @@ class LazyJsonSchema {
     }
     if (!low && !high) return texts_.number(integers);
     return JsonNumbers(out_).between(low, high, integers);
-  }
-
-  std::int32_t count(JsonValue const& value) const {
-    JsonDecimal x;
-    if (!value.is(Kind::number) || !JsonDecimal::parse(value.text, x) || x.negative || !x.fraction.empty())
-      fail(value, "must be a whole number");
-    auto const most = out_.limits().repetition;
-    if (x.whole.size() > 9 || std::stol(x.whole) > most)
-      fail(value, "is more than limits.repetition = " + std::to_string(most));
-    return static_cast<std::int32_t>(std::stol(x.whole));
-  }
-  /// \returns  the largest minimum and the smallest maximum (-1: none)
-  std::pair<std::int32_t, std::int32_t> counts(Parts const& parts, std::string_view least,
-                                               std::string_view most) const {
-    std::pair<std::int32_t, std::int32_t> out{0, -1};
-    for (auto const& part : parts) {
-      if (auto const* const value = part.schema->find(least)) out.first = std::max(out.first, count(*value));
-      if (auto const* const value = part.schema->find(most))
-        out.second = out.second < 0 ? count(*value) : std::min(out.second, count(*value));
-    }
-    return out;
   }
 
   Id string_of(Parts const& parts) {
@@ -363,20 +181,6 @@ class LazyJsonSchema {
 
   // ---- arrays ----
 
-  /// The schemas of the i-th item.
-  std::vector<JsonValue const*> items_at(Parts const& parts, std::size_t i) const {
-    std::vector<JsonValue const*> out;
-    for (auto const& part : parts) {
-      auto const *first = part.schema->find("prefixItems"), *rest = part.schema->find("items");
-      if (rest != nullptr && rest->is(Kind::array))
-        first = rest, rest = part.schema->find("additionalItems");  // draft 7
-      if (first != nullptr && !first->is(Kind::array)) fail(*first, "prefixItems must be an array");
-      if (first != nullptr && i < first->items.size()) out.push_back(&first->items[i]);
-      else if (rest != nullptr) out.push_back(rest);
-    }
-    return out;
-  }
-
   Id array_of(Parts const& parts, std::int32_t nesting) {
     auto const [least, most] = counts(parts, "minItems", "maxItems");
     if (most >= 0 && most < least) return out_.nothing();
@@ -414,12 +218,6 @@ class LazyJsonSchema {
   }
 
   // ---- objects ----
-
-  JsonValue const* properties(JsonValue const& schema) const {
-    auto const* const own = schema.find("properties");
-    if (own != nullptr && !own->is(Kind::object)) fail(*own, "properties must be an object");
-    return own;
-  }
 
   Id object_of(Parts const& parts, std::int32_t nesting) {
     struct Property {
@@ -499,70 +297,11 @@ class LazyJsonSchema {
     return out;
   }
 
-  // ---- oneOf ----
-
-  void check_disjoint(JsonValue const& choices) const {
-    auto const& schemas = list(choices);
-    for (std::size_t i = 0; i < schemas.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j)
-        if (!disjoint({&schemas[i]}, {&schemas[j]}, 0))
-          fail(schemas[i],
-               "oneOf is supported where it is plain that no value fits two of its schemas: by their types, or by "
-               "const or enum, of themselves or of a property that both require; not so schemas " +
-                   std::to_string(j) + " and " + std::to_string(i));
-  }
-  bool disjoint(std::vector<JsonValue const*> const& a, std::vector<JsonValue const*> const& b, int depth) const {
-    Conjunction x, y;
-    auto* const self = const_cast<LazyJsonSchema*>(this);
-    for (auto const* const one : a) self->flatten(*one, x, 0);
-    for (auto const* const one : b) self->flatten(*one, y, 0);
-    if (x.nothing || y.nothing) return true;
-    auto const types = [&](Conjunction const& of) {
-      auto found = types_of(of.parts);
-      if (auto const values = values_of(of.parts)) {
-        std::uint32_t some = 0;
-        for (auto const* const value : *values) some |= type_of(*value);
-        found &= some;
-      }
-      return (found & number) != 0 ? found | integer : found;
-    };
-    auto const common = types(x) & types(y);
-    if (common == 0) return true;
-    auto const own = values_of(x.parts), other = values_of(y.parts);
-    if (own && other)
-      return std::ranges::none_of(*own, [&](JsonValue const* v) {
-        return std::ranges::any_of(*other, [&](JsonValue const* w) { return json_equal(*v, *w); });
-      });
-    if (common != object || depth > 4) return false;
-    auto const required = [&](Conjunction const& of, std::string const& name) {
-      return std::ranges::any_of(of.parts, [&](Part const& part) {
-        auto const* const names = part.schema->find("required");
-        return names != nullptr &&
-               std::ranges::any_of(names->items, [&](JsonValue const& n) { return n.text == name; });
-      });
-    };
-    auto const schemas = [&](Conjunction const& of, std::string const& name) {
-      std::vector<JsonValue const*> found;
-      for (auto const& part : of.parts)
-        if (auto const* const own_properties = properties(*part.schema))
-          if (auto const* const value = own_properties->find(name)) found.push_back(value);
-      return found;
-    };
-    for (auto const& part : x.parts)
-      if (auto const* const of = properties(*part.schema))
-        for (auto const& [name, value] : of->members)
-          if (required(x, name) && required(y, name) && disjoint(schemas(x, name), schemas(y, name), depth + 1))
-            return true;
-    return false;
-  }
-
   struct Waiting {
     std::int32_t rule;
     Parts parts;
     std::int32_t nesting;
   };
-  SourceReader reader_;  // for places
-  JsonValue root_;
   Expressions& out_;
   JsonTexts texts_;
   std::map<Parts, std::int32_t> rules_;
