@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <text/words.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -125,7 +127,8 @@ Json logprobs_json(Candidate const& one) {
   for (auto const& piece : one.pieces) {
     json["tokens"].push_back(piece.text), json["token_logprobs"].push_back(piece.log_prob);
     json["text_offset"].push_back(offset);
-    offset += piece.text.size();
+    offset +=
+        static_cast<std::size_t>(std::ranges::count_if(piece.text, [](char c) { return !text::Utf8::continues(c); }));
   }
   return json;
 }

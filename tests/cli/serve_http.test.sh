@@ -76,6 +76,8 @@ says '"object":"text_completion"' && says '"finish_reason":"stop"' && says '"tot
 check 'the beam answers' grep -q -F "\"text\":\"$answer\"" out
 ask /v1/completions '{"prompt": "'"$first"'", "temperature": 0, "logprobs": 0, "max_tokens": 2}' >out
 says '"finish_reason":"length"' && says '"token_logprobs":\[-'
+ask /v1/completions '{"prompt": "Danke.", "temperature": 0, "logprobs": 0}' >out
+says '"text_offset":\[0,6,7\]' && says '"tokens":\["Thanks","\.",""\]'
 ask /v1/completions '{"prompt": ["Danke.", "Guten Morgen!"], "n": 2, "temperature": 1, "seed": 3}' >out
 check 'two of each' [ "$(grep -o '"index":[0-3]' out | sort -u | wc -l)" -eq 4 ]
 ask /v1/completions '{"prompt": "'"$first"'", "stream": true, "stream_options": {"include_usage": true}}' >out
