@@ -45,6 +45,10 @@ Json answer_json(std::size_t index, Answer const& answer, bool scores) {
   return json;
 }
 
+std::string what_failed(Answer const& answer) {
+  return std::string(sluice::name(answer.failure)) + ": " + answer.message;
+}
+
 int status_of(sluice::Failure failure) {
   switch (failure) {
     case sluice::Failure::none: return 200;

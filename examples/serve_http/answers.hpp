@@ -20,6 +20,8 @@ void send_error(httplib::Response& response, int status, std::string const& mess
 
 /// Of one sentence, at /translate.
 Json answer_json(std::size_t index, Answer const& answer, bool scores);
+/// The failure's name and message.
+std::string what_failed(Answer const& answer);
 /// The code for a request none of whose sentences went well.
 int status_of(sluice::Failure failure);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <text/words.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -125,9 +127,17 @@ Json logprobs_json(Candidate const& one) {
   for (auto const& piece : one.pieces) {
     json["tokens"].push_back(piece.text), json["token_logprobs"].push_back(piece.log_prob);
     json["text_offset"].push_back(offset);
-    offset += piece.text.size();
+    offset +=
+        static_cast<std::size_t>(std::ranges::count_if(piece.text, [](char c) { return !text::Utf8::continues(c); }));
   }
   return json;
+}
+
+/// Of an empty prompt, an empty text.
+Answer answer_of(Job& job, sluice::Result const& result) {
+  auto answer = job.answer(result);
+  if (result.ok() && answer.candidates.empty()) answer.candidates.push_back({.finished = true});
+  return answer;
 }
 
 Json choice(std::size_t index, std::string const& text, Candidate const* ended, bool logprobs) {
@@ -154,12 +164,9 @@ struct Chunks {
       auto const more = shape.choices == 1 ? job.settle(letter.settled) : std::string();
       return more.empty() ? more : chunk({choice(first, more, nullptr, false)});
     }
-    auto const answer = job.answer(*letter.result);
+    auto const answer = answer_of(job, *letter.result);
     if (answer.failure != sluice::Failure::none)
-      return "data: " +
-             dump(error_json(status_of(answer.failure),
-                             std::string(sluice::name(answer.failure)) + ": " + answer.message)) +
-             "\n\n";
+      return "data: " + dump(error_json(status_of(answer.failure), what_failed(answer))) + "\n\n";
     usage->prompt += answer.source_tokens, usage->completion += answer.tokens;
     std::string text;
     for (std::size_t i = 0; i < answer.candidates.size(); ++i) {
@@ -192,15 +199,14 @@ void answer_completions(House const& house, httplib::Request const& request, htt
   Flight flight(house, task, false);
   std::vector<Answer> answers(flight.size());
   while (flight.open() > 0)
-    for (auto& letter : flight.wait()) answers[letter.index] = flight.job(letter.index).answer(*letter.result);
+    for (auto& letter : flight.wait()) answers[letter.index] = answer_of(flight.job(letter.index), *letter.result);
   auto json = shape.head;
   json["choices"] = Json::array();
   Usage usage;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     auto const& answer = answers[i];
     if (answer.failure != sluice::Failure::none)
-      return send_error(response, status_of(answer.failure),
-                        std::string(sluice::name(answer.failure)) + ": " + answer.message);
+      return send_error(response, status_of(answer.failure), what_failed(answer));
     for (std::size_t j = 0; j < answer.candidates.size(); ++j)
       json["choices"].push_back(
           choice(i * shape.choices + j, answer.candidates[j].text, &answer.candidates[j], shape.logprobs));

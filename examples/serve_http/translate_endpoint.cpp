@@ -41,15 +41,19 @@ void answer_translate(House const& house, httplib::Request const& request, httpl
   Flight flight(house, task, false);
   std::vector<Json> results(flight.size());
   auto failure = sluice::Failure::none;
+  std::string message;
   auto good = false;
   while (flight.open() > 0)
     for (auto& letter : flight.wait()) {
       auto const answer = flight.job(letter.index).answer(*letter.result);
       if (answer.failure == sluice::Failure::none) good = true;
-      else if (failure == sluice::Failure::none) failure = answer.failure;
+      else if (failure == sluice::Failure::none) failure = answer.failure, message = what_failed(answer);
       results[letter.index] = answer_json(letter.index, answer, scores);
     }
-  send(response, good ? 200 : status_of(failure), {{"model", house.backend.name()}, {"results", results}});
+  Json json{{"model", house.backend.name()}, {"results", results}};
+  auto const status = good ? 200 : status_of(failure);
+  if (!good) json.update(error_json(status, message));
+  send(response, status, json);
 }
 
 }  // namespace serve

@@ -123,6 +123,7 @@ Candidate TranslationJob::candidate(sluice::Hypothesis const& hypothesis) const 
   std::span<sluice::Token const> tokens(hypothesis.tokens);
   for (std::size_t i = 0; i < tokens.size(); ++i)
     one.pieces.push_back({tokenizer.text(tokens[i]), hypothesis.log_probs.at(i)});
+  if (!one.pieces.empty()) one.pieces.front().text = without_space(one.pieces.front().text);
   if (!tokens.empty() && tokens.back() == tokenizer.eos()) tokens = tokens.first(tokens.size() - 1);
   one.text = one.stopped ? without_space(stop_.text(hypothesis)) : tokenizer.decode(tokens);
   return one;

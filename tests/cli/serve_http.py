@@ -198,7 +198,8 @@ def wire():
     # Whoever is late is told so; who goes away is not decoded further.
     slow = {"text": ["Wo hast du meine Brille hingelegt?"] * 30, "width": 64, "n_best": 64}
     code, text, _ = post("/translate", {**slow, "deadline_ms": 1})
-    check(f"late: {code} {text[:200]}", code == 504 and json.loads(text)["results"][0]["error"]["name"] == "late")
+    check(f"late: {code} {text[:200]}", code == 504 and json.loads(text)["error"]["message"].startswith("late")
+          and json.loads(text)["results"][0]["error"]["name"] == "late")
     before = metrics().get('sluice_sentences_total{failure="cancelled"}', 0)
     for accept in ["application/json", "text/event-stream"]:
         client = socket.create_connection(("127.0.0.1", port))
