@@ -53,11 +53,12 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$
+set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/packed/bfloat16_dot$ ^output/packed/dot_panels$ ^output/packed/tile_blocks$ ^output/packed/product_writer$ ^output/packed/gathered_matrix$ ^output/packed/int8_in_place$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
   ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
+  ^grammar/[ace] ^grammar/fewest_tokens$ ^grammar/gbnf$ ^grammar/interner$ ^grammar/pushdown$ ^grammar/regex$ ^grammar/json_ ^grammar/rule_graph$ ^grammar/source_reader$ ^grammar/spelling$ ^grammar/token_masks$ ^grammar/utf8$
   ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$
   ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^search/rule/byte_matcher$ ^search/rule/known_ends$
   ^sluice$)
@@ -85,8 +86,10 @@ set(folders
   "model/check:core"
   "model:core model/check output/simd output/packed output/line output/projection"
   "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
+  "search/exact:core search/common"
   "search/rule:core search/common" "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"
+  "grammar:core search/common search/rule"
   "result:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
   "cuda:core output/line output/projection output/clusters model")

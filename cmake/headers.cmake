@@ -48,7 +48,32 @@ set(SLUICE_HEADERS
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/serving.hpp
+  include/sluice/decode/trace_file.hpp
+  include/sluice/decode/trace_json.hpp
+  include/sluice/decode/trace_page.hpp
+  include/sluice/decode/trace_page_source.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/grammar/automaton.hpp
+  include/sluice/grammar/compile.hpp
+  include/sluice/grammar/expressions.hpp
+  include/sluice/grammar/fewest_tokens.hpp
+  include/sluice/grammar/gbnf.hpp
+  include/sluice/grammar/grammar.hpp
+  include/sluice/grammar/interner.hpp
+  include/sluice/grammar/json_formats.hpp
+  include/sluice/grammar/json_numbers.hpp
+  include/sluice/grammar/json_schema.hpp
+  include/sluice/grammar/json_texts.hpp
+  include/sluice/grammar/json_value.hpp
+  include/sluice/grammar/pushdown.hpp
+  include/sluice/grammar/regex.hpp
+  include/sluice/grammar/rule_graph.hpp
+  include/sluice/grammar/source_reader.hpp
+  include/sluice/grammar/spelling.hpp
+  include/sluice/grammar/structure.hpp
+  include/sluice/grammar/token_masks.hpp
+  include/sluice/grammar/token_trie.hpp
+  include/sluice/grammar/utf8.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/check/check_options.hpp
   include/sluice/model/check/line_judge.hpp
@@ -161,8 +186,10 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
   include/sluice/search/constraint/wanted_candidates.hpp
+  include/sluice/search/exact/exact_search.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
+  include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
@@ -246,5 +273,8 @@ set(SLUICE_KERNELS
 
 # Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
 set(SLUICE_ENGINE_HEADERS
+  include/sluice/engine/ctranslate2.hpp
+  include/sluice/engine/ctranslate2_batch.hpp
+  include/sluice/engine/ctranslate2_loaded.hpp
   include/sluice/engine/llama.hpp
   include/sluice/engine/llama_tokenizer.hpp)

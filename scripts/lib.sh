@@ -22,11 +22,12 @@ has() {
     g++) command -v "${CXX:-g++}" ;;
     cmake | clang-19 | clang-22) command -v "${1/clang/clang++}" ;;
     ninja-build) command -v ninja ;;
-    git | pkg-config | clang-format-14 | clang-tidy-14) command -v "$1" ;;
+    git | curl | pkg-config | chromium | clang-format-14 | clang-tidy-14) command -v "$1" ;;
     libeigen3-dev) has_header eigen3/Eigen/Core ;;
     nlohmann-json3-dev) has_header nlohmann/json.hpp ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;
     libpng-dev) has_header png.h ;;
+    libcpp-httplib-dev) has_header httplib.h ;;
     zlib1g-dev) has_header zlib.h ;;
     libzstd-dev) has_header zstd.h ;;
     libsentencepiece-dev) has_header sentencepiece_processor.h ;;

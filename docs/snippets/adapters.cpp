@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snippets of docs/model.md: two engines as models, and a test that they keep the contract.
+// The snippets of docs/model.md: an engine as a model, and a test that it keeps the contract.
 #include <sluice/sluice.hpp>
 
 #include "engines.hpp"
@@ -10,91 +10,10 @@
 #include <iostream>
 #include <map>
 #include <span>
-#include <stdexcept>
-#include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace {
-
-// [llama]
-/// A context of llama.cpp: a slot is a sequence id. The prompt is Request::prompt.
-class Llama {
- public:
-  using Source = std::monostate;
-  static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
-
-  Llama(llama_context* context, sluice::Vocabulary vocabulary)
-      : context_(context), memory_(llama_get_memory(context)), vocabulary_(std::move(vocabulary)) {}
-
-  sluice::Vocabulary const& vocabulary() const { return vocabulary_; }
-  sluice::Limits limits() const {
-    return {.slots = static_cast<std::int32_t>(llama_n_seq_max(context_)),
-            .length = static_cast<std::int32_t>(llama_n_ctx(context_))};
-  }
-
-  void start(std::span<Source const* const>, std::span<sluice::Slot const> slots) { release(slots); }
-  void release(std::span<sluice::Slot const> slots) {
-    for (auto const slot : slots) llama_memory_seq_rm(memory_, slot, -1, -1);
-  }
-
-  sluice::Scores<float> step(std::span<sluice::Row const> rows) {
-    for (auto const& row : rows)
-      if (row.from != row.to) {
-        llama_memory_seq_rm(memory_, row.to, -1, -1);
-        llama_memory_seq_cp(memory_, row.from, row.to, -1, -1);
-      }
-    for (auto const& row : rows)
-      if (!llama_memory_seq_rm(memory_, row.to, row.length, -1))
-        throw std::runtime_error("this memory cannot be cut: the model is recurrent");
-
-    tokens_.clear(), positions_.clear(), sequences_.clear(), wanted_.clear();
-    for (auto const& row : rows)
-      for (std::ptrdiff_t i = 0; i < std::ssize(row.tokens); ++i) {
-        tokens_.push_back(row.tokens[static_cast<std::size_t>(i)]);
-        positions_.push_back(row.length + static_cast<llama_pos>(i));
-        sequences_.push_back(row.to);
-        wanted_.push_back(i >= std::ssize(row.tokens) - row.lines);
-      }
-    logits_.clear();
-    for (std::size_t first = 0; first < tokens_.size(); first += llama_n_batch(context_)) decode(first);
-    return sluice::scores(logits_.data(), std::ssize(logits_) / vocabulary_.size, vocabulary_.size);
-  }
-
- private:
-  /// Feeds n_batch tokens and copies the logits, since the context keeps those of one call only.
-  void decode(std::size_t first) {
-    auto const count = std::min<std::size_t>(tokens_.size() - first, llama_n_batch(context_));
-    ones_.assign(count, 1), pointers_.clear();
-    for (std::size_t i = 0; i < count; ++i) pointers_.push_back(&sequences_[first + i]);
-    if (llama_decode(context_, {.n_tokens = static_cast<std::int32_t>(count),
-                                .token = &tokens_[first],
-                                .embd = nullptr,
-                                .pos = &positions_[first],
-                                .n_seq_id = ones_.data(),
-                                .seq_id = pointers_.data(),
-                                .logits = &wanted_[first]}) != 0)
-      throw std::runtime_error("llama_decode failed");
-    for (std::size_t i = 0; i < count; ++i)
-      if (wanted_[first + i]) {
-        auto const* const line = llama_get_logits_ith(context_, static_cast<std::int32_t>(i));
-        logits_.insert(logits_.end(), line, line + vocabulary_.size);
-      }
-  }
-
-  llama_context* context_;
-  llama_memory_t memory_;
-  sluice::Vocabulary vocabulary_;
-  std::vector<llama_token> tokens_;
-  std::vector<llama_pos> positions_;
-  std::vector<llama_seq_id> sequences_;
-  std::vector<llama_seq_id*> pointers_;
-  std::vector<std::int32_t> ones_;
-  std::vector<std::int8_t> wanted_;
-  std::vector<float> logits_;
-};
-// [/llama]
 
 // [dense]
 /// An engine that keeps all rows in one dense state and takes one token a row, all at one position: no ability is
@@ -210,14 +129,10 @@ auto make_requests() {
 
 }  // namespace
 
-llama_context* fake_llama();
-
 int main() {
   sluice::BeamSearch const search{.width = 3, .n_best = 3, .length{.max = 12}};
-  Llama llama(fake_llama(), {.size = engine::vocabulary_size, .bos = engine::bos, .eos = {engine::eos}});
   Dense dense;
-  auto const wrong = differences(llama, make_requests<std::monostate>(), search, 7) +
-                     differences(dense, make_requests<std::vector<sluice::Token>>(), search, 7);
+  auto const wrong = differences(dense, make_requests<std::vector<sluice::Token>>(), search, 7);
   std::cout << wrong << " results depend on the batch\n";
   return wrong;
 }

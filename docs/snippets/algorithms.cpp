@@ -124,6 +124,14 @@ void score(Typist& model, sluice::DenseProjection const& keyboard) {
   // [/score]
 }
 
+void exact(Typist& model, sluice::DenseProjection& keyboard) {
+  // [exact]
+  auto const best = decode(model, sources, sluice::ExactSearch{.length = {.max = 12}}, {}, keyboard)[0];
+  std::cout << Typist::text(best.hypotheses.at(0).tokens) << ' ' << best.hypotheses[0].score
+            << ", and nothing scores more than " << best.bound << '\n';
+  // [/exact]
+}
+
 /// Knows which letters are common.
 struct Letters {
   using Source = std::monostate;
@@ -174,6 +182,7 @@ int main(int argc, char** argv) {
   if (wanted("stops")) stops(model, keyboard);
   bayes(model, keyboard);
   if (wanted("score")) score(model, keyboard);
+  if (wanted("exact")) exact(model, keyboard);
   combine(model, keyboard);
   return 0;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stand-ins for two engines, so that the adapters can run: logits are a hash of the tokens seen.
+// A stand-in for an engine, so that the adapter can run: logits are a hash of the tokens seen.
 #include "engines.hpp"
 
-#include <map>
 #include <stdexcept>
 
 namespace {
@@ -20,47 +19,6 @@ float logit(std::vector<std::int32_t> const& seen, std::int32_t token) {
 }
 
 }  // namespace
-
-struct llama_memory_i {
-  std::map<llama_seq_id, std::vector<llama_token>> sequences;
-};
-struct llama_context {
-  llama_memory_i memory;
-  std::map<std::int32_t, std::vector<float>> logits;
-};
-
-llama_context* fake_llama();
-llama_context* fake_llama() {
-  static llama_context context;
-  return &context;
-}
-std::uint32_t llama_n_ctx(llama_context const*) { return 64; }
-std::uint32_t llama_n_batch(llama_context const*) { return 8; }
-std::uint32_t llama_n_seq_max(llama_context const*) { return 32; }
-llama_memory_t llama_get_memory(llama_context const* context) { return const_cast<llama_memory_t>(&context->memory); }
-
-bool llama_memory_seq_rm(llama_memory_t memory, llama_seq_id sequence, llama_pos first, llama_pos) {
-  auto& tokens = memory->sequences[sequence];
-  auto const kept = first < 0 ? 0u : static_cast<std::size_t>(first);
-  if (kept < tokens.size()) tokens.resize(kept);
-  return true;
-}
-void llama_memory_seq_cp(llama_memory_t memory, llama_seq_id from, llama_seq_id to, llama_pos, llama_pos) {
-  memory->sequences[to] = memory->sequences[from];
-}
-std::int32_t llama_decode(llama_context* context, llama_batch batch) {
-  if (batch.n_tokens > static_cast<std::int32_t>(llama_n_batch(context))) return -1;
-  context->logits.clear();
-  for (std::int32_t i = 0; i < batch.n_tokens; ++i) {
-    auto& tokens = context->memory.sequences[*batch.seq_id[i]];
-    if (batch.n_seq_id[i] != 1 || batch.pos[i] != static_cast<llama_pos>(tokens.size())) return -1;
-    tokens.push_back(batch.token[i]);
-    if (batch.logits[i] != 0)
-      for (std::int32_t v = 0; v < engine::vocabulary_size; ++v) context->logits[i].push_back(logit(tokens, v));
-  }
-  return 0;
-}
-float* llama_get_logits_ith(llama_context* context, std::int32_t i) { return context->logits.at(i).data(); }
 
 namespace engine {
 

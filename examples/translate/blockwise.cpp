@@ -21,8 +21,9 @@ std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options
 
 std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Masks const& masks) {
   if (options.accept_top) return make_accepting(sluice::TopK{*options.accept_top}, options, models, masks);
-  // As greedy: probabilities are needed only where a penalty depends on them.
-  return make_accepting(sluice::Exact{.scores = options.repetition_penalty != 1}, options, models, masks);
+  // As greedy: probabilities are needed only where a penalty depends on them, or somebody looks.
+  sluice::Exact const exact{.scores = options.repetition_penalty != 1 || !options.trace.empty()};
+  return make_accepting(exact, options, models, masks);
 }
 
 }  // namespace translate

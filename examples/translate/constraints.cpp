@@ -33,11 +33,27 @@ Constraints::Constraints(Options const& options, std::vector<std::string> lines,
       glossary_file_(options.glossary.string()),
       lines_(std::move(lines)) {
   if (!options.constrained()) return;
-  spellings_ = std::make_shared<Spellings>(make_pieces(tokenizer));
-  if (options.glossary.empty()) return;
+  spellings_ = spellings(tokenizer);
+  if (!options.glossary.empty()) read_glossary(text::read_lines(options.glossary));
+}
+
+Constraints::Constraints(Names names, std::vector<std::string> lines, std::vector<std::string> const& glossary,
+                         Tokenizer const& tokenizer, std::shared_ptr<Spellings const> shared)
+    : tokenizer_(tokenizer),
+      file_(std::move(names.constraints)),
+      glossary_file_(std::move(names.glossary)),
+      lines_(std::move(lines)),
+      spellings_(std::move(shared)) {
+  read_glossary(glossary);
+}
+
+std::shared_ptr<Spellings const> Constraints::spellings(Tokenizer const& tokenizer) {
+  return std::make_shared<Spellings>(make_pieces(tokenizer));
+}
+
+void Constraints::read_glossary(std::vector<std::string> const& lines) {
   glossary_ = Glossary(
-      text::read_lines(options.glossary), glossary_file_,
-      [&tokenizer](std::string_view text) { return tokenizer.normal(text); },
+      lines, glossary_file_, [&tokenizer = tokenizer_](std::string_view text) { return tokenizer.normal(text); },
       [this](std::string_view target) { return normal(std::string(target)); });
 }
 

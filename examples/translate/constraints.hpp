@@ -25,6 +25,17 @@ class Constraints {
   /// \throws text::InputError  for a glossary that cannot be read, or holds a target that cannot be written
   Constraints(Options const& options, std::vector<std::string> lines, Tokenizer const& tokenizer);
 
+  /// What texts without files are called in messages.
+  struct Names {
+    std::string constraints, glossary;
+  };
+  /// The same of what is no file's.
+  /// \param glossary  lines: source term, tab, target term
+  Constraints(Names names, std::vector<std::string> lines, std::vector<std::string> const& glossary,
+              Tokenizer const& tokenizer, std::shared_ptr<Spellings const> shared);
+  /// How the tokenizer, which must live as long, writes phrases: made once, shared by many.
+  static std::shared_ptr<Spellings const> spellings(Tokenizer const& tokenizer);
+
   /// For line `number` of the input, from 1. Lines behind the last of --constraints demand nothing.
   /// \param where  the line of the input, for messages about the glossary
   /// \throws text::InputError  for demands that make no sense, naming file and line
@@ -37,6 +48,7 @@ class Constraints {
  private:
   std::string normal(std::string const& phrase) const;
   std::string both(std::string const& phrase) const;
+  void read_glossary(std::vector<std::string> const& lines);
 
   Tokenizer const& tokenizer_;
   std::string file_, glossary_file_;

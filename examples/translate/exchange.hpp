@@ -5,6 +5,7 @@
 
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/trace_file.hpp>
 
 #include <translate/whole_words.hpp>
 
@@ -21,6 +22,7 @@ struct Sentence {
   std::vector<sluice::Token> prefix{};
   std::uint64_t seed = 0;
   WholeWords constraints{};
+  std::string text{};  ///< for a trace; empty where there is none
 };
 
 /// Hands sentences out in the order of the input and takes results in any order. Any thread may call.
@@ -36,6 +38,8 @@ class Exchange {
   /// \param wait  whether to wait until there is something to be had
   virtual bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) = 0;
   virtual void give(std::size_t place, sluice::Result result) = 0;
+  /// Who is told what the decoder does; nothing: nobody.
+  virtual sluice::TraceFile* trace() = 0;
   /// Nobody need wait any longer: a thread has failed.
   virtual void abandon() = 0;
 };

@@ -3,22 +3,23 @@
 #include <translate/masks.hpp>
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 namespace translate {
 
 Masks make_masks(Options const& options, Tokenizer const& tokenizer) {
+  return make_masks(options, options.forbid.empty() ? std::vector<std::string>{} : text::read_lines(options.forbid),
+                    tokenizer);
+}
+
+Masks make_masks(Options const& options, std::vector<std::string> const& forbidden, Tokenizer const& tokenizer) {
   std::vector<std::vector<sluice::Token>> phrases;
-  if (!options.forbid.empty()) {
-    for (auto const& line : text::read_lines(options.forbid)) {
-      // Both at the beginning of a word and within one: the pieces differ. A character that the model does not know
-      // cannot come anyway.
-      auto const word = tokenizer.encode(line);
-      if (word.empty() || std::ranges::find(word, tokenizer.unk()) != word.end()) continue;
-      phrases.push_back(word);
-      phrases.push_back(tokenizer.encode_inside(line));
-    }
+  for (auto const& phrase : forbidden) {
+    // Both at the beginning of a word and within one: the pieces differ. A character that the model does not know
+    // cannot come anyway.
+    auto const word = tokenizer.encode(phrase);
+    if (word.empty() || std::ranges::find(word, tokenizer.unk()) != word.end()) continue;
+    phrases.push_back(word);
+    phrases.push_back(tokenizer.encode_inside(phrase));
   }
   return Masks({.n = options.no_repeat_ngram}, {.penalty = options.repetition_penalty}, sluice::Forbidden(phrases));
 }

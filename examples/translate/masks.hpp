@@ -9,11 +9,16 @@
 #include <translate/options.hpp>
 #include <translate/tokenizer.hpp>
 
+#include <string>
+#include <vector>
+
 namespace translate {
 
 using Masks = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden>;
 
 /// \throws text::InputError  if the file of phrases cannot be read
 Masks make_masks(Options const& options, Tokenizer const& tokenizer);
+/// The same of phrases that are no file's.
+Masks make_masks(Options const& options, std::vector<std::string> const& forbidden, Tokenizer const& tokenizer);
 
 }  // namespace translate

@@ -129,6 +129,9 @@ void check_parts(Options const& options, bool mpi) {
     if (options.output.empty() && flag != "--shard") throw text::InputError(flag + " needs --output");
   };
   if (mpi) need("translate_mpi");
+  if (!options.trace.empty() && (mpi || options.resume))
+    throw text::InputError(std::string("--trace does not go with ") + (mpi ? "translate_mpi" : "--resume") +
+                           ": it would have a part of what was done");
   if (options.shard) need("--shard");
   if (!options.resume) return;
   need("--resume");
@@ -146,7 +149,7 @@ std::map<std::string, std::string> said(CLI::App const& app) {
     if (option->count() > 0) all.emplace(option->get_name(), value);
   }
   for (auto const* const speed :
-       {"--input", "--output", "--stats", "--progress", "--resume", "--threads", "--batch", "--window",
+       {"--input", "--output", "--stats", "--trace", "--progress", "--resume", "--threads", "--batch", "--window",
         "--encode-ahead", "--schedule", "--refill-below", "--order", "--max-rows", "--drain-after", "--audit"})
     all.erase(speed);
   return all;
@@ -177,7 +180,8 @@ std::vector<std::filesystem::path> split(std::string const& list) {
 std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
-  std::string model, ensemble, input, output, prefix, score, stats, forbid, constraints, glossary, prune_finished;
+  std::string model, ensemble, input, output, prefix, score, stats, trace, forbid, constraints, glossary,
+      prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers,
               precision = "float32", clusters, proposer = "heads", heads, draft, accept = "exact";
   std::int32_t n_best = 0;
@@ -284,6 +288,8 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
           ->check(range(0, many))};
   add("--threads", options.threads, "N", "decoders at work (1)")->check(range(1, 1024));
   add("--stats", stats, "FILE", "write counts, memory and times as JSON");
+  auto* const tracing =
+      add("--trace", trace, "FILE", "write what the decoder does: a page (.html) or its lines (.jsonl)");
   app.add_flag("--progress", options.progress, "show progress even where standard error is no terminal");
   std::string shard;
   app.add_flag("--resume", options.resume, "go on where an earlier run with these options ended, by OUTPUT.journal");
@@ -401,6 +407,11 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
 
   if (models->count() > 0) options.models = split(ensemble);
   else options.models = {model.empty() ? default_model() : std::filesystem::path(model)};
+  options.trace = trace;
+  if (tracing->count() > 0 && options.trace.extension() != ".html" && options.trace.extension() != ".jsonl")
+    throw text::InputError("--trace: '" + trace + "' ends in neither .html nor .jsonl");
+  if (tracing->count() > 0 && options.threads > 1)
+    throw text::InputError("--trace follows one decoder: --threads must be 1, not " + std::to_string(options.threads));
   options.input = input, options.output = output, options.stats = stats, options.forbid = forbid;
   options.targets = score.empty() ? prefix : score;
   if (!shard.empty()) options.shard = parse_shard(shard);

@@ -35,6 +35,7 @@ struct Options {
   std::filesystem::path constraints;          ///< JSON, an object a line; empty: none
   std::filesystem::path glossary;             ///< terms; empty: none
   std::filesystem::path stats;                ///< JSON; empty: none
+  std::filesystem::path trace;                ///< .html or .jsonl; empty: none
 
   SearchName search = SearchName::beam;
   std::int32_t candidates = 1;       ///< hypotheses wanted of each sentence

@@ -66,7 +66,9 @@ Resources::Resources(Options const& options, std::function<void(Input&)> const& 
       models(options.models, options.model_options),
       masks(make_masks(options, models.tokenizer())),
       constraints(options, read_beside(options.constraints, input), models.tokenizer()),
-      stats_file(create(options.stats, options.input)) {}
+      stats_file(create(options.stats, options.input)),
+      trace_file(create(options.trace, options.input)),
+      trace(options.trace, trace_file, models.tokenizer()) {}
 
 Translation::Translation(Options const& options, Resources& resources, Decoders& decoders, Shares& shares,
                          Progress& progress)
@@ -90,6 +92,7 @@ int Translation::run() {
   check(options_.targets, resources_.targets.size());
   check(options_.constraints, resources_.constraints.lines());
   progress_.finish();
+  resources_.trace.finish();
   if (resources_.stats_file.is_open()) {
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     resources_.stats_file << to_json(decoders_.statistics(), decoders_.clusters(), blocks_,
@@ -186,7 +189,7 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
     std::lock_guard const lock(writing_);
     if (sentence) {
       if (options_.constrained()) due_.emplace(number, std::move(constraints));
-      sentence->place = number, --count;
+      sentence->place = number - 1, --count;
       sentences.push_back(std::move(*sentence));
     } else {
       judge(number, constraints, "", line);
@@ -199,8 +202,9 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
 
 void Translation::give(std::size_t place, sluice::Result result) {
   std::lock_guard const lock(writing_);
-  auto const due = due_.extract(place);
-  finish(place, format(place, result, due.empty() ? WholeWords{} : due.mapped()));
+  auto const number = place + 1;
+  auto const due = due_.extract(number);
+  finish(number, format(number, result, due.empty() ? WholeWords{} : due.mapped()));
 }
 
 void Translation::abandon() {
@@ -239,6 +243,7 @@ std::optional<Sentence> Translation::make_sentence(std::string const& text, std:
       return fault(error.what());
     }
   if (sentence.source.empty()) return std::nullopt;
+  if (trace() != nullptr) sentence.text = text;
   if (options_.search == SearchName::score) sentence.prefix.push_back(tokenizer.eos());
   return sentence;
 }

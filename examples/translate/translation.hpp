@@ -16,6 +16,7 @@
 #include <translate/progress.hpp>
 #include <translate/results.hpp>
 #include <translate/shares.hpp>
+#include <translate/trace.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -45,7 +46,8 @@ struct Resources {
   Models models;
   Masks masks;
   Constraints constraints;
-  std::ofstream stats_file;
+  std::ofstream stats_file, trace_file;
+  TraceOutput trace;
 };
 
 /// Reads lines as the decoders want them, writes translations as soon as their turn has come. Holds a bounded part of the
@@ -61,6 +63,7 @@ class Translation final : public Exchange {
 
   bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) override;
   void give(std::size_t place, sluice::Result result) override;
+  sluice::TraceFile* trace() override { return resources_.trace.file(); }
   void abandon() override;
 
  private:

@@ -15,12 +15,14 @@
 #include <translate/exchange.hpp>
 #include <translate/model.hpp>
 #include <translate/options.hpp>
+#include <translate/trace.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -89,6 +91,7 @@ class Workers final : public Decoders {
           enough(std::max(intake.encode_ahead, batch)) {}
 
     void work(Exchange& exchange) {
+      decoder.trace().file = exchange.trace();
       for (auto more = true; more || decoder.waiting() + decoder.running() > 0;) {
         while (more && decoder.waiting() < enough) {
           more = exchange.take(portion, decoder.waiting() + decoder.running() == 0, taken);
@@ -109,11 +112,14 @@ class Workers final : public Decoders {
     void submit() {
       for (auto& sentence : taken) {
         auto search = own(shared, sentence);
+        auto const text = std::move(sentence.text);
         auto const id = decoder.submit({.source = std::move(sentence.source),
                                         .prefix = std::move(sentence.prefix),
                                         .search = std::move(search),
                                         .seed = sentence.seed});
         places.emplace(id, sentence.place);
+        if (decoder.trace().file != nullptr)
+          decoder.trace().file->describe(id, "line " + std::to_string(sentence.place + 1) + ": " + text);
       }
       taken.clear();
     }
@@ -128,7 +134,7 @@ class Workers final : public Decoders {
     S shared;
     Own own;
     Model model;
-    sluice::Decoder<Model, S, Schedule, Output> decoder;
+    sluice::Decoder<Model, S, Schedule, Output, Trace> decoder;
     std::size_t portion;  // taken at once: whole windows, so that they are sorted as a whole
     std::size_t enough;   // waiting: a batch can be filled, the encoder has work
     std::vector<Sentence> taken{};

@@ -24,7 +24,12 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/decode/server_options.hpp>
+#include <sluice/decode/trace_file.hpp>
+#include <sluice/decode/trace_page.hpp>
 #include <sluice/file/clusters_file.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
@@ -82,8 +87,10 @@
 #include <sluice/search/constraint/ordered_phrases.hpp>
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/constraint/product.hpp>
+#include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy/greedy_presets.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>

@@ -20,7 +20,7 @@ refused 'stray' stray
 for flag in --model --ensemble --input --output --search --n-best --mbr --min-length --max-length --preset --width \
   --absolute-threshold --relative-threshold --max-per-parent --length-penalty --temperature --top-k --top-p --seed \
   --no-repeat-ngram --repetition-penalty --forbid --prefix --score --schedule --batch --window --encode-ahead \
-  --refill-below --order --max-rows --drain-after --threads --stats; do
+  --refill-below --order --max-rows --drain-after --threads --stats --trace; do
   refused "$flag" $flag
 done
 for flag in --width --n-best --max-length --max-per-parent --top-k --no-repeat-ngram --batch --threads; do
@@ -92,6 +92,9 @@ done
 refused "short has 1 lines, .* has $count" --model "$model" --input "$sample" --prefix short
 refused "short has 1 lines, .* has $count" --model "$model" --input "$sample" --score short
 refused 'absent/out: cannot be written' --model "$model" --input "$sample" --output absent/out
+refused "--trace: 'trace.txt' ends in neither .html nor .jsonl" --trace trace.txt
+refused '--trace follows one decoder: --threads must be 1, not 2' --trace trace.html --threads 2
+refused 'absent/trace.html: cannot be written' --model "$model" --input "$sample" --trace absent/trace.html
 refused 'absent/stats: cannot be written' --model "$model" --input "$sample" --stats absent/stats
 cp "$sample" copy
 refused 'copy: is the input' --model "$model" --input copy --output copy

@@ -46,14 +46,15 @@ inline FirstStop first_stop(Stops const& stops, std::span<Token const> tokens, s
         if (all.compare(end - string.size(), string.size(), string) == 0)
           best = std::min(best, {end, end - string.size(), static_cast<std::int32_t>(stops.tokens.size() + i)});
     }
+    std::size_t longest = 0;  // sequence
     if (std::get<2>(best) < 0)
       for (std::size_t i = 0; i < stops.tokens.size(); ++i) {
         auto const& phrase = stops.tokens[i];
-        if (phrase.size() > n || !std::equal(phrase.begin(), phrase.end(), tokens.begin() + n - phrase.size()))
+        if (phrase.size() > n || !std::ranges::equal(phrase, tokens.subspan(n - phrase.size(), phrase.size())))
           continue;
-        auto const begin = stops.bytes.text(tokens.first(n - phrase.size())).size();
-        auto const longer = std::get<2>(best) < 0 || phrase.size() > stops.tokens[std::get<2>(best)].size();
-        if (longer) best = {now, begin, static_cast<std::int32_t>(i)};
+        if (phrase.size() <= longest) continue;
+        longest = phrase.size();
+        best = {now, stops.bytes.text(tokens.first(n - longest)).size(), static_cast<std::int32_t>(i)};
       }
     if (std::get<2>(best) >= 0 && n > prefix && n >= minimum)
       return {std::get<2>(best), n, std::get<1>(best), std::get<0>(best)};

@@ -41,16 +41,17 @@ struct Hidden : MatrixView<T const> {
   using Value = T;
 };
 
-/// Scores from a dense buffer [lines, columns].
+/// Scores from a buffer [lines, columns], dense or with `stride` elements from line to line.
 template <class T>
-Scores<T> scores(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns, Kind kind = Kind::logits) {
-  return {{data, lines, columns, columns}, kind};
+Scores<T> scores(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns, Kind kind = Kind::logits,
+                 std::ptrdiff_t stride = 0) {
+  return {{data, lines, columns, stride > 0 ? stride : columns}, kind};
 }
 
-/// Hidden vectors from a dense buffer [lines, columns].
+/// Hidden vectors from a buffer [lines, columns], dense or with `stride` elements from line to line.
 template <class T>
-Hidden<T> hidden(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns) {
-  return {{data, lines, columns, columns}};
+Hidden<T> hidden(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns, std::ptrdiff_t stride = 0) {
+  return {{data, lines, columns, stride > 0 ? stride : columns}};
 }
 
 }  // namespace sluice::inline v0

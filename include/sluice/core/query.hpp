@@ -42,6 +42,15 @@ class TokenSet {
   void insert(std::span<Token const> tokens) {
     for (auto const token : tokens) insert(token);
   }
+  /// All that another set holds.
+  void insert(TokenSet const& other) {
+    if (words_.size() < other.words_.size()) words_.resize(other.words_.size());
+    for (std::size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
+  }
+  /// Only what another set holds too.
+  void keep(TokenSet const& other) {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= i < other.words_.size() ? other.words_[i] : 0;
+  }
   void erase(Token token) {
     if (contains(token)) words_[word(token)] &= ~bit(token);
   }
@@ -76,7 +85,9 @@ struct Query {
   TokenSet const* shortlist = nullptr;  ///< so are those that this lacks, always before the softmax
   float temperature = 1;                ///< scores are divided by it; > 0
   bool normalise = true;                ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;     ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  bool entropy = false;  ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  std::int32_t bank =
+      -1;  ///< for a trace alone: the bank that its hypothesis is in (progress of its constraints); -1: none
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
                             ///< `within` and `typical` select by log_prob all the same
 };

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,8 @@ struct Result {
   Failure failure = Failure::none;
   std::string message{};       ///< what failed, with names and values; empty if nothing did
   std::exception_ptr cause{};  ///< the exception behind it, if there was one
+  double bound =
+      std::numeric_limits<double>::quiet_NaN();  ///< of ExactSearch: it has proved that no output scores more
 
   bool ok() const { return failure == Failure::none; }
   /// Makes this a failure; the hypotheses stay.

@@ -6,8 +6,10 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,35 +22,50 @@ namespace sluice::inline v0 {
 /// The bytes of every token: what the tokeniser puts into a text for it, and nothing for control tokens. A byte-fallback
 /// token is one byte; where a tokeniser writes a space in its own way, the space. Characters need not be whole.
 ///
-/// Immutable and shared: a copy costs a reference count. All bytes lie in one buffer.
+/// Immutable and shared: a copy costs a reference count. All bytes lie in one buffer, in which the bytes of a token that has
+/// no more than 15 are found with one look.
 template <class = void>
 class LazyTokenBytes {
  public:
   /// Of no tokens.
   LazyTokenBytes() = default;
   /// \param tokens  [Vocabulary::size]: the bytes of each
-  explicit LazyTokenBytes(std::span<std::string const> tokens) {
-    auto data = std::make_shared<Data>();
-    std::size_t total = 0;
-    for (auto const& token : tokens) total += token.size();
-    data->buffer.reserve(total), data->begins.reserve(tokens.size() + 1);
-    for (auto const& token : tokens) data->begins.push_back(data->buffer.size()), data->buffer += token;
-    data->begins.push_back(total);
-    data_ = std::move(data);
+  explicit LazyTokenBytes(std::span<std::string const> tokens) : size_(static_cast<std::int32_t>(tokens.size())) {
+    auto end = tokens.size() * cell;
+    auto total = end;
+    for (auto const& token : tokens) total += token.size() < cell ? 0 : token.size();
+    auto buffer = std::make_shared<char[]>(total);  // NOLINT(modernize-avoid-c-arrays)
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      auto const& token = tokens[i];
+      auto* const at = buffer.get() + i * cell;
+      if (token.size() < cell) {
+        std::copy(token.begin(), token.end(), at);
+        at[cell - 1] = static_cast<char>(token.size());
+        continue;
+      }
+      Elsewhere const where{end, static_cast<std::uint32_t>(token.size())};
+      std::memcpy(at, &where, sizeof where.begin + sizeof where.length);
+      at[cell - 1] = elsewhere;
+      end += token.copy(buffer.get() + end, token.size());
+    }
+    buffer_ = std::move(buffer);
   }
   explicit LazyTokenBytes(std::vector<std::string> const& tokens) : LazyTokenBytes(std::span(tokens)) {}
 
   /// Tokens: 0 .. size() - 1.
-  std::int32_t size() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->begins.size()) - 1; }
-  bool empty() const { return size() == 0; }
+  std::int32_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
 
   /// Valid as long as any copy lives.
   /// \throws std::invalid_argument  for a token that is not one of them
   std::string_view bytes(Token token) const {
-    if (token < 0 || token >= size())
-      require(false, "token", token, "has no bytes: there are those of " + std::to_string(size()) + " tokens");
-    auto const* const begin = data_->begins.data() + token;
-    return std::string_view(data_->buffer).substr(begin[0], begin[1] - begin[0]);
+    if (token < 0 || token >= size_)
+      require(false, "token", token, "has no bytes: there are those of " + std::to_string(size_) + " tokens");
+    auto const* const at = buffer_.get() + static_cast<std::size_t>(token) * cell;
+    if (at[cell - 1] != elsewhere) return {at, static_cast<std::size_t>(at[cell - 1])};
+    Elsewhere where;
+    std::memcpy(&where, at, sizeof where.begin + sizeof where.length);
+    return {buffer_.get() + where.begin, where.length};
   }
 
   /// The bytes of all of them, one after the other.
@@ -60,11 +77,16 @@ class LazyTokenBytes {
   }
 
  private:
-  struct Data {
-    std::string buffer;
-    std::vector<std::size_t> begins;  // [size + 1]
+  static constexpr std::size_t cell = 16;  // bytes of each token, the last their number
+  static constexpr char elsewhere = 16;    // in its place: they lie behind all cells
+  struct Elsewhere {
+    std::uint64_t begin;
+    std::uint32_t length;
   };
-  std::shared_ptr<Data const> data_;
+  static_assert(offsetof(Elsewhere, length) + sizeof(std::uint32_t) < cell);
+
+  std::shared_ptr<char const[]> buffer_;  // NOLINT(modernize-avoid-c-arrays)
+  std::int32_t size_ = 0;
 };
 using TokenBytes = LazyTokenBytes<>;
 

@@ -7,10 +7,12 @@
 #include <sluice/core/named.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
+#include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 
 #include <cstdint>
 
+SLUICE_NAMES(began)
 SLUICE_NAMES(admitted)
 SLUICE_NAMES(planned)
 SLUICE_NAMES(answered)
@@ -21,7 +23,10 @@ namespace sluice::inline v0 {
 /// A trace is any type with some of these members; each is called where it exists and costs nothing where not, and the
 /// compiler refuses what has one of these names and another signature:
 ///
-///  - `admitted(std::uint64_t id, Slot base, std::int32_t slots)`: the sentence got its block of slots;
+///  - `began(std::uint64_t id, Sentence const&)`: what the sentence's search has been told; before `admitted`, and only where
+///    the search has not refused it;
+///  - `admitted(std::uint64_t id, Slot base, std::int32_t slots)`: the sentence got its block of slots. A sentence for which the model has no room goes
+///    back to wait, and is admitted again;
 ///  - `planned(StepPlan const&)`: what is about to be run;
 ///  - `answered(StepPlan const&, Expansion const&)`: what came back, line by line;
 ///  - `ended(Result const&)`: before the result can be polled.

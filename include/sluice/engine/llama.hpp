@@ -78,22 +78,22 @@ class Llama {
     for (auto const& row : rows) cut(row.to, row.length);
     lay_out(rows);
 
-    auto const V = vocabulary().size;
+    auto const size = vocabulary().size;
     auto const most = static_cast<std::size_t>(llama_n_batch(context_));
     std::ptrdiff_t lines = 0;
     for (std::size_t first = 0; first < tokens_.size(); first += most) {
       auto const count = std::min(tokens_.size() - first, most);
       auto const found = decode(first, count);
       auto const last = first + count == tokens_.size();
-      if (last && lines == 0) return scores(llama_get_logits(context_), found, V);
+      if (last && lines == 0) return scores(llama_get_logits(context_), found, size);
       if (found > 0) {  // the next call overwrites them
         auto const* const data = llama_get_logits(context_);
-        logits_.resize(static_cast<std::size_t>((lines + found) * V));
-        std::copy_n(data, found * V, logits_.begin() + lines * V);
+        logits_.resize(static_cast<std::size_t>((lines + found) * size));
+        std::copy_n(data, found * size, logits_.begin() + lines * size);
         lines += found;
       }
     }
-    return scores(logits_.data(), lines, V);
+    return scores(logits_.data(), lines, size);
   }
 
  private:

@@ -51,6 +51,7 @@ class LlamaTokenizer {
   /// Those of every token: for stop strings and streams of text.
   TokenBytes token_bytes() const {
     std::vector<std::string> all;
+    all.reserve(static_cast<std::size_t>(vocabulary_.size));
     for (Token token = 0; token < vocabulary_.size; ++token) all.push_back(bytes(token));
     return TokenBytes(all);
   }
@@ -64,7 +65,7 @@ class LlamaTokenizer {
   /// control tokens count as those tokens, as chat templates have them.
   std::vector<Token> tokens(std::string_view text, bool begins = true, bool special = false) const {
     std::vector<Token> result(text.size() + 8);
-    auto const write = [&] {
+    auto const write = [&] {  // NOLINTNEXTLINE(readability-suspicious-call-argument): the names are similar
       return llama_tokenize(tokens_, text.data(), static_cast<std::int32_t>(text.size()), result.data(),
                             static_cast<std::int32_t>(result.size()), begins, special);
     };
@@ -91,7 +92,7 @@ class LlamaTokenizer {
     result.never.insert(result.never.end(), suppressed, suppressed + count);
     for (auto* const list : {&result.eos, &result.never}) {
       std::ranges::sort(*list);
-      list->erase(std::ranges::unique(*list).begin(), list->end());
+      list->erase(std::unique(list->begin(), list->end()), list->end());
     }
     std::erase_if(result.never, [&](Token token) { return std::ranges::binary_search(result.eos, token); });
 

@@ -56,7 +56,7 @@ Case random_case(std::mt19937_64& random) {
 
 std::vector<Hypothesis> decode_one(Case const& c, BeamSearch search) {
   search.n_best = search.width;
-  search.length.max = c.longest;
+  search.length = {.max = c.longest};
   auto result = run_one<everything>(c.table, c.seed, search, {.kind = Kind::log_probs});
   REQUIRE(result.ok());
   return result.hypotheses;
@@ -166,4 +166,17 @@ TEST_CASE("every preset's options are accepted for every width", "[presets]") {
     CHECK_NOTHROW(presets::marian(k).check());
     CHECK_NOTHROW(presets::varstream(k).check());
   }
+}
+
+TEST_CASE("presets have the lengths of their engines", "[presets]") {
+  auto const lengths = [](BeamSearch const& search) { return std::pair(search.length.min, search.length.max); };
+  // fairseq/sequence_generator.py, SequenceGenerator.__init__: min_len=1, max_len_a=0, max_len_b=200; max_len leaves eos out.
+  CHECK(lengths(presets::fairseq(5)) == std::pair(1, 201));
+  // CTranslate2, include/ctranslate2/translation.h, TranslationOptions: min_decoding_length = 1, max_decoding_length = 256.
+  CHECK(lengths(presets::ctranslate2(5)) == std::pair(1, 256));
+  CHECK(lengths(presets::ctranslate2(5, 0)) == std::pair(1, 256));
+  // transformers' GenerationConfig: min_length=0. Sockeye and Marian have no minimum; their maxima are factors of the source's
+  // length, which a preset does not know.
+  for (auto const& search : {presets::huggingface(5), presets::sockeye(5), presets::marian(5), presets::varstream(5)})
+    CHECK(search.length.min == 0);
 }

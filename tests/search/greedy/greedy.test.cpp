@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy/greedy_presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
@@ -139,6 +140,42 @@ TEST_CASE("greedy never says what the vocabulary forbids", "[greedy]") {
             expected.hypotheses.at(0).tokens);
     }
   }
+}
+
+TEST_CASE("greedy's score is a sum, or what its penalty makes of it", "[greedy]") {
+  std::mt19937_64 random(5);
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto const table = random_table(random, 12);
+    LengthLimits const length{.max = 9};
+    auto const sum = run_one(table, seed, Greedy{.length = length}).hypotheses.at(0);
+    auto const mean = run_one(table, seed, Greedy{.length = length, .penalty = {.alpha = 0.5}}).hypotheses.at(0);
+    CHECK(sum.score == sum.log_prob);
+    CHECK(mean.tokens == sum.tokens);
+    CHECK_THAT(mean.score, WithinAbs(sum.log_prob / std::sqrt(static_cast<double>(sum.tokens.size())), 1e-12));
+  }
+}
+
+TEST_CASE("CTranslate2's greedy divides by the length and forbids eos before the softmax", "[greedy]") {
+  // include/ctranslate2/translation.h, TranslationOptions: length_penalty = 1, min_decoding_length = 1, max_decoding_length =
+  // 256; src/decoding.cc, GreedySearch::search: apply_min_length, then LogSoftMax.
+  auto const preset = presets::ctranslate2_greedy();
+  CHECK(preset.length.min == 1);
+  CHECK(preset.length.max == 256);
+  std::mt19937_64 random(6);
+  std::size_t different = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto const table = random_table(random, 12);
+    auto search = preset;
+    search.length.max = 9;
+    auto const plain = run_one(table, seed, Greedy{.length = {.min = 1, .max = 9}}).hypotheses.at(0);
+    auto const h = run_one(table, seed, search).hypotheses.at(0);
+    CHECK(h.tokens == plain.tokens);
+    CHECK_THAT(h.score, WithinAbs(h.log_prob / static_cast<double>(h.tokens.size()), 1e-12));
+    CHECK(h.log_probs.at(0) >= plain.log_probs.at(0));
+    different += h.log_probs.at(0) > plain.log_probs.at(0);
+  }
+  CHECK(different > 150);
+  CHECK(presets::ctranslate2_greedy(0).penalty.score(-3, 5) == -3);
 }
 
 TEST_CASE("greedy keeps to lengths in factors of the source's", "[greedy]") {

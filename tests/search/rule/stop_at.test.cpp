@@ -85,14 +85,14 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
     auto const prefix = round % 3 == 0 ? std::vector<Token>{3, 4, 3} : std::vector<Token>{};
     Greedy const greedy{.length = {.min = round % 4 == 0 ? 6 : 0, .max = static_cast<std::int32_t>(4 + random() % 9)}};
     using Stopped = Ruled<Greedy, StopAt>;
-    auto const plain = run<everything>(table, some<Greedy>(6, prefix), greedy);
+    auto const uncut = run<everything>(table, some<Greedy>(6, prefix), greedy);
     Counters counters;
     auto const results =
         run<everything>(table, some<Stopped>(6, prefix), Stopped{greedy, StopAt(stops)}, Batched{}, {}, &counters);
     std::size_t rows = 0;
-    for (std::size_t i = 0; i < plain.size(); ++i) {
+    for (std::size_t i = 0; i < uncut.size(); ++i) {
       auto const bound = std::min(greedy.length.min, greedy.length.max);
-      auto const expected = cut(plain[i].hypotheses.at(0), stops, table, prefix.size(), bound);
+      auto const expected = cut(uncut[i].hypotheses.at(0), stops, table, prefix.size(), bound);
       REQUIRE(results[i].ok());
       auto const& h = results[i].hypotheses.at(0);
       CHECK(same_output(h, expected));
@@ -167,12 +167,12 @@ TEST_CASE("samples under stops are the same samples cut at their first stops", "
     auto const table = random_table(random, static_cast<std::int32_t>(5 + random() % 6));
     auto const stops = random_stops(random, table);
     Sample const sample{.temperature = 1, .top_k = round % 2 == 0 ? 0 : 3, .samples = 4, .length = {.max = 9}};
-    auto const plain = run<everything>(table, some<Sample>(4), sample);
+    auto const uncut = run<everything>(table, some<Sample>(4), sample);
     auto const results = run<everything>(table, some<Ruled<Sample, StopAt>>(4), Ruled{sample, StopAt(stops)});
-    for (std::size_t i = 0; i < plain.size(); ++i) {
-      REQUIRE(results[i].hypotheses.size() == plain[i].hypotheses.size());
+    for (std::size_t i = 0; i < uncut.size(); ++i) {
+      REQUIRE(results[i].hypotheses.size() == uncut[i].hypotheses.size());
       for (std::size_t j = 0; j < 4; ++j)
-        CHECK(same_output(results[i].hypotheses[j], cut(plain[i].hypotheses[j], stops, table, 0, 0)));
+        CHECK(same_output(results[i].hypotheses[j], cut(uncut[i].hypotheses[j], stops, table, 0, 0)));
     }
   }
 }
@@ -217,7 +217,7 @@ TEST_CASE("stops hold in diverse and constrained beams and every preset, in any 
     for (auto beam : {presets::fairseq(4), presets::ctranslate2(4), presets::huggingface(4), presets::sockeye(4),
                       presets::marian(4), presets::varstream(4)}) {
       if (beam.at_maximum == AtMaximum::force_eos_free) beam.at_maximum = AtMaximum::drop;  // its end has no number
-      beam.n_best = 3, beam.length.max = 8;
+      beam.n_best = 3, beam.length = {.max = 8};  // a minimum before the softmax changes numbers
       check(beam, holds);
     }
     BeamSearch const group{.width = 2, .n_best = 2, .length = {.max = 8}};
@@ -298,4 +298,30 @@ TEST_CASE("stops that make no sense are refused by name", "[stop_at]") {
   CHECK(refused(table, {.strings = {"x"}, .bytes = few}).find("stops.bytes.size = 2") != std::string::npos);
   CHECK(refused({.size = 6, .has_eos = false}, {.tokens = {{3}}}).find("vocabulary.eos") != std::string::npos);
   CHECK(run_one<everything>({.size = 6, .has_eos = false}, 1, Ruled{Greedy{.length = {.max = 4}}, StopAt()}).ok());
+}
+
+TEST_CASE("behind a stop nothing is run, and the end that the search is told of is shown to nobody", "[stop_at]") {
+  Vocabulary const vocabulary{.size = 6, .bos = bos, .eos = {eos}};
+  std::vector<Token> const prompt{bos};
+  Ruled const search{Greedy{}, StopAt({.tokens = {{3}}})};
+  std::remove_cvref_t<decltype(search)>::State state;
+  search.begin(state, {.vocabulary = &vocabulary, .prompt = prompt, .last = bos});
+  StepPlan step;
+  Plan plan(step, 0);
+  search.plan(state, plan);
+  std::vector<Candidate> const best{{3, -1.0f}};
+  std::vector<Expansion::Entry> const entries{{.best_count = 1}};
+  CHECK_FALSE(search.advance(state, {entries, best, {}}));
+  step.clear();
+  Plan second(step, 0);
+  search.plan(state, second);
+  CHECK((step.rows.empty() && step.queries.empty() && step.groups.at(0).lines == 0));
+  CHECK(search.advance(state, {}));
+  std::vector<Token> settled;
+  search.settled(state, settled);
+  CHECK(settled == std::vector<Token>{3});
+  Result result;
+  search.finish(state, result);
+  CHECK(result.hypotheses.at(0).tokens == std::vector<Token>{3});
+  CHECK(result.hypotheses.at(0).log_prob == -1);
 }

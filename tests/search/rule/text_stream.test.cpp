@@ -3,6 +3,7 @@
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/stop_at.hpp>
 #include <sluice/search/rule/text_stream.hpp>
 #include <sluice/search/sample/sample.hpp>

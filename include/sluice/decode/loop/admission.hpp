@@ -146,7 +146,8 @@ class LazyAdmission {
     s->id = next.id, s->request = std::move(next.request);
     s->age = s->idle = 0, s->turn = back_++, s->ended = false, s->share = 0;
     try {
-      begin_search(*s);
+      auto const sentence = begin_search(*s);
+      if (shared_.trace != nullptr) shared_.trace->began(s->id, sentence);
       if (shared_.trace != nullptr) shared_.trace->admitted(s->id, s->base, s->slots);
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
@@ -210,7 +211,8 @@ class LazyAdmission {
     return true;
   }
 
-  void begin_search(Running& s) {
+  /// Returns what the search was told.
+  Sentence begin_search(Running& s) {
     auto& request = *s.request;
     auto const& vocabulary = shared_.model.vocabulary;
     auto const fed = shared_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
@@ -220,22 +222,24 @@ class LazyAdmission {
       require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
               "is an end of sentence: nothing could follow");
     s.opening.reset(request.prompt, fed, shared_.model.abilities);
-    s.search->begin({.vocabulary = &vocabulary,
-                     .prompt = request.prompt,
-                     .prefix = request.prefix,
-                     .last = s.opening.last(),
-                     .held = s.opening.held(),
-                     .prefix_log_prob = &s.opening.log_prob(),
-                     .source_length = request.source_length,
-                     .seed = request.seed.value_or(s.id),
-                     .abilities = shared_.model.abilities,
-                     .limits = shared_.model.limits});
+    Sentence const sentence{.vocabulary = &vocabulary,
+                            .prompt = request.prompt,
+                            .prefix = request.prefix,
+                            .last = s.opening.last(),
+                            .held = s.opening.held(),
+                            .prefix_log_prob = &s.opening.log_prob(),
+                            .source_length = request.source_length,
+                            .seed = request.seed.value_or(s.id),
+                            .abilities = shared_.model.abilities,
+                            .limits = shared_.model.limits};
+    s.search->begin(sentence);
     if (auto& shortlist = request.shortlist) {
       auto const given = *shortlist;
-      if (!s.search->insert_into(*shortlist)) return;
+      if (!s.search->insert_into(*shortlist)) return sentence;
       for (auto const token : vocabulary.never)  // the bos that a phrase begins with
         if (!given.contains(token)) shortlist->erase(token);
     }
+    return sentence;
   }
 
   /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it

@@ -87,6 +87,7 @@ struct AnySchedule : Part {
 };
 
 struct AnyTrace : Part {
+  virtual void began(std::uint64_t id, Sentence const& sentence) = 0;
   virtual void admitted(std::uint64_t id, Slot base, std::int32_t slots) = 0;
   virtual void planned(StepPlan const& step) = 0;
   virtual void answered(StepPlan const& step, Expansion const& answer) = 0;

@@ -86,6 +86,10 @@ struct ScheduleOf final : AnySchedule {
 };
 
 template <class T>
+concept TracesBeginnings = requires(T& trace, std::uint64_t id, Sentence const& sentence) {
+  trace.began(id, sentence);
+};
+template <class T>
 concept TracesAdmission = requires(T& trace, std::uint64_t id, Slot base, std::int32_t slots) {
   trace.admitted(id, base, slots);
 };
@@ -105,12 +109,17 @@ concept TracesEnds = requires(T& trace, Result const& result) {
 template <class T>
 struct TraceOf final : AnyTrace {
   explicit TraceOf(T one) : trace(std::move(one)) {
+    static_assert(TracesBeginnings<T> || !stray_began<T>(),
+                  "sluice: a trace's `began` must take (std::uint64_t, Sentence const&)");
     static_assert(TracesAdmission<T> || !stray_admitted<T>(),
                   "sluice: a trace's `admitted` must take (std::uint64_t, Slot, std::int32_t)");
     static_assert(TracesPlans<T> || !stray_planned<T>(), "sluice: a trace's `planned` must take a StepPlan const&");
     static_assert(TracesAnswers<T> || !stray_answered<T>(),
                   "sluice: a trace's `answered` must take (StepPlan const&, Expansion const&)");
     static_assert(TracesEnds<T> || !stray_ended<T>(), "sluice: a trace's `ended` must take a Result const&");
+  }
+  void began([[maybe_unused]] std::uint64_t id, [[maybe_unused]] Sentence const& sentence) override {
+    if constexpr (TracesBeginnings<T>) trace.began(id, sentence);
   }
   void admitted([[maybe_unused]] std::uint64_t id, [[maybe_unused]] Slot base,
                 [[maybe_unused]] std::int32_t slots) override {

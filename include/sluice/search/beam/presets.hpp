@@ -3,7 +3,8 @@
 /// The beam searches of other engines, by name.
 ///
 /// Each is a BeamSearch with that engine's rules filled in; change any member afterwards, e.g. n_best, length and
-/// penalty. What is reproduced: which hypotheses come out, in which order, with which scores, given the same
+/// penalty. Lengths are the engine's own defaults where they are numbers; what it makes of the source's length is said below. What is
+/// reproduced: which hypotheses come out, in which order, with which scores, given the same
 /// log-probabilities. Every rule is applied to one sentence, also where the original applies it to its batch (said below),
 /// so that results never depend on the neighbours. Ties are broken our way.
 #pragma once
@@ -17,18 +18,23 @@ namespace sluice::inline v0::presets {
 
 /// fairseq's SequenceGenerator: eos among the k best of 2k candidates is set aside, k non-eos go on, the end is k
 /// finished; at the maximum length eos is forced and its log-probability counts; masks act after the softmax; score =
-/// log_prob / length. fairseq's max_len does not count eos: length.max is one more.
-/// Not reproduced: max_len computed from the padded width of the batch.
-inline BeamSearch fairseq(std::int32_t k) { return {.width = k, .penalty = {.alpha = 1}}; }
+/// log_prob / length. Its constructor's defaults: min_len 1, max_len_a 0, max_len_b 200, which does not count eos:
+/// length.max is one more.
+/// Not reproduced: max_len computed from the padded width of the batch, where max_len_a is set.
+inline BeamSearch fairseq(std::int32_t k) {
+  return {.width = k, .length = {.min = 1, .max = 201}, .penalty = {.alpha = 1}};
+}
 
-/// CTranslate2's BeamSearch with its Translator's defaults (length_penalty 1, early exit off): eos among the k best of 2k
+/// CTranslate2's BeamSearch with its Translator's defaults (include/ctranslate2/translation.h: length_penalty 1, hence no
+/// early exit, min_decoding_length 1, max_decoding_length 256): eos among the k best of 2k
 /// is set aside, the end is patience * k finished, all that end in the last step count; what is alive at the maximum
 /// length joins as it is; masks act on the logits; forced prefixes score 0. With length penalty 0, as with raw
-/// DecodingOptions, set stop.rule = top_ended (early exit).
+/// DecodingOptions, the rule is early exit; those have a min_length of 0: set length.min. Greedy: presets::ctranslate2_greedy.
 /// Not reproduced: eos forbidden in some beams only after a prefix that is not returned; in a batch, one sentence's prefix
 /// changing its neighbours' first step (guard_prefix).
 inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
   return {.width = k,
+          .length = {.min = 1, .max = 256},
           .penalty = {.kind = length_penalty == 0 ? LengthPenalty::Kind::none : LengthPenalty::Kind::average,
                       .alpha = length_penalty},
           .stop = {.rule = length_penalty == 0 ? Stop::Rule::top_ended : Stop::Rule::count},
@@ -47,6 +53,7 @@ enum class EarlyStopping : std::uint8_t { no, yes, never };
 /// Hugging Face transformers' beam search (4.50 and later): eos among the k best candidates joins a pool of the k best, k
 /// non-eos go on; what is alive at the maximum length joins as it is; masks act on the log-probabilities; score =
 /// log_prob / length^length_penalty. The prompt is Request::prompt and does not count.
+/// Its GenerationConfig's max_length of 20 counts the prompt too and comes with a warning: set length.max.
 /// Not reproduced: the loop running until the last sentence of the batch is done (its results are the same).
 inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1, EarlyStopping early = EarlyStopping::no) {
   auto const rule = early == EarlyStopping::yes  ? Stop::Rule::count
@@ -62,6 +69,7 @@ inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1, EarlySt
 /// Sockeye 3's BeamSearch: k candidates; a finished hypothesis keeps its place with its final score, which competes with
 /// the plain log-probabilities of the live ones; the end is a beam of finished ones; at the maximum length eos is forced
 /// and its log-probability counts; score = log_prob / ((beta + length) / (beta + 1))^alpha.
+/// Its maximum is a multiple of the source's length that it learns from its training data: set length.max_factor.
 /// Not reproduced: beam_search_stop = "first" waiting for every sentence of the batch (stop.finished = 1 is one
 /// sentence's), and unfinished hypotheses in its n-best.
 inline BeamSearch sockeye(std::int32_t k, double alpha = 1, double beta = 0) {
@@ -72,7 +80,8 @@ inline BeamSearch sockeye(std::int32_t k, double alpha = 1, double beta = 0) {
 
 /// Marian's beam search: as many candidates as the live width; finished hypotheses leave and the width shrinks with each;
 /// the end is width 0; what is alive at the maximum length joins as it is; score = (log_prob - word_penalty * length) /
-/// length^normalize.
+/// length^normalize. Its max-length-factor is 3: set length.max_factor, which needs the source's length; and it
+/// forbids the unknown token and other special ones: name them in Vocabulary::never.
 /// Not reproduced: all sentences of a batch stopping when one of them reaches the maximum length, and that computed from
 /// the padded width of the batch.
 inline BeamSearch marian(std::int32_t k, double normalize = 0, double word_penalty = 0) {

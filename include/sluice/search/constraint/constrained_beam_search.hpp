@@ -85,6 +85,7 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::size_t rank) con
   auto const& state = after(s, b.beam[rank].node);
   auto& wanted = s.wanted[rank];
   wanted.clear();
+  query.bank = bank(s, state);
   if (detail::beam_loop::forced(beam, b)) return;
   // The best of all hypotheses together, over all banks, may come from one of them.
   auto const ends = static_cast<std::int32_t>(b.vocabulary->eos.size());

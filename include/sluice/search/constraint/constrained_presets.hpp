@@ -34,12 +34,10 @@ ConstrainedBeamSearch<A> sockeye_constrained(std::int32_t k, A constraints = {})
 /// complete hypotheses; an error where nothing complete was found by then.
 template <class A = Constraints>
 ConstrainedBeamSearch<A> fairseq_constrained(std::int32_t k, A constraints = {}) {
-  ConstrainedBeamSearch<A> search{.beam = fairseq(k),
-                                  .constraints = std::move(constraints),
-                                  .banks = Banks::fairseq,
-                                  .prune_finished = Pruning::off};
-  search.beam.length.min = 1;
-  return search;
+  return {.beam = fairseq(k),
+          .constraints = std::move(constraints),
+          .banks = Banks::fairseq,
+          .prune_finished = Pruning::off};
 }
 
 }  // namespace sluice::inline v0::presets

@@ -3,6 +3,7 @@
 /// Greedy decoding.
 #pragma once
 
+#include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/length.hpp>
@@ -17,10 +18,15 @@ namespace sluice::inline v0 {
 
 /// Takes the best token at every step (ties: the lower token) until eos or the maximum length; an output cut there is
 /// not `finished`. One slot, one row a step.
+///
+/// The score is log_prob, the plain sum, as nothing is chosen by it. Engines whose greedy search is a beam of one divide
+/// it by the length (CTranslate2: presets::ctranslate2_greedy; fairseq): set `penalty`, and scores compare with a beam's.
 struct Greedy {
   LengthLimits length{};
   bool scores = true;  ///< false: no softmax; log-probabilities and score are then NaN, and a rule's penalties (not its
                        ///< bans) act on the model's scores instead of on log-probabilities
+  LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< of the score
+  Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
 
   struct State {
     Bans bans;
@@ -37,7 +43,7 @@ struct Greedy {
     std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
   };
 
-  void check() const { length.check(); }
+  void check() const { length.check(), penalty.check(); }
   std::int32_t slots() const { return 1; }
 
   void begin(State& s, Sentence const& sentence) const {
@@ -52,10 +58,7 @@ struct Greedy {
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     plan.row(0, 0, s.held, {&s.last, 1});
-    plan.ask({.best = 1,
-              .edits = s.bans.edits(s.size() < s.bounds.min),
-              .stage = Stage::after_softmax,
-              .normalise = scores});
+    plan.ask({.best = 1, .edits = s.bans.edits(s.size() < s.bounds.min), .stage = stage, .normalise = scores});
   }
 
   bool advance(State& s, Expansion const& answer) const {
@@ -85,7 +88,7 @@ struct Greedy {
     if (!scores) std::fill(h.log_probs.begin(), h.log_probs.end(), std::numeric_limits<float>::quiet_NaN());
     h.log_prob = s.prefix.log_prob();
     for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
-    h.score = h.log_prob;
+    h.score = penalty.score(h.log_prob, s.size());
   }
 };
 

@@ -20,77 +20,84 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyByteMatcher {
  public:
+  /// Where the state's row of the table begins, times two; odd where a string ends.
   using State = std::int32_t;
   static constexpr State root = 0;
 
   LazyByteMatcher() : LazyByteMatcher(std::span<std::string const>{}) {}
 
-  /// \throws std::invalid_argument  naming the string, if one is empty
+  /// \throws std::invalid_argument  naming the string, if one is empty; if they are too long for a State
   explicit LazyByteMatcher(std::span<std::string const> strings) {
     class_of_.fill(0);
     for (auto const& string : strings)
       for (auto const byte : string)
         if (auto& c = class_of_[index(byte)]; c == 0) c = classes_++;
-    grow();
+    nodes_.emplace_back(), table_.assign(static_cast<std::size_t>(classes_), none);
     for (std::size_t i = 0; i < strings.size(); ++i) insert(strings[i], static_cast<std::int32_t>(i));
+    require(table_.size() < std::size_t{1} << 30, "stop strings", nodes_.size(), "bytes are too many");
     link();
   }
 
-  State next(State state, char byte) const { return at(state, class_of_[index(byte)]); }
-  /// Bytes matched.
-  std::int32_t depth(State state) const { return nodes_[static_cast<std::size_t>(state)].depth; }
+  State next(State state, char byte) const {
+    return table_[static_cast<std::size_t>((state >> 1) + class_of_[index(byte)])];
+  }
+  /// Whether any string ends here.
+  static bool ends(State state) { return (state & 1) != 0; }
   /// The longest string that ends here (of equal ones the first); -1: none.
-  std::int32_t ends(State state) const { return nodes_[static_cast<std::size_t>(state)].string; }
+  std::int32_t string(State state) const { return node(state).string; }
+  /// Bytes matched.
+  std::int32_t depth(State state) const { return node(state).depth; }
 
  private:
-  static constexpr State none = -1;
+  static constexpr std::int32_t none = -1;
   struct Node {
     std::int32_t depth = 0, string = -1;
   };
   static std::size_t index(char byte) { return static_cast<unsigned char>(byte); }
-  State at(State state, std::int32_t c) const {
-    return table_[static_cast<std::size_t>(state) * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(c)];
+  Node const& node(State state) const { return nodes_[static_cast<std::size_t>((state >> 1) / classes_)]; }
+
+  // While it is built, the table holds numbers of nodes.
+  std::int32_t& at(std::int32_t number, std::int32_t c) {
+    return table_[static_cast<std::size_t>(number) * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(c)];
   }
-  State& at(State state, std::int32_t c) {
-    return table_[static_cast<std::size_t>(state) * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(c)];
-  }
-  void grow() { nodes_.emplace_back(), table_.resize(nodes_.size() * static_cast<std::size_t>(classes_), none); }
 
   void insert(std::string_view string, std::int32_t number) {
     require(!string.empty(), "stop string", number, "is empty");
-    auto state = root;
+    std::int32_t node = 0;
     for (auto const byte : string) {
       auto const c = class_of_[index(byte)];
-      if (at(state, c) == none) {
-        at(state, c) = static_cast<State>(nodes_.size());
-        grow();
-        nodes_.back().depth = depth(state) + 1;
+      if (at(node, c) == none) {
+        at(node, c) = static_cast<std::int32_t>(nodes_.size());
+        nodes_.push_back({.depth = nodes_[static_cast<std::size_t>(node)].depth + 1});
+        table_.resize(table_.size() + static_cast<std::size_t>(classes_), none);
       }
-      state = at(state, c);
+      node = at(node, c);
     }
-    if (auto& node = nodes_[static_cast<std::size_t>(state)]; node.string < 0) node.string = number;
+    if (auto& ended = nodes_[static_cast<std::size_t>(node)].string; ended < 0) ended = number;
   }
 
-  /// Fills what is missing with where the next shorter beginning leads, in order of depth.
+  /// Fills what is missing with where the next shorter beginning leads, in order of depth; then makes states of numbers.
   void link() {
-    std::vector<State> order{root}, fallback(nodes_.size(), root);
+    std::vector<std::int32_t> order{0}, fallback(nodes_.size(), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
       auto const from = order[i];
       auto const back = fallback[static_cast<std::size_t>(from)];
-      if (auto& node = nodes_[static_cast<std::size_t>(from)]; node.string < 0) node.string = ends(back);
+      if (auto& ended = nodes_[static_cast<std::size_t>(from)].string; ended < 0)
+        ended = nodes_[static_cast<std::size_t>(back)].string;
       for (std::int32_t c = 0; c < classes_; ++c) {
-        auto const shorter = from == root ? root : at(back, c);
+        auto const shorter = from == 0 ? 0 : at(back, c);
         auto& to = at(from, c);
         if (to == none) to = shorter;
         else fallback[static_cast<std::size_t>(to)] = shorter, order.push_back(to);
       }
     }
+    for (auto& to : table_) to = 2 * classes_ * to + (nodes_[static_cast<std::size_t>(to)].string >= 0 ? 1 : 0);
   }
 
   std::array<std::int32_t, 256> class_of_{};  // 0: in no string
   std::int32_t classes_ = 1;
   std::vector<Node> nodes_;
-  std::vector<State> table_;  // [state][class]
+  std::vector<State> table_;  // [node][class]
 };
 using ByteMatcher = LazyByteMatcher<>;
 

@@ -18,8 +18,8 @@
 namespace sluice::inline v0::detail {
 
 /// The lines of one plan behind which an output is over, as a rule says. What the search is told of them is that the end
-/// is certain: it lists eos alone, at log-probability 0. Rows that have no other lines are not run,
-/// unless others are forked from them.
+/// is certain: it lists eos alone, at log-probability 0. Rows that have no other lines are not run, unless others are forked
+/// from them.
 template <class = void>
 class LazyKnownEnds {
  public:
@@ -31,7 +31,7 @@ class LazyKnownEnds {
     end_ = !forbidden_ ? *end : vocabulary.eos.empty() ? -1 : vocabulary.eos.front();
     clear();
   }
-  void clear() { lines_.clear(), probes_.clear(), any_ = false; }
+  void clear() { lines_.clear(), probes_.clear(), count_ = 0, any_ = false; }
 
   /// Whether the search, which asks this, lets nothing end here: its output is too short.
   bool forbidden(Query const& query) const {
@@ -42,10 +42,13 @@ class LazyKnownEnds {
 
   /// The plan's next line.
   void add(Query const& query, bool over) {
-    any_ = any_ || over;
-    auto& line = lines_.emplace_back();
-    line.over = over;
+    ++count_;
+    if (!over && !any_) return;  // the usual case
+    any_ = true;
+    lines_.resize(count_);
     if (!over) return;
+    auto& line = lines_.back();
+    line.over = true;
     line.best = lists(query) ? 1 : 0, line.probes = query.probes.size();
     for (auto const token : query.probes)
       probes_.push_back(token == end_ ? 0 : -std::numeric_limits<float>::infinity());
@@ -115,6 +118,7 @@ class LazyKnownEnds {
   std::vector<Candidate> best_;
   std::vector<float> all_probes_;
   Token end_ = -1;
+  std::size_t count_ = 0;                 // of lines; lines_ is empty unless any of them is over
   bool any_ = false, forbidden_ = false;  // forbidden_: whatever the length
 };
 using KnownEnds = LazyKnownEnds<>;

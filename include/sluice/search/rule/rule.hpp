@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -18,6 +19,7 @@
 #include <vector>
 
 SLUICE_NAMES(stop)
+SLUICE_NAMES(may_follow)
 
 namespace sluice::inline v0 {
 
@@ -39,7 +41,11 @@ struct Output {
 ///    Never more than a few: every edit of a line costs a look at each candidate, many cost a copy of the line;
 ///  - `check()`, optional (the compiler refuses one of another signature, and so with the next): throws
 ///    std::invalid_argument for options that make no sense, naming the option and its value;
-///  - `stop(state, output)`, optional: what ends the output here, as Hypothesis::stop tells it, or -1. See StopAt.
+///  - `stop(state, output)`, optional: what ends the output here, as Hypothesis::stop tells it, or -1. See StopAt;
+///  - `may_follow(state, left)`, optional: the only tokens that may come next, a std::shared_ptr<TokenSet const>; null: all.
+///    `left`: how many may, the end included. Acts as Query::only does, on probes too. With it comes
+///    `require_possible(state, output, left)`, which throws std::invalid_argument where no output can begin with a forced
+///    prefix. See Structure.
 template <class R>
 concept Rule = std::copyable<typename R::State> &&
   requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
@@ -55,6 +61,13 @@ concept StoppingRule = Rule<R> &&
   requires(R const& rule, typename R::State const& state, Output const& output) {
     { rule.stop(state, output) } -> std::same_as<std::int32_t>;
   };
+/// A rule that says which tokens alone may come.
+template <class R>
+concept RestrictingRule = Rule<R> &&
+  requires(R const& rule, typename R::State const& state, Output const& output, std::int32_t left) {
+    { rule.may_follow(state, left) } -> std::same_as<std::shared_ptr<TokenSet const>>;
+    rule.require_possible(state, output, left);
+  };
 // clang-format on
 
 namespace detail {
@@ -64,6 +77,10 @@ template <Rule R>
 void check_rule(R const& rule) {
   static_assert(StoppingRule<R> || !stray_stop<R>(),
                 "sluice: `stop` of a rule must be const, take (State const&, Output const&) and return a std::int32_t");
+  static_assert(RestrictingRule<R> || !stray_may_follow<R>(),
+                "sluice: `may_follow` of a rule must be const, take (State const&, std::int32_t) and return a "
+                "std::shared_ptr<TokenSet const>; with it comes require_possible(State const&, Output const&, "
+                "std::int32_t)");
   if constexpr (requires { rule.check(); }) rule.check();
   else static_assert(!stray_check<R>(), "sluice: check() of a rule must be const and take nothing");
 }
@@ -107,6 +124,37 @@ struct Rules {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (ask(std::get<I>(rules), std::get<I>(state)), ...); }
     (std::index_sequence_for<Rs...>{});
     return found;
+  }
+  /// What all of them allow.
+  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const
+      requires(RestrictingRule<Rs> || ...) {
+    std::shared_ptr<TokenSet const> set;
+    for_each_restricting(state, [&](auto const& rule, auto const& its_state) {
+      auto one = rule.may_follow(its_state, left);
+      if (one == nullptr) return;
+      if (set != nullptr) {
+        auto both = std::make_shared<TokenSet>(*set);
+        both->keep(*one);
+        one = std::move(both);
+      }
+      set = std::move(one);
+    });
+    return set;
+  }
+  void require_possible(State const& state, Output const& output, std::int32_t left) const
+      requires(RestrictingRule<Rs> || ...) {
+    for_each_restricting(
+        state, [&](auto const& rule, auto const& its_state) { rule.require_possible(its_state, output, left); });
+  }
+
+ private:
+  template <class Take>
+  void for_each_restricting(State const& state, Take const& take) const {
+    auto const one = [&](auto const& rule, auto const& its_state) {
+      if constexpr (RestrictingRule<std::remove_cvref_t<decltype(rule)>>) take(rule, its_state);
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(std::get<I>(rules), std::get<I>(state)), ...); }
+    (std::index_sequence_for<Rs...>{});
   }
 };
 

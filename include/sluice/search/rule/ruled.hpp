@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -29,6 +30,16 @@ struct NeedsOf<Wrapper, S> {
   static constexpr Abilities needs = sluice::needs<S>();
 };
 
+/// How many tokens a search generates at most, forced prefix and end included, where it says so by a member `length` (of a
+/// search that it holds as `beam` or `search`, too).
+template <class S>
+std::int32_t most_tokens(S const& search, Sentence const& sentence) {
+  if constexpr (requires { search.length.of(sentence).max; }) return search.length.of(sentence).max;
+  else if constexpr (requires { search.beam.length; }) return most_tokens(search.beam, sentence);
+  else if constexpr (requires { search.search.slots(); }) return most_tokens(search.search, sentence);
+  else return Limits::unlimited;
+}
+
 }  // namespace detail
 
 /// Any search under a rule. The search does not know: the wrapper follows the rows that it plans (forks, blocks,
@@ -39,6 +50,9 @@ struct NeedsOf<Wrapper, S> {
 /// log-probability 0, without a call of the model (a length penalty counts it, as it counts eos). Not where the search
 /// lets nothing end yet (length.min). Results, and what is settled, do not hold that end. What ForcedScore and its like are
 /// given goes on.
+///
+/// A rule's may_follow() restricts all lines, whatever is asked of them, and guesses (Blockwise) are cut before the first that it
+/// forbids. It is told how many tokens may still come where the search has a LengthLimits called `length`.
 ///
 /// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
 template <Search S, Rule R>
@@ -54,6 +68,8 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   static constexpr bool takes_prefix = sluice::takes_prefix<S>();
   static constexpr bool ends = StoppingRule<R> && !sluice::takes_prefix<S>();  ///< whether the rule's stop() is asked
 
+  static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
+
   struct Followed {
     std::vector<Token> tokens;             // prompt and output
     std::vector<typename R::State> after;  // [n]: the rule's state after n tokens of the output
@@ -68,6 +84,12 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::span<Token const> forced;         // that prefix
     std::vector<Token> output;             // scratch
     std::size_t prompt = 0, prefix = 0;
+    std::int32_t most = 0;                                 // output tokens
+    std::vector<std::shared_ptr<TokenSet const>> allowed;  // [line]
+    std::vector<TokenSet> both;                            // [line]: where the search allows some, too
+    std::vector<Token>* guesses = nullptr;                 // where the search's draft lies, and
+    std::vector<Token> pending;                            // what comes before, behind
+    std::size_t guessed_slot = 0, guessed_after = 0;       // so many tokens of this slot
   };
 
   void check() const { sluice::check(search), detail::check_rule(rule); }
@@ -87,10 +109,17 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       for (auto const token : sentence.prefix)
         first.tokens.push_back(token), first.after.push_back(rule.next(first.after.back(), token));
     if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.after.back()), s.forced = sentence.prefix;
+    if constexpr (restricts) {
+      s.guesses = nullptr, s.most = detail::most_tokens(search, sentence);
+      auto const tokens = std::span(first.tokens).subspan(s.prompt);
+      if constexpr (!takes_prefix)
+        rule.require_possible(std::as_const(first.after.back()), output(s, tokens), left(s, tokens.size()));
+    }
     cut(s, first, sentence.held);
   }
 
   void plan(State& s, Plan& plan) const {
+    if constexpr (restricts) cut_guesses(s);
     search.plan(s.inner, plan);
     auto const rows = plan.rows();
     auto const slot = [&](Slot number) -> Followed& { return s.slots[static_cast<std::size_t>(number - plan.base())]; };
@@ -98,6 +127,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       if (row.from != row.to) cut(s, slot(row.to) = slot(row.from), row.length);
     auto queries = plan.queries();
     if (s.edits.size() < queries.size()) s.edits.resize(queries.size());
+    if constexpr (restricts) s.allowed.resize(queries.size()), s.both.resize(queries.size());
     std::size_t line = 0;
     s.ends.clear();
     for (auto const& row : rows) {
@@ -112,6 +142,8 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         auto over = false;
         if constexpr (ends) over = is_over(s, followed, queries[line]), s.ends.add(queries[line], over);
         if (!over) edit(s, followed, queries[line], s.edits[line]);
+        if constexpr (restricts)
+          if (!over) restrict(s, followed, queries[line], line);
         ++line;
       }
     }
@@ -133,10 +165,51 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if constexpr (ends)
       for (auto& hypothesis : result.hypotheses) tell_stop(s, hypothesis);
   }
-  bool draft(State& s, Draft& draft) const requires DraftingSearch<S> { return search.draft(s.inner, draft); }
+  bool draft(State& s, Draft& draft) const requires DraftingSearch<S> {
+    auto const base = draft.slot;
+    auto const wanted = search.draft(s.inner, draft);
+    if constexpr (restricts) {
+      s.guesses = wanted ? draft.tokens : nullptr;
+      s.pending.assign(draft.pending.begin(), draft.pending.end());
+      s.guessed_slot = static_cast<std::size_t>(draft.slot - base),
+      s.guessed_after = static_cast<std::size_t>(draft.length);
+    }
+    return wanted;
+  }
 
  private:
   Output output(State const& s, std::span<Token const> tokens) const { return {tokens, s.prefix, *s.vocabulary}; }
+
+  static std::int32_t left(State const& s, std::size_t outputs) {
+    return s.most == Limits::unlimited ? s.most : s.most - static_cast<std::int32_t>(outputs);
+  }
+  void restrict(State& s, Followed const& followed, Query& query, std::size_t line) const {
+    auto const n = followed.tokens.size();
+    auto& set = s.allowed[line];
+    set = rule.may_follow(followed.after.back(), left(s, n > s.prompt ? n - s.prompt : 0));
+    if (set == nullptr) return;
+    if (query.only != nullptr) {
+      s.both[line] = *set, s.both[line].keep(*query.only);
+      query.only = &s.both[line];
+    } else query.only = set.get();
+  }
+  /// Takes out guesses that the rule forbids, with all behind them, so that none is verified.
+  void cut_guesses(State& s) const {
+    if (s.guesses == nullptr || s.guesses->empty()) return;
+    auto const& guesses = *s.guesses;
+    auto n = s.guessed_after;
+    auto state = s.slots[s.guessed_slot].after[n > s.prompt ? n - s.prompt : 0];
+    for (auto const token : s.pending)
+      if (++n > s.prompt) state = rule.next(std::as_const(state), token);
+    std::size_t count = 0;
+    for (; count < guesses.size(); ++count, ++n) {
+      auto const set = rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0));
+      if (!s.vocabulary->contains(guesses[count]) || (set != nullptr && !set->contains(guesses[count]))) break;
+      state = rule.next(std::as_const(state), guesses[count]);
+    }
+    s.guesses->resize(count);
+    s.guesses = nullptr;
+  }
 
   bool is_over(State const& s, Followed const& followed, Query const& query) const {
     auto const tokens = std::span(followed.tokens);

@@ -110,11 +110,11 @@ class LazyStopAt {
   State next(State state, Token token) const {
     if (data_ == nullptr) return state;
     state.stop = -1;
-    if (auto const& strings = data_->stops.strings; !strings.empty())
+    if (!data_->stops.strings.empty())
       for (auto const byte : data_->stops.bytes.bytes(token)) {
         state.bytes = data_->bytes.next(state.bytes, byte);
-        if (auto const found = data_->bytes.ends(state.bytes); found >= 0 && state.stop < 0)
-          state.stop = tokens_size() + found;
+        if (detail::ByteMatcher::ends(state.bytes) && state.stop < 0)
+          state.stop = tokens_size() + data_->bytes.string(state.bytes);
       }
     if (data_->stops.tokens.empty()) return state;
     state.tokens = data_->tokens.next(state.tokens, token);

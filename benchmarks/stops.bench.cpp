@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stops cost a step beside a model of 32,000 tokens that costs nothing: softmax, selection, search and loop, with and
+// without StopAt, in turn. stops/width/batch; width 0: greedy. Outputs of 128 tokens of 1 to 8 bytes; eight strings, of
+// which one begins in every other token and none ends.
+//
+// Counters, medians of the thread's CPU time: us_step, of a step without stops, the model's time left out; us_search, what of
+// it search and loop take; us_added, what StopAt adds to that, percent of us_step.
+
+#include <sluice/sluice.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cpu_clock.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+using sluice::Row, sluice::Slot, sluice::Token;
+
+constexpr std::int32_t size = 32000;
+
+/// Every token has one of 64 lines.
+class Lines {
+ public:
+  using Source = std::uint64_t;
+  static constexpr sluice::Abilities abilities{.ragged = true};
+
+  Lines() : lines_(64 * static_cast<std::size_t>(size)) {
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+      lines_[i] = static_cast<float>(sluice::derive(7, i) >> 40) * (20.0f / 16777216.0f);
+    for (std::size_t i = 1; i < lines_.size(); i += static_cast<std::size_t>(size)) lines_[i] = -50;  // no eos
+  }
+  sluice::Vocabulary vocabulary() const { return {.size = size, .bos = 0, .eos = {1}, .never = {0}}; }
+  void start(std::span<Source const* const>, std::span<Slot const>) {}
+  sluice::Scores<float> step(std::span<Row const> rows) {
+    out_.resize(rows.size() * static_cast<std::size_t>(size));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      auto const line = static_cast<std::size_t>(rows[i].tokens.back() + 11 * rows[i].length) % 64;
+      std::copy_n(lines_.begin() + static_cast<std::ptrdiff_t>(line) * size, size,
+                  out_.begin() + static_cast<std::ptrdiff_t>(i) * size);
+    }
+    return sluice::scores(out_.data(), std::ssize(out_) / size, size);
+  }
+
+ private:
+  std::vector<float> lines_, out_;
+};
+
+sluice::StopAt stops() {
+  std::vector<std::string> tokens(static_cast<std::size_t>(size));
+  for (std::size_t i = 2; i < tokens.size(); ++i) {
+    for (std::size_t n = 0; n <= sluice::derive(1, i) % 8; ++n)
+      tokens[i] += static_cast<char>('a' + sluice::derive(i, n) % 20);
+    if (i % 2 == 0) tokens[i].back() = 'U';
+  }
+  return sluice::StopAt({.tokens = {{5, 6, 7}},
+                         .strings = {"\n\n", "User:", "U####", "UUUU.", "Assistant:", "</s>", "###", "Question:"},
+                         .bytes = sluice::TokenBytes(tokens)});
+}
+
+template <class Search>
+sluice::Statistics run(Lines& model, Search const& search, std::size_t batch) {
+  sluice::Decoder decoder(model, search, sluice::Batched{.size = batch});
+  for (std::size_t i = 0; i < batch; ++i) decoder.submit({.source = i});
+  sluice::Result result;
+  while (decoder.step()) {
+  }
+  while (decoder.poll(result)) benchmark::DoNotOptimize(result.hypotheses.data());
+  return decoder.statistics();
+}
+
+double median(std::vector<double>& values) {
+  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
+  return values[values.size() / 2];
+}
+
+template <class Search>
+void compare(benchmark::State& state, Search const& search) {
+  auto const batch = static_cast<std::size_t>(state.range(1));
+  Lines model;
+  sluice::Ruled const stopped{search, stops()};
+  std::vector<double> plain, with, loop, loop_with;  // microseconds a step
+  std::uint64_t steps = 0;
+  auto const step = [&](auto const& which, std::vector<double>& all, std::vector<double>& of_search) {
+    sluice::Statistics told;
+    auto const time = sluice::bench::seconds([&] { told = run(model, which, batch); });
+    steps = told.steps;
+    auto const share = 1e6 * time / static_cast<double>(steps) / told.seconds.total();
+    all.push_back(share * (told.seconds.total() - told.seconds.model)),
+        of_search.push_back(share * told.seconds.search);
+  };
+  for (auto _ : state) step(search, plain, loop), step(stopped, with, loop_with);
+  auto const us = median(plain), us_search = median(loop);
+  state.counters["us_step"] = us, state.counters["us_search"] = us_search;
+  auto const added = median(loop_with) - us_search;
+  state.counters["us_added"] = added, state.counters["percent"] = 100 * added / us;
+}
+
+void stops(benchmark::State& state) {
+  sluice::LengthLimits const length{.max = 128};
+  if (state.range(0) == 0) compare(state, sluice::Greedy{.length = length});
+  else compare(state, sluice::BeamSearch{.width = static_cast<std::int32_t>(state.range(0)), .length = length});
+}
+
+BENCHMARK(stops)->ArgNames({"width", "batch"})->ArgsProduct({{0, 4}, {1, 16}})->Unit(benchmark::kMillisecond);
+
+}  // namespace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/viewer.md.
+#include "typist.hpp"
+
+#include <sstream>
+#include <stdexcept>
+
+int main() {
+  Typist typist;
+  std::ostringstream file;  // in yours: std::ofstream file("trace.html", std::ios::binary);
+  {
+    // [page]
+    sluice::TracePage page(file);
+    auto const text_of = [](sluice::Token token) { return Typist::text({&token, 1}); };
+    sluice::Decoder decoder(typist, sluice::BeamSearch{.width = 4, .n_best = 4}, sluice::Batched{.size = 2},
+                            Typist::keyboard(), sluice::TraceFile(file, text_of));
+    for (std::string const word : {"hello", "world", "sluice"}) {
+      auto const id = decoder.submit({.source = word});
+      decoder.trace().describe(id, word);  // what the page calls it
+    }
+    while (decoder.step()) {
+    }
+    page.finish();  // throws if the page could not be written
+    // [/page]
+  }
+  std::ostringstream lines;
+  {
+    sluice::Decoder decoder(typist, sluice::Greedy{}, {}, Typist::keyboard(), sluice::TraceFile(lines));
+    decoder.submit({.source = "a"});
+    while (decoder.step()) {
+    }
+  }
+  std::istringstream some(lines.str());
+  std::ostringstream later;
+  // [later]
+  sluice::write_trace_page(some, later);  // a page of the lines of a file
+  // [/later]
+  for (auto const& page : {file.str(), later.str()})
+    if (!page.starts_with("<!doctype html>") || !page.ends_with("</html>\n")) throw std::logic_error("this is no page");
+  return 0;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <text/lines.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <ctranslate2/options.hpp>
+#include <limits>
+#include <map>
+#include <string>
+
+namespace translate_ct2 {
+
+std::optional<Options> parse(int argc, char const* const* argv) {
+  constexpr auto many = std::numeric_limits<std::int32_t>::max();
+  std::map<std::string, SearchName> const searches{
+      {"greedy", SearchName::greedy}, {"beam", SearchName::beam}, {"sample", SearchName::sample}};
+  std::map<std::string, std::optional<sluice::Precision>> const precisions{{"float32", sluice::Precision::float32},
+                                                                           {"bfloat16", sluice::Precision::bfloat16},
+                                                                           {"int8", sluice::Precision::int8},
+                                                                           {"own", {}}};
+  Options o;
+  std::string search = "beam", precision = "float32";
+  CLI::App app("Translates sentences with a model of CTranslate2.", "translate_ct2");
+  auto const add = [&](char const* name, auto& value, char const* type, char const* what) {
+    return app.add_option(name, value, what)->type_name(type);
+  };
+  auto const count = [&](char const* name, auto& value, std::int32_t lowest, char const* what) {
+    return add(name, value, "N", what)->check(CLI::Range(lowest, many).description(""));
+  };
+  add("MODEL", o.model, "DIR", "folder of model.bin; with sentencepiece.model, or source.spm and target.spm, for text")
+      ->required();
+  add("--input", o.input, "FILE", "sentences, one a line (standard input)");
+  app.add_flag("--pieces", o.pieces, "lines are pieces with spaces between, in and out");
+  add("--device", o.device, "NAME", "cpu or cuda (cpu)")->check(CLI::IsMember({"cpu", "cuda"}).description(""));
+  add("--type", o.type, "NAME", "CTranslate2's compute type: default, float32, int8 ... (default)");
+  add("--precision", precision, "NAME", "of the output layer: float32, bfloat16, int8; own: CTranslate2's (float32)")
+      ->check(CLI::IsMember(precisions).description(""));
+  add("--search", search, "NAME", "greedy, beam or sample (beam)")->check(CLI::IsMember(searches).description(""));
+  count("--width", o.width, 1, "hypotheses in the beam (5)");
+  count("--n-best", o.n_best, 1, "outputs of a sentence (1)");
+  add("--length-penalty", o.length_penalty, "X", "scores are divided by length to the power of this (1)");
+  count("--max-length", o.max_length, 1, "tokens of an output, at most (256)");
+  add("--temperature", o.temperature, "X", "of samples (1)")->check(CLI::PositiveNumber.description(""));
+  count("--top-k", o.top_k, 0, "samples are of so many best tokens; 0: of all (0)");
+  add("--top-p", o.top_p, "X", "and of this much probability (1)")->check(CLI::Range(0.0, 1.0).description(""));
+  add("--seed", o.seed, "N", "of samples (0)");
+  count("--batch", o.batch, 1, "sentences decoded together (64)");
+  app.add_flag("--streaming", o.streaming, "let sentences in as others end");
+  app.add_flag("--scores", o.scores, "print scores before outputs");
+  app.add_flag("--check", o.check, "hold the outputs of greedy and beam against CTranslate2's own loop");
+  app.add_flag("--time", o.time, "say how long decoding took");
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& asked) {
+    app.exit(asked);
+    return {};
+  }
+  o.search = searches.at(search), o.precision = precisions.at(precision);
+  auto const refuse = [](std::string const& what) { throw text::InputError(what); };
+  if (o.search == SearchName::greedy && o.n_best > 1) refuse("--n-best needs --search beam or sample");
+  if (o.search == SearchName::beam && o.n_best > o.width)
+    refuse("--n-best = " + std::to_string(o.n_best) + ": must be at most --width, " + std::to_string(o.width));
+  if (o.check && o.search == SearchName::sample) refuse("--check needs --search greedy or beam");
+  return o;
+}
+
+}  // namespace translate_ct2

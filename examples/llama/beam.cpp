@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/constraint/phrases.hpp>
+
+#include <llama/run.hpp>
+#include <vector>
+
+namespace generate {
+
+int run_beam(Options const& o, Engine& engine) {
+  sluice::BeamSearch beam{.width = o.width,
+                          .n_best = o.n_best,
+                          .length = {.min = o.min_length, .max = o.max_length},
+                          .penalty = {.alpha = o.alpha}};
+  if (o.search == SearchName::diverse) {
+    beam.n_best = o.width;
+    return run(o, engine, sluice::DiverseBeamSearch{.search = beam, .groups = o.groups, .n_best = o.n_best});
+  }
+  if (o.phrases.empty()) return run(o, engine, beam);
+  std::vector<sluice::Phrase> phrases;
+  for (auto const& text : o.phrases) phrases.push_back(engine.tokenizer().tokens(text, false));
+  return run(o, engine,
+             sluice::ConstrainedBeamSearch<sluice::Phrases>{.beam = beam, .constraints = sluice::Phrases(phrases)});
+}
+
+}  // namespace generate

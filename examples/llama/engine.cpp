@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/model/with_draft.hpp>
+#include <sluice/model/with_lookup.hpp>
+#include <sluice/search/blockwise/acceptance_rules.hpp>
+
+#include <text/lines.hpp>
+
+#include <cstdint>
+#include <llama/engine.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace generate {
+
+namespace {
+
+/// What llama.cpp said first of what went wrong.
+std::string& complaint() {
+  static std::string text;
+  return text;
+}
+void report(ggml_log_level level, char const* text, void*) {
+  if (level == GGML_LOG_LEVEL_ERROR && complaint().empty()) complaint() = text;
+}
+/// \throws text::InputError  with that
+[[noreturn]] void refuse(std::string const& what) {
+  auto why = complaint();
+  while (why.ends_with('\n')) why.pop_back();
+  throw text::InputError(what + (why.empty() ? "" : ": " + why));
+}
+
+void load_backends(Options const& options) {
+  llama_log_set(report, nullptr);
+  llama_backend_init();
+  if (!options.backends.empty()) ggml_backend_load_all_from_path(options.backends.c_str());
+  else if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
+  if (ggml_backend_dev_count() == 0) ggml_backend_load_all_from_path(SLUICE_LLAMA_BACKENDS);
+  if (ggml_backend_dev_count() == 0) refuse("--backends: none was found");
+}
+
+}  // namespace
+
+Loaded::Loaded(std::filesystem::path const& file, Options const& options) {
+  auto loading = llama_model_default_params();
+  if (options.gpu_layers >= 0) loading.n_gpu_layers = options.gpu_layers;
+  if (options.exact) loading.use_extra_bufts = false;
+  model_.reset(llama_model_load_from_file(file.c_str(), loading));
+  if (model_ == nullptr) refuse(file.string() + ": llama.cpp cannot load it");
+
+  auto params = llama_context_default_params();
+  params.n_ctx = static_cast<std::uint32_t>(options.context);
+  params.n_batch = static_cast<std::uint32_t>(options.batch);
+  params.n_seq_max = static_cast<std::uint32_t>(options.parallel * options.slots());
+  params.kv_unified = !options.split;
+  params.n_threads =
+      options.threads > 0 ? options.threads : static_cast<std::int32_t>(std::thread::hardware_concurrency());
+  params.n_threads_batch = params.n_threads;
+  if (options.exact) {
+    params.type_k = params.type_v = GGML_TYPE_F32;
+    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  }
+  context_.reset(llama_init_from_model(model_.get(), params));
+  if (context_ == nullptr) refuse(file.string() + ": llama.cpp makes no such context of it");
+  adapter_.emplace(context_.get(), sluice::LlamaOptions{.eos = options.ends});
+}
+
+Engine::Engine(Options const& options) {
+  load_backends(options);
+  loaded_ = std::make_unique<Loaded>(options.model, options);
+  if (options.blockwise()) guess(options);
+  else model_.emplace(&loaded_->model());
+}
+
+void Engine::guess(Options const& options) {
+  if (!loaded_->model().abilities().roll_back) {
+    restarting_.emplace(loaded_->model());
+    rolling_.emplace(&*restarting_);
+  } else {
+    rolling_.emplace(&loaded_->model());
+  }
+  if (options.lookup) {
+    model_.emplace(sluice::WithLookup(*rolling_));
+    return;
+  }
+  draft_ = std::make_unique<Loaded>(options.draft, options);
+  auto& draft = draft_->model();
+  sluice::Sampling const sampling{options.temperature, options.top_k, options.top_p, options.min_p, options.typical};
+  if (options.search == SearchName::sample)
+    model_.emplace(sluice::WithDraft(*rolling_, draft, sluice::LogSoftmaxTopK{}, sampling));
+  else model_.emplace(sluice::WithDraft(*rolling_, draft));
+}
+
+}  // namespace generate

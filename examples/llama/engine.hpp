@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What is loaded: a model of llama.cpp, a context, and who guesses for it.
+#pragma once
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/engine/llama.hpp>
+#include <sluice/model/any_model.hpp>
+#include <sluice/model/restarting.hpp>
+
+#include <filesystem>
+#include <llama/options.hpp>
+#include <memory>
+#include <optional>
+#include <variant>
+
+namespace generate {
+
+struct Free {
+  void operator()(llama_model* model) const { llama_model_free(model); }
+  void operator()(llama_context* context) const { llama_free(context); }
+};
+
+/// A model and a context of it, with as many sequences and cells as the options ask for.
+class Loaded {
+ public:
+  /// \throws text::InputError  if llama.cpp does not take the file
+  Loaded(std::filesystem::path const& file, Options const& options);
+  sluice::Llama& model() { return *adapter_; }
+
+ private:
+  std::unique_ptr<llama_model, Free> model_;
+  std::unique_ptr<llama_context, Free> context_;
+  std::optional<sluice::Llama> adapter_;
+};
+
+/// One type for whatever was asked for, so that every search is compiled once.
+using Model = sluice::AnyModel<std::monostate, sluice::Scores<float>>;
+
+class Engine {
+ public:
+  explicit Engine(Options const& options);
+  Model& model() { return *model_; }
+  sluice::LlamaTokenizer const& tokenizer() const { return loaded_->model().tokenizer(); }
+
+ private:
+  void guess(Options const& options);
+
+  std::unique_ptr<Loaded> loaded_, draft_;
+  std::optional<sluice::Restarting<sluice::Llama>> restarting_;
+  std::optional<Model> rolling_;  // can roll back
+  std::optional<Model> model_;
+};
+
+}  // namespace generate

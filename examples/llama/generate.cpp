@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// llama_generate: prompts in, continuations out, by any search, with whatever model llama.cpp loads.
+#include <text/lines.hpp>
+
+#include <exception>
+#include <iostream>
+#include <llama/engine.hpp>
+#include <llama/options.hpp>
+#include <llama/run.hpp>
+#include <stdexcept>
+
+int main(int argc, char** argv) {
+  auto const complain = [](std::exception const& error, int code) {
+    std::cerr << "llama_generate: " << error.what() << '\n';
+    return code;
+  };
+  try {
+    auto const options = generate::parse(argc, argv);
+    if (!options) return 0;
+    generate::Engine engine(*options);
+    switch (options->search) {
+      case generate::SearchName::beam:
+      case generate::SearchName::diverse: return generate::run_beam(*options, engine);
+      case generate::SearchName::sample: return generate::run_sample(*options, engine);
+      case generate::SearchName::greedy: break;
+    }
+    return generate::run_greedy(*options, engine);
+  } catch (text::InputError const& error) {
+    return complain(error, 2);
+  } catch (std::invalid_argument const& error) {
+    return complain(error, 2);
+  } catch (std::exception const& error) {
+    return complain(error, 1);
+  }
+}

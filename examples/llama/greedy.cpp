@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+
+#include <llama/run.hpp>
+
+namespace generate {
+
+int run_greedy(Options const& o, Engine& engine) {
+  sluice::LengthLimits const length{.min = o.min_length, .max = o.max_length};
+  if (o.blockwise()) return run(o, engine, sluice::Blockwise<>{.block = o.block, .length = length});
+  return run(o, engine, sluice::Greedy{.length = length});
+}
+
+}  // namespace generate

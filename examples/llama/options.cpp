@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/version.hpp>
+
+#include <text/lines.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <limits>
+#include <llama/options.hpp>
+#include <map>
+#include <string>
+
+namespace generate {
+
+namespace {
+
+std::map<std::string, SearchName> const searches{{"greedy", SearchName::greedy},
+                                                 {"beam", SearchName::beam},
+                                                 {"diverse", SearchName::diverse},
+                                                 {"sample", SearchName::sample}};
+
+std::string whole(std::filesystem::path const& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(file)) throw text::InputError(file.string() + ": cannot be read");
+  std::string all(std::istreambuf_iterator<char>(stream), {});
+  if (!text::valid_utf8(all)) throw text::InputError(file.string() + ": not valid UTF-8");
+  return all;
+}
+
+/// \throws text::InputError  for options that do not go together
+void check(Options const& o) {
+  auto const refuse = [](std::string const& what) { throw text::InputError(what); };
+  auto const beams = o.search == SearchName::beam || o.search == SearchName::diverse;
+  if (!o.phrases.empty() && o.search != SearchName::beam) refuse("--phrase needs --search beam");
+  if (o.n_best > 1 && o.search == SearchName::greedy) refuse("--n-best needs --search beam, diverse or sample");
+  if (o.search == SearchName::beam && o.n_best > o.width)
+    refuse("--n-best = " + std::to_string(o.n_best) + ": must be at most --width, " + std::to_string(o.width));
+  if (o.search == SearchName::diverse && o.n_best > o.width * o.groups)
+    refuse("--n-best = " + std::to_string(o.n_best) + ": must be at most --width times --groups, " +
+           std::to_string(o.width * o.groups));
+  if (o.blockwise() && beams) refuse("--lookup and --draft need --search greedy or sample");
+  if (o.blockwise() && o.n_best > 1)
+    refuse("--lookup and --draft give one output, not --n-best " + std::to_string(o.n_best));
+  if (o.lookup && !o.draft.empty()) refuse("--lookup and --draft: one of them guesses");
+  if (o.stream && o.n_best > 1) refuse("--stream shows one output, not --n-best " + std::to_string(o.n_best));
+  if (o.stream && o.json) refuse("--stream and --json: one of them is the output");
+  if (o.min_length > o.max_length)
+    refuse("--min-length = " + std::to_string(o.min_length) + ": must be at most --max-length");
+  auto const sequences = std::int64_t{o.parallel} * o.slots();
+  if (sequences > 256)
+    refuse("--parallel = " + std::to_string(o.parallel) + ": needs " + std::to_string(sequences) +
+           " sequences, and llama.cpp has 256 at most");
+  if (sequences > o.batch)
+    refuse("--batch = " + std::to_string(o.batch) + ": must be at least " + std::to_string(sequences));
+}
+
+}  // namespace
+
+std::optional<Options> parse(int argc, char const* const* argv) {
+  constexpr auto many = std::numeric_limits<std::int32_t>::max();
+  Options o;
+  std::string search = "greedy";
+  std::filesystem::path lines, file;
+
+  CLI::App app("Continues prompts with a model of llama.cpp.", "llama_generate");
+  app.set_version_flag("--version", "llama_generate (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
+                                        std::to_string(SLUICE_VERSION_MINOR) + "." +
+                                        std::to_string(SLUICE_VERSION_PATCH) + ")");
+  app.get_formatter()->column_width(34);
+  auto const add = [&](char const* name, auto& value, char const* type, char const* what) {
+    return app.add_option(name, value, what)->type_name(type);
+  };
+  auto const count = [&](char const* name, std::int32_t& value, std::int32_t lowest, char const* what) {
+    return add(name, value, "N", what)->check(CLI::Range(lowest, many).description(""));
+  };
+
+  add("prompt", o.prompts, "TEXT", "what is continued; standard input, a prompt a line, if nothing else is given");
+  add("--lines", lines, "FILE", "prompts, one a line");
+  add("--file", file, "FILE", "a whole file is one prompt");
+  add("--system", o.system, "TEXT", "stands before every prompt; fed once");
+  app.add_flag("--special", o.special, "<|names|> of control tokens in prompts are those tokens");
+
+  app.set_help_flag("-h,--help", "this help");
+  app.option_defaults()->group("Model");
+  add("-m,--model", o.model, "GGUF", "the model")->required();
+  count("--context", o.context, 1, "cells, for the tokens of all sequences together (4096)");
+  count("--parallel", o.parallel, 1, "prompts at a time (4)");
+  count("--threads", o.threads, 1, "of llama.cpp (as many as processors)");
+  count("--batch", o.batch, 1, "tokens in one call of llama.cpp at most (2048)");
+  count("--chunk", o.chunk, 1, "tokens of prompts fed in one step at most, beside what others generate (no bound)");
+  add("--share", o.share, "N",
+      "tokens kept of what has ended, for prompts that begin alike (0; with --system half of --context)")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()).description(""));
+  count("--gpu-layers", o.gpu_layers, 0, "layers on a device (all)");
+  add("--end", o.ends, "ID", "a token that ends an output too; may be repeated")->allow_extra_args(false)->take_all();
+  add("--backends", o.backends, "DIR", "where the backends of ggml are");
+  app.add_flag("--split", o.split, "an equal part of the cells for each sequence, instead of cells that all share");
+  app.add_flag("--exact", o.exact, "float32 cache, no flash attention: outputs do not depend on the batch");
+
+  app.option_defaults()->group("Search");
+  add("--search", search, "NAME", "greedy, beam, diverse or sample (greedy)")->check([](std::string const& name) {
+    return searches.contains(name) ? "" : "'" + name + "' is not one of beam, diverse, greedy, sample";
+  });
+  count("--min-length", o.min_length, 0, "tokens at least (0)");
+  count("--max-length", o.max_length, 0, "tokens at most (128)");
+  count("--n-best", o.n_best, 1, "outputs of each prompt (1)");
+  count("--width", o.width, 1, "of the beam, or of each group (4)");
+  count("--groups", o.groups, 1, "of diverse beams (2)");
+  add("--alpha", o.alpha, "X", "beams: scores are divided by length to this power (1)");
+  add("--temperature", o.temperature, "X", "samples (1)");
+  count("--top-k", o.top_k, 0, "samples: of so many tokens (all)");
+  add("--top-p", o.top_p, "P", "samples: of the most probable tokens that have this together (1)");
+  add("--min-p", o.min_p, "P", "samples: of tokens this part as probable as the best (0)");
+  add("--typical", o.typical, "P", "samples: of the most typical tokens that have this together (1)");
+  add("--seed", o.seed, "N", "of samples (0)");
+  add("--phrase", o.phrases, "TEXT", "beams: a phrase that the output must have; may be repeated")
+      ->allow_extra_args(false)
+      ->take_all();
+  add("--stop", o.stops, "TEXT", "ends an output, and is not shown; may be repeated")
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_flag("--lookup", o.lookup, "guess what came behind the same words before");
+  add("--draft", o.draft, "GGUF", "guess by a smaller model of the same vocabulary");
+  count("--block", o.block, 1, "tokens verified at once with --lookup or --draft (4)");
+
+  app.option_defaults()->group("Output");
+  app.add_flag("--stream", o.stream, "show an output while it grows");
+  app.add_flag("--json", o.json, "a JSON object a line for each output");
+  app.add_flag("--statistics", o.statistics, "what was done, on standard error");
+
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& asked) {
+    app.exit(asked);
+    return std::nullopt;
+  } catch (CLI::ParseError const& error) {
+    throw text::InputError(error.what());
+  }
+  o.search = searches.at(search);
+  for (auto const& prompt : o.prompts)
+    if (!text::valid_utf8(prompt)) throw text::InputError("prompt: not valid UTF-8");
+  if (!lines.empty())
+    for (auto& line : text::read_lines(lines)) o.prompts.push_back(std::move(line));
+  if (!file.empty()) o.prompts.push_back(whole(file));
+  check(o);
+  if (o.prompts.empty()) o.prompts = text::read_lines(std::cin, "standard input");
+  return o;
+}
+
+}  // namespace generate

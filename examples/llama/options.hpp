@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the command line of llama_generate says.
+#pragma once
+
+#include <sluice/core/types.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace generate {
+
+enum class SearchName : std::uint8_t { greedy, beam, diverse, sample };
+
+struct Options {
+  // The model and its context.
+  std::filesystem::path model, draft, backends;
+  std::int32_t gpu_layers = -1;  // -1: all
+  std::int32_t context = 4096;   // cells for all sequences together
+  std::int32_t batch = 2048;     // tokens in a call of llama_decode at most
+  std::int32_t parallel = 4;     // prompts at a time
+  std::int32_t threads = 0;      // 0: as many as processors
+  bool split = false;            // a part of the cells for each sequence
+  bool exact = false;            // numbers that depend on the batch as little as they can
+  std::vector<sluice::Token> ends;
+
+  // What goes in.
+  std::vector<std::string> prompts;
+  std::string system;
+  bool special = false;  // names of control tokens in prompts are those tokens
+  std::int32_t chunk = 0;
+  std::int64_t share = -1;  // -1: half of the context with a system prompt, else none
+
+  // How it is continued.
+  SearchName search = SearchName::greedy;
+  std::int32_t width = 4, groups = 2, n_best = 1, min_length = 0, max_length = 128;
+  float alpha = 1, temperature = 1, top_p = 1, min_p = 0, typical = 1;
+  std::int32_t top_k = 0;
+  std::uint64_t seed = 0;
+  std::vector<std::string> phrases, stops;
+  bool lookup = false;
+  std::int32_t block = 4;
+
+  // What comes out.
+  bool stream = false, json = false, statistics = false;
+
+  bool blockwise() const { return lookup || !draft.empty(); }
+  /// Slots of one prompt.
+  std::int32_t slots() const {
+    switch (search) {
+      case SearchName::beam: return width;
+      case SearchName::diverse: return width * groups;
+      case SearchName::sample: return n_best;
+      case SearchName::greedy: break;
+    }
+    return 1;
+  }
+};
+
+/// Nothing if the user only asked for help, which has been printed.
+/// \throws text::InputError  for what makes no sense
+std::optional<Options> parse(int argc, char const* const* argv);
+
+}  // namespace generate

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// All prompts through one search.
+#pragma once
+
+#include <sluice/core/request.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/decode/decoder.hpp>
+#include <sluice/schedule/intake.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/stop_at.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <llama/engine.hpp>
+#include <llama/options.hpp>
+#include <llama/output.hpp>
+#include <span>
+#include <utility>
+
+namespace generate {
+
+/// Which beginnings are kept, and how prompts go in.
+inline sluice::Intake intake(Options const& options, Engine& engine) {
+  sluice::Intake result{.prompt_chunk = options.chunk};
+  if (options.share >= 0) result.shared_tokens = options.share;
+  else if (!options.system.empty() && engine.model().abilities().roll_back) result.shared_tokens = options.context / 2;
+  return result;
+}
+
+inline void tell(sluice::Statistics const& s, double seconds) {
+  std::fprintf(
+      stderr,
+      "%llu tokens in %.2f s (%.1f a second), %llu steps, %llu tokens fed, %llu not fed since they were shared, "
+      "%llu outputs started again for want of room\n",
+      static_cast<unsigned long long>(s.tokens), seconds, static_cast<double>(s.tokens) / seconds,
+      static_cast<unsigned long long>(s.model_calls), static_cast<unsigned long long>(s.fed),
+      static_cast<unsigned long long>(s.shared), static_cast<unsigned long long>(s.restarted));
+}
+
+/// Prints an output for every prompt. \returns the program's exit code
+template <class Search>
+int run(Options const& options, Engine& engine, Search search) {
+  using Clock = std::chrono::steady_clock;
+  auto const& tokenizer = engine.tokenizer();
+  sluice::StopAt const stops({.strings = options.stops, .bytes = tokenizer.token_bytes()});
+  using Stopping = sluice::Ruled<Search, sluice::StopAt>;
+  Output output(options, stops);
+  auto const begin = Clock::now();
+  sluice::Decoder decoder(engine.model(), Stopping(std::move(search), stops),
+                          sluice::Streaming{.size = static_cast<std::size_t>(options.parallel), .refill_below = 1},
+                          intake(options, engine));
+  for (auto const& prompt : options.prompts) {
+    auto tokens = tokenizer.tokens(options.system + prompt, true, options.special);
+    decoder.submit({.prompt = std::move(tokens), .seed = options.seed});
+  }
+
+  sluice::Result result;
+  for (auto more = true; more;) {
+    try {
+      more = decoder.step();
+    } catch (std::exception const&) {  // of the model: results say whom it met
+    }
+    if (options.stream)
+      decoder.settled([&](std::uint64_t id) { return output.shown(id); },
+                      [&](std::uint64_t, std::span<sluice::Token const> tokens) { output.settle(tokens); });
+    while (decoder.poll(result)) output.done(std::exchange(result, {}));
+  }
+  if (options.statistics) tell(decoder.statistics(), std::chrono::duration<double>(Clock::now() - begin).count());
+  return output.failed() > 0 ? 1 : 0;
+}
+
+// One search each, in files of their own.
+int run_greedy(Options const& options, Engine& engine);
+int run_sample(Options const& options, Engine& engine);
+int run_beam(Options const& options, Engine& engine);
+
+}  // namespace generate

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One sentence of a request: from text to what the decoder takes, from its result to text.
+#pragma once
+
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/text_stream.hpp>
+#include <sluice/search/sample/sample.hpp>
+
+#include <translate/masks.hpp>
+#include <translate/spelling.hpp>
+#include <translate/tokenizer.hpp>
+#include <translate/whole_words.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <serve_http/backend.hpp>
+#include <serve_http/one_of.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace serve {
+
+using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
+using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopAt>;
+/// Every search of translate. A beam without constraints is one with trivial ones, decision for decision.
+using Search = sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::Exact>,
+                                   sluice::Blockwise<sluice::TopK>>,
+                             Rules>;
+
+/// What all jobs share.
+struct Language {
+  explicit Language(translate::Tokenizer const& its_tokenizer);
+
+  translate::Tokenizer const& tokenizer;
+  sluice::TokenBytes bytes;
+  std::shared_ptr<translate::Spellings const> spellings;
+};
+
+class TranslationJob final : public Job {
+ public:
+  /// \throws BadField  for constraints, a glossary or a prefix that make no sense
+  TranslationJob(Ask const& ask, std::shared_ptr<Settings const> settings, Language const& language);
+
+  std::string settle(std::span<sluice::Token const> tokens) override;
+  std::string rest(Answer const& answer) override;
+  Answer answer(sluice::Result const& result) override;
+
+  std::vector<sluice::Token> source, prefix;
+  std::uint64_t seed = 0;
+  Search search;
+
+ private:
+  Candidate candidate(sluice::Hypothesis const& hypothesis) const;
+
+  std::shared_ptr<Settings const> settings_;
+  Language const& language_;
+  translate::WholeWords constraints_;
+  sluice::StopAt stop_;
+  sluice::TextStream stream_;
+  bool begun_ = false;   // whether a text has been settled
+  std::string shown_{};  // all of it
+};
+
+}  // namespace serve

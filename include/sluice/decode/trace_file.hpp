@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A trace that writes what happened, a line of JSON an event: docs/viewer.md says what stands in them.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/trace_json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Writes what one decoder does, as it does it:
+///
+///     Decoder decoder(model, search, schedule, LogSoftmaxTopK(), TraceFile(lines, [&](Token t) { return text_of(t); }));
+///
+/// Works with every search, schedule and wrapper, since it sees rows, questions and answers. Its memory is a number for
+/// every slot and a bit for every token that has a text. write_trace_page() makes a page of the lines, TracePage writes one
+/// as they come. Nothing is thrown where the lines cannot be written: decoding goes on, and the stream tells.
+template <class = void>
+class LazyTraceFile {
+ public:
+  using Texts = std::function<std::string(Token)>;  ///< the bytes of a token, as TokenBytes has them; need not be UTF-8
+
+  /// \param lines  must outlive this
+  /// \param texts  is asked once for every token that comes up; none: tokens are numbers
+  explicit LazyTraceFile(std::ostream& lines, Texts texts = {}) : lines_(&lines), texts_(std::move(texts)) {
+    line_.open('{').key("sluice_trace").number(1).close('}');
+    write();
+  }
+
+  /// What a reader is to see of a sentence: its text, where it came from. At any time after it has been submitted.
+  void describe(std::uint64_t id, std::string_view about) {
+    line_.open('{').key("sentence").number(id).key("about").string(about).close('}');
+    write();
+  }
+
+  /// \name What the decoder calls, see NoTrace
+  /// @{
+  void began(std::uint64_t, Sentence const& sentence) {
+    prompt_.assign(sentence.prompt.begin(), sentence.prompt.end());
+    prefix_.assign(sentence.prefix.begin(), sentence.prefix.end());
+    source_length_ = sentence.source_length;
+    if (sentence.vocabulary != nullptr && !eos_told_) {
+      line_.open('{').key("eos").numbers(sentence.vocabulary->eos).close('}');
+      write();
+      eos_told_ = true;
+    }
+  }
+
+  void admitted(std::uint64_t id, Slot base, std::int32_t slots) {
+    tell(prompt_), tell(prefix_);
+    auto const end = static_cast<std::size_t>(base + slots);
+    if (ids_.size() < end) ids_.resize(end);
+    std::fill(ids_.begin() + base, ids_.begin() + static_cast<std::ptrdiff_t>(end), id);
+    line_.open('{').key("admit").number(id).key("step").number(step_).key("base").number(base);
+    line_.key("slots").number(slots).key("prompt").numbers(prompt_);
+    if (!prefix_.empty()) line_.key("prefix").numbers(prefix_);
+    if (source_length_ >= 0) line_.key("source_length").number(source_length_);
+    line_.close('}');
+    write();
+  }
+
+  void planned(StepPlan const& step) {
+    for (auto const& row : step.rows) tell(row.tokens);
+    line_.open('{').key("step").number(step_++).key("rows").open('[');
+    for (auto const& row : step.rows) {
+      auto const to = static_cast<std::size_t>(row.to);
+      line_.open('[').number(to < ids_.size() ? ids_[to] : 0).number(row.from).number(row.to).number(row.length);
+      line_.numbers(row.tokens);
+      if (row.lines != 1) line_.number(row.lines);
+      line_.close(']');
+    }
+    line_.close(']');
+    if (!step.released.empty()) line_.key("release").numbers(step.released);
+    line_.close('}');
+    write();
+  }
+
+  void answered(StepPlan const& step, Expansion const& answer) {
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      for (auto const& candidate : answer[i].best) tell({&candidate.token, 1});
+      tell(step.queries[i].probes);
+    }
+    line_.open('{').key("answer").number(step_ - 1).key("lines").open('[');
+    for (std::size_t i = 0; i < answer.size(); ++i) add(step.queries[i], answer[i]);
+    line_.close(']').close('}');
+    write();
+  }
+
+  void ended(Result const& result) {
+    for (auto const& hypothesis : result.hypotheses) tell(hypothesis.tokens);
+    line_.open('{').key("end").number(result.id).key("step").number(step_);
+    if (!result.ok()) line_.key("failure").string(name(result.failure)).key("message").string(result.message);
+    line_.key("hypotheses").open('[');
+    for (auto const& hypothesis : result.hypotheses) add(hypothesis);
+    line_.close(']').close('}');
+    write();
+  }
+  /// @}
+
+ private:
+  void add(Query const& query, Line const& line) {
+    line_.open('{');
+    if (!line.best.empty()) {
+      line_.key("best").open('[');
+      for (auto const& [token, log_prob] : line.best) line_.number(token).number(log_prob);
+      line_.close(']');
+    }
+    if (!line.probes.empty()) {
+      line_.key("probes").open('[');
+      for (std::size_t i = 0; i < line.probes.size(); ++i) line_.number(query.probes[i]).number(line.probes[i]);
+      line_.close(']');
+    }
+    if (query.rank != 0) line_.key("rank").number(query.rank);
+    if (query.bank >= 0) line_.key("bank").number(query.bank);
+    if (query.noise != 0) line_.key("noise").boolean(true);
+    if (!query.normalise) line_.key("plain").boolean(true);
+    if (query.entropy) line_.key("entropy").number(line.entropy);
+    if (!line.valid) line_.key("invalid").boolean(true);
+    line_.close('}');
+  }
+
+  void add(Hypothesis const& h) {
+    line_.open('{').key("tokens").numbers(h.tokens).key("log_probs").numbers(h.log_probs);
+    line_.key("log_prob").number(h.log_prob).key("score").number(h.score).key("finished").boolean(h.finished);
+    if (h.constraints_total > 0)
+      line_.key("constraints_met").number(h.constraints_met).key("constraints_total").number(h.constraints_total);
+    if (!h.blocks.empty()) line_.key("blocks").numbers(h.blocks);
+    if (h.stop >= 0) line_.key("stop").number(h.stop);
+    line_.close('}');
+  }
+
+  /// Writes the texts of tokens that come up for the first time.
+  void tell(std::span<Token const> tokens) {
+    if (!texts_) return;
+    for (auto const token : tokens) {
+      if (token < 0) continue;
+      auto const at = static_cast<std::size_t>(token);
+      if (told_.size() <= at) told_.resize(at + 1);
+      if (told_[at]) continue;
+      told_[at] = true;
+      auto const text = text_of(token);
+      line_.open('{').key("token").number(token);
+      if (detail::is_utf8(text)) {
+        line_.key("text").string(text);
+      } else {
+        line_.key("bytes").open('[');
+        for (auto const c : text) line_.number(static_cast<int>(static_cast<unsigned char>(c)));
+        line_.close(']');
+      }
+      line_.close('}');
+      write();
+    }
+  }
+
+  std::string text_of(Token token) const {
+    try {
+      return texts_(token);
+    } catch (...) {  // no reason to lose a translation
+      return {};
+    }
+  }
+
+  void write() { *lines_ << line_.finish(); }
+
+  std::ostream* lines_;
+  Texts texts_;
+  detail::JsonLine line_;
+  std::vector<std::uint64_t> ids_;  // [slots]: who has, or last had, the slot
+  std::vector<bool> told_;          // [tokens]: whether its text has been written
+  std::vector<Token> prompt_, prefix_;
+  std::int32_t source_length_ = -1;
+  std::uint64_t step_ = 0;
+  bool eos_told_ = false;
+};
+using TraceFile = LazyTraceFile<>;
+
+}  // namespace sluice::inline v0

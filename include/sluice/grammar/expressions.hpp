@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a grammar's rules say, before it is compiled.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/grammar/utf8.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// How large a grammar may be.
+struct GrammarLimits {
+  std::size_t text = std::size_t{4} << 20;  ///< bytes of what is parsed
+  std::int32_t nesting = 200;               ///< of groups, of values in a schema
+  std::int32_t repetition = 100'000;        ///< of {m,n}, minItems and their like
+  std::int32_t size = 1'000'000;  ///< places in the rules, repetitions written out: what a compiled grammar takes
+                                  ///< memory for, some 100 bytes each
+
+  void check() const {
+    require(nesting >= 1 && nesting <= 1000, "limits.nesting", nesting, "must be between 1 and 1000");
+    require(repetition >= 0, "limits.repetition", repetition, "must not be negative");
+    require(size >= 1 && size <= 1 << 27, "limits.size", size, "must be between 1 and 2^27");
+  }
+};
+
+namespace detail {
+
+/// Rules and their expressions over bytes: what parsers write and compile() reads. Expressions are numbers.
+template <class = void>
+class LazyExpressions {
+ public:
+  using Id = std::int32_t;
+  enum class Kind : std::uint8_t { nothing, bytes, sequence, choice, repeat, call };
+  struct Expression {
+    Kind kind = Kind::nothing;
+    ByteRange range{};                       // bytes
+    std::int32_t first = 0, count = 0;       // of the parts; repeat: one
+    std::int32_t minimum = 0, maximum = -1;  // repeat; -1: any number
+    std::int32_t rule = 0;                   // call
+  };
+  struct Rule {
+    std::string name;
+    Id expression = -1;  // -1: not yet defined
+  };
+
+  explicit LazyExpressions(GrammarLimits limits) : limits_(limits) {}
+
+  /// Matches no text, not even the empty one.
+  Id nothing() { return add({}); }
+  Id empty() { return sequence({}); }
+  Id byte(std::uint8_t first, std::uint8_t last) { return add({.kind = Kind::bytes, .range = {first, last}}); }
+  Id text(std::string_view bytes) {
+    std::vector<Id> parts;
+    for (auto const c : bytes) parts.push_back(byte(static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(c)));
+    return sequence(parts);
+  }
+  /// One character, as UTF-8.
+  Id characters(std::vector<CharacterRange> ranges) {
+    normalise(ranges);
+    std::vector<Id> choices, parts;
+    for (auto const range : ranges)
+      for_each_utf8_sequence(range, [&](std::span<ByteRange const> bytes) {
+        parts.clear();
+        for (auto const b : bytes) parts.push_back(byte(b.first, b.last));
+        choices.push_back(sequence(parts));
+      });
+    return choice(choices);
+  }
+  Id sequence(std::span<Id const> parts) { return parts.size() == 1 ? parts[0] : add_parts(Kind::sequence, parts); }
+  Id choice(std::span<Id const> parts) {
+    return parts.empty() ? nothing() : parts.size() == 1 ? parts[0] : add_parts(Kind::choice, parts);
+  }
+  Id sequence(std::initializer_list<Id> parts) { return sequence(std::span(parts.begin(), parts.size())); }
+  Id choice(std::initializer_list<Id> parts) { return choice(std::span(parts.begin(), parts.size())); }
+  /// \param maximum  -1: any number
+  Id repeat(Id part, std::int32_t minimum, std::int32_t maximum) {
+    auto const id = add_parts(Kind::repeat, {&part, 1});
+    all_[index(id)].minimum = minimum, all_[index(id)].maximum = maximum;
+    return id;
+  }
+  Id optional(Id part) { return repeat(part, 0, 1); }
+  Id call(std::int32_t rule) { return add({.kind = Kind::call, .rule = rule}); }
+
+  std::int32_t add_rule(std::string name) {
+    rules.push_back({std::move(name), -1});
+    return static_cast<std::int32_t>(rules.size()) - 1;
+  }
+
+  Expression const& operator[](Id id) const { return all_[index(id)]; }
+  std::span<Id const> parts(Id id) const {
+    auto const& e = all_[index(id)];
+    return std::span(parts_).subspan(index(e.first), index(e.count));
+  }
+  std::int32_t size() const { return static_cast<std::int32_t>(all_.size()); }
+  GrammarLimits const& limits() const { return limits_; }
+
+  std::vector<Rule> rules;
+
+ private:
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  Id add(Expression e) {
+    require(size() < limits_.size, "limits.size", limits_.size, "the grammar has more places than that");
+    all_.push_back(e);
+    return size() - 1;
+  }
+  Id add_parts(Kind kind, std::span<Id const> parts) {
+    auto const first = static_cast<std::int32_t>(parts_.size());
+    auto const id = add({.kind = kind, .first = first, .count = static_cast<std::int32_t>(parts.size())});
+    parts_.insert(parts_.end(), parts.begin(), parts.end());
+    return id;
+  }
+
+  GrammarLimits limits_;
+  std::vector<Expression> all_;
+  std::vector<Id> parts_;
+};
+using Expressions = LazyExpressions<>;
+
+}  // namespace detail
+
+}  // namespace sluice::inline v0

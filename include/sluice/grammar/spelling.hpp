@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A few tokens with which all that the others spell can be spelt.
+#pragma once
+
+#include <sluice/grammar/token_trie.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Tokens as an automaton that spells texts: it is at a border of two tokens (place 0), or within one. All of a vocabulary's
+/// if they have few beginnings; else those of one byte, then by length those that the ones before cannot spell, as far
+/// as there are places.
+template <class = void>
+class LazySpelling {
+ public:
+  struct Step {
+    std::int32_t to, cost;  // 1: a token ends
+    friend auto operator<=>(Step const&, Step const&) = default;
+  };
+
+  /// \param places  at most
+  /// \param needed  bytes; what spells none but these may be left out
+  LazySpelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
+    place_of_.assign(at(trie.size()), -1), chosen_.assign(at(trie.size()), 0);
+    place_of_[0] = 0, nodes_.push_back(0);
+    std::int32_t inner = 1;
+    for (std::int32_t node = 1; node < trie.size(); ++node) inner += trie.end(node) > node + 1 ? 1 : 0;
+    all_ = inner <= places;
+    for (auto node = 1; node < trie.size(); node = trie.end(node))
+      if (!trie.tokens(node).empty()) chosen_[at(node)] = 1, singles_[trie.byte(node)] = true;
+    covers_ = true;
+    for (std::size_t byte = 0; byte < 256; ++byte) covers_ = covers_ && (singles_[byte] || !needed[byte]);
+    if (!all_ && covers_) return;
+    parents_.assign(at(trie.size()), 0);
+    std::vector<std::int32_t> ends;  // nodes in which tokens end
+    for (std::int32_t node = 0; node < trie.size(); ++node) {
+      for (auto child = node + 1; child < trie.end(node); child = trie.end(child)) parents_[at(child)] = node;
+      if (node > 0 && !trie.tokens(node).empty()) ends.push_back(node);
+    }
+    std::ranges::stable_sort(ends, {}, [&](std::int32_t node) { return trie.depth(node); });
+    for (auto const node : ends) {
+      if (all_) {
+        choose(node, places);
+        continue;
+      }
+      auto const bytes = text(node);
+      auto const wanted = [&](char c) { return needed[static_cast<unsigned char>(c)]; };
+      if (bytes.size() > 1 && std::ranges::all_of(bytes, wanted) && !spells(bytes)) choose(node, places);
+    }
+  }
+
+  /// Whether these are all of the vocabulary's.
+  bool all() const { return all_; }
+  std::int32_t places() const { return static_cast<std::int32_t>(nodes_.size()); }
+  /// Whether each of the needed bytes is a token.
+  bool covers() const { return covers_; }
+
+  /// Where one gets from a place with one of these bytes.
+  std::vector<Step> steps(std::int32_t place, std::uint8_t first, std::uint8_t last) const {
+    std::vector<Step> out;
+    auto const node = nodes_[at(place)];
+    for (auto child = node + 1; child < trie_.end(node) && trie_.byte(child) <= last; child = trie_.end(child)) {
+      if (trie_.byte(child) < first) continue;
+      if (place_of_[at(child)] >= 0) out.push_back({place_of_[at(child)], 0});
+      if (chosen_[at(child)] != 0) out.push_back({0, 1});
+    }
+    std::ranges::sort(out);
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+
+  bool chosen(std::int32_t node) const { return chosen_[at(node)] != 0; }
+  /// Whether a chosen token lies below a node.
+  bool open(std::int32_t node) const { return place_of_[at(node)] >= 0; }
+
+ private:
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  std::string text(std::int32_t node) const {
+    std::string bytes;
+    for (; node > 0; node = parents_[at(node)]) bytes.push_back(static_cast<char>(trie_.byte(node)));
+    std::ranges::reverse(bytes);
+    return bytes;
+  }
+
+  void choose(std::int32_t node, std::int32_t places) {
+    std::vector<std::int32_t> way;  // beginnings that have no place yet
+    for (auto above = parents_[at(node)]; above > 0; above = parents_[at(above)])
+      if (place_of_[at(above)] < 0) way.push_back(above);
+    if (nodes_.size() + way.size() > at(places)) return;
+    for (auto const one : way) place_of_[at(one)] = this->places(), nodes_.push_back(one);
+    chosen_[at(node)] = 1;
+  }
+
+  bool spells(std::string const& bytes) const {
+    std::vector<std::uint8_t> reached(bytes.size() + 1);
+    reached[0] = 1;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (reached[i] == 0) continue;
+      std::int32_t node = 0;
+      for (auto j = i; j < bytes.size() && node >= 0; ++j) {
+        node = trie_.child(node, static_cast<std::uint8_t>(bytes[j]));
+        if (node >= 0 && chosen_[at(node)] != 0) reached[j + 1] = 1;
+        if (node >= 0 && place_of_[at(node)] < 0) break;
+      }
+    }
+    return reached.back() != 0;
+  }
+
+  TokenTrie trie_;
+  bool all_ = false, covers_ = false;
+  std::array<bool, 256> singles_{};
+  std::vector<std::int32_t> nodes_;     // [place]
+  std::vector<std::int32_t> place_of_;  // [node]: -1: none
+  std::vector<std::uint8_t> chosen_;    // [node]
+  std::vector<std::int32_t> parents_;   // [node]
+};
+using Spelling = LazySpelling<>;
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The tokens that a text can be made of, by their bytes.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// A trie of tokens in one order: who goes through it from 0 to size() - 1 visits every beginning that tokens share once,
+/// and who has seen that a beginning is impossible goes on behind all that begin with it. Without tokens that have no
+/// bytes, ends, and those that are never generated.
+///
+/// Immutable and shared: a copy costs a reference count. About 14 bytes a node; some three nodes a token.
+template <class = void>
+class LazyTokenTrie {
+ public:
+  /// Of no tokens.
+  LazyTokenTrie() = default;
+  /// \throws std::invalid_argument  for a vocabulary that makes no sense or has no end, or bytes of another number of tokens
+  LazyTokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary) {
+    vocabulary.check();
+    require(bytes.size() == vocabulary.size, "bytes.size", bytes.size(),
+            "the vocabulary has " + std::to_string(vocabulary.size) + " tokens");
+    require(!vocabulary.eos.empty(), "vocabulary.eos", "none", "an output could not end where it is complete");
+    auto data = std::make_shared<Data>();
+    data->vocabulary = vocabulary, data->bytes = bytes;
+    std::vector<std::uint8_t> left_out(static_cast<std::size_t>(vocabulary.size));
+    for (auto const token : vocabulary.eos) left_out[at(token)] = 1;
+    for (auto const token : vocabulary.never) left_out[at(token)] = 1;
+    for (Token token = 0; token < vocabulary.size; ++token)
+      if (left_out[at(token)] == 0 && !bytes.bytes(token).empty()) data->tokens.push_back(token);
+    std::ranges::stable_sort(data->tokens, {}, [&](Token token) { return bytes.bytes(token); });
+    data->build();
+    data_ = std::move(data);
+  }
+
+  /// Nodes, the root (0) included.
+  std::int32_t size() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->nodes.size()) - 1; }
+  bool empty() const { return size() == 0; }
+
+  std::uint8_t byte(std::int32_t node) const { return data_->nodes[at(node)].byte; }
+  /// Bytes from the root; the root's is 0.
+  std::int32_t depth(std::int32_t node) const { return data_->nodes[at(node)].depth; }
+  /// The first node behind it and all that begin with it, which are the nodes in between.
+  std::int32_t end(std::int32_t node) const { return data_->nodes[at(node)].end; }
+  /// Whose bytes end here; ascending.
+  std::span<Token const> tokens(std::int32_t node) const {
+    auto const begin = data_->nodes[at(node)].tokens;
+    return std::span(data_->tokens).subspan(at(begin), at(data_->nodes[at(node) + 1].tokens - begin));
+  }
+  /// The most bytes of a token.
+  std::int32_t depth() const { return data_ == nullptr ? 0 : data_->depth; }
+
+  /// The child of a node with a byte; -1: none. For few steps; a walk is cheaper.
+  std::int32_t child(std::int32_t node, std::uint8_t byte) const {
+    for (auto i = node + 1; i < end(node) && this->byte(i) <= byte; i = end(i))
+      if (this->byte(i) == byte) return i;
+    return -1;
+  }
+
+  /// Of a token, as it was given.
+  std::string_view bytes(Token token) const {
+    return data_ == nullptr || token < 0 || token >= data_->bytes.size() ? std::string_view()
+                                                                         : data_->bytes.bytes(token);
+  }
+  /// What it was made for.
+  Vocabulary const& vocabulary() const {
+    static Vocabulary const none;
+    return data_ == nullptr ? none : data_->vocabulary;
+  }
+
+ private:
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  struct Node {
+    std::int32_t end = 0, tokens = 0;
+    std::uint16_t depth = 0;
+    std::uint8_t byte = 0;
+  };
+  struct Data {
+    Vocabulary vocabulary;
+    TokenBytes bytes;
+    std::vector<Token> tokens;  // sorted by their bytes
+    std::vector<Node> nodes;    // [size + 1]
+    std::int32_t depth = 0;
+
+    void build() {
+      std::vector<std::int32_t> open{0};  // from the root to the last node
+      nodes.push_back({});
+      std::string_view before;
+      auto const close = [&](std::size_t until) {
+        while (open.size() > until + 1) {
+          nodes[at(open.back())].end = static_cast<std::int32_t>(nodes.size());
+          open.pop_back();
+        }
+      };
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        auto const text = bytes.bytes(tokens[i]);
+        require(text.size() <= 65535, "token", tokens[i], "has more than 65535 bytes");
+        auto const differ = std::ranges::mismatch(before, text);
+        close(static_cast<std::size_t>(differ.in2 - text.begin()));
+        for (auto d = open.size() - 1; d < text.size(); ++d) {
+          open.push_back(static_cast<std::int32_t>(nodes.size()));
+          nodes.push_back(
+              {0, static_cast<std::int32_t>(i), static_cast<std::uint16_t>(d + 1), static_cast<std::uint8_t>(text[d])});
+        }
+        depth = std::max(depth, static_cast<std::int32_t>(text.size()));
+        before = text;
+      }
+      close(0);
+      nodes[0].end = static_cast<std::int32_t>(nodes.size());
+      nodes.push_back({0, static_cast<std::int32_t>(tokens.size())});
+    }
+  };
+  std::shared_ptr<Data const> data_;
+};
+using TokenTrie = LazyTokenTrie<>;
+
+}  // namespace sluice::inline v0

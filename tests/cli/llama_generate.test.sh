@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# llama_generate.test.sh LLAMA_GENERATE DRAW_LLAMA [STORIES]: the command line of llama_generate, with models that are drawn, and with
+# a trained one where there is one.
+# shellcheck disable=SC2016,SC2034,SC2154  # what program.sh reads and sets
+program=$(realpath "$1") draw=$(realpath "$2") stories=${3:-}
+# shellcheck source=tests/cli/program.sh
+. "$(dirname "$(realpath "$0")")/program.sh"
+
+"$draw" model.gguf && "$draw" small.gguf 1 && printf 'this is no model\n' >broken.gguf || exit 1
+printf 'ab c\nx y z\nq\nhello there\nabc abc abc\n' >prompts
+
+# ---- refused before any work ------------------------------------------------------------------------------------------
+
+refused '--model is required' prompt
+refused 'broken.gguf: llama.cpp cannot load it: .*magic' -m broken.gguf prompt
+always=(-m model.gguf --threads 1)
+refused "'best' is not one of" --search best prompt
+refused '--phrase needs --search beam' --phrase a prompt
+refused '--n-best needs' --n-best 2 prompt
+refused '--n-best = 9: must be at most --width, 4' --search beam --n-best 9 prompt
+refused '--lookup and --draft need --search greedy or sample' --search beam --lookup prompt
+refused 'one of them guesses' --lookup --draft small.gguf prompt
+refused '--stream and --json' --stream --json prompt
+refused '--min-length = 5: must be at most --max-length' --min-length 5 --max-length 4 prompt
+refused '--parallel = 300: needs 300 sequences, and llama.cpp has 256 at most' --parallel 300 prompt
+refused '--batch = 3: must be at least 4' --batch 3 prompt
+refused 'missing: cannot be opened' --lines missing
+refused 'vocabulary.eos = 500' --end 500 prompt
+refused 'stops.strings\[0\]' --stop '' prompt
+refused 'temperature' --search sample --temperature 0 prompt
+printf 'Gr\374n\n' >latin1
+refused 'latin1:1: not valid UTF-8' --lines latin1
+
+# ---- the same tokens, however they are decoded -------------------------------------------------------------------------
+
+always+=(--exact --max-length 40)
+run --json --lines prompts >one --parallel 1
+lines 5 one
+for ways in '--parallel 5' '--parallel 3 --chunk 2' '--parallel 5 --split' '--lookup --block 6' '--draft small.gguf' \
+  '--draft model.gguf --block 3' '--parallel 2 --batch 2' '--parallel 5 --context 64 --share 0'; do
+  # shellcheck disable=SC2086
+  run --json --lines prompts $ways >other
+  check "greedy differs: $ways" cmp -s <(grep -o '"tokens":[^]]*' one) <(grep -o '"tokens":[^]]*' other)
+done
+run <prompts >plain
+run --stream <prompts >streamed
+same plain streamed 'while it grows and at its end'
+check 'a header for each' [ "$(grep -c '^== [1-5]$' plain)" -eq 5 ]
+run "$(head -n 1 prompts)" >alone
+check 'no header for one' [ "$(grep -c '^==' alone)" -eq 0 ]
+printf 'ab c' >whole
+run --file whole >file
+same file alone
+
+run --search sample --seed 7 --temperature 0.9 --top-k 20 --top-p 0.95 --min-p 0.01 --json --lines prompts --parallel 1 >one
+run --search sample --seed 7 --temperature 0.9 --top-k 20 --top-p 0.95 --min-p 0.01 --json --lines prompts --draft small.gguf >other
+check 'samples differ by draft' cmp -s <(grep -o '"tokens":[^]]*' one) <(grep -o '"tokens":[^]]*' other)
+run --search sample --seed 8 --json --lines prompts >other
+differ one other
+
+# ---- n-best, phrases, stops, beginnings that are shared ------------------------------------------------------------------
+
+run --search beam --width 5 --n-best 5 --json 'ab c' >beam
+lines 5 beam
+check 'best first' [ "$(grep -o '"score":[-0-9.]*' beam | cut -d : -f 2 | sort -gr | cmp - <(grep -o '"score":[-0-9.]*' beam | cut -d : -f 2) && echo same)" = same ]
+run --search diverse --width 2 --groups 3 --n-best 6 --json 'ab c' >diverse
+lines 6 diverse
+run --search beam --width 6 --phrase 'z q' --phrase x --json 'ab c' >phrases
+check 'the phrases are there' grep -q '"text":"[^"]* z q' phrases
+check 'and the other' grep -q '"text":"[^"]* x' phrases
+
+run --json 'x y z' >whole_output
+word=$(sed 's/.*"text":"\([^"]*\)".*/\1/' whole_output | cut -c 10-13)
+check 'the stop is a text' [ ${#word} -eq 4 ]
+run --stop "$word" --json 'x y z' >stopped
+check 'says which stop' grep -q -F "\"stop\":\"$word\"" stopped
+check 'does not show it' [ "$(grep -c -F "$word" <(sed 's/.*"text":"\([^"]*\)".*/\1/' stopped))" -eq 0 ]
+check 'the rest is as without' grep -q -F "$(sed 's/.*"text":"\([^"]*\)".*/\1/' stopped)" whole_output
+
+run --system 'a long text that stands before every one of them ' --lines prompts --statistics --json >one 2>statistics --parallel 1
+run --system 'a long text that stands before every one of them ' --lines prompts --share 0 --json >other --parallel 1
+check 'what is shared is not fed' grep -q -E ' [1-9][0-9]* not fed since they were shared' statistics
+check 'and changes nothing' cmp -s <(grep -o '"tokens":[^]]*' one) <(grep -o '"tokens":[^]]*' other)
+
+# ---- one that cannot be answered does not keep the others ----------------------------------------------------------------
+
+{ head -c 2000 /dev/zero | tr '\0' a; printf '\nab c\n'; } >long
+run --context 256 --lines long >out 2>err
+check 'exit code' [ $? -eq 1 ]
+check 'says who' grep -q '^llama_generate: prompt 1: ' err
+check 'answers the other' grep -q '^== 2$' out
+
+# ---- a trained model -----------------------------------------------------------------------------------------------------
+
+if [ -n "$stories" ]; then
+  always=(-m "$stories" --threads 1 --exact --end 1)
+  run 'Once upon a time' --stop '.' >out
+  check 'a story begins as stories do' [ "$(cat out)" = ', there was a little girl named Lily' ]
+  run 'Once upon a time' --search beam --width 8 --phrase 'red ball' --max-length 40 >out
+  check 'with a red ball' grep -q 'red ball' out
+fi
+report

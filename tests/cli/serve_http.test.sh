@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# serve_http.test.sh SERVE_HTTP TRANSLATE MODEL SAMPLE: what translate says, over HTTP; whatever clients do, nobody is answered
+# twice or not at all.
+program=$(realpath "$1") translate=$(realpath "$2") model=$(realpath "$3") sample=$(realpath "$4")
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/cli/program.sh
+. "$here/program.sh"
+for tool in curl python3; do
+  command -v $tool >/dev/null || { echo "SKIPPED: $tool was not found"; exit 0; }
+done
+
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$work"' EXIT
+# start OPTION...: a server; sets $pid, $port.
+start() {
+  "$program" --model "$model" --port 0 "$@" >log 2>err &
+  pid=$! port=
+  pids+=($pid)
+  for _ in $(seq 600); do
+    port=$(sed -n 's|.*http://[^:]*:\([0-9]*\)/$|\1|p' log)
+    [ "$port" ] && return
+    sleep 0.05
+  done
+  fail "no server: $(cat err)"
+  report
+  exit 1
+}
+stop() { kill -TERM "$pid" && wait "$pid"; }
+client() { python3 "$here/serve_http.py" "$1" "$port" "${@:2}"; }
+url() { printf 'http://127.0.0.1:%s%s' "$port" "$1"; }
+ask() { curl -s -m 60 -H 'Content-Type: application/json' "$(url "$1")" -d "$2" "${@:3}"; }
+code() { curl -s -m 60 -o /dev/null -w '%{http_code}' "$@"; }
+
+head -n 8 "$sample" >in
+
+# ---- the same as translate ----
+start --proposer heads --max-sentences 200
+equal() { # equal OPTIONS FLAG...
+  "$translate" --model "$model" --input in --n-best 3 "${@:2}" | awk -F ' [|][|][|] ' '{ print $2 " ||| " $3 }' >expected
+  client ask "$1" <in >out
+  check "$1: answered" [ $? -eq 0 ]
+  same out expected "$1"
+}
+equal '{"n_best": 3}'
+equal '{"n_best": 3, "width": 4, "preset": "marian", "length_penalty": 0.6, "max_length": 20}' --width 4 --preset marian \
+  --length-penalty 0.6 --max-length 20
+equal '{"n_best": 3, "search": "sample", "top_p": 0.9, "seed": 7, "temperature": 0.8}' --search sample --top-p 0.9 --seed 7 \
+  --temperature 0.8
+echo lost >forbidden
+equal '{"n_best": 3, "no_repeat_ngram": 2, "repetition_penalty": 1.2, "forbid": ["lost"]}' --no-repeat-ngram 2 \
+  --repetition-penalty 1.2 --forbid forbidden
+for _ in $(seq 8); do echo '{"any": [["today", "tomorrow"]], "none": ["the"]}'; done >demands
+printf 'Handy\tcell phone\nHandy\tmobile\nBahnhof\trailway station\n' >terms
+equal '{"n_best": 3, "constraints": {"any": [["today", "tomorrow"]], "none": ["the"]},
+  "glossary": {"Handy": ["cell phone", "mobile"], "Bahnhof": "railway station"}}' --constraints demands --glossary terms
+sed 's/.*/I/' in >prefixes
+equal '{"n_best": 3, "prefix": "I"}' --prefix prefixes
+for search in greedy blockwise; do
+  "$translate" --model "$model" --input in --search greedy >expected
+  client ask '{"search": "'$search'"}' <in | sed 's/ ||| .*//' >out
+  same out expected "$search"
+done
+"$translate" --model "$model" --input in --mbr chrf >expected
+client ask '{"mbr": "chrf"}' <in | sed 's/ ||| .*//' | awk 'NR % 5 == 1' >out
+same out expected mbr
+"$translate" --model "$model" --input in >expected
+client stream '{}' <in >out
+check 'a stream: settled text' [ $? -eq 0 ]
+same out expected 'a stream'
+
+# ---- OpenAI's shape ----
+first=$(head -n 1 in) answer=$(head -n 1 expected)
+ask /v1/completions '{"prompt": "'"$first"'", "model": "sluice"}' >out
+says '"object":"text_completion"' && says '"finish_reason":"stop"' && says '"total_tokens":[0-9]'
+check 'the beam answers' grep -q -F "\"text\":\"$answer\"" out
+ask /v1/completions '{"prompt": "'"$first"'", "temperature": 0, "logprobs": 0, "max_tokens": 2}' >out
+says '"finish_reason":"length"' && says '"token_logprobs":\[-'
+ask /v1/completions '{"prompt": ["Danke.", "Guten Morgen!"], "n": 2, "temperature": 1, "seed": 3}' >out
+check 'two of each' [ "$(grep -o '"index":[0-3]' out | sort -u | wc -l)" -eq 4 ]
+ask /v1/completions '{"prompt": "'"$first"'", "stream": true, "stream_options": {"include_usage": true}}' >out
+check 'the stream of chunks' [ "$(sed -n 's/.*"text":"\([^"]*\)".*/\1/p' out | tr -d '\n')" = "$answer" ]
+check 'DONE comes last' [ "$(tail -n 2 out | head -n 1)" = 'data: [DONE]' ]
+says '"usage":\{'
+word=$(printf %s "$answer" | cut -d ' ' -f 3)
+ask /v1/completions '{"prompt": "'"$first"'", "stop": " '"$word"'"}' >out
+check "stops before $word: $(cat out)" grep -q -F "\"text\":\"$(printf %s "$answer" | cut -d ' ' -f 1-2)\"" out
+ask /v1/models '' -G >out
+says '"id":"sluice"'
+
+# ---- what browsers are told ----
+curl -s -D headers "$(url /)" >out
+says '<title>sluice'
+for header in "content-security-policy: default-src 'none'; script-src 'nonce-" 'x-content-type-options: nosniff' 'x-frame-options: deny'; do
+  check "header $header" grep -q -i -F "$header" headers
+done
+check 'nobody else is let in' [ "$(grep -c -i 'access-control' headers)" -eq 0 ]
+check 'a nonce is used once' [ "$(curl -s "$(url /)" | grep -c -F -f <(grep -o 'nonce-[0-9a-f]*' headers | head -n 1 | cut -d - -f 2))" -eq 0 ]
+check 'nothing from outside' [ "$(grep -c -E '(src|href)="?(https?:)?//' out)" -eq 0 ]
+check health [ "$(curl -s "$(url /health)")" = '{"sentences_open":0,"status":"ok"}' ]
+curl -s "$(url /metrics)" >out
+says '^sluice_sentences_total\{failure="none"\} [1-9]' && says '^sluice_step_rows_bucket\{le="8"\} [1-9]'
+says '^sluice_http_request_seconds_bucket\{path="/translate",le="\+Inf"\} [1-9]'
+check 'metrics without a type' [ "$(grep -c -v -E '^(# (HELP|TYPE) |[a-z_]+(\{[^}]*\})? [0-9.e+-]+$)' out)" -eq 0 ]
+
+# ---- the page ----
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+if [ "$browser" ]; then
+  timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/browser" \
+    --enable-logging=stderr --virtual-time-budget=20000 --dump-dom "$(url /)#$first" >out 2>browser.log
+  check "the page shows the translation: $(grep -o '<section.*' out | head -c 500)" grep -q -F "<p class=\"best\">$answer</p>" out
+  check 'the page shows scores' grep -q -E '<td class="number">-[0-9]' out
+  check "the browser's console: $(grep CONSOLE browser.log)" [ "$(grep -c CONSOLE browser.log)" -eq 0 ]
+else
+  echo 'no browser: the page was not looked at'
+fi
+
+# ---- many, and the end ----
+check 'a storm' client storm expected <in
+client farewell "$pid" expected <in
+check 'a farewell' [ $? -eq 0 ]
+wait "$pid"
+check 'exit code after SIGTERM' [ $? -eq 0 ]
+
+# ---- what makes no sense ----
+start
+check 'bodies' client bodies
+stop
+check 'exit code, idle' [ $? -eq 0 ]
+start --patience 1 --max-body 10000
+check 'wire' client wire
+stop
+start --size 1 --queue 1
+check 'full' client full
+stop
+printf 'secret\n' >token
+start --token-file token
+check 'no token' [ "$(code "$(url /metrics)")" = 401 ]
+check 'another token' [ "$(code -H 'Authorization: Bearer secres' "$(url /metrics)")" = 401 ]
+check 'part of a token' [ "$(code -H 'Authorization: Bearer secretsecret' "$(url /metrics)")" = 401 ]
+check 'the token' [ "$(code -H 'Authorization: Bearer secret' "$(url /metrics)")" = 200 ]
+check 'health needs none' [ "$(code "$(url /health)")" = 200 ]
+for option in '--port x' '--port 70000' '--size 0' '--frobnicate' '--token-file nowhere' '--model nowhere'; do
+  # shellcheck disable=SC2086  # option and value
+  timeout 20 "$program" --model "$model" $option >out 2>err
+  check "$option: exit code" [ $? -eq 2 ]
+done
+"$program" --model "$model" --port "$port" >out 2>err
+check 'a port that is taken' [ $? -eq 1 ]
+check 'its message' grep -q -F "port $port" err
+stop
+
+report

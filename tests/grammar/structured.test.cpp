@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/decode/decode.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
+#include <sluice/model/with_draft.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/greedy/forced_score.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
+
+#include <support/catch.hpp>
+#include <support/decoding.hpp>
+#include <support/guessing.hpp>
+#include <support/table_model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <grammar/random_grammar.hpp>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// Tokens of a table: pad, bos, eos, then these.
+struct Language {
+  Table table{.size = 12, .eos_bias = 2};
+  TokenBytes bytes{std::vector<std::string>{"", "", "", "a", "b", "c", "ab", "ba", "cc", "abc", "(", ")"}};
+  TokenTrie trie{bytes, {.size = 12, .bos = bos, .eos = {eos}, .never = {pad, bos}}};
+
+  Structure structure(std::string const& gbnf) const { return {Grammar::from_gbnf(gbnf), trie}; }
+  std::string text(Hypothesis const& h) const { return bytes.text(h.tokens); }
+};
+
+std::string const brackets = R"g(root ::= "(" item ("c" item)* ")"
+item ::= [ab]+ | root)g";
+
+template <Search S>
+std::vector<TableRequest<Structured<S>>> sentences(std::vector<Token> const& prefix = {}, std::uint64_t count = 25) {
+  std::vector<TableRequest<Structured<S>>> requests;
+  for (std::uint64_t source = 0; source < count; ++source)
+    requests.push_back({.source = source, .prefix = prefix, .seed = source + 7});
+  return requests;
+}
+
+bool same(Result const& a, Result const& b) {
+  return a.failure == b.failure && std::ranges::equal(a.hypotheses, b.hypotheses, [](auto const& x, auto const& y) {
+           return x.tokens == y.tokens && x.score == y.score && x.finished == y.finished;
+         });
+}
+
+/// Every output is finished and whole, alone as in a batch, whatever the maximum length.
+template <Search S>
+void obeys(S search, std::vector<Token> const& prefix = {}) {
+  Language const language;
+  auto const structure = language.structure(brackets);
+  auto const& grammar = Grammar::from_gbnf(brackets);
+  for (auto const most : {4, 5, 6, 9, 20}) {
+    if constexpr (requires { search.length; }) search.length.max = most;
+    else if constexpr (requires { search.beam; }) search.beam.length.max = most;
+    else search.search.length.max = most;
+    Structured<S> const structured{search, structure};
+    auto const together = run<everything>(language.table, sentences<S>(prefix), structured, Batched{.size = 4});
+    auto const streamed = run<everything>(language.table, sentences<S>(prefix), structured, Streaming{});
+    std::size_t outputs = 0;
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      auto const& result = together[i];
+      INFO(most << " " << result.message);
+      CHECK(result.failure == Failure::none);
+      REQUIRE_FALSE(result.hypotheses.empty());
+      for (auto const& h : result.hypotheses) {
+        ++outputs;
+        CAPTURE(language.text(h));
+        REQUIRE(h.finished);
+        REQUIRE(h.tokens.back() == eos);
+        REQUIRE(h.tokens.size() <= static_cast<std::size_t>(most));
+        REQUIRE(grammar.matches(language.text(h)));
+        REQUIRE(std::isfinite(h.score));
+      }
+      REQUIRE(same(result, streamed[i]));
+      auto alone = sentences<S>(prefix);
+      auto const one = run<everything>(language.table, {alone[i]}, Structured<S>{search, language.structure(brackets)});
+      REQUIRE(same(result, one[0]));
+    }
+    CHECK(outputs >= together.size());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("outputs obey under every search, at tight maximum lengths too", "[structured]") {
+  SECTION("greedy") { obeys(Greedy{}); }
+  SECTION("greedy behind a prefix") { obeys(Greedy{}, {10}); }
+  SECTION("beam") { obeys(BeamSearch{.width = 4, .n_best = 4}); }
+  SECTION("beam behind a prefix") { obeys(BeamSearch{.width = 3}, {10}); }
+  SECTION("presets") {
+    obeys(presets::fairseq(3));
+    obeys(presets::ctranslate2(3));
+    obeys(presets::huggingface(3));
+    obeys(presets::marian(3));
+  }
+  SECTION("diverse") { obeys(DiverseBeamSearch{.search = {.width = 2, .n_best = 2}, .groups = 2, .n_best = 3}); }
+  SECTION("sample") { obeys(Sample{}); }
+  SECTION("stochastic") { obeys(StochasticBeam{}); }
+  SECTION("constrained") { obeys(ConstrainedBeamSearch<Phrases>{.beam = {.width = 6}, .constraints = Phrases({{4}})}); }
+}
+
+TEST_CASE("a maximum length within which nothing obeys is refused, and so is a prefix that breaks the grammar",
+          "[structured]") {
+  Language const language;
+  auto const structure = language.structure(brackets);
+  auto const decode = [&](std::int32_t most, std::vector<Token> prefix) {
+    Structured<Greedy> const search{Greedy{.length = {.max = most}}, structure};
+    return run<everything>(language.table, sentences<Greedy>(prefix, 1), search)[0];
+  };
+  auto const refused = [](Result const& result, std::string const& why) {
+    INFO(result.message);
+    return result.failure == Failure::bad_request && result.message.find(why) != std::string::npos;
+  };
+  CHECK(refused(decode(3, {}), "length.max = 3: the grammar needs 3 tokens more"));
+  CHECK(refused(decode(0, {}), "length.max = 0"));
+  CHECK(decode(4, {}).failure == Failure::none);
+  CHECK(refused(decode(9, {10, 5}), "breaks the grammar"));
+  CHECK(refused(decode(9, {10, 3, 11, 3}), "breaks the grammar"));
+  CHECK(refused(decode(6, {10, 3, 5, 10}), "the grammar needs 3 tokens more, and the end, behind a prefix of 4"));
+  CHECK(decode(8, {10, 3, 5, 10}).failure == Failure::none);
+  auto const cannot = Structured<Greedy>{Greedy{}, language.structure("root ::= \"(x)\"")};
+  CHECK(
+      refused(run<everything>(language.table, sentences<Greedy>({}, 1), cannot)[0], "no token, or sequence of tokens"));
+}
+
+TEST_CASE("structured greedy decoding takes the best of what obeys", "[structured]") {
+  Language const language;
+  auto const structure = language.structure(brackets);
+  for (std::uint64_t source = 0; source < 30; ++source) {
+    Structured<Greedy> const search{Greedy{.length = {.max = 9}}, structure};
+    auto requests = sentences<Greedy>({}, 30);
+    auto const result = run<everything>(language.table, {requests[source]}, search)[0];
+    std::vector<Token> so_far;
+    auto state = structure.start();
+    std::vector<double> log_probs(12);
+    for (auto const token : result.hypotheses[0].tokens) {
+      language.table.log_probs(source, so_far, log_probs);
+      auto const set = structure.may_follow(state, 9 - static_cast<std::int32_t>(so_far.size()));
+      Token best = -1;
+      for (Token t = 0; t < 12; ++t)
+        if (set->contains(t) &&
+            (best < 0 || log_probs[static_cast<std::size_t>(t)] > log_probs[static_cast<std::size_t>(best)]))
+          best = t;
+      REQUIRE(token == best);
+      so_far.push_back(token), state = structure.next(state, token);
+    }
+  }
+}
+
+TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, and verifies no forbidden guess",
+          "[structured]") {
+  Language const language;
+  auto const structure = language.structure(brackets);
+  auto const kinds = {Guesses::as_they_are,  Guesses::corrupted, Guesses::eos_first,
+                      Guesses::out_of_range, Guesses::random,    Guesses::too_many};
+  std::size_t rounds = 0, tokens = 0;
+  for (auto const most : {4, 7, 20})
+    for (auto const kind : kinds) {
+      Structured<Greedy> const greedy{Greedy{.length = {.max = most}}, structure};
+      auto const expected = run<everything>(language.table, sentences<Greedy>(), greedy);
+      using Guessed = Structured<Blockwise<>>;
+      Guessed const blockwise{Blockwise<>{.block = 4, .length = {.max = most}}, structure};
+      CheckedTable<everything> model{TableModel<everything>(language.table)};
+      TableModel<everything> itself(language.table);
+      WithDraft drafted(model, itself);
+      Guessing guessing(drafted, kind, 5);
+      auto const found = decode(guessing, sentences<Blockwise<>>(), blockwise);
+      CHECK(model.report() == "");
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        auto const& h = found[i].hypotheses[0];
+        CHECK(h.tokens == expected[i].hypotheses[0].tokens);
+        CHECK(h.finished);
+        if (kind == Guesses::as_they_are) rounds += h.blocks.size(), tokens += h.tokens.size();
+      }
+    }
+  CHECK(rounds < tokens);  // guesses that obey are kept
+}
+
+TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {
+  Language const language;
+  using Guessed = Structured<Blockwise<TopK>>;
+  Guessed const blockwise{Blockwise<TopK>{.block = 4, .accept = {.n = 9}, .length = {.max = 9}},
+                          language.structure(brackets)};
+  CheckedTable<everything> model{TableModel<everything>(language.table)};
+  TableModel<everything> itself(language.table);
+  WithDraft drafted(model, itself);
+  Guessing guessing(drafted, Guesses::random, 5);
+  for (auto const& result : decode(guessing, sentences<Blockwise<TopK>>(), blockwise)) {
+    CHECK(result.hypotheses[0].finished);
+    CHECK(Grammar::from_gbnf(brackets).matches(language.text(result.hypotheses[0])));
+  }
+  CHECK(model.report() == "");
+}
+
+TEST_CASE("a forced output that breaks the grammar has no probability", "[structured]") {
+  Language const language;
+  Structured<ForcedScore> const search{ForcedScore{}, language.structure(brackets)};
+  auto const score = [&](std::vector<Token> output) {
+    return run<everything>(language.table, sentences<ForcedScore>(output, 1), search)[0].hypotheses[0];
+  };
+  CHECK(std::isfinite(score({10, 3, 4, 11, eos}).score));
+  CHECK(score({10, 3, 4, eos}).score == -std::numeric_limits<double>::infinity());
+  CHECK(score({10, 3, 11, 11, eos}).score == -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("each request may have its own grammar, and one without is free", "[structured]") {
+  Language const language;
+  using S = Structured<BeamSearch>;
+  BeamSearch const beam{.width = 3, .length = {.max = 8}};
+  auto const ab = Grammar::from_gbnf("root ::= \"a\" \"b\"+ \"c\"?"),
+             cc = Grammar::from_gbnf(R"g(root ::= "cc" | "(" ")")g");
+  std::vector<TableRequest<S>> requests;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    auto& request = requests.emplace_back(TableRequest<S>{.source = i});
+    if (i % 3 != 0) request.search = S{beam, Structure(i % 3 == 1 ? ab : cc, language.trie)};
+  }
+  auto const results = run<everything>(language.table, requests, S{beam}, Streaming{});
+  auto const free =
+      run<everything>(language.table, std::vector<TableRequest<BeamSearch>>{{.source = 0}, {.source = 3}}, beam);
+  CHECK(results[0].hypotheses[0].tokens == free[0].hypotheses[0].tokens);
+  CHECK(results[3].hypotheses[0].tokens == free[1].hypotheses[0].tokens);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    auto const text = language.text(results[i].hypotheses[0]);
+    CAPTURE(text);
+    if (i % 3 != 0) CHECK((i % 3 == 1 ? ab : cc).matches(text));
+  }
+}
+
+TEST_CASE("a grammar goes with other rules", "[structured]") {
+  Language const language;
+  using Both = Rules<Structure, StopAt>;
+  auto const grammar = language.structure(R"g(root ::= [abc]{6,9})g");
+  StopAt const stop({.strings = {"ca", "bb"}, .bytes = language.bytes});
+  Ruled<Greedy, Both> const search{Greedy{.length = {.max = 12}}, Both(grammar, stop)};
+  std::vector<TableRequest<Ruled<Greedy, Both>>> requests;
+  for (std::uint64_t i = 0; i < 40; ++i) requests.push_back({.source = i});
+  std::size_t stopped = 0;
+  for (auto const& result : run<everything>(language.table, requests, search)) {
+    auto const& h = result.hypotheses[0];
+    auto const text = language.text(h);
+    CAPTURE(text);
+    CHECK(h.finished);
+    if (h.stop >= 0) ++stopped;
+    else CHECK(Grammar::from_gbnf("root ::= [abc]{6,9}").matches(text));
+    CHECK(text.find_first_of("()") == std::string::npos);
+  }
+  CHECK(stopped > 5);
+}
+
+TEST_CASE("states are bounded: sentences begin anew, and one that needs more fails alone", "[structured]") {
+  Language const language;
+  auto const counting = Grammar::from_gbnf("root ::= [abc]{0,2000}");
+  BeamSearch const beam{.width = 2, .length = {.max = 60}};
+  Structure const roomy(counting, language.trie, {.memory = 64 << 10, .masks = 4});
+  for (auto const& result :
+       run<everything>(language.table, sentences<BeamSearch>({}, 60), Structured<BeamSearch>{beam, roomy}))
+    CHECK(result.failure == Failure::none);
+  Structure const tiny(counting, language.trie, {.memory = 1000});
+  auto long_beam = beam;
+  long_beam.length = {.min = 200, .max = 300};
+  for (auto const& result :
+       run<everything>(language.table, sentences<BeamSearch>({}, 3), Structured<BeamSearch>{long_beam, tiny})) {
+    CHECK(result.failure != Failure::none);
+    CHECK(result.message.find("StructureOptions::memory, 1000 bytes") != std::string::npos);
+  }
+}
