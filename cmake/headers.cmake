@@ -53,6 +53,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_page.hpp
   include/sluice/decode/trace_page_source.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/grammar/alike_nodes.hpp
   include/sluice/grammar/automaton.hpp
   include/sluice/grammar/compile.hpp
   include/sluice/grammar/expressions.hpp
@@ -65,6 +66,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/json_schema.hpp
   include/sluice/grammar/json_texts.hpp
   include/sluice/grammar/json_value.hpp
+  include/sluice/grammar/node_tokens.hpp
   include/sluice/grammar/pushdown.hpp
   include/sluice/grammar/regex.hpp
   include/sluice/grammar/rule_graph.hpp

@@ -34,7 +34,7 @@ function layOut(sentence, pruned, letters) {
   for (const column of columns) {
     let most = 0;
     for (const node of column) if (node.kept) most = Math.max(most, letters(node));
-    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 62 + 7.6 * most)));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 84 + 7.6 * most)));
   }
   return { columns, lefts, rows: row, nodes, root };
 }

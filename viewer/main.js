@@ -26,7 +26,7 @@ chooser.addEventListener('change', () => select(trace.sentences.get(Number(choos
 
 for (const [name, { title, view }] of Object.entries(views)) {
   byId('tabs').append(h('button', {
-    type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, 'aria-selected': 'false', tabindex: -1, onclick: () => open(name),
+    type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, 'aria-selected': 'false', tabindex: -1, onclick: () => current && open(name),
   }, title));
   byId('panels').append(h('section', { id: `panel-${name}`, role: 'tabpanel', 'aria-labelledby': `tab-${name}`, hidden: true }, view.element));
 }
@@ -84,7 +84,7 @@ byId('keys').addEventListener('click', () => byId('help').showModal());
 
 byId('tabs').addEventListener('keydown', (event) => {
   const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!by) return;
+  if (!by || !current) return;
   event.preventDefault();
   tabBy(by);
   byId(`tab-${opened}`).focus();
@@ -93,9 +93,9 @@ document.addEventListener('keydown', (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || byId('help').open || event.target.matches('select')) return;
   const acts = {
     '[': () => besides(-1), ']': () => besides(1), t: switchTheme, '?': () => byId('help').showModal(),
-    ',': () => (open('beam'), views.beam.view.go(views.beam.view.step - 1)), '.': () => (open('beam'), views.beam.view.go(views.beam.view.step + 1)),
+    ',': () => current && (open('beam'), views.beam.view.go(views.beam.view.step - 1)), '.': () => current && (open('beam'), views.beam.view.go(views.beam.view.step + 1)),
   };
-  const names = Object.keys(views).filter(has);
+  const names = current ? Object.keys(views).filter(has) : [];
   names.forEach((name, i) => (acts[String(i + 1)] = () => open(name)));
   if (!acts[event.key]) return;
   event.preventDefault();
@@ -103,6 +103,7 @@ document.addEventListener('keydown', (event) => {
 });
 
 function remember() {
+  if (!current) return;
   const state = new URLSearchParams({ sentence: current.id, view: opened });
   if (theme) state.set('theme', theme);
   history.replaceState(null, '', '#' + state);

@@ -192,6 +192,8 @@ class Trace {
           child.sum = node.sum + (child.depth > sentence.prompt.length ? child.logProb ?? 0 : 0);
         }
     });
+    for (const [sentence, , { nodes }] of this.asked) // guesses were fed before their line was known
+      for (const one of nodes) if (one.depth > sentence.prompt.length) one.sum = one.parent.sum + (one.logProb ?? 0);
   }
 
   finish(event) {

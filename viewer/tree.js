@@ -129,7 +129,7 @@ class TreeView {
   // All of it where that can be read, else its beginning.
   open() {
     this.fit();
-    if (this.tall >= 0.62) return;
+    if (this.tall >= 0.7) return;
     this.scale = this.tall = 0.82;
     this.left = 14;
     this.top = this.frame.clientHeight / 2 - this.layout.root.y * down * this.tall;

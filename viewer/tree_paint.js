@@ -3,7 +3,7 @@
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
 function paintNear(view, ranges, width, height, stepY, low, high) {
-  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.tall)));
+  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.72, view.tall)));
   const edge = (parent, child) => {
     const a = view.place(parent), b = view.place(child), wide = parent.wide || 50 * view.scale, bend = 18 * view.scale, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
@@ -17,7 +17,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), word = label(view.trace, node === node.sentence.start ? -1 : node.token);
-      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : 30)) / (size * 0.56)));
+      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : size * 2.4)) / (size * 0.56)));
       const short = word.length > room ? [...word].slice(0, room - 1).join('') + '…' : word;
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, short),
         node.logProb === null ? null : svg('tspan', { class: 'value', dx: 5, 'font-size': size * 0.8 }, number(node.logProb, 2)),

@@ -68,7 +68,7 @@ function fate(trace, node) {
   if (s.slots === 1) return ['lost', 'another token was chosen'];
   const { worst, count: alive } = survivors(s, node.at);
   if (node.sum >= worst)
-    return ['lost', s.banks ? 'its bank was full: worse ones of other banks went on' : 'worse ones went on: a rule of the search'];
+    return ['lost', s.banks ? 'its bank was full: worse ones of other banks went on' : 'worse ones went on: a rule of the search, or chance'];
   if (alive >= s.slots) return ['lost', `the beam was full: ${alive} better ones went on`];
   return ['lost', `${alive} of ${s.slots} places taken: below a threshold, or places of ended ones stay empty`];
 }

@@ -33,11 +33,12 @@ class Dense {
     join(0, {engine::encode(batch), {slots.begin(), slots.end()}});
   }
 
-  /// Only marks: the rows are left out when their state is next gathered.
+  /// Lets a state go in which nobody is left; rows of the dead among others leave when it is next gathered.
   void release(std::span<sluice::Slot const> slots) {
     for (auto& [length, cohort] : cohorts_)
       for (auto& slot : cohort.slots)
         if (std::ranges::find(slots, slot) != slots.end()) slot = nobody;
+    std::erase_if(cohorts_, [](auto const& one) { return dead(one.second); });
   }
 
   sluice::Scores<float> step(std::span<sluice::Row const> rows) {
@@ -74,6 +75,10 @@ class Dense {
     std::vector<sluice::Slot> slots;
   };
 
+  static bool dead(Cohort const& cohort) {
+    return std::ranges::all_of(cohort.slots, [](sluice::Slot slot) { return slot == nobody; });
+  }
+
   /// Copies nothing the engine would not copy where every row stays where it is.
   static engine::State gather(Cohort const& cohort, std::vector<std::int64_t> const& rows) {
     auto in_place = rows.size() == cohort.slots.size();
@@ -83,10 +88,12 @@ class Dense {
 
   void join(std::int32_t length, Cohort cohort) {
     auto& there = cohorts_[length];
-    if (std::ranges::all_of(there.slots, [](sluice::Slot slot) { return slot == nobody; })) {
+    if (dead(there)) {
       there = std::move(cohort);
     } else {
-      there.state = engine::concatenate(there.state, cohort.state);
+      // Each memory is as wide as the longest source that it was encoded with.
+      auto const width = std::max(engine::width(there.state), engine::width(cohort.state));
+      there.state = engine::concatenate(engine::pad(there.state, width), engine::pad(cohort.state, width));
       there.slots.insert(there.slots.end(), cohort.slots.begin(), cohort.slots.end());
     }
   }
@@ -97,18 +104,22 @@ class Dense {
 // [/dense]
 
 // [compare]
-/// Decodes the same requests with batches of 1 and of `batch`; how many results differ in anything at all?
+/// Decodes the same requests one by one and `batch` at a time, in batches and with sentences that join while others run; how
+/// many results differ in anything at all?
 template <sluice::Model M, class Requests, sluice::Search S>
 int differences(M& model, Requests const& requests, S const& search, std::size_t batch) {
   auto const alone = sluice::decode(model, requests, search, sluice::Batched{.size = 1});
-  auto const together = sluice::decode(model, requests, search, sluice::Batched{.size = batch});
   auto const same = [](sluice::Hypothesis const& a, sluice::Hypothesis const& b) {
     return a.tokens == b.tokens && a.log_probs == b.log_probs && a.score == b.score && a.finished == b.finished;
   };
   int different = 0;
-  for (std::size_t i = 0; i < alone.size(); ++i)
-    different += alone[i].failure != together[i].failure ||
-                 !std::ranges::equal(alone[i].hypotheses, together[i].hypotheses, same);
+  auto const compare = [&](std::vector<sluice::Result> const& together) {
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      different += alone[i].failure != together[i].failure ||
+                   !std::ranges::equal(alone[i].hypotheses, together[i].hypotheses, same);
+  };
+  compare(sluice::decode(model, requests, search, sluice::Batched{.size = batch}));
+  compare(sluice::decode(model, requests, search, sluice::Streaming{.size = batch, .refill_below = 1}));
   return different;
 }
 // [/compare]
@@ -118,7 +129,8 @@ auto make_requests() {
   std::vector<sluice::Request<Source, sluice::BeamSearch>> requests(20);
   for (int i = 0; i < 20; ++i) {
     auto& request = requests[static_cast<std::size_t>(i)];
-    if constexpr (requires { request.source.push_back(0); }) request.source = {i, 2 * i};
+    if constexpr (requires { request.source.push_back(0); })
+      for (int k = 0; k <= i * 3 % 7; ++k) request.source.push_back(i + k);
     request.prompt = {0, 2 + i % 5};
     if (i % 3 == 0) request.prompt.push_back(4);
     if (i % 4 == 0) request.prefix = {3, 2 + i % 7};

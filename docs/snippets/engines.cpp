@@ -2,9 +2,13 @@
 // A stand-in for an engine, so that the adapter can run: logits are a hash of the tokens seen.
 #include "engines.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 
 namespace {
+
+constexpr std::int32_t padding = -1;
 
 float logit(std::vector<std::int32_t> const& seen, std::int32_t token) {
   std::uint64_t key = 0x9E3779B97F4A7C15u;
@@ -22,29 +26,49 @@ float logit(std::vector<std::int32_t> const& seen, std::int32_t token) {
 
 namespace engine {
 
-State encode(std::vector<std::vector<std::int32_t>> const& sources) { return {sources}; }
+State encode(std::vector<std::vector<std::int32_t>> const& sources) {
+  State state{sources, std::vector<std::vector<std::int32_t>>(sources.size())};
+  std::size_t longest = 0;
+  for (auto const& source : sources) longest = std::max(longest, source.size());
+  return pad(state, static_cast<std::int64_t>(longest));
+}
+
+std::int64_t width(State const& state) { return static_cast<std::int64_t>(state.memory.at(0).size()); }
+
+State pad(State const& state, std::int64_t width) {
+  auto padded = state;
+  for (auto& row : padded.memory) row.resize(static_cast<std::size_t>(width), padding);
+  return padded;
+}
 
 State select(State const& state, std::vector<std::int64_t> const& rows) {
   State chosen;
-  for (auto const row : rows) chosen.rows.push_back(state.rows.at(static_cast<std::size_t>(row)));
+  for (auto const row : rows) {
+    chosen.memory.push_back(state.memory.at(static_cast<std::size_t>(row)));
+    chosen.seen.push_back(state.seen.at(static_cast<std::size_t>(row)));
+  }
   return chosen;
 }
 
 State concatenate(State const& a, State const& b) {
+  if (width(a) != width(b)) throw std::invalid_argument("memories of different widths");
   auto both = a;
-  both.rows.insert(both.rows.end(), b.rows.begin(), b.rows.end());
+  both.memory.insert(both.memory.end(), b.memory.begin(), b.memory.end());
+  both.seen.insert(both.seen.end(), b.seen.begin(), b.seen.end());
   return both;
 }
 
 std::vector<float> decode(State& state, std::int64_t position, std::vector<std::int64_t> const& tokens) {
-  if (tokens.size() != state.rows.size()) throw std::invalid_argument("tokens");
+  if (tokens.size() != state.seen.size()) throw std::invalid_argument("tokens");
   std::vector<float> logits;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    auto& seen = state.rows[i];
-    if (seen.size() != static_cast<std::size_t>(position) + 2)
-      throw std::invalid_argument("position");  // 2: the source
+    auto& seen = state.seen[i];
+    if (seen.size() != static_cast<std::size_t>(position)) throw std::invalid_argument("position");
     seen.push_back(static_cast<std::int32_t>(tokens[i]));
-    for (std::int32_t v = 0; v < vocabulary_size; ++v) logits.push_back(logit(seen, v));
+    auto all = state.memory[i];
+    std::erase(all, padding);
+    all.insert(all.end(), seen.begin(), seen.end());
+    for (std::int32_t v = 0; v < vocabulary_size; ++v) logits.push_back(logit(all, v));
   }
   return logits;
 }

@@ -135,6 +135,8 @@ void check_parts(Options const& options, bool mpi) {
   if (options.shard) need("--shard");
   if (!options.resume) return;
   need("--resume");
+  if (!options.trace.empty())
+    throw text::InputError("--resume does not go with --trace: what was done is not done again");
   if (options.explain && options.adaptive)
     throw text::InputError("--resume does not go with --explain without --block: these blocks follow the clock, and "
                            "would be others");

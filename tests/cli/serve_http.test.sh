@@ -103,18 +103,6 @@ says '^sluice_sentences_total\{failure="none"\} [1-9]' && says '^sluice_step_row
 says '^sluice_http_request_seconds_bucket\{path="/translate",le="\+Inf"\} [1-9]'
 check 'metrics without a type' [ "$(grep -c -v -E '^(# (HELP|TYPE) |[a-z_]+(\{[^}]*\})? [0-9.e+-]+$)' out)" -eq 0 ]
 
-# ---- the page ----
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
-if [ "$browser" ]; then
-  timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/browser" \
-    --enable-logging=stderr --virtual-time-budget=20000 --dump-dom "$(url /)#$first" >out 2>browser.log
-  check "the page shows the translation: $(grep -o '<section.*' out | head -c 500)" grep -q -F "<p class=\"best\">$answer</p>" out
-  check 'the page shows scores' grep -q -E '<td class="number">-[0-9]' out
-  check "the browser's console: $(grep CONSOLE browser.log)" [ "$(grep -c CONSOLE browser.log)" -eq 0 ]
-else
-  echo 'no browser: the page was not looked at'
-fi
-
 # ---- many, and the end ----
 check 'a storm' client storm expected <in
 client farewell "$pid" expected <in

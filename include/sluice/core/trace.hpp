@@ -25,11 +25,13 @@ namespace sluice::inline v0 {
 ///
 ///  - `began(std::uint64_t id, Sentence const&)`: what the sentence's search has been told; before `admitted`, and only where
 ///    the search has not refused it;
-///  - `admitted(std::uint64_t id, Slot base, std::int32_t slots)`: the sentence got its block of slots. A sentence for which the model has no room goes
-///    back to wait, and is admitted again;
+///  - `admitted(std::uint64_t id, Slot base, std::int32_t slots)`: the sentence got its block of slots. One for which the
+///    model has no room goes back to wait, and is admitted again;
 ///  - `planned(StepPlan const&)`: what is about to be run;
 ///  - `answered(StepPlan const&, Expansion const&)`: what came back, line by line;
 ///  - `ended(Result const&)`: before the result can be polled.
+///
+/// TraceFile (sluice/decode/trace_file.hpp) writes all of it.
 struct NoTrace {};
 
 }  // namespace sluice::inline v0

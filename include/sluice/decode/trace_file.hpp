@@ -64,7 +64,7 @@ class LazyTraceFile {
 
   void admitted(std::uint64_t id, Slot base, std::int32_t slots) {
     tell(prompt_), tell(prefix_);
-    auto const end = static_cast<std::size_t>(base + slots);
+    auto const end = static_cast<std::size_t>(base) + static_cast<std::size_t>(slots);
     if (ids_.size() < end) ids_.resize(end);
     std::fill(ids_.begin() + base, ids_.begin() + static_cast<std::ptrdiff_t>(end), id);
     line_.open('{').key("admit").number(id).key("step").number(step_).key("base").number(base);

@@ -8,15 +8,17 @@
 // clang-format off
 namespace sluice::inline v0::detail {
 
+using std::literals::string_view_literals::operator""sv;  // a length that the compiler need not count is read faster
+
 inline constexpr std::string_view trace_page_before[] = {
     R"page(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-EGUHzsvngdWmghcZDt/6q33UIjQtBkp4SN1GAx/GqSk='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-pO8N/KMI6AyhFT4+xP7ylCpjiiXjTNE81yrmKeofr9U='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
-<style>)page",
+<style>)page"sv,
     R"page(:root {
   --paper: #fcfbf8; --raised: #ffffff; --ink: #1c2227; --muted: #58626b; --edge: #c3c8c6; --rule: #dddfdb;
   --winner: #0a6870; --on: #2f4858; --result: #0a6870; --end: #7a5310; --guess: #a5342a; --lost: #6b7178;
@@ -92,7 +94,7 @@ ol.tokens li { display: grid; justify-items: center; gap: 2px; } ol.tokens .word
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 dialog { background: var(--raised); color: var(--ink); border: 1px solid var(--edge); border-radius: 10px; max-width: 560px; } dialog td { border: 0; } kbd { font: 13px ui-monospace, monospace; border: 1px solid var(--edge); border-radius: 4px; padding: 0 5px; }
 @media (max-width: 800px) { body { padding: 12px; } .split { grid-template-columns: minmax(0, 1fr); } aside { max-height: none; } .frame { height: 52vh; } #totals { order: 3; flex-basis: 100%; } h1 { flex: 1; } }
-)page",
+)page"sv,
     R"page(</style>
 </head>
 <body>
@@ -126,16 +128,16 @@ dialog { background: var(--raised); color: var(--ink); border: 1px solid var(--e
 <form method="dialog"><button>Close</button></form>
 </dialog>
 <script type="application/jsonl" id="trace">
-)page",
+)page"sv,
 };
 
 inline constexpr std::string_view trace_page_after[] = {
     R"page(</script>
-<script>)page",
+<script>)page"sv,
     R"page(
 (() => {
 "use strict";
-)page",
+)page"sv,
     R"page(// The little that is needed of a framework.
 
 const byId = (id) => document.getElementById(id);
@@ -196,7 +198,7 @@ function fitCanvas(canvas, width, height) {
   context.clearRect(0, 0, width, height);
   return context;
 }
-)page",
+)page"sv,
     R"page(// From the lines of a trace to sentences, each with a tree of what was fed and of what came back.
 
 const went = 1, guessed = 2; // bits of a node's `state`: it was fed; a block brought it as a guess
@@ -391,6 +393,8 @@ class Trace {
           child.sum = node.sum + (child.depth > sentence.prompt.length ? child.logProb ?? 0 : 0);
         }
     });
+    for (const [sentence, , { nodes }] of this.asked) // guesses were fed before their line was known
+      for (const one of nodes) if (one.depth > sentence.prompt.length) one.sum = one.parent.sum + (one.logProb ?? 0);
   }
 
   finish(event) {
@@ -416,7 +420,7 @@ class Trace {
     });
   }
 }
-)page",
+)page"sv,
     R"page(// How tokens, numbers and fates are said.
 
 const encoder = new TextEncoder(), decoder = new TextDecoder();
@@ -487,11 +491,11 @@ function fate(trace, node) {
   if (s.slots === 1) return ['lost', 'another token was chosen'];
   const { worst, count: alive } = survivors(s, node.at);
   if (node.sum >= worst)
-    return ['lost', s.banks ? 'its bank was full: worse ones of other banks went on' : 'worse ones went on: a rule of the search'];
+    return ['lost', s.banks ? 'its bank was full: worse ones of other banks went on' : 'worse ones went on: a rule of the search, or chance'];
   if (alive >= s.slots) return ['lost', `the beam was full: ${alive} better ones went on`];
   return ['lost', `${alive} of ${s.slots} places taken: below a threshold, or places of ended ones stay empty`];
 }
-)page",
+)page"sv,
     R"page(// Where the nodes of a tree lie: a row for every leaf, a column for every token. O(nodes).
 
 const down = 26; // of a row, before zoom
@@ -528,7 +532,7 @@ function layOut(sentence, pruned, letters) {
   for (const column of columns) {
     let most = 0;
     for (const node of column) if (node.kept) most = Math.max(most, letters(node));
-    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 62 + 7.6 * most)));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 84 + 7.6 * most)));
   }
   return { columns, lefts, rows: row, nodes, root };
 }
@@ -543,7 +547,7 @@ function lowerBound(nodes, y, of = (node) => node.y) {
   }
   return low;
 }
-)page",
+)page"sv,
     R"page(// The tree of hypotheses. What is seen is drawn: as SVG where it can be read, as a canvas from afar.
 
 const readable = 0.55, most = 900; // below this zoom, or with more nodes in sight: the canvas
@@ -675,7 +679,7 @@ class TreeView {
   // All of it where that can be read, else its beginning.
   open() {
     this.fit();
-    if (this.tall >= 0.62) return;
+    if (this.tall >= 0.7) return;
     this.scale = this.tall = 0.82;
     this.left = 14;
     this.top = this.frame.clientHeight / 2 - this.layout.root.y * down * this.tall;
@@ -787,13 +791,13 @@ class TreeView {
     else paintNear(this, ranges, width, height, stepY, low, high);
   }
 }
-)page",
+)page"sv,
     R"page(// The two ways in which the tree is drawn.
 
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
 function paintNear(view, ranges, width, height, stepY, low, high) {
-  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.8, view.tall)));
+  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.72, view.tall)));
   const edge = (parent, child) => {
     const a = view.place(parent), b = view.place(child), wide = parent.wide || 50 * view.scale, bend = 18 * view.scale, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
@@ -807,7 +811,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), word = label(view.trace, node === node.sentence.start ? -1 : node.token);
-      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : 30)) / (size * 0.56)));
+      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : size * 2.4)) / (size * 0.56)));
       const short = word.length > room ? [...word].slice(0, room - 1).join('') + '…' : word;
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, short),
         node.logProb === null ? null : svg('tspan', { class: 'value', dx: 5, 'font-size': size * 0.8 }, number(node.logProb, 2)),
@@ -878,7 +882,7 @@ function paintFar(view, ranges, width, height, stepY, low, high) {
   context.strokeStyle = colour('--ink');
   context.strokeRect(one.x - 2, one.y - thick / 2 - 2, Math.max(4, 50 * view.scale) + 4, thick + 4);
 }
-)page",
+)page"sv,
     R"page(// The beam of one step: who was in it, what each was answered, what became of that.
 
 const shownCandidates = 300;
@@ -943,7 +947,7 @@ class BeamView {
     return table(['', 'Token', 'After slot', 'In its list', 'Log-probability', 'Sum', 'What became of it'], lines, caption);
   }
 }
-)page",
+)page"sv,
     R"page(// The batch over time: who has which slot in which step, who waits, who comes in.
 
 class BatchView {
@@ -1116,7 +1120,7 @@ class BatchView {
     context.textAlign = 'left';
   }
 }
-)page",
+)page"sv,
     R"page(// Blocks and what of them was accepted, banks, the results.
 
 class BlocksView {
@@ -1206,7 +1210,7 @@ function sizedBar(logProb) {
   bar.style.width = `${100 * Math.exp(logProb ?? -Infinity)}%`;
   return bar;
 }
-)page",
+)page"sv,
     R"page(// Puts the page together.
 
 const trace = new Trace(byId('trace').textContent);
@@ -1235,7 +1239,7 @@ chooser.addEventListener('change', () => select(trace.sentences.get(Number(choos
 
 for (const [name, { title, view }] of Object.entries(views)) {
   byId('tabs').append(h('button', {
-    type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, 'aria-selected': 'false', tabindex: -1, onclick: () => open(name),
+    type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, 'aria-selected': 'false', tabindex: -1, onclick: () => current && open(name),
   }, title));
   byId('panels').append(h('section', { id: `panel-${name}`, role: 'tabpanel', 'aria-labelledby': `tab-${name}`, hidden: true }, view.element));
 }
@@ -1293,7 +1297,7 @@ byId('keys').addEventListener('click', () => byId('help').showModal());
 
 byId('tabs').addEventListener('keydown', (event) => {
   const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!by) return;
+  if (!by || !current) return;
   event.preventDefault();
   tabBy(by);
   byId(`tab-${opened}`).focus();
@@ -1302,9 +1306,9 @@ document.addEventListener('keydown', (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || byId('help').open || event.target.matches('select')) return;
   const acts = {
     '[': () => besides(-1), ']': () => besides(1), t: switchTheme, '?': () => byId('help').showModal(),
-    ',': () => (open('beam'), views.beam.view.go(views.beam.view.step - 1)), '.': () => (open('beam'), views.beam.view.go(views.beam.view.step + 1)),
+    ',': () => current && (open('beam'), views.beam.view.go(views.beam.view.step - 1)), '.': () => current && (open('beam'), views.beam.view.go(views.beam.view.step + 1)),
   };
-  const names = Object.keys(views).filter(has);
+  const names = current ? Object.keys(views).filter(has) : [];
   names.forEach((name, i) => (acts[String(i + 1)] = () => open(name)));
   if (!acts[event.key]) return;
   event.preventDefault();
@@ -1312,6 +1316,7 @@ document.addEventListener('keydown', (event) => {
 });
 
 function remember() {
+  if (!current) return;
   const state = new URLSearchParams({ sentence: current.id, view: opened });
   if (theme) state.set('theme', theme);
   history.replaceState(null, '', '#' + state);
@@ -1343,13 +1348,13 @@ if (trace.list.length > 0) {
   byId('about').textContent = 'The trace names no sentence.';
 }
 document.documentElement.dataset.ready = 'true';
-)page",
+)page"sv,
     R"page(})();
-)page",
+)page"sv,
     R"page(</script>
 </body>
 </html>
-)page",
+)page"sv,
 };
 
 }  // namespace sluice::inline v0::detail

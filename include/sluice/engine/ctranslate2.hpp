@@ -44,6 +44,7 @@ class CTranslate2Model : public CTranslate2Loaded {
   using View = ctranslate2::StorageView;
   using Batch = detail::CTranslate2Batch;
   using Origin = detail::CTranslate2Origin;
+  using Decoder = detail::CTranslate2Decoder;
 
  public:
   /// \throws std::invalid_argument  for a model that is no encoder-decoder Transformer, has several source vocabularies or
@@ -53,9 +54,6 @@ class CTranslate2Model : public CTranslate2Loaded {
     auto const capped = model_->template get_attribute_with_default<float>("decoder/final_logit_softcapping", 0.0f);
     require(wants_logits || capped == 0, "CTranslate2: final_logit_softcapping", capped, "needs Scores, not Hidden");
   }
-  CTranslate2Model(CTranslate2Model const&) = delete;
-  CTranslate2Model& operator=(CTranslate2Model const&) = delete;
-
   void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
     auto const scope = model_->get_scoped_device_setter();
     release(slots);
@@ -75,9 +73,8 @@ class CTranslate2Model : public CTranslate2Loaded {
 
   /// Rows of all states: slots that hold something, and those of the dead that are not given back yet.
   std::size_t rows() const {
-    std::size_t sum = 0;
-    for (auto const& batch : batches_) sum += batch.slots.size();
-    return sum;
+    return std::accumulate(batches_.begin(), batches_.end(), std::size_t{0},
+                           [](std::size_t sum, Batch const& batch) { return sum + batch.slots.size(); });
   }
 
   /// Gives memory back: a whole state in which nobody is left, and the rows of the dead where they are the most.
@@ -91,7 +88,7 @@ class CTranslate2Model : public CTranslate2Loaded {
       for (std::size_t i = 0; i < batch.slots.size(); ++i)
         if (batch.slots[i] != Batch::nobody) rows.push_back({&batch, i}), to.push_back(batch.slots[i]);
       auto const scope = model_->get_scoped_device_setter();
-      smaller.push_back(detail::assemble(rows, to, batch.length, false, initial(), model_->device()));
+      smaller.push_back(detail::assemble(rows, to, batch.length, false, decoder_->initial_state(), model_->device()));
       batch.alive = 0;
     }
     sweep();
@@ -138,12 +135,6 @@ class CTranslate2Model : public CTranslate2Loaded {
   }
 
  private:
-  struct Decoder final : ctranslate2::layers::TransformerDecoder {
-    using TransformerDecoder::TransformerDecoder, TransformerDecoder::decode;
-  };
-
-  ctranslate2::layers::DecoderState initial() const { return decoder_->initial_state(); }
-
   /// Runs these rows in one call; the lines of all their tokens, of those too that are there to make up the numbers.
   View feed(std::span<Row const> rows, std::vector<std::size_t> const& part, std::vector<Origin> const& all) {
     std::vector<Origin> origins;
@@ -151,7 +142,7 @@ class CTranslate2Model : public CTranslate2Loaded {
     for (auto const i : part) origins.push_back(all[i]), to.push_back(rows[i].to);
     auto const length = rows[0].length;
     auto const block = rows[0].tokens.size();
-    auto batch = detail::assemble(origins, to, length, block > 1, initial(), model_->device());
+    auto batch = detail::assemble(origins, to, length, block > 1, decoder_->initial_state(), model_->device());
     if (length == 0 && !batch.fresh()) {  // the decoder wants a memory at its first step, although it will not read it
       auto const& keys = batch.state.at("memory_keys_0");
       View unread({keys.dim(0), keys.dim(-2), 1}, keys.dtype(), keys.device());
@@ -171,14 +162,14 @@ class CTranslate2Model : public CTranslate2Loaded {
     decoder_->decode(ids, nullptr, length, batch.state, &answer, nullptr, wants_logits);
     batch.length += static_cast<std::int32_t>(block);
     keep(std::move(batch));
-    return answer.to_float32().to(ctranslate2::Device::CPU);
+    answer.move_to(ctranslate2::Device::CPU, ctranslate2::DataType::FLOAT32);
+    return answer;
   }
 
   Origin& place(Slot slot) {
     require(slot >= 0, "CTranslate2: slot", slot, "must not be negative");
     auto const i = static_cast<std::size_t>(slot);
-    if (places_.size() <= i) places_.resize(i + 1);
-    return places_[i];
+    return places_.size() <= i ? (places_.resize(i + 1), places_[i]) : places_[i];
   }
   void vacate(Slot slot) {
     auto& from = place(slot);

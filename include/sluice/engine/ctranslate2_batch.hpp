@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ctranslate2/layers/decoder.h>
+#include <ctranslate2/layers/transformer.h>
 #include <ctranslate2/ops/ops.h>
 #include <ctranslate2/storage_view.h>
 #include <span>
@@ -17,6 +17,11 @@
 #include <vector>
 
 namespace sluice::inline v0::detail {
+
+/// CTranslate2's decoder, which may be asked for hidden vectors too.
+struct CTranslate2Decoder final : ctranslate2::layers::TransformerDecoder {
+  using TransformerDecoder::TransformerDecoder, TransformerDecoder::decode;
+};
 
 /// Some slots that hold equally many tokens, in one DecoderState: keys and values of what was generated have a row for each
 /// slot, those of the source (`memory`, later memory_keys_* and memory_values_*) one for each sentence.
@@ -44,12 +49,13 @@ struct CTranslate2Origin {
   std::size_t row = 0;
 };
 
-/// `x` with another width of the axis before the last, positions: cut at the end, or padded with zeros, which
-/// `memory_lengths` masks.
-inline ctranslate2::StorageView with_positions(ctranslate2::StorageView x, ctranslate2::dim_t width) {
+/// `x` with another width of the axis before the last, positions: cut at the end where it has more than `most`, or padded
+/// with zeros, which `memory_lengths` masks.
+inline ctranslate2::StorageView with_positions(ctranslate2::StorageView x, ctranslate2::dim_t width,
+                                               ctranslate2::dim_t most) {
   auto const axis = x.rank() - 2;
   auto const present = x.dim(axis);
-  if (present == width) return x;
+  if (present == width || (present > width && present <= most)) return x;
   ctranslate2::StorageView result(x.dtype(), x.device());
   if (present > width) {
     ctranslate2::ops::Slide(axis, 0, width)(x, result);
@@ -69,15 +75,21 @@ inline ctranslate2::StorageView rows_of(ctranslate2::StorageView& x, std::vector
   auto whole = std::ssize(rows) == x.dim(0);
   for (std::size_t i = 0; i < rows.size() && whole; ++i) whole = rows[i] == static_cast<std::int32_t>(i);
   if (whole && !needed) return std::move(x);
-  ctranslate2::StorageView result(x.dtype(), x.device());
   ctranslate2::StorageView const index({static_cast<ctranslate2::dim_t>(rows.size())}, rows, x.device());
+  auto const bytes = std::ssize(rows) * x.stride(0) * x.item_size();
+  if (!needed &&
+      2 * bytes > x.reserved_memory()) {  // within x, where the rows ascend and most of its memory stays in use
+    ctranslate2::ops::Gather()(x, index);
+    return std::move(x);
+  }
+  ctranslate2::StorageView result(x.dtype(), x.device());
   ctranslate2::ops::Gather()(x, index, result);
   return result;
 }
 
-/// The tensor `name` of the origins, one row each, all `width` positions wide.
+/// The tensor `name` of the origins, one row each, all `width` positions wide, or up to `slack` more.
 inline ctranslate2::StorageView collect(std::string const& name, std::span<CTranslate2Origin const> origins,
-                                        ctranslate2::dim_t width) {
+                                        ctranslate2::dim_t width, ctranslate2::dim_t slack = 0) {
   std::vector<CTranslate2Batch*> batches;
   for (auto const& origin : origins)
     if (std::find(batches.begin(), batches.end(), origin.batch) == batches.end()) batches.push_back(origin.batch);
@@ -91,7 +103,8 @@ inline ctranslate2::StorageView collect(std::string const& name, std::span<CTran
         order[i] = joined++;
         rows.push_back(static_cast<std::int32_t>(origins[i].row));
       }
-    parts.push_back(with_positions(rows_of(batch->state.at(name), rows, batch->alive > 0), width));
+    parts.push_back(with_positions(rows_of(batch->state.at(name), rows, batch->alive > 0), width,
+                                   batches.size() == 1 ? width + slack : width));
   }
   if (parts.size() == 1) return std::move(parts.front());
   std::vector<ctranslate2::StorageView const*> pointers;
@@ -142,10 +155,10 @@ inline CTranslate2Batch assemble(std::span<CTranslate2Origin const> rows, std::s
     if (!name.starts_with("memory")) {
       if (length > 0) tensor = collect(name, taken, length);
     } else if (!fresh) {
-      tensor = collect(name, memories, longest);
+      tensor = collect(name, memories, longest, longest / 4);
     }
   }
-  if (fresh) next.state.emplace("memory", collect("memory", memories, longest));
+  if (fresh) next.state.emplace("memory", collect("memory", memories, longest, longest / 4));
   next.state.emplace("memory_lengths", ctranslate2::StorageView({std::ssize(lengths)}, lengths, device));
   return next;
 }

@@ -34,12 +34,15 @@ class LazyFewestTokens {
       : a_(automaton), spelling_(trie, most_places(automaton), needed(automaton)) {
     places_ = static_cast<std::size_t>(spelling_.places());
     solve();
+    most_ = places_ == 1 && !counts_.empty() ? *std::ranges::max_element(counts_) : never;
   }
 
   Spelling const& spelling() const { return spelling_; }
   std::size_t places() const { return places_; }
   /// Whether every byte that the grammar knows is a token: what is counted are bytes, and there is always a way on.
   bool covers() const { return spelling_.covers() && places_ == 1; }
+  /// Of any node until the end of its rule, where the rules about all tokens are those about one place; else `never`.
+  Count most() const { return most_; }
   Count operator()(std::int32_t node, std::size_t from, std::size_t to) const {
     return counts_[(at(node) * places_ + from) * places_ + to];
   }
@@ -116,6 +119,7 @@ class LazyFewestTokens {
   Automaton const& a_;
   Spelling spelling_;
   std::size_t places_ = 1;
+  Count most_ = never;
   std::vector<Count> counts_;  // [node][from][to]
   std::map<std::pair<std::uint8_t, std::uint8_t>, std::vector<std::vector<Spelling::Step>>> steps_;
 };
@@ -129,8 +133,8 @@ class LazyCompletion {
   using State = Pushdown::State;
   static constexpr Count never = FewestTokens::never;
 
-  LazyCompletion(FewestTokens const& fewest, TokenTrie const& trie, Pushdown& machine)
-      : fewest_(fewest), trie_(trie), machine_(machine) {}
+  LazyCompletion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
+      : fewest_(fewest), trie_(std::move(trie)), machine_(machine) {}
 
   /// Tokens in which it can be completed (without the end), in tokens of the spelling; 0: it is complete.
   Count count(State state) {

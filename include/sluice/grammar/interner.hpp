@@ -18,7 +18,7 @@ class LazyInterner {
   /// Sorted by whoever makes sequences of them that are sets.
   struct Pair {
     std::int32_t first, second;
-    friend auto operator<=>(Pair const&, Pair const&) = default;
+    friend auto operator<=>(Pair const&, Pair const&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 errs
   };
 
   LazyInterner() : table_(64, -1) { begins_.push_back(0); }

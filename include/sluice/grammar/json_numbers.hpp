@@ -100,14 +100,13 @@ class LazyJsonNumbers {
     if (integers_) return may_end ? out_.empty() : out_.nothing();
     Id more;
     auto const low_left = at_low && rest(low), high_left = at_high && rest(high);
-    if (!at_low && !at_high) more = out_.repeat(digit(), 1, -1);
-    else if (low_left || high_left) {
+    if (low_left || high_left) {
       auto const next = [&](Bound const& bound) { return rest(bound) ? bound->value.fraction[i] : '0'; };
       more = each_digit(at_low ? next(low) : '0', at_high ? next(high) : '9', at_low, at_high,
                         [&](bool l, bool h) { return fraction(low, high, l, h, i + 1, false); });
     } else if (at_high) {  // nothing but zeros
       more = high->strict || (at_low && low->strict) ? out_.nothing() : out_.repeat(out_.byte('0', '0'), 1, -1);
-    } else if (low->strict) {
+    } else if (at_low && low->strict) {
       more = out_.sequence({out_.repeat(out_.byte('0', '0'), 0, -1), out_.byte('1', '9'), out_.repeat(digit(), 0, -1)});
     } else more = out_.repeat(digit(), 1, -1);
     if (whole) more = out_.sequence({out_.text("."), more});

@@ -384,7 +384,7 @@ class LazyJsonSchema {
     for (auto const& part : parts)
       for (auto const* const name : {"prefixItems", "items"})
         if (auto const* const value = part.schema->find(name)) first = std::max(first, value->items.size());
-    auto const fits = [&](std::size_t i) { return most < 0 || i < at(most); };
+    auto const fits = [&, limit = most](std::size_t i) { return limit < 0 || i < at(limit); };
     // From the end: what may follow when `i` items have been written.
     auto const begun = std::max<std::size_t>(first, 1);
     Id rest = out_.empty();

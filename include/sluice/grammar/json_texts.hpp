@@ -40,13 +40,12 @@ class LazyJsonTexts {
   Id comma() { return out_.sequence({space(), out_.text(","), space()}); }
   Id member(Id name, Id value) { return out_.sequence({name, space(), out_.text(":"), space(), value}); }
 
-  /// One character of a string, in any way of writing it, as a rule.
+  /// One character of a string, in any way of writing it, what follows a \\ as a rule.
   Id character() {
-    if (character_ < 0) {
-      character_ = out_.add_rule("character");
+    if (escape_ < 0) {
+      escape_ = out_.add_rule("escape");
       auto const hex = [&] { return out_.characters({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}); };
       auto const d = [&] { return out_.characters({{'D', 'D'}, {'d', 'd'}}); };
-      auto const plain = out_.characters({{' ', '!'}, {'#', '['}, {']', last_character}});
       auto const simple = out_.characters(
           {{'"', '"'}, {'/', '/'}, {'\\', '\\'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}});
       auto const not_d = out_.characters({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}});
@@ -55,11 +54,11 @@ class LazyJsonTexts {
       auto const low = out_.sequence({d(), out_.characters({{'C', 'F'}, {'c', 'f'}}), hex(), hex()});
       auto const number = out_.choice(
           {out_.sequence({not_d, hex(), hex(), hex()}), below, out_.sequence({high, out_.text("\\u"), low})});
-      auto const escaped =
-          out_.sequence({out_.text("\\"), out_.choice({simple, out_.sequence({out_.text("u"), number})})});
-      out_.rules[static_cast<std::size_t>(character_)].expression = out_.choice({plain, escaped});
+      auto const escaped = out_.choice({simple, out_.sequence({out_.text("u"), number})});
+      out_.rules[static_cast<std::size_t>(escape_)].expression = escaped;
     }
-    return out_.call(character_);
+    auto const plain = out_.characters({{' ', '!'}, {'#', '['}, {']', last_character}});
+    return out_.choice({plain, out_.sequence({out_.text("\\"), out_.call(escape_)})});
   }
   /// \param maximum  -1: any number
   Id string(std::int32_t minimum, std::int32_t maximum) {
@@ -85,9 +84,10 @@ class LazyJsonTexts {
   Id string_but(std::vector<std::u32string> others) {
     std::ranges::sort(others);
     others.erase(std::unique(others.begin(), others.end()), others.end());
-    return out_.sequence({out_.text("\""), but(others, 0), out_.text("\"")});
+    return out_.sequence({out_.text("\""), but(others, 0)});
   }
 
+  /// An exponent has two digits at most, so that few numbers are too large for a double.
   Id number(bool integers) {
     auto const digits = [&] { return out_.repeat(out_.byte('0', '9'), 1, -1); };
     auto const whole =
@@ -96,7 +96,8 @@ class LazyJsonTexts {
     if (integers) return integer;
     auto const fraction = out_.optional(out_.sequence({out_.text("."), digits()}));
     auto const sign = out_.optional(out_.characters({{'+', '+'}, {'-', '-'}}));
-    auto const exponent = out_.optional(out_.sequence({out_.characters({{'E', 'E'}, {'e', 'e'}}), sign, digits()}));
+    auto const exponent = out_.optional(
+        out_.sequence({out_.characters({{'E', 'E'}, {'e', 'e'}}), sign, out_.repeat(out_.byte('0', '9'), 1, 2)}));
     return out_.sequence({integer, fraction, exponent});
   }
 
@@ -144,15 +145,23 @@ class LazyJsonTexts {
   }
 
  private:
+  /// Any rest of a string, its end included, as a rule.
+  Id tail() {
+    if (tail_ < 0) {
+      tail_ = out_.add_rule("rest of a string");
+      auto const rest = out_.sequence({out_.repeat(characters({{0, last_character}}), 0, -1), out_.text("\"")});
+      out_.rules[static_cast<std::size_t>(tail_)].expression = rest;
+    }
+    return out_.call(tail_);
+  }
   /// The rest of strings that differ from all of `others`, which begin alike up to `depth`. A trie, from its leaves.
   Id but(std::span<std::u32string const> others, std::size_t depth) {
-    auto const anything = [&] { return out_.repeat(characters({{0, last_character}}), 0, -1); };
-    if (others.empty()) return anything();
+    if (others.empty()) return tail();
     std::vector<Id> choices;
     std::vector<CharacterRange> next;
     auto const ends = others.front().size() == depth;
     if (ends) others = others.subspan(1);
-    else choices.push_back(out_.empty());
+    else choices.push_back(out_.text("\""));
     while (!others.empty()) {
       auto const c = others.front()[depth];
       auto const end = std::ranges::find_if(others, [&](auto const& other) { return other[depth] != c; });
@@ -162,13 +171,13 @@ class LazyJsonTexts {
       others = others.subspan(count);
     }
     normalise(next);
-    choices.push_back(out_.sequence({characters(negated(next)), anything()}));
+    choices.push_back(out_.sequence({characters(negated(next)), tail()}));
     return out_.choice(choices);
   }
 
   Expressions& out_;
   std::int32_t space_;
-  std::int32_t character_ = -1, any_ = -1;  // rules
+  std::int32_t escape_ = -1, any_ = -1, tail_ = -1;  // rules
 };
 using JsonTexts = LazyJsonTexts<>;
 

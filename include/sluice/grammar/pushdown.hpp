@@ -39,14 +39,14 @@ class LazyPushdown {
     Pair const ends[] = {{complete_node, 0}, {left_node, 0}};
     stacks_.intern({ends, 1}), stacks_.intern({ends + 1, 1});
     add({});
-    arrived_.assign(1, {a_.start[at(a_.root)], bottom});
+    arrived_.assign(1, {a_.start[index(a_.root)], bottom});
     initial_ = close();
   }
 
   State initial() const { return initial_; }
   State next(State state, std::uint8_t byte) {
     auto const c = a_.class_of[byte];
-    auto const known = rows_[at(state) * at(a_.classes()) + c];
+    auto const known = rows_[index(state) * index(a_.classes()) + c];
     return known >= 0 ? known : step(state, c);
   }
   State next(State state, std::string_view text) {
@@ -56,9 +56,9 @@ class LazyPushdown {
   }
 
   /// Whether the text may end here.
-  bool complete(State state) const { return has(state, complete_node); }
+  bool complete(State state) const { return (flags_[index(state)] & 1) != 0; }
   /// Of states that began on an unknown stack: whether what follows may be up to that.
-  bool left(State state) const { return has(state, left_node); }
+  bool left(State state) const { return (flags_[index(state)] & 2) != 0; }
   /// The nodes, which all have ways on with a byte, and their stacks; sorted; before them what complete() and left() tell.
   std::span<Pair const> ways(State state) const {
     auto all = states_[state];
@@ -68,8 +68,10 @@ class LazyPushdown {
   std::span<Pair const> stack(std::int32_t stack) const { return stacks_[stack]; }
 
   /// At one of a state's nodes, on an unknown stack.
-  State alone(std::int32_t node) {
-    Pair const one[] = {{node, unknown}};
+  State alone(std::int32_t node) { return at(node, unknown); }
+  /// At one node, on this stack.
+  State at(std::int32_t node, std::int32_t stack) {
+    Pair const one[] = {{node, stack}};
     return add(one);
   }
   /// Where the text of what stood on this stack has just ended.
@@ -83,20 +85,17 @@ class LazyPushdown {
   std::size_t bytes() const { return states_.bytes() + stacks_.bytes() + rows_.size() * sizeof(State); }
 
  private:
-  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static constexpr std::size_t most_ways = 20'000;
 
-  bool has(State state, std::int32_t node) const {
-    for (auto const [n, stack] : states_[state]) {
-      if (n == node) return true;
-      if (n >= 0) break;
-    }
-    return false;
-  }
   State add(std::span<Pair const> ways) {
     auto const id = states_.intern(ways);
-    if (auto const size = at(states_.size()) * at(a_.classes()); rows_.size() < size) {
+    if (auto const size = index(states_.size()) * index(a_.classes()); rows_.size() < size) {
       rows_.resize(size, -1);
+      std::uint8_t flags = 0;
+      for (auto const& way : ways)
+        flags = static_cast<std::uint8_t>(flags | (way.first == complete_node ? 1 : way.first == left_node ? 2 : 0));
+      flags_.push_back(flags);
       if (bytes() > memory_)
         throw std::length_error("sluice: the states of a grammar take more than StructureOptions::memory, " +
                                 std::to_string(memory_) + " bytes");
@@ -111,7 +110,7 @@ class LazyPushdown {
       for (auto const& edge : a_.bytes(node))
         if (edge.first <= byte && byte <= edge.last) arrived_.push_back({edge.to, stack});
     auto const next = close();
-    return rows_[at(state) * at(a_.classes()) + c] = next;
+    return rows_[index(state) * index(a_.classes()) + c] = next;
   }
 
   /// The state of all that have arrived somewhere: rules that end are popped, those that are called are entered.
@@ -125,14 +124,14 @@ class LazyPushdown {
     }
     // Of the rules that are called, those first that others call: then all that return from a rule are known.
     while (!called_.empty()) {
-      auto const rule = std::ranges::min(called_, {}, [&](auto const& c) { return a_.rank[at(c.rule)]; }).rule;
+      auto const rule = std::ranges::min(called_, {}, [&](auto const& c) { return a_.rank[index(c.rule)]; }).rule;
       returns_.clear();
       std::erase_if(called_, [&](Called const& c) {
         if (c.rule == rule) returns_.push_back(c.to);
         return c.rule == rule;
       });
       auto const stack = set(returns_);
-      enter(a_.start[at(rule)], stack);
+      enter(a_.start[index(rule)], stack);
     }
     merge(out_);
     if (out_.size() > most_ways)
@@ -207,7 +206,8 @@ class LazyPushdown {
   Automaton const& a_;
   std::size_t memory_;
   Interner states_, stacks_;
-  std::vector<State> rows_;  // [state][class]; -1: not yet known
+  std::vector<State> rows_;          // [state][class]; -1: not yet known
+  std::vector<std::uint8_t> flags_;  // [state]: 1: complete; 2: left
   State initial_ = dead;
   std::vector<Pair> arrived_, out_, returns_, joined_;
   std::set<Pair> seen_;

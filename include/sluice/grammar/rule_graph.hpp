@@ -143,7 +143,7 @@ class LazyRuleGraph {
     auto const base = static_cast<std::int32_t>(nodes);
     numbers_.clear(), sets_.clear(), weight_ = 0;
     number(closure({&first, 1}));
-    for (std::size_t i = 0; i < sets_.size(); ++i) {
+    for (std::size_t i = 0; i < sets_.size(); ++i) {  // NOLINT(modernize-loop-convert): sets_ grows
       if (budget > 0 && weight_ > budget) {
         automaton.all.resize(nodes), automaton.byte_edges.resize(bytes), automaton.call_edges.resize(calls);
         return false;

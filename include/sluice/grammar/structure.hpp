@@ -146,7 +146,7 @@ class LazyStructure {
           trie(std::move(its_trie)),
           options(its_options),
           fewest(*grammar.automaton(), trie),
-          nodes(grammar.automaton()->nodes()) {}
+          nodes(*grammar.automaton()) {}
     std::shared_ptr<detail::TokenMasks> make() {
       return std::make_shared<detail::TokenMasks>(*grammar.automaton(), fewest, trie, nodes, options.memory,
                                                   static_cast<std::size_t>(options.masks));

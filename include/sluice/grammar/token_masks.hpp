@@ -7,6 +7,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/fewest_tokens.hpp>
+#include <sluice/grammar/node_tokens.hpp>
 #include <sluice/grammar/pushdown.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
@@ -21,68 +22,6 @@
 #include <vector>
 
 namespace sluice::inline v0::detail {
-
-/// Calls visit(node of the trie, state) for all nodes below `from` that can be read in `state`.
-template <class Visit>
-void walk(TokenTrie const& trie, std::int32_t from, Pushdown& machine, Pushdown::State state,
-          std::vector<Pushdown::State>& path, Visit const& visit) {
-  auto const base = trie.depth(from);
-  path.assign(static_cast<std::size_t>(trie.depth() - base) + 1, state);
-  for (auto node = from + 1; node < trie.end(from);) {
-    auto const depth = static_cast<std::size_t>(trie.depth(node) - base);
-    auto const next = machine.next(path[depth - 1], trie.byte(node));
-    if (next == Pushdown::dead) {
-      node = trie.end(node);
-      continue;
-    }
-    path[depth] = next;
-    visit(node, next);
-    ++node;
-  }
-}
-
-/// What is the same wherever a node of the automaton stands in a text: the tokens that can be read without looking below on
-/// the stack, worked out once (Dong et al. 2024, XGrammar); and where in the trie one gets to what lies below.
-struct NodeTokens {
-  TokenSet many;                      // if they are many
-  std::vector<Token> few;             // else
-  std::vector<std::int32_t> leaving;  // nodes of the trie, with children, at which the rule's text may have ended
-  FewestTokens::Count worst = 0;      // over all these tokens: tokens until the rule's text ends
-};
-
-/// The tokens of a grammar's nodes, as they come up.
-template <class = void>
-class LazyNodeTokenTable {
- public:
-  explicit LazyNodeTokenTable(std::int32_t nodes) : all_(static_cast<std::size_t>(nodes)) {}
-
-  NodeTokens const& of(std::int32_t node, TokenTrie const& trie, Pushdown& machine, Completion& completion) {
-    auto& known = all_[static_cast<std::size_t>(node)];
-    if (known != nullptr) return *known;
-    auto made = std::make_unique<NodeTokens>();
-    std::vector<Pushdown::State> path;
-    walk(trie, 0, machine, machine.alone(node), path, [&](std::int32_t at, Pushdown::State state) {
-      auto const tokens = trie.tokens(at);
-      if (!tokens.empty()) {
-        made->few.insert(made->few.end(), tokens.begin(), tokens.end());
-        made->worst = std::max(made->worst, completion.count(state));
-      }
-      if (trie.end(at) > at + 1 && machine.left(state)) made->leaving.push_back(at);
-    });
-    auto const size = trie.vocabulary().size;
-    if (made->few.size() > static_cast<std::size_t>(size) / 32) {
-      made->many = TokenSet(size);
-      made->many.insert(made->few);
-      made->few = {};
-    }
-    known = std::move(made);
-    return *known;
-  }
-
- private:
-  std::vector<std::unique_ptr<NodeTokens const>> all_;
-};
-using NodeTokenTable = LazyNodeTokenTable<>;
 
 /// One machine with what has been found out about its states. Not for several threads at once.
 template <class = void>
@@ -99,10 +38,12 @@ class LazyTokenMasks {
         completion_(fewest, trie_, machine_),
         nodes_(nodes),
         covers_(fewest.covers()),
+        most_(fewest.most()),
         most_masks_(masks) {}
 
   LazyTokenMasks(LazyTokenMasks const&) = delete;
   LazyTokenMasks& operator=(LazyTokenMasks const&) = delete;
+  ~LazyTokenMasks() = default;
 
   State initial() const { return machine_.initial(); }
   Pushdown& machine() { return machine_; }
@@ -148,19 +89,28 @@ class LazyTokenMasks {
     auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
     FewestTokens::Count worst = 0;
     ways_.assign(machine_.ways(state).begin(), machine_.ways(state).end());
+    auto const take = [&](std::int32_t at, State next) {
+      if (auto const tokens = trie_.tokens(at); !tokens.empty()) {
+        set->insert(tokens);
+        worst = std::max(worst, completion_.count(next));
+      }
+      return true;
+    };
     for (auto const [node, stack] : ways_) {
       auto const& tokens = nodes_.of(node, trie_, machine_, completion_);
-      set->insert(tokens.many);
-      set->insert(tokens.few);
-      worst = std::max(worst, add(tokens.worst, completion_.rest(stack)));
-      if (tokens.leaving.empty()) continue;
-      auto const below = machine_.popped(stack);
-      for (auto const from : tokens.leaving)
-        walk(trie_, from, machine_, below, path_, [&](std::int32_t at, State next) {
-          if (trie_.tokens(at).empty()) return;
-          set->insert(trie_.tokens(at));
-          worst = std::max(worst, completion_.count(next));
-        });
+      for (auto const& group : tokens.groups) group.tokens.insert_into(*set);
+      tokens.below.insert_into(*set);
+      worst =
+          std::max(worst, add(node == tokens.node ? tokens.worst : add(tokens.worst, most_), completion_.rest(stack)));
+      if (!tokens.leaving.empty()) {
+        auto const below = machine_.popped(stack);
+        for (auto const from : tokens.leaving) walk(trie_, from, machine_, below, path_, take);
+      }
+      if (tokens.deep.empty()) continue;
+      auto const own = machine_.at(node, stack);
+      for (auto const from : tokens.deep)
+        if (auto const next = machine_.next(own, trie_.text(from)); next != Pushdown::dead)
+          walk(trie_, from, machine_, next, path_, take);
     }
     insert_end(state, *set);
     return plain_[state] = {std::move(set), worst};
@@ -171,9 +121,26 @@ class LazyTokenMasks {
 
   Mask limit(State state, std::int32_t left) {
     auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
-    walk(trie_, 0, machine_, state, path_, [&](std::int32_t at, State next) {
-      if (!trie_.tokens(at).empty() && completion_.fits(next, left - 2)) set->insert(trie_.tokens(at));
-    });
+    auto before = Pushdown::dead;  // the last state that was looked at
+    auto fits = false;
+    auto const take = [&](std::int32_t at, State next) {
+      auto const tokens = trie_.tokens(at);
+      if (tokens.empty()) return true;
+      if (next != before) fits = completion_.fits(next, left - 2), before = next;
+      if (fits) set->insert(tokens);
+      return true;
+    };
+    auto const ways = machine_.ways(state);
+    auto const* const own = ways.size() == 1 ? &nodes_.of(ways[0].first, trie_, machine_, completion_) : nullptr;
+    if (own != nullptr && own->node == machine_.ways(state)[0].first) {  // one token of a group tells of all
+      for (auto const& group : own->groups)
+        if (completion_.fits(machine_.next(state, trie_.bytes(group.example)), left - 2))
+          group.tokens.insert_into(*set);
+      for (auto const* const nodes : {&own->top, &own->deep})
+        for (auto const from : *nodes)
+          if (auto const next = machine_.next(state, trie_.text(from)); next != Pushdown::dead)
+            walk(trie_, from, machine_, next, path_, take);
+    } else walk(trie_, 0, machine_, state, path_, take);
     if (left > 0) insert_end(state, *set);
     return set;
   }
@@ -183,6 +150,7 @@ class LazyTokenMasks {
   Completion completion_;
   NodeTokenTable& nodes_;
   bool covers_;
+  FewestTokens::Count most_;  // of any node
   std::size_t most_masks_;
   std::unordered_map<State, Plain> plain_;
   std::unordered_map<std::pair<State, std::int32_t>, Mask, Hash> limited_;

@@ -60,6 +60,10 @@ class LazyTokenTrie {
     auto const begin = data_->nodes[at(node)].tokens;
     return std::span(data_->tokens).subspan(at(begin), at(data_->nodes[at(node) + 1].tokens - begin));
   }
+  /// From the root to a node with tokens at it or below. Valid as long as the trie.
+  std::string_view text(std::int32_t node) const {
+    return bytes(data_->tokens[at(data_->nodes[at(node)].tokens)]).substr(0, at(depth(node)));
+  }
   /// The most bytes of a token.
   std::int32_t depth() const { return data_ == nullptr ? 0 : data_->depth; }
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/structure.md.
+#include <sluice/sluice.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <ios>
+#include <iostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using sluice::Token;
+
+/// Token 0 ends; then the printable characters of ASCII, and some pieces.
+std::vector<std::string> tokens() {
+  std::vector<std::string> all{""};
+  for (char c = ' '; c <= '~'; ++c) all.emplace_back(1, c);
+  for (auto const* const piece : {"{\"", "\":", "\":\"", "\",\"", "\"}", "name", "seats", "true", "10", "an", "in"})
+    all.emplace_back(piece);
+  return all;
+}
+
+/// A language model that babbles: letters above all, the same ones every time.
+class Babbler {
+ public:
+  using Source = std::monostate;
+
+  static sluice::Vocabulary vocabulary() { return {.size = size(), .bos = 0, .eos = {0}}; }
+  static void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}
+  sluice::Scores<float> step(std::span<sluice::Row const> rows) {
+    static auto const texts = tokens();
+    answer_.clear();
+    for (auto const& row : rows)
+      for (std::int32_t t = 0; t < size(); ++t) {
+        auto const& text = texts[static_cast<std::size_t>(t)];
+        auto const letter = !text.empty() && text[0] >= 'a' && text[0] <= 'z';
+        auto const noise = (t * 41 + row.length * 17 + row.tokens.back() * 29) % 101;
+        answer_.push_back((letter ? 1.5f : 0) + 0.03f * static_cast<float>(noise));
+      }
+    return sluice::scores(answer_.data(), std::ssize(rows), size());
+  }
+
+ private:
+  static std::int32_t size() { return static_cast<std::int32_t>(tokens().size()); }
+  std::vector<float> answer_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Prints the part that is asked for, or all.
+  auto const part = [&](std::string const& name) {
+    std::cout.clear();
+    if (argc > 1 && argv[1] != name) std::cout.setstate(std::ios::failbit);
+  };
+  Babbler model;
+  // [trie]
+  sluice::TokenBytes const bytes(tokens());                 // what each token is as bytes
+  sluice::TokenTrie const trie(bytes, model.vocabulary());  // made once for a model
+  // [/trie]
+
+  part("schema");
+  // [schema]
+  auto const booking = sluice::Grammar::from_json_schema(R"({
+    "type": "object",
+    "properties": {
+      "name": {"type": "string", "maxLength": 12},
+      "seats": {"type": "integer", "minimum": 1, "maximum": 8},
+      "window": {"type": "boolean"}
+    },
+    "required": ["name", "seats"],
+    "additionalProperties": false
+  })");
+  sluice::BeamSearch const beam{.width = 4, .length = {.max = 24}};
+  sluice::Structured<sluice::BeamSearch> const search{beam, sluice::Structure(booking, trie)};
+
+  auto const results = sluice::decode(model, std::vector<std::monostate>(1), search);
+  std::cout << bytes.text(results[0].hypotheses[0].tokens) << '\n';
+  // [/schema]
+
+  // [kinds]
+  auto const moves = sluice::Grammar::from_gbnf(R"g(
+    # a game in algebraic notation
+    root ::= turn " " turn
+    turn ::= [1-9] ". " move " " move
+    move ::= [KQRBN]? [a-h] [1-8] | "O-O" "-O"?
+  )g");
+  auto const times = sluice::Grammar::from_regex("([01]\\d|2[0-3]):[0-5]\\d( (am|pm))?");
+  // [/kinds]
+
+  part("requests");
+  // [requests]
+  using Search = sluice::Structured<sluice::Sample>;
+  std::vector<sluice::Request<std::monostate, Search>> requests;
+  requests.push_back({.search = Search{sluice::Sample{}, sluice::Structure(moves, trie)}});
+  requests.push_back({.search = Search{sluice::Sample{}, sluice::Structure(times, trie)}});
+  requests.push_back({.prefix = {static_cast<Token>('1' - ' ' + 1)},  // the output begins with 1
+                      .search = Search{sluice::Sample{}, sluice::Structure(times, trie)}});
+  for (auto const& result : sluice::decode(model, std::move(requests), Search{}))
+    std::cout << bytes.text(result.hypotheses[0].tokens) << '\n';
+  // [/requests]
+
+  part("short");
+  // [short]
+  auto hasty = search;
+  hasty.search.length.max = 5;  // tokens, the end included
+  std::cout << sluice::decode(model, std::vector<std::monostate>(1), hasty)[0].message << '\n';
+  // [/short]
+
+  part("refused");
+  // [refused]
+  try {
+    (void)sluice::Grammar::from_gbnf("root ::= sum\nsum ::= sum \"+\" [0-9] | [0-9]");
+  } catch (std::invalid_argument const& problem) {
+    std::cout << problem.what() << '\n';
+  }
+  try {
+    (void)sluice::Grammar::from_json_schema(R"({"type": "number", "multipleOf": 0.5})");
+  } catch (std::invalid_argument const& problem) {
+    std::cout << problem.what() << '\n';
+  }
+  // [/refused]
+}
