@@ -4,8 +4,11 @@
 
 #include "simulation/dealing.hpp"
 
+#include "simulation/svg.hpp"
+
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -55,6 +58,7 @@ int main(int argc, char** argv) {
   Dealing d;
   std::vector<std::size_t> ranks{1, 10, 100, 1000, 10000};
   std::vector<double> shards;
+  std::string svg;
   bool checking = false;
   CLI::App app("What dealing shards of sentences to ranks costs, in virtual time.", "dealing");
   app.add_option("--ranks", ranks, "how many (1,10,100,1000,10000)")->delimiter(',');
@@ -68,6 +72,7 @@ int main(int argc, char** argv) {
   app.add_option("--served-every", d.served_every, "seconds between looks at the counter; 0: by the network card (0)");
   app.add_option("--overhead", d.overhead, "seconds of a shard for its files (0.005)");
   app.add_option("--seed", d.seed, "of all that is drawn (1)");
+  app.add_option("--svg", svg, "draw what is lost over the size of shards");
   app.add_flag("--check", checking, "look whether the numbers agree with each other, and nothing else");
   try {
     app.parse(argc, argv);
@@ -75,8 +80,18 @@ int main(int argc, char** argv) {
     if (shards.empty())
       for (auto decade = 100.0; decade <= 10000; decade *= 10)
         for (auto const step : {1.0, 2.0, 5.0}) shards.push_back(step * decade);
+    Chart chart{.title = "what dealing costs",
+                .x_label = "sentences in a shard",
+                .y_label = "% lost",
+                .x_least = *std::min_element(shards.begin(), shards.end()),
+                .x_most = *std::max_element(shards.begin(), shards.end()),
+                .y_least = 0.001,
+                .y_most = 100,
+                .logarithmic = true,
+                .logarithmic_x = true};
     for (auto const count : ranks) {
       d.ranks = count;
+      chart.lines.push_back({.name = std::to_string(count) + (count == 1 ? " rank" : " ranks"), .points = {}});
       std::printf("%zu ranks\n%9s %10s %11s %9s %9s %9s %9s\n", count, "", "sentences", "seconds", "asking %",
                   "files %", "idle %", "lost %");
       double best = 0, least = 1e300;
@@ -84,12 +99,17 @@ int main(int argc, char** argv) {
         d.shard = shard;
         auto const dealt = deal(d);
         print("dealt", shard, dealt);
+        chart.lines.back().points.emplace_back(shard, lost(dealt, dealt.total - dealt.work));
         if (dealt.total < least) least = dealt.total, best = shard;
       }
       print("divided", d.sentences / static_cast<double>(count), divide(d));
       std::printf("best: shards of %.0f sentences\n\n", best);
       std::fflush(stdout);
     }
+    if (svg.empty()) return 0;
+    Svg drawing(1);
+    drawing.add(chart);
+    drawing.write(svg);
     return 0;
   } catch (CLI::Success const& help) {
     return app.exit(help);

@@ -129,8 +129,9 @@ void check_parts(Options const& options, bool mpi) {
     if (options.output.empty() && flag != "--shard") throw text::InputError(flag + " needs --output");
   };
   if (mpi) need("translate_mpi");
-  if (mpi && !options.trace.empty())
-    throw text::InputError("--trace does not go with translate_mpi: it follows one decoder");
+  if (!options.trace.empty() && (mpi || options.resume))
+    throw text::InputError(std::string("--trace does not go with ") + (mpi ? "translate_mpi" : "--resume") +
+                           ": it would have a part of what was done");
   if (options.shard) need("--shard");
   if (!options.resume) return;
   need("--resume");
@@ -150,7 +151,7 @@ std::map<std::string, std::string> said(CLI::App const& app) {
     if (option->count() > 0) all.emplace(option->get_name(), value);
   }
   for (auto const* const speed :
-       {"--input", "--output", "--stats", "--progress", "--resume", "--threads", "--batch", "--window",
+       {"--input", "--output", "--stats", "--trace", "--progress", "--resume", "--threads", "--batch", "--window",
         "--encode-ahead", "--schedule", "--refill-below", "--order", "--max-rows", "--drain-after", "--audit"})
     all.erase(speed);
   return all;

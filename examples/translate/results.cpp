@@ -41,7 +41,7 @@ Results::Results(Destination destination, std::size_t before, Say say)
 /// Takes the longest beginning of the output that the journal knows: of a machine that lost its power either may be behind.
 void Results::recover() {
   auto known = journal_->written();
-  std::stable_sort(known.begin(), known.end(), [](auto const& a, auto const& b) { return a.bytes < b.bytes; });
+  std::sort(known.begin(), known.end(), [](auto const& a, auto const& b) { return a.bytes < b.bytes; });
   std::vector<char> buffer(std::size_t{1} << 16);
   text::Checksum sum;
   for (auto const& record : known) {

@@ -189,7 +189,7 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
     std::lock_guard const lock(writing_);
     if (sentence) {
       if (options_.constrained()) due_.emplace(number, std::move(constraints));
-      sentence->place = number, --count;
+      sentence->place = number - 1, --count;
       sentences.push_back(std::move(*sentence));
     } else {
       judge(number, constraints, "", line);
@@ -202,8 +202,9 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
 
 void Translation::give(std::size_t place, sluice::Result result) {
   std::lock_guard const lock(writing_);
-  auto const due = due_.extract(place);
-  finish(place, format(place, result, due.empty() ? WholeWords{} : due.mapped()));
+  auto const number = place + 1;
+  auto const due = due_.extract(number);
+  finish(number, format(number, result, due.empty() ? WholeWords{} : due.mapped()));
 }
 
 void Translation::abandon() {
