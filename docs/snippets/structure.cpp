@@ -126,4 +126,5 @@ int main(int argc, char** argv) {
     std::cout << problem.what() << '\n';
   }
   // [/refused]
+  return 0;
 }
