@@ -142,24 +142,22 @@ class LazyCompletion {
     if (counts_[at(state)] == unknown) counts_[at(state)] = counted(state);
     return counts_[at(state)];
   }
-  /// The same in any of the vocabulary's tokens, as far as fits() knows.
+  /// Tokens in which it can be completed, of all that the vocabulary has; where that holds for a state, it holds with one
+  /// fewer for the state after some token: an output that is let go on only where enough are left is completed. Exact where
+  /// the spelling has all tokens; else all tokens are tried along the spelling's own shortest text (if that can be cut into
+  /// some thousands), and a shorter way along another may be missed.
   Count fewest(State state) {
     auto const most = count(state);
-    return most >= never || fewest_.spelling().all() ? most : along(state);
+    if (most == 0 || most >= never || fewest_.spelling().all() || most / std::max(trie_.depth(), 1) > 4096) return most;
+    return along(state);
   }
   /// From when what stands on a stack goes on at a border of tokens.
   Count rest(std::int32_t stack) { return rests(stack)[0]; }
 
-  /// Whether a state can be completed in so many tokens. Where that holds, it also holds with one fewer for the state after
-  /// some token: an output that is let go on only where it holds is completed. Exact where the spelling has all tokens; else
-  /// all tokens are tried along the spelling's own shortest text, and a shorter way along another may be missed.
+  /// Whether a state can be completed in so many.
   bool fits(State state, Count tokens) {
     if (state == Pushdown::dead || tokens < 0) return false;
-    auto const most = count(state);
-    if (most <= tokens) return true;
-    if (most >= never || fewest_.spelling().all()) return false;
-    if (fewest_.covers() && (most + trie_.depth() - 1) / std::max(trie_.depth(), 1) > tokens) return false;
-    return along(state) <= tokens;
+    return count(state) <= tokens || fewest(state) <= tokens;
   }
 
  private:

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -68,6 +69,7 @@ class LazyTokenMasks {
     Mask set;
     FewestTokens::Count worst = 0;  // what any of its tokens leaves to do, at most
   };
+  using Needs = std::vector<std::pair<FewestTokens::Count, TokenGroup>>;
   struct Hash {
     std::size_t operator()(std::pair<State, std::int32_t> key) const {
       return static_cast<std::size_t>(static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15u ^
@@ -121,28 +123,48 @@ class LazyTokenMasks {
 
   Mask limit(State state, std::int32_t left) {
     auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
-    auto before = Pushdown::dead;  // the last state that was looked at
-    auto fits = false;
+    for (auto const& [needed, tokens] : needs(state))
+      if (needed <= left - 2) tokens.insert_into(*set);
+    if (left > 0) insert_end(state, *set);
+    return set;
+  }
+
+  /// A state's tokens by how many more are needed behind them, few first; without those that lead nowhere.
+  Needs const& needs(State state) {
+    if (auto const it = needs_.find(state); it != needs_.end()) return it->second;
+    if (needs_.size() >= most_masks_) needs_.clear();
+    std::map<FewestTokens::Count, TokenGroup> found;
+    auto before = Pushdown::dead;  // the last state that was looked at, and what it needs
+    auto needed = Completion::never;
     auto const take = [&](std::int32_t at, State next) {
       auto const tokens = trie_.tokens(at);
       if (tokens.empty()) return true;
-      if (next != before) fits = completion_.fits(next, left - 2), before = next;
-      if (fits) set->insert(tokens);
+      if (next != before) needed = completion_.fewest(next), before = next;
+      if (needed < Completion::never) found[needed].add(tokens);
       return true;
     };
     auto const ways = machine_.ways(state);
-    auto const* const own = ways.size() == 1 ? &nodes_.of(ways[0].first, trie_, machine_, completion_) : nullptr;
-    if (own != nullptr && own->node == machine_.ways(state)[0].first) {  // one token of a group tells of all
-      for (auto const& group : own->groups)
-        if (completion_.fits(machine_.next(state, trie_.bytes(group.example)), left - 2))
-          group.tokens.insert_into(*set);
+    auto const node = ways.size() == 1 ? ways[0].first : -1;
+    auto const* const own = node >= 0 ? &nodes_.of(node, trie_, machine_, completion_) : nullptr;
+    if (own != nullptr && own->node == node) {  // one token of a group tells of all
+      for (auto const& group : own->groups) {
+        auto const need = completion_.fewest(machine_.next(state, trie_.bytes(group.example)));
+        if (need >= Completion::never) continue;
+        auto& to = found[need];
+        to.many.insert(group.tokens.many);
+        to.few.insert(to.few.end(), group.tokens.few.begin(), group.tokens.few.end());
+      }
       for (auto const* const nodes : {&own->top, &own->deep})
         for (auto const from : *nodes)
           if (auto const next = machine_.next(state, trie_.text(from)); next != Pushdown::dead)
             walk(trie_, from, machine_, next, path_, take);
-    } else walk(trie_, 0, machine_, state, path_, take);
-    if (left > 0) insert_end(state, *set);
-    return set;
+    } else {
+      walk(trie_, 0, machine_, state, path_, take);
+      for (auto& [need, tokens] : found) tokens.finish(trie_.vocabulary().size);
+    }
+    Needs out;
+    for (auto& [need, tokens] : found) out.emplace_back(need, std::move(tokens));
+    return needs_[state] = std::move(out);
   }
 
   TokenTrie trie_;
@@ -153,6 +175,7 @@ class LazyTokenMasks {
   FewestTokens::Count most_;  // of any node
   std::size_t most_masks_;
   std::unordered_map<State, Plain> plain_;
+  std::unordered_map<State, Needs> needs_;
   std::unordered_map<std::pair<State, std::int32_t>, Mask, Hash> limited_;
   std::vector<State> path_;
   std::vector<Pushdown::Pair> ways_;
