@@ -83,7 +83,8 @@ says '"finish_reason":"stop".*"text":""'
 ask /translate '{"text": ["", "Danke."]}' >out
 check 'an empty sentence' grep -q -F '"hypotheses":[],"index":0,"source_tokens":0,"text":""' out
 ask /translate '{"text": "Danke.", "prefix": "a b c d e f", "max_length": 3}' >out -w '%{http_code}'
-says '"error":\{"code":400,"message":"bad_request: .*prefix.*400$'
+says '"error":\{"code":400,"message":"bad_request: .*prefix'
+says '^400$'
 ask /v1/completions '{"prompt": ["Danke.", "Guten Morgen!"], "n": 2, "temperature": 1, "seed": 3}' >out
 check 'two of each' [ "$(grep -o '"index":[0-3]' out | sort -u | wc -l)" -eq 4 ]
 ask /v1/completions '{"prompt": "'"$first"'", "stream": true, "stream_options": {"include_usage": true}}' >out
