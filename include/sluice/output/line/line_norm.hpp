@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 namespace sluice::inline v0 {
 
@@ -25,6 +27,21 @@ struct LineNorm {
     return static_cast<float>(log_prob < least && log_prob > lowest ? least : log_prob);
   }
 };
+
+/// The log-probabilities of a line's scores; of 64 neighbours none of which is in `only` (unless it is nullptr) -infinity.
+inline void round_all(std::span<float const> line, LineNorm norm, TokenSet const* only, std::vector<float>& to) {
+  constexpr std::size_t bits = 64;
+  to.resize(line.size());
+  auto const words = only == nullptr ? std::span<std::uint64_t const>{} : only->words();
+  for (std::size_t first = 0; first < line.size(); first += bits) {
+    auto const count = std::min(bits, line.size() - first);
+    auto const word = first / bits;
+    if (only != nullptr && (word >= words.size() || words[word] == 0))
+      std::fill_n(to.begin() + static_cast<std::ptrdiff_t>(first), count, -std::numeric_limits<float>::infinity());
+    else
+      for (std::size_t i = first; i < first + count; ++i) to[i] = norm.rounded(line[i]);
+  }
+}
 
 /// A place in a line, a number, and the one by which it is chosen.
 struct Ranked {
@@ -46,6 +63,13 @@ inline float changed(float x, Token token, std::span<Edit const> edits) {
   return x;
 }
 
+/// Of 32 scores those whose bit is 0 become -infinity. A fixed number without branches: compilers make vectors of it.
+inline void mask_32(float* line, std::uint32_t held) {
+  if (held == ~std::uint32_t{0}) return;
+  for (std::uint32_t j = 0; j < 32; ++j)
+    line[j] = (held >> j & 1u) != 0 ? line[j] : -std::numeric_limits<float>::infinity();
+}
+
 /// Tokens first .. first + line.size() - 1 that `only` lacks become -infinity.
 inline void mask(std::span<float> line, std::size_t first, TokenSet const& only) {
   constexpr std::size_t bits = 64;
@@ -54,8 +78,13 @@ inline void mask(std::span<float> line, std::size_t first, TokenSet const& only)
     auto const word = (first + i) / bits, bit = (first + i) % bits;
     auto const held = (word < words.size() ? words[word] : 0) >> bit;
     auto const count = std::min(bits - bit, line.size() - i);
-    for (std::size_t j = 0; j < count; ++j)
-      if ((held >> j & 1) == 0) line[i + j] = -std::numeric_limits<float>::infinity();
+    if (count == bits) {
+      mask_32(line.data() + i, static_cast<std::uint32_t>(held));
+      mask_32(line.data() + i + 32, static_cast<std::uint32_t>(held >> 32));
+    } else {
+      for (std::size_t j = 0; j < count; ++j)
+        if ((held >> j & 1) == 0) line[i + j] = -std::numeric_limits<float>::infinity();
+    }
     i += count;
   }
 }

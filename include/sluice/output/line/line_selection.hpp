@@ -61,8 +61,7 @@ class LazyLineSelection {
     if (query.entropy || query.typical > 0) entropy_ = entropy(line, norm);
     if (query.entropy) entry.entropy = static_cast<float>(entropy_);
     if (!before && (!query.edits.empty() || query.only != nullptr)) {
-      log_probs_.resize(line.size());
-      for (std::size_t i = 0; i < line.size(); ++i) log_probs_[i] = norm.rounded(line[i]);
+      round_all(line, norm, query.only, log_probs_);
       change(log_probs_, 0, query.edits, query.only);
       select(log_probs_, {}, query);
     } else {
