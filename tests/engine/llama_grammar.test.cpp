@@ -29,7 +29,7 @@ namespace {
 /// Whole characters only. Of half ones llama.cpp's sampler allows some that no character begins with.
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    auto const size = detail::read_utf8(text).second;
+    auto const size = sluice::detail::read_utf8(text).second;
     if (size == 0) return false;
     text.remove_prefix(size);
   }
