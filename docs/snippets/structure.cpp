@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/structure.md.
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
 #include <sluice/sluice.hpp>
 
 #include <cstddef>

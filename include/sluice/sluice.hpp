@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Everything but sluice/model/checked.hpp, which is for tests of a model.
+/// Everything but sluice/model/checked.hpp, which is for tests of a model, and sluice/grammar/, which is large to read.
 #pragma once
 
 #include <sluice/core/acceptance.hpp>
@@ -27,9 +27,6 @@
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/decode/trace_page.hpp>
 #include <sluice/file/clusters_file.hpp>
-#include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/structure.hpp>
-#include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
