@@ -33,7 +33,12 @@ class Translator final : public Backend {
   std::size_t size() const override { return options_.size * options_.threads; }
 
   std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const override {
-    return std::make_unique<TranslationJob>(ask, std::move(settings), language_);
+    return std::make_unique<TranslationJob>(
+        ask, std::dynamic_pointer_cast<TranslationSettings const>(std::move(settings)), language_);
+  }
+  std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
+                                           Bounds const& bounds) const override {
+    return std::make_shared<TranslationSettings const>(completion_settings(completion, fields, bounds));
   }
 
   std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) override {

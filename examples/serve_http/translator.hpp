@@ -7,8 +7,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <http/backend.hpp>
 #include <memory>
-#include <serve_http/backend.hpp>
 #include <string>
 
 namespace serve {
