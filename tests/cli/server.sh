@@ -9,6 +9,7 @@ pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$work"' EXIT
 # start OPTION...: a server; sets $pid, $port.
 start() {
+  : >log # of the one before
   "$program" "${always[@]}" --port 0 "$@" >log 2>err &
   pid=$! port=
   pids+=($pid)
