@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <random>
 #include <serve_http/page.hpp>
+#include <serve_http/trace_endpoint.hpp>
 #include <string>
 
 namespace serve {
@@ -23,10 +24,13 @@ void answer_page(House const&, httplib::Request const&, httplib::Response& respo
   auto const once = nonce();
   std::string html(page);
   for (std::size_t at = 0; (at = html.find("NONCE", at)) != html.npos;) html.replace(at, 5, once);
-  response.set_header("Content-Security-Policy", "default-src 'none'; script-src 'nonce-" + once +
-                                                     "'; style-src 'nonce-" + once +
-                                                     "'; connect-src 'self'; img-src data:; base-uri 'none'; "
-                                                     "form-action 'none'; frame-ancestors 'none'");
+  // A page of a trace is opened as a blob of this one, whose policy it inherits beside its own.
+  static auto const trace_script = trace_page_source("script-src"), trace_style = trace_page_source("style-src");
+  response.set_header("Content-Security-Policy",
+                      "default-src 'none'; script-src 'nonce-" + once + "' " + trace_script + "; style-src 'nonce-" +
+                          once + "' " + trace_style +
+                          "; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+                          "frame-ancestors 'none'");
   response.set_content(html, "text/html; charset=utf-8");
 }
 

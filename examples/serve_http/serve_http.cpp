@@ -4,6 +4,7 @@
 #include <http/service.hpp>
 #include <serve_http/options.hpp>
 #include <serve_http/page.hpp>
+#include <serve_http/trace_endpoint.hpp>
 #include <serve_http/translate_endpoint.hpp>
 
 namespace serve {
@@ -19,8 +20,12 @@ int run(int argc, char** argv) {
                                                       httplib::Response& response) {
     answer_translate(house, guesses, request, response);
   };
+  auto const trace = [&, guesses = options->guesses](House const& house, httplib::Request const& request,
+                                                     httplib::Response& response) {
+    answer_trace(house, *backend, guesses, request, response);
+  };
   return run_service("serve_http", *backend, options->service,
-                     {{"/", false, answer_page}, {"/translate", true, translate}});
+                     {{"/", false, answer_page}, {"/translate", true, translate}, {"/trace", true, trace}});
 }
 
 }  // namespace

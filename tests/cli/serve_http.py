@@ -4,6 +4,7 @@
 ask OPTIONS       posts the lines of standard input to /translate, prints text ||| score of every hypothesis
 stream OPTIONS    the same as server-sent events; what is settled must be how the result begins
 logprobs          what the model says of tokens, and of those beside them: lines of standard input
+trace             pages of traces hold what was answered
 bodies            what makes no sense is refused, with the field named
 wire              what is no HTTP, or not all of it, or never read
 storm EXPECTED    many clients at once, some of whom go away; standard input and EXPECTED are lines that belong together
@@ -76,6 +77,29 @@ def logprobs():
         total = sum(json.loads(post("/v1/completions", {"prompt": text, "logprobs": 0, "temperature": 0})[1])
                     ["choices"][0]["logprobs"]["token_logprobs"])
         check(f"their sum: {total}", abs(total - score["hypotheses"][0]["log_prob"]) < 1e-3)
+
+
+def trace():
+    texts = lines()
+    for options in [{"n_best": 3}, {"search": "greedy", "scores": True}, {"search": "sample", "n_best": 3, "seed": 4},
+                    {"search": "blockwise", "scores": True}, {"constraints": {"none": ["the"]}}, {"stop": "e"}]:
+        results = json.loads(post("/translate", {"text": texts, **options})[1])["results"]
+        for index, result in enumerate(results):
+            code, page, response = post("/trace", {"text": texts, "index": index, **options})
+            told = [json.loads(line) for line in page[page.index('id="trace">'):].split("\n") if line.startswith("{")]
+            ends = [event for event in told if "end" in event]
+            check(f"{options}: a page: {code}", code == 200 and response.getheader("Content-Type").startswith("text/html"))
+            check("one sentence", len(ends) == 1 and [e["about"] for e in told if "about" in e] == [texts[index]])
+            check(f"{options}: the same, scored as alone: {ends}", [round(h["log_prob"], 4) for h in ends[0]["hypotheses"]] ==
+                  [round(h["log_prob"], 4) for h in result["hypotheses"]])
+    for field, code, body in [("index", 400, {"text": "a", "index": 1}), ("index", 400, {"text": "a", "index": -1}),
+                              ("stream", 400, {"text": "a", "stream": True}), ("text", 400, {}),
+                              (None, 504, {"text": texts[0] * 3, "deadline_ms": 1, "min_length": 200})]:
+        got, text, _ = post("/trace", body)
+        check(f"{body}: {got} {text[:200]}", got == code and json.loads(text)["error"]["param"] == field)
+    code, page, _ = post("/trace", {"text": " "})
+    check("of nothing", code == 200 and "What a decoder did" in page)
+    check("nothing is left", metrics()["sluice_sentences_open"] == 0 and metrics()["sluice_requests_open"] == 0)
 
 
 def bodies():
@@ -254,6 +278,6 @@ def farewell(pid, expected):
     check(f"{len(answers)} answers", answers == [(200, targets)] * 8)
 
 
-{"ask": ask, "stream": stream, "logprobs": logprobs, "bodies": bodies, "wire": wire, "storm": storm, "full": full,
+{"ask": ask, "stream": stream, "logprobs": logprobs, "trace": trace, "bodies": bodies, "wire": wire, "storm": storm, "full": full,
  "farewell": farewell}[sys.argv[1]](*sys.argv[3:])
 finish()

@@ -59,6 +59,7 @@ ask /v1/completions '{"prompt": "Danke.", "temperature": 0, "logprobs": 0}' >out
 says '"text_offset":\[0,6,7\]' && says '"tokens":\["Thanks","\.",""\]'
 head -n 3 in >three
 check 'top_logprobs' client logprobs <three
+check 'traces' client trace <three
 ask /v1/completions '{"prompt": " ", "temperature": 0}' >out
 says '"finish_reason":"stop".*"text":""'
 ask /translate '{"text": ["", "Danke."]}' >out
@@ -113,6 +114,7 @@ check 'full' client full
 stop
 printf 'secret\n' >token
 start --token-file token
+check 'no token for a trace' [ "$(ask /trace '{"text": "a"}' -o /dev/null -w '%{http_code}')" = 401 ]
 check 'no token' [ "$(code "$(url /metrics)")" = 401 ]
 check 'another token' [ "$(code -H 'Authorization: Bearer secres' "$(url /metrics)")" = 401 ]
 check 'part of a token' [ "$(code -H 'Authorization: Bearer secretsecret' "$(url /metrics)")" = 401 ]
