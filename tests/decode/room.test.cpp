@@ -199,13 +199,17 @@ TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[r
 
 TEST_CASE("a sentence that outgrows the model keeps what it has", "[room]") {
   Table const endless{.size = 12, .has_eos = false};
-  CellModel<everything> model(endless, 30, true);
-  auto const results = decode(model, std::vector<EmptySource>(2), Greedy{.length = {.max = 50}});
-  for (auto const& result : results) {
-    CHECK(result.failure == Failure::no_room);
-    CHECK(result.message == "the model has room for 30 tokens in all its slots: not enough for this sentence alone");
-    REQUIRE(result.hypotheses.size() == 1);
-    CHECK(result.hypotheses[0].tokens.size() == 30);  // the last is not fed
+  for (auto const told : {true, false}) {
+    CellModel<everything> model(endless, 30, told);
+    auto const results = decode(model, std::vector<EmptySource>(2), Greedy{.length = {.max = 50}});
+    for (auto const& result : results) {
+      CHECK(result.failure == Failure::no_room);
+      CHECK(result.message ==
+            (told ? "the model has room for 30 tokens in all its slots: not enough for this sentence alone"
+                  : "cells: 31 of 30"));
+      REQUIRE(result.hypotheses.size() == 1);
+      CHECK(result.hypotheses[0].tokens.size() == 30);  // the last is not fed
+    }
   }
 }
 
