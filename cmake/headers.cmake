@@ -23,6 +23,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/decoder.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
+  include/sluice/decode/loop/attaching.hpp
   include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
