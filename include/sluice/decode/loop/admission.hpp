@@ -176,7 +176,8 @@ class LazyAdmission {
     if (room.limited()) {
       auto need = opening - begins.length + s.slots;
       for (auto const& one : shared_.running)
-        need += one->opening.done() ? one->slots : std::ssize(one->opening.rest()) - one->share;
+        need += one->opening.done() ? one->slots
+                                    : std::ssize(one->opening.rest()) - (one->opening.fresh() ? one->share : 0);
       while (need > room.left() && room.forget(begins.slot)) {
       }
       if (need > room.left() && alive > 0) return std::nullopt;

@@ -89,7 +89,7 @@ class LazyStepping {
 
   /// The model and the expander.
   void run() {
-    answers_ = {}, problem_ = nullptr, no_room_ = false;
+    answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (step_.rows.empty()) return;
     shared_.room.slots.follow(step_.rows);
     if (shared_.room.left() < 0) {
@@ -105,7 +105,7 @@ class LazyStepping {
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(step_.queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
     } catch (NoRoom const&) {
-      answers_ = {}, no_room_ = true;
+      answers_ = {}, no_room_ = true, refusal_ = std::current_exception();
       return;
     } catch (...) {
       answers_ = {}, problem_ = std::current_exception();
@@ -154,7 +154,7 @@ class LazyStepping {
     if (!alone) shared_.room.halve(alive);
     for (auto i = alive; i-- > 0;)  // the youngest first
       if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
-        if (alone) answering_.end(s, Failure::no_room, fitting_.too_long());
+        if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : fitting_.too_long());
         else returning_.send(s);
       }
   }
@@ -255,6 +255,7 @@ class LazyStepping {
   StepPlan step_, sorted_;
   Expansion answers_;
   std::exception_ptr problem_;
+  std::exception_ptr refusal_;  // the engine's own NoRoom, if it was not foreseen
   bool no_room_ = false;
   std::int64_t front_ = 0;  // of Live::turn: the first that is taken
 };
