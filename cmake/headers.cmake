@@ -56,6 +56,7 @@ set(SLUICE_HEADERS
   include/sluice/file/clusters_file.hpp
   include/sluice/grammar/alike_nodes.hpp
   include/sluice/grammar/automaton.hpp
+  include/sluice/grammar/behind_space.hpp
   include/sluice/grammar/compile.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/fewest_tokens.hpp

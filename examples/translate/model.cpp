@@ -221,6 +221,8 @@ Models::~Models() = default;
 
 Tokenizer const& Models::tokenizer() const { return parts_->files.front().tokenizer; }
 
+sluice::Vocabulary const& Models::vocabulary() const { return parts_->files.front().weights->vocabulary; }
+
 Model Models::make() {
   auto& made = parts_->made.emplace_back();
   for (auto const& files : parts_->files) made.parts.emplace_back(files);

@@ -65,6 +65,7 @@ class Models {
   ~Models();
 
   Tokenizer const& tokenizer() const;
+  sluice::Vocabulary const& vocabulary() const;
   /// Shares the weights; one for each thread. Refers to this object.
   Model make();
   /// The expander for such a model.

@@ -250,6 +250,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
           ->check(positive()),
       add("--forbid", forbid, "FILE", "phrases that do not come, a phrase a line")};
+  std::string grammar, json_schema, regex;
+  Group const structures{add("--grammar", grammar, "FILE", "GBNF that each translation obeys"),
+                         add("--json-schema", json_schema, "FILE", "each translation is JSON that this schema accepts"),
+                         add("--regex", regex, "RE", "each translation matches as a whole")};
   Group const constraining{
       add("--constraints", constraints, "FILE", "words that must or must not come, a JSON object for each line"),
       add("--glossary", glossary, "FILE", "source term, tab, target term: demanded where the source has the former")};
@@ -334,6 +338,14 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       useless("--search blockwise", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
       break;
   }
+  std::string said_before;
+  for (auto const* option : structures) {
+    if (option->count() == 0) continue;
+    if (!said_before.empty()) throw text::InputError(option->get_name() + " does not go with " + said_before);
+    said_before = option->get_name();
+  }
+  options.grammar = grammar, options.json_schema = json_schema;
+  if (structures[2]->count() > 0) options.regex = regex;
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
   auto* const width = beam[1];

@@ -73,6 +73,11 @@ struct Options {
   float repetition_penalty = 1;
   std::filesystem::path forbid;  ///< phrases; empty: none
 
+  // what all translations obey; one of them at most
+  std::filesystem::path grammar;       ///< GBNF; empty: none
+  std::filesystem::path json_schema;   ///< empty: none
+  std::optional<std::string> regex{};  ///< nothing: none
+
   ModelOptions model_options;
 
   ScheduleName schedule = ScheduleName::batched;

@@ -61,10 +61,11 @@ std::string format(double score) {
 }  // namespace
 
 Resources::Resources(Options const& options, std::function<void(Input&)> const& check)
-    : input(options.input),
+    : grammar(make_grammar(options)),
+      input(options.input),
       targets((check(input), read_beside(options.targets, input))),
       models(options.models, options.model_options),
-      masks(make_masks(options, models.tokenizer())),
+      restrictions(translate::restrictions(make_masks(options, models.tokenizer()), make_structure(grammar, models))),
       constraints(options, read_beside(options.constraints, input), models.tokenizer()),
       stats_file(create(options.stats, options.input)),
       trace_file(create(options.trace, options.input)),

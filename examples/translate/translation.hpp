@@ -41,10 +41,11 @@ struct Resources {
   explicit Resources(
       Options const& options, std::function<void(Input&)> const& check = [](Input& input) { input.check(); });
 
+  sluice::Grammar grammar;
   Input input;
   std::vector<std::string> targets;  ///< of --prefix or --score
   Models models;
-  Masks masks;
+  Restrictions restrictions;
   Constraints constraints;
   std::ofstream stats_file, trace_file;
   TraceOutput trace;
