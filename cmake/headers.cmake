@@ -153,6 +153,7 @@ set(SLUICE_HEADERS
   include/sluice/output/simd/transpose.hpp
   include/sluice/output/tile/permission.hpp
   include/sluice/output/tile/tiles.hpp
+  include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp
