@@ -17,6 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 import browser  # noqa: E402  (beside this file)
+from browser import check  # noqa: E402
 
 searches = {
     "greedy": ["--search", "greedy"],
@@ -25,14 +26,6 @@ searches = {
     "blockwise": ["--search", "blockwise", "--proposer", "ngram,heads", "--block", "4"],
     "sampling": ["--search", "sample", "--n-best", "3", "--seed", "4", "--top-k", "8"],
 }
-failures = 0
-
-
-def check(what, good):
-    global failures
-    if not good:
-        failures += 1
-        print("FAILED:", what)
 
 
 class Told:
@@ -113,10 +106,6 @@ def values(page, selector):
     return [float(x) if x else math.nan for x in found]
 
 
-def words(page, selector):
-    return page.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
-
-
 def detail(page, name):
     return page.evaluate(f"document.querySelector('#details [data-of=\"{name}\"]')?.textContent")
 
@@ -130,7 +119,7 @@ def check_results(page, told, one, name):
     rows = "#panel-results tbody tr"
     check(f"{name} {one}: scores", values(page, f"{rows} td:nth-child(2)") == [h["score"] for h in hypotheses])
     check(f"{name} {one}: sums", values(page, f"{rows} td:nth-child(3)") == [h["log_prob"] for h in hypotheses])
-    check(f"{name} {one}: texts", words(page, f"{rows} td.text") == [told.text(h["tokens"]) or "–" for h in hypotheses])
+    check(f"{name} {one}: texts", page.texts(f"{rows} td.text") == [told.text(h["tokens"]) or "–" for h in hypotheses])
     check(f"{name} {one}: tokens", values(page, "#panel-results .tokens small") == hypotheses[0]["log_probs"])
 
 
@@ -332,7 +321,7 @@ def large(page, html, folder):
     check("a text is a text", "<img" in (page.evaluate(
         "[...document.querySelectorAll('#panel-beam td')].map((cell) => cell.textContent).join()") if page.press("2") is None else ""))
     check("nothing ran that is not the page's", page.evaluate("document.title") == "What a decoder did")
-    check("bytes that are no text", "‹e2 96›" in " ".join(words(page, "#panel-beam td")))
+    check("bytes that are no text", "‹e2 96›" in " ".join(page.texts("#panel-beam td")))
 
 
 def take_pictures(page, folder, pictures):
@@ -353,11 +342,7 @@ def take_pictures(page, folder, pictures):
         page.picture(f"{pictures}/{name}.png")
 
 
-def main(translate, model, sample, pictures=None):
-    path = browser.find()
-    if path is None:
-        print("SKIPPED: chromium was not found")
-        return 0
+def main(path, translate, model, sample, pictures=None):
     with tempfile.TemporaryDirectory() as folder:
         lines = open(sample, encoding="utf-8").read().splitlines()
         demands = [["red", "bike"], [], ["coffee has"], ["big hospital"]]
@@ -397,10 +382,7 @@ def main(translate, model, sample, pictures=None):
                 take_pictures(page, folder, os.path.abspath(pictures))
         finally:
             page.close()
-    print("failed:", failures)
-    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    arguments = [a for a in sys.argv[1:] if a != "--pictures"]
-    sys.exit(main(*(os.path.abspath(a) for a in arguments)))
+    browser.run(main)

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <http/connection.hpp>
+#include <http/event.hpp>
 #include <httplib.h>
 #include <mutex>
-#include <serve_http/connection.hpp>
-#include <serve_http/event.hpp>
 #include <string>
 #include <thread>
 #include <vector>

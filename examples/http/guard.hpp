@@ -3,8 +3,8 @@
 /// Who may ask, and what every answer says for the sake of browsers.
 #pragma once
 
+#include <http/admission.hpp>
 #include <httplib.h>
-#include <serve_http/admission.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

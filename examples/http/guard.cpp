@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <serve_http/answers.hpp>
-#include <serve_http/connection.hpp>
-#include <serve_http/guard.hpp>
+#include <http/answers.hpp>
+#include <http/connection.hpp>
+#include <http/guard.hpp>
 
 namespace serve {
 

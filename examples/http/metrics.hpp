@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <http/admission.hpp>
+#include <http/backend.hpp>
 #include <map>
 #include <mutex>
 #include <ostream>
-#include <serve_http/admission.hpp>
-#include <serve_http/backend.hpp>
 #include <string>
 #include <utility>
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <http/event.hpp>
 #include <httplib.h>
-#include <serve_http/event.hpp>
 #include <string>
 
 namespace serve {

@@ -7,15 +7,15 @@
 #include <sluice/core/types.hpp>
 
 #include <cstddef>
+#include <http/admission.hpp>
+#include <http/backend.hpp>
+#include <http/connection.hpp>
+#include <http/event.hpp>
+#include <http/metrics.hpp>
+#include <http/task.hpp>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <serve_http/admission.hpp>
-#include <serve_http/backend.hpp>
-#include <serve_http/connection.hpp>
-#include <serve_http/event.hpp>
-#include <serve_http/metrics.hpp>
-#include <serve_http/settings.hpp>
 #include <stdexcept>
 #include <vector>
 

@@ -3,8 +3,8 @@
 /// POST /v1/completions and GET /v1/models, in OpenAI's shape.
 #pragma once
 
+#include <http/flight.hpp>
 #include <httplib.h>
-#include <serve_http/flight.hpp>
 
 namespace serve {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
+#include <http/connection.hpp>
 #include <netinet/in.h>
 #include <poll.h>
-#include <serve_http/connection.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 

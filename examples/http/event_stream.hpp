@@ -3,10 +3,10 @@
 /// Server-sent events.
 #pragma once
 
+#include <http/answers.hpp>
+#include <http/flight.hpp>
 #include <httplib.h>
 #include <memory>
-#include <serve_http/answers.hpp>
-#include <serve_http/flight.hpp>
 #include <string>
 #include <utility>
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <text/json.hpp>
 #include <text/words.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <http/answers.hpp>
+#include <http/completions_endpoint.hpp>
+#include <http/event_stream.hpp>
 #include <memory>
-#include <serve_http/answers.hpp>
-#include <serve_http/completions_endpoint.hpp>
-#include <serve_http/event_stream.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,13 +18,11 @@ namespace serve {
 
 namespace {
 
-using translate::SearchName;
-
 /// What the answer needs to know of the request.
 struct Shape {
   Json head;  // of the answer, and of every chunk
   std::size_t choices = 1;
-  bool logprobs = false, usage = false;
+  bool logprobs = false, top = false, usage = false;
 };
 
 struct Usage {
@@ -34,13 +33,12 @@ struct Usage {
 };
 
 /// Fields that change nothing at these values, and are refused at others.
-void read_unsupported(Fields& fields, std::size_t choices) {
+void read_unsupported(Fields& fields) {
   auto const only = [&](char const* name, Json const& harmless) {
     if (auto const* const value = fields.find(name); value != nullptr && *value != harmless)
-      throw BadField(name, std::string(name) + " is not supported: " + translate::detail::shown(*value));
+      throw BadField(name, std::string(name) + " is not supported: " + text::shown(*value));
   };
-  only("echo", false), only("presence_penalty", 0), only("frequency_penalty", 0), only("logit_bias", Json::object());
-  only("suffix", ""), only("best_of", choices);
+  only("presence_penalty", 0), only("frequency_penalty", 0), only("suffix", "");
   fields.text("user");
 }
 
@@ -56,24 +54,26 @@ void read_stream_options(Fields& fields, bool streams, Shape& shape) {
   }
 }
 
-/// Sampling where it is asked for, the most probable otherwise.
-void read_search(Fields& fields, Settings& settings, std::size_t choices, Bounds const& bounds) {
-  auto& o = settings.search;
-  auto const temperature = fields.number(
+Completion read_completion(Fields& fields, Bounds const& bounds) {
+  Completion c;
+  c.temperature = fields.number(
       "temperature", [](double x) { return x >= 0 && x <= 2; }, "a number in [0, 2]");
-  auto const top_p = fields.number(
+  c.top_p = fields.number(
       "top_p", [](double x) { return x > 0 && x <= 1; }, "a number in (0, 1]");
-  auto const seed = fields.natural("seed");
-  o.candidates = static_cast<std::int32_t>(choices);
-  if (temperature ? *temperature > 0 : top_p || seed) {
-    o.search = SearchName::sample;
-    o.temperature = static_cast<float>(temperature.value_or(1)), o.top_p = static_cast<float>(top_p.value_or(1));
-    o.seed = seed.value_or(1);
-  } else if (temperature && choices == 1) {
-    o.search = SearchName::greedy;
-  } else {
-    o.search = SearchName::beam, o.width = std::min(std::max(5, o.candidates), bounds.width);
-  }
+  c.seed = fields.natural("seed");
+  auto const integer = [&](char const* name, std::int64_t low, std::int64_t high) -> std::optional<std::int32_t> {
+    auto const found = fields.integer(name, low, high);
+    return found ? std::optional(static_cast<std::int32_t>(*found)) : std::nullopt;
+  };
+  c.choices = integer("n", 1, bounds.width).value_or(1);
+  c.best_of = integer("best_of", c.choices, bounds.width);
+  c.echo = fields.flag("echo").value_or(false);
+  c.max_tokens = integer("max_tokens", c.echo ? 0 : 1, bounds.length);
+  c.logprobs = integer("logprobs", 0, 5);
+  c.stop = fields.texts("stop").value_or(std::vector<std::string>{});
+  if (c.stop.size() > 4) throw BadField("stop", "stop has more than 4 texts");
+  if (std::ranges::find(c.stop, std::string()) != c.stop.end()) throw BadField("stop", "stop holds an empty text");
+  return c;
 }
 
 Task read(Fields& fields, House const& house, Shape& shape) {
@@ -87,23 +87,15 @@ Task read(Fields& fields, House const& house, Shape& shape) {
         "prompt has " + std::to_string(prompts->size()) + " texts, more than " + std::to_string(bounds.sentences), 413);
   if (auto const model = fields.text("model"); model && *model != house.backend.name())
     throw BadField("model", "model: there is none of that name; GET /v1/models lists them", 404);
-  shape.choices = static_cast<std::size_t>(fields.integer("n", 1, bounds.width).value_or(1));
-  read_search(fields, task.settings, shape.choices, bounds);
-  auto& o = task.settings.search;
-  o.max_length = static_cast<std::int32_t>(
-      fields.integer("max_tokens", 1, bounds.length).value_or(std::min(o.max_length, bounds.length)));
-  task.settings.stop = fields.texts("stop").value_or(std::vector<std::string>{});
-  if (task.settings.stop.size() > 4) throw BadField("stop", "stop has more than 4 texts");
-  if (std::ranges::find(task.settings.stop, std::string()) != task.settings.stop.end())
-    throw BadField("stop", "stop holds an empty text");
-  if (auto const n = fields.integer("logprobs", 0, 5)) {
-    if (*n > 0) throw BadField("logprobs", "logprobs: those of the chosen tokens only, which is 0");
-    shape.logprobs = true;
-  }
-  task.settings.scores = shape.logprobs;
+  auto const completion = read_completion(fields, bounds);
+  shape.choices = static_cast<std::size_t>(completion.choices);
+  shape.logprobs = completion.logprobs.has_value(), shape.top = completion.logprobs.value_or(0) > 0;
   task.stream = fields.flag("stream").value_or(false);
+  if (task.stream && completion.best_of.value_or(1) > completion.choices)
+    throw BadField("best_of", "best_of has no effect on a stream, which shows what comes first");
   read_stream_options(fields, task.stream, shape);
-  read_unsupported(fields, shape.choices);
+  read_unsupported(fields);
+  task.settings = house.backend.settings(completion, fields, bounds);
   fields.finish();
   task.time = bounds.time;
   for (auto const& prompt : *prompts) task.asks.push_back({.number = task.asks.size() + 1, .text = prompt});
@@ -118,17 +110,22 @@ Task read(Fields& fields, House const& house, Shape& shape) {
   return task;
 }
 
-Json logprobs_json(Candidate const& one) {
+Json logprobs_json(Candidate const& one, bool top) {
   Json json{{"tokens", Json::array()},
             {"token_logprobs", Json::array()},
-            {"top_logprobs", nullptr},
+            {"top_logprobs", top ? Json::array() : Json()},
             {"text_offset", Json::array()}};
   std::size_t offset = 0;
   for (auto const& piece : one.pieces) {
-    json["tokens"].push_back(piece.text), json["token_logprobs"].push_back(piece.log_prob);
+    json["tokens"].push_back(piece.name), json["token_logprobs"].push_back(piece.log_prob);
     json["text_offset"].push_back(offset);
     offset +=
         static_cast<std::size_t>(std::ranges::count_if(piece.text, [](char c) { return !text::Utf8::continues(c); }));
+    if (!top) continue;
+    Json most = Json::object();
+    for (auto const& [name, log_prob] : piece.best)
+      if (!most.contains(name)) most[name] = log_prob;
+    json["top_logprobs"].push_back(piece.best.empty() ? Json() : most);
   }
   return json;
 }
@@ -140,10 +137,10 @@ Answer answer_of(Job& job, sluice::Result const& result) {
   return answer;
 }
 
-Json choice(std::size_t index, std::string const& text, Candidate const* ended, bool logprobs) {
+Json choice(std::size_t index, std::string const& text, Candidate const* ended, Shape const& shape) {
   return {{"index", index},
           {"text", text},
-          {"logprobs", ended != nullptr && logprobs ? logprobs_json(*ended) : Json()},
+          {"logprobs", ended != nullptr && shape.logprobs ? logprobs_json(*ended, shape.top) : Json()},
           {"finish_reason", ended == nullptr ? Json() : Json(ended->finished ? "stop" : "length")}};
 }
 
@@ -162,7 +159,7 @@ struct Chunks {
     auto const first = letter.index * shape.choices;
     if (!letter.result) {
       auto const more = shape.choices == 1 ? job.settle(letter.settled) : std::string();
-      return more.empty() ? more : chunk({choice(first, more, nullptr, false)});
+      return more.empty() ? more : chunk({choice(first, more, nullptr, shape)});
     }
     auto const answer = answer_of(job, *letter.result);
     if (answer.failure != sluice::Failure::none)
@@ -171,7 +168,7 @@ struct Chunks {
     std::string text;
     for (std::size_t i = 0; i < answer.candidates.size(); ++i) {
       auto const& one = answer.candidates[i];
-      text += chunk({choice(first + i, i == 0 ? job.rest(answer) : one.text, &one, shape.logprobs)});
+      text += chunk({choice(first + i, i == 0 ? job.rest(answer) : one.text, &one, shape)});
     }
     return text;
   }
@@ -208,8 +205,7 @@ void answer_completions(House const& house, httplib::Request const& request, htt
     if (answer.failure != sluice::Failure::none)
       return send_error(response, status_of(answer.failure), what_failed(answer));
     for (std::size_t j = 0; j < answer.candidates.size(); ++j)
-      json["choices"].push_back(
-          choice(i * shape.choices + j, answer.candidates[j].text, &answer.candidates[j], shape.logprobs));
+      json["choices"].push_back(choice(i * shape.choices + j, answer.candidates[j].text, &answer.candidates[j], shape));
     usage.prompt += answer.source_tokens, usage.completion += answer.tokens;
   }
   json["usage"] = usage.json();

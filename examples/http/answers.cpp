@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <serve_http/answers.hpp>
+#include <text/lines.hpp>
+
+#include <http/answers.hpp>
+#include <string_view>
 
 namespace serve {
 
@@ -24,25 +27,15 @@ void send_error(httplib::Response& response, int status, std::string const& mess
   send(response, status, error_json(status, message, field));
 }
 
-Json answer_json(std::size_t index, Answer const& answer, bool scores) {
-  Json json{{"index", index},
-            {"text", answer.candidates.empty() ? "" : answer.candidates.front().text},
-            {"hypotheses", Json::array()},
-            {"source_tokens", answer.source_tokens},
-            {"tokens", answer.tokens}};
-  for (auto const& one : answer.candidates) {
-    Json hypothesis{{"text", one.text}, {"finished", one.finished}};
-    if (scores) hypothesis["score"] = one.score, hypothesis["log_prob"] = one.log_prob;
-    json["hypotheses"].push_back(std::move(hypothesis));
+std::string token_name(std::string const& bytes) {
+  if (text::valid_utf8(bytes)) return bytes;
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string name = "bytes:";
+  for (auto const c : bytes) {
+    auto const byte = static_cast<unsigned char>(c);
+    name += {'\\', 'x', digits[byte / 16], digits[byte % 16]};
   }
-  if (answer.demanded > 0 || !answer.forbidden.empty())
-    json["constraints"] = {{"demanded", answer.demanded},
-                           {"met", answer.met},
-                           {"missing", answer.missing},
-                           {"forbidden", answer.forbidden}};
-  if (answer.failure != sluice::Failure::none)
-    json["error"] = {{"name", sluice::name(answer.failure)}, {"message", answer.message}};
-  return json;
+  return name;
 }
 
 std::string what_failed(Answer const& answer) {

@@ -3,9 +3,9 @@
 /// Answers as JSON.
 #pragma once
 
+#include <http/backend.hpp>
+#include <http/fields.hpp>
 #include <httplib.h>
-#include <serve_http/backend.hpp>
-#include <serve_http/fields.hpp>
 #include <string>
 
 namespace serve {
@@ -18,8 +18,8 @@ void send(httplib::Response& response, int status, Json const& json);
 Json error_json(int status, std::string const& message, std::string const& field = {});
 void send_error(httplib::Response& response, int status, std::string const& message, std::string const& field = {});
 
-/// Of one sentence, at /translate.
-Json answer_json(std::size_t index, Answer const& answer, bool scores);
+/// A token's bytes as UTF-8: where they are none, as OpenAI writes them, bytes:\xe2\x80.
+std::string token_name(std::string const& bytes);
 /// The failure's name and message.
 std::string what_failed(Answer const& answer);
 /// The code for a request none of whose sentences went well.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <serve_http/metrics.hpp>
+#include <http/metrics.hpp>
 #include <sstream>
 
 namespace serve {
@@ -82,6 +82,9 @@ std::string Metrics::write(Backend const& backend, Admission const& admission) c
   single(out, "sluice_batch_size", "gauge", "Sentences that are decoded together.", backend.size());
   single(out, "sluice_steps_total", "counter", "Rounds of the decoders.", statistics.steps);
   single(out, "sluice_tokens_total", "counter", "Tokens of best hypotheses.", statistics.tokens);
+  single(out, "sluice_fed_total", "counter", "Tokens that went through the models, prompts included.", statistics.fed);
+  single(out, "sluice_shared_total", "counter", "Tokens of prompts that did not, since they had before.",
+         statistics.shared);
   single(out, "sluice_encoded_total", "counter", "Sentences that were encoded.", statistics.encoded);
   fill(out, statistics);
   std::string const busy = "sluice_decoder_seconds_total";

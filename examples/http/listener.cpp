@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <serve_http/listener.hpp>
+#include <http/listener.hpp>
 #include <stdexcept>
 #include <sys/socket.h>
 #include <utility>

@@ -3,8 +3,8 @@
 /// The fields of a JSON object, each asked for by name; whatever is wrong is told with the field's name.
 #pragma once
 
+#include <text/json.hpp>
 #include <text/lines.hpp>
-#include <translate/demands.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -32,9 +32,9 @@ struct BadField : std::runtime_error {
 
 class Fields {
  public:
-  /// \param body  an object, as text
+  /// \param body  an object, as text; must outlive this
   /// \throws BadField  if it is none, is not UTF-8, or holds a key twice
-  explicit Fields(std::string_view body) : object_(parse(body)) {
+  explicit Fields(std::string const& body) : body_(body), object_(parse(body)) {
     if (!object_.is_object()) throw BadField("", "the body is not a JSON object {...}");
   }
 
@@ -110,26 +110,35 @@ class Fields {
     return chosen = found->second;
   }
 
+  /// A field as JSON, its objects' members in the order in which they were sent.
+  std::optional<std::string> source(std::string const& name) {
+    if (find(name) == nullptr) return std::nullopt;
+    return text::parse_json<nlohmann::ordered_json>(body_, deepest)[name].dump();
+  }
+
   /// \throws BadField  for a field that nobody has asked for
   void finish() const {
     for (auto const& [name, value] : object_.items())
-      if (!known_.contains(name)) throw BadField(name, "'" + translate::detail::shortened(name) + "' is no field");
+      if (!known_.contains(name)) throw BadField(name, "'" + text::shortened(name) + "' is no field");
   }
 
   [[noreturn]] static void refuse(std::string const& name, Json const& value, std::string const& wanted) {
-    throw BadField(name, name + " is not " + wanted + ": " + translate::detail::shown(value));
+    throw BadField(name, name + " is not " + wanted + ": " + text::shown(value));
   }
 
  private:
   static Json parse(std::string_view body) {
     if (!text::valid_utf8(body)) throw BadField("", "the body is not valid UTF-8");
     try {
-      return translate::detail::parse(body);
+      return text::parse_json(body, deepest);
     } catch (text::InputError const& error) {
       throw BadField("", std::string("the body: ") + error.what());
     }
   }
 
+  static constexpr int deepest = 64;
+
+  std::string const& body_;
   Json object_;
   std::set<std::string> known_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <http/flight.hpp>
 #include <poll.h>
-#include <serve_http/flight.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,9 +9,8 @@
 namespace serve {
 
 Flight::Flight(House const& house, Task const& task, bool settled) : house_(house) {
-  auto const settings = std::make_shared<Settings const>(task.settings);
   for (auto const& ask : task.asks) try {
-      jobs_.push_back(house.backend.prepare(ask, settings));
+      jobs_.push_back(house.backend.prepare(ask, task.settings));
     } catch (BadField const& bad) {
       auto const which = task.asks.size() > 1 ? "sentence " + std::to_string(ask.number) + ": " : "";
       throw BadField(bad.field, which + bad.what(), bad.status);

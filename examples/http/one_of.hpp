@@ -8,6 +8,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/search/common/length.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,12 +24,13 @@ namespace serve {
 template <sluice::SettlingSearch... S>
   requires(!sluice::takes_prefix<S>() && ...)
 struct OneOf {
+  sluice::LengthLimits length{};  ///< the chosen one's, for rules that want to know
   std::variant<S...> search{};
 
   OneOf() = default;
   template <class One>
     requires(std::is_same_v<One, S> || ...)
-  explicit OneOf(One one) : search(std::move(one)) {}
+  explicit OneOf(One one) : length(length_of(one)), search(std::move(one)) {}
 
   using State = std::tuple<typename S::State...>;  // all of them: each is used again by the next of its kind
 
@@ -67,6 +69,11 @@ struct OneOf {
   }
 
  private:
+  template <class One>
+  static sluice::LengthLimits length_of(One const& one) {
+    if constexpr (requires { one.beam.length; }) return one.beam.length;
+    else return one.length;
+  }
   template <class States, class F>
   decltype(auto) with(States& states, F const& f) const {
     return dispatch(states, f, std::index_sequence_for<S...>{});

@@ -10,9 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <http/completion.hpp>
+#include <http/fields.hpp>
+#include <http/task.hpp>
 #include <memory>
 #include <optional>
-#include <serve_http/settings.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,12 +25,14 @@ namespace serve {
 /// One hypothesis as text.
 struct Candidate {
   struct Piece {
-    std::string text;
-    float log_prob;
+    std::string name;                                   ///< UTF-8
+    std::string text;                                   ///< what it adds to the text: bytes
+    float log_prob;                                     ///< NaN: not known
+    std::vector<std::pair<std::string, float>> best{};  ///< names of the most probable tokens in its place, best first
   };
   std::string text{};
   double score = 0, log_prob = 0;
-  std::vector<Piece> pieces{};  ///< the tokens; the last may be the end, without text
+  std::vector<Piece> pieces{};  ///< the tokens; the last may be the end
   bool finished = false;
   bool stopped = false;  ///< by a stop string, which is not in the text
 };
@@ -71,6 +75,10 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string const& name() const = 0;
+  /// How prompts of /v1/completions are continued. Asks for fields of its own, too.
+  /// \throws BadField  for what makes no sense, or cannot be had
+  virtual std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
+                                                   Bounds const& bounds) const = 0;
   /// Understands an Ask: all that needs no model.
   /// \throws BadField  for what makes no sense
   virtual std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const = 0;
