@@ -61,7 +61,7 @@ std::string format(double score) {
 }  // namespace
 
 Resources::Resources(Options const& options, std::function<void(Input&)> const& check)
-    : grammar(make_grammar(options)),
+    : grammar(text::read_grammar(options.structure)),
       input(options.input),
       targets((check(input), read_beside(options.targets, input))),
       models(options.models, options.model_options),
