@@ -19,8 +19,8 @@ namespace text {
 
 /// What outputs obey; one of them at most.
 struct GrammarSource {
-  std::filesystem::path grammar;       ///< GBNF; empty: none
-  std::filesystem::path json_schema;   ///< empty: none
+  std::filesystem::path grammar{};      ///< GBNF; empty: none
+  std::filesystem::path json_schema{};  ///< empty: none
   std::optional<std::string> regex{};  ///< nothing: none
 };
 
