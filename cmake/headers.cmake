@@ -23,6 +23,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/decoder.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
+  include/sluice/decode/loop/attaching.hpp
   include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
@@ -152,6 +153,7 @@ set(SLUICE_HEADERS
   include/sluice/output/simd/transpose.hpp
   include/sluice/output/tile/permission.hpp
   include/sluice/output/tile/tiles.hpp
+  include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp

@@ -223,6 +223,7 @@ class LazyAdmission {
       require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
               "is an end of sentence: nothing could follow");
     s.opening.reset(request.prompt, fed, shared_.model.abilities);
+    if (shared_.model.attaches) s.attaching.begin(s.base, s.slots, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,
                             .prefix = request.prefix,

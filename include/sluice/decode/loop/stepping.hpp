@@ -104,6 +104,7 @@ class LazyStepping {
       if (answers_.size() != step_.queries.size())
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(step_.queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
+      if (shared_.model.attaches) attach();
     } catch (NoRoom const&) {
       answers_ = {}, no_room_ = true, refusal_ = std::current_exception();
       return;
@@ -171,6 +172,16 @@ class LazyStepping {
   }
 
  private:
+  /// Has sentences keep what the model attached to their lines.
+  void attach() {
+    auto const attached = shared_.model.attachments(step_.queries.size());
+    if (attached.values.rows == 0) return;
+    for (auto* s : chosen_)
+      if (!s->ended)
+        s->attaching.apply(std::span<Row const>(step_.rows).subspan(s->part.from.rows, s->rows()), attached,
+                           static_cast<std::ptrdiff_t>(s->part.from.queries));
+  }
+
   /// What the schedule chooses.
   void pick() {
     picked_.clear();

@@ -29,6 +29,7 @@ struct ModelSideOf final : AnyModelSide {
     abilities = sluice::abilities(std::as_const(model));
     alike = std::is_empty_v<Source> && std::is_default_constructible_v<Source>;
     encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
+    attaches = AttachingModel<M>;
   }
   std::int32_t source_length(void const* source) const override {
     return sluice::source_length(std::as_const(model), *static_cast<Source const*>(source));
@@ -51,6 +52,13 @@ struct ModelSideOf final : AnyModelSide {
   }
   void propose([[maybe_unused]] std::span<Draft const> drafts) override {
     if constexpr (ProposingModel<M>) model.propose(drafts);
+  }
+  Attachments attachments([[maybe_unused]] std::size_t lines) override {
+    if constexpr (AttachingModel<M>) {
+      Attachments const attached = model.attachments();
+      check_attachments(attached, lines);
+      return attached;
+    } else return {};
   }
   std::shared_ptr<void> encode([[maybe_unused]] std::span<void const* const> sources) const override {
     if constexpr (EncodingModel<M>) {  // in another thread, perhaps: nothing of this object is written
