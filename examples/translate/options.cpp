@@ -365,8 +365,8 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (!said_before.empty()) throw text::InputError(option->get_name() + " does not go with " + said_before);
     said_before = option->get_name();
   }
-  options.grammar = grammar, options.json_schema = json_schema;
-  if (structures[2]->count() > 0) options.regex = regex;
+  options.structure.grammar = grammar, options.structure.json_schema = json_schema;
+  if (structures[2]->count() > 0) options.structure.regex = regex;
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
   auto* const width = beam[1];

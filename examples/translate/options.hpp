@@ -5,6 +5,7 @@
 
 #include <sluice/schedule/streaming.hpp>
 
+#include <text/grammar.hpp>
 #include <translate/model.hpp>
 
 #include <cstddef>
@@ -80,10 +81,7 @@ struct Options {
   float repetition_penalty = 1;
   std::filesystem::path forbid;  ///< phrases; empty: none
 
-  // what all translations obey; one of them at most
-  std::filesystem::path grammar;       ///< GBNF; empty: none
-  std::filesystem::path json_schema;   ///< empty: none
-  std::optional<std::string> regex{};  ///< nothing: none
+  text::GrammarSource structure;  ///< what all translations obey
 
   ModelOptions model_options;
 

@@ -10,13 +10,8 @@
 
 #include <translate/masks.hpp>
 #include <translate/model.hpp>
-#include <translate/options.hpp>
 
 namespace translate {
-
-/// What the command line says, compiled; any text if it says nothing.
-/// \throws text::InputError  for a file that cannot be read, and with line and column for what is wrong with it
-sluice::Grammar make_grammar(Options const& options);
 
 /// A grammar over the pieces of a model. The space with which the first piece begins is not printed, and not judged.
 sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& models);

@@ -43,7 +43,7 @@ std::ofstream create(std::filesystem::path const& file, std::filesystem::path co
 }  // namespace
 
 Resources::Resources(Options const& options, std::function<void(Input&)> const& check)
-    : grammar(make_grammar(options)),
+    : grammar(text::read_grammar(options.structure)),
       input(options.input),
       targets((check(input), read_beside(options.targets, input))),
       models(options.models, options.model_options),
