@@ -113,6 +113,7 @@ set(SLUICE_HEADERS
   include/sluice/output/clusters/record_hidden.hpp
   include/sluice/output/clusters/train_clusters.hpp
   include/sluice/output/line/best_scores.hpp
+  include/sluice/output/line/line_allowed.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/line_norm.hpp
   include/sluice/output/line/line_pass.hpp
