@@ -53,6 +53,8 @@ struct LazyCatalogueBeam {
     std::uint32_t begin = 0, children = 0, count = 0;  // of State::tokens; children, then ends
     std::int32_t line = -1;                            // of the answer
     bool certain = false;                              // to end
+    bool idle = false;                                 // alive, without a slot
+    bool asks() const { return count > 0 && !certain; }
   };
   /// A candidate, as light as can be.
   struct Key {
@@ -91,6 +93,7 @@ struct LazyCatalogueBeam {
     items.require_possible(state, {sentence.prefix, prefix, *sentence.vocabulary},
                            s.inner.bounds.max - static_cast<std::int32_t>(prefix));
     s.nodes.assign(1, state.node);
+    list_all(s, s.inner.beam);
   }
 
   void plan(State& s, Plan& plan) const {
@@ -98,12 +101,11 @@ struct LazyCatalogueBeam {
     for (auto const slot : inner.unused) plan.release(slot);
     inner.unused.clear();
     if (inner.first && !beam.prefix_scored) plan.ignore_prefix_scores();
-    list_all(s);
     std::int32_t lines = 0;
     for (auto const rank : inner.holder) {
       if (rank < 0) continue;
       auto& listed = s.listed[static_cast<std::size_t>(rank)];
-      if (listed.count == 0 || listed.certain) continue;
+      if (!listed.asks()) continue;
       auto const& entry = inner.beam[static_cast<std::size_t>(rank)];
       listed.line = lines++;
       plan.row(entry.from, entry.slot, inner.held, {&entry.token, 1});
@@ -130,7 +132,13 @@ struct LazyCatalogueBeam {
       return inner.over = true;
     }
     follow(s);
+    list_all(s, inner.next);
+    // Who asks nothing needs no slot.
+    for (std::size_t rank = 0; rank < inner.next.size(); ++rank)
+      if (!s.listed[rank].asks() && !inner.next[rank].ended) inner.next[rank].ended = s.listed[rank].idle = true;
     loop::go_on(inner);
+    for (std::size_t rank = 0; rank < inner.beam.size(); ++rank)
+      if (s.listed[rank].idle) inner.beam[rank].ended = false;
     return false;
   }
   Progress progress(State const& s) const { return beam.progress(s.inner); }
@@ -140,14 +148,14 @@ struct LazyCatalogueBeam {
  private:
   static constexpr auto none = std::numeric_limits<std::uint32_t>::max();
 
-  /// What each hypothesis may become.
-  void list_all(State& s) const {
+  /// What each hypothesis of a beam may become.
+  void list_all(State& s, std::span<detail::BeamState::Entry const> hypotheses) const {
     auto const& inner = s.inner;
     auto const& eos = inner.vocabulary->eos;
     s.tokens.clear(), s.first.clear(), s.last.clear(), s.ends = 0;
-    s.listed.assign(inner.beam.size(), {});
-    for (std::size_t rank = 0; rank < inner.beam.size(); ++rank) {
-      if (inner.beam[rank].ended) continue;
+    s.listed.assign(hypotheses.size(), {});
+    for (std::size_t rank = 0; rank < hypotheses.size(); ++rank) {
+      if (hypotheses[rank].ended) continue;
       auto& listed = s.listed[rank];
       listed.begin = static_cast<std::uint32_t>(s.tokens.size());
       items.for_each_left(s.nodes[rank], [&](Token token, Item first, Item last) {
