@@ -91,7 +91,7 @@ set(folders
   "search/rule:core search/common" "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"
   "grammar:core search/common search/rule"
-  "catalogue:core search/common search/beam search/rule"
+  "catalogue:core output/simd search/common search/beam search/rule"
   "result:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
   "cuda:core output/line output/projection output/clusters model")

@@ -8,6 +8,8 @@ set(SLUICE_HEADERS
   include/sluice/catalogue/catalogue_check.hpp
   include/sluice/catalogue/catalogue_format.hpp
   include/sluice/catalogue/catalogue_image.hpp
+  include/sluice/catalogue/children_lists.hpp
+  include/sluice/catalogue/children_norm.hpp
   include/sluice/catalogue/in_catalogue.hpp
   include/sluice/catalogue/mapped_bytes.hpp
   include/sluice/catalogue/marks.hpp

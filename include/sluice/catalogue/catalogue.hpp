@@ -140,6 +140,28 @@ class LazyCatalogue {
     if (begin < node.last && k < end) f(static_cast<Token>(level.token(k)), begin, node.last);
   }
 
+  /// The same to the ends of lists: as many tokens, and first and last items, as there are children.
+  void list_children(Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last) const {
+    if (node.empty() || node.depth >= longest()) return;
+    auto const& level = this->level(node.depth);
+    auto const begin = level.first.rank(static_cast<std::uint32_t>(node.first));
+    auto const end = level.first.rank(static_cast<std::uint32_t>(node.last));
+    auto const at = first.size();
+    std::uint32_t count = begin;
+    first.resize(at + (end > begin ? end - begin : 0));
+    auto* to = first.data() + at;
+    level.first.for_each(static_cast<std::uint32_t>(node.first), static_cast<std::uint32_t>(node.last),
+                         [&](std::uint32_t item) {
+                           if (count < end) *to++ = static_cast<Item>(item), ++count;
+                         });
+    count -= begin;
+    first.resize(at + count), tokens.resize(at + count);
+    if (count == 0) return;
+    level.copy_tokens(begin, count, tokens.data() + at);
+    last.insert(last.end(), first.begin() + static_cast<std::ptrdiff_t>(at) + 1, first.end());
+    last.push_back(node.last);
+  }
+
   /// The node of all items that begin so; an empty one where none does.
   Node find_beginning(std::span<Token const> tokens) const {
     auto node = root();

@@ -5,6 +5,7 @@
 
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/catalogue/marks.hpp>
+#include <sluice/core/types.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -40,18 +41,31 @@ class LazyCatalogueImage {
 
     /// \param node  < first.size()
     std::uint32_t token(std::uint32_t node) const {
-      auto const* const at = tokens_ + std::size_t{node} * width_;
-      std::uint32_t offset = 0;
+      Token token = 0;
+      copy_tokens(node, 1, &token);
+      return static_cast<std::uint32_t>(token);
+    }
+    /// The tokens of nodes begin .. begin + count - 1, which there are.
+    void copy_tokens(std::uint32_t begin, std::uint32_t count, Token* to) const {
+      auto const* const from = tokens_ + std::size_t{begin} * width_;
       switch (width_) {
-        case 1: offset = load_little<std::uint8_t>(at); break;
-        case 2: offset = load_little<std::uint16_t>(at); break;
-        case 3: offset = load_little<std::uint16_t>(at) | std::to_integer<std::uint32_t>(at[2]) << 16; break;
-        default: offset = load_little<std::uint32_t>(at); break;
+        case 1: return copy(count, to, [&](std::size_t i) { return load_little<std::uint8_t>(from + i); });
+        case 2: return copy(count, to, [&](std::size_t i) { return load_little<std::uint16_t>(from + 2 * i); });
+        case 3:
+          return copy(count, to, [&](std::size_t i) {
+            return load_little<std::uint16_t>(from + 3 * i) | std::to_integer<std::uint32_t>(from[3 * i + 2]) << 16;
+          });
+        default: return copy(count, to, [&](std::size_t i) { return load_little<std::uint32_t>(from + 4 * i); });
       }
-      return std::min(largest_ - lowest_, offset) + lowest_;
     }
 
    private:
+    template <class Offset>
+    void copy(std::uint32_t count, Token* to, Offset&& offset) const {
+      for (std::size_t i = 0; i < count; ++i)
+        to[i] = static_cast<Token>(std::min<std::uint32_t>(largest_ - lowest_, offset(i)) + lowest_);
+    }
+
     std::byte const* tokens_;
     std::uint8_t width_;
     std::uint32_t lowest_, largest_;

@@ -84,7 +84,12 @@ class LazyInCatalogue {
     if (trivial()) return nullptr;
     auto set = std::make_shared<TokenSet>(state.vocabulary->size);
     if (state.at != State::At::inside) return set;
-    for_each_left(state.node, [&](Token token, Item, Item) { set->insert(token); });
+    std::vector<Token> tokens;
+    std::vector<Item> first, last;
+    SwitchedOff::Cursor off;
+    off.begin(off_);
+    list_left(state.node, tokens, first, last, off);
+    set->insert(tokens);
     if (may_end(state.node)) set->insert(state.vocabulary->eos);
     return set;
   }
@@ -109,19 +114,26 @@ class LazyInCatalogue {
 
   /// Whether the output may end here.
   bool may_end(Catalogue::Node node) const { return catalogue_.is_item(node) && !off_.contains(node.first); }
-  /// f(token, first, last) as Catalogue::for_each_child, of those children of which an item is left.
-  template <class F>
-  void for_each_left(Catalogue::Node node, F&& f) const {
-    if (off_.empty() || node.empty()) return catalogue_.for_each_child(node, f);
-    auto begin = node.first;
-    auto before = off_.before(begin);
-    if (off_.before(node.last) == before) return catalogue_.for_each_child(node, f);
-    catalogue_.for_each_child(node, [&](Token token, Item first, Item last) {
-      if (first != begin) before = off_.before(first);  // the first child, behind an item
-      auto const upto = off_.before(last);
-      if (upto - before < last - first) f(token, first, last);
-      begin = last, before = upto;
-    });
+  /// Catalogue::list_children, of those children of which an item is left.
+  /// \param off  began with off(); moved
+  void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last,
+                 SwitchedOff::Cursor& off) const {
+    auto const begin = tokens.size();
+    catalogue_.list_children(node, tokens, first, last);
+    if (off_.empty() || node.empty() || off_.before(node.last) == off_.before(node.first)) return;
+    auto kept = begin;
+    Item upto = -1, before = 0;  // so many of the items before that one
+    for (auto i = begin; i < tokens.size(); ++i) {
+      if (first[i] != upto) before = off.before(first[i]);
+      upto = last[i];
+      auto const after = off.before(upto);
+      auto const left = after - before < upto - first[i];
+      before = after;
+      if (!left) continue;
+      tokens[kept] = tokens[i], first[kept] = first[i], last[kept] = upto;
+      ++kept;
+    }
+    tokens.resize(kept), first.resize(kept), last.resize(kept);
   }
 
  private:

@@ -161,6 +161,31 @@ class Marks {
     }
   }
 
+  /// rank() of numbers that ascend, each from where the last one was.
+  class Cursor {
+   public:
+    explicit Cursor(Marks const& marks) : marks_(&marks) {}
+    std::uint32_t rank(std::uint32_t x) {
+      constexpr std::uint32_t near = 8;  // words, or numbers, that are walked over
+      auto const& m = *marks_;
+      if (x >= m.bound_) return m.count_;
+      if (!m.bits_) {
+        auto const end = std::min(m.count_ - std::min(at_, m.count_), near) + at_;
+        while (at_ < end && m.number(at_) < x) ++at_;
+        if (at_ == end && at_ < m.count_) at_ = m.rank(x);
+        return at_;
+      }
+      auto const word = x / 64;
+      if (word - at_ > near) at_ = word, sum_ = m.rank(word * 64);
+      for (; at_ < word; ++at_) sum_ += ones(m.words(at_));
+      return std::min(sum_ + ones(m.words(word) & ((std::uint64_t{1} << (x % 64)) - 1)), m.count_);
+    }
+
+   private:
+    Marks const* marks_;
+    std::uint32_t at_ = 0, sum_ = 0;  // of a list: the answer; of bits: a word, and how many lie before it
+  };
+
   /// Of a list; k < size().
   std::uint32_t number(std::uint32_t k) const { return load_little<std::uint32_t>(bytes_ + std::size_t{k} * 4); }
   /// Of bits; w < 8 blocks(bound), b <= blocks(bound).

@@ -58,6 +58,23 @@ class LazySwitchedOff {
     for (auto const& layer : layers_) sum += layer->marks.rank(static_cast<std::uint32_t>(item));
     return static_cast<Item>(sum);
   }
+  /// before() of items that ascend, each from where the last one was.
+  class Cursor {
+   public:
+    /// Of a set that lives as long as this is used.
+    void begin(LazySwitchedOff const& set) {
+      layers_.clear();
+      for (auto const& layer : set.layers_) layers_.emplace_back(layer->marks);
+    }
+    Item before(Item item) {
+      std::uint32_t sum = 0;
+      for (auto& layer : layers_) sum += layer.rank(static_cast<std::uint32_t>(item));
+      return static_cast<Item>(sum);
+    }
+
+   private:
+    std::vector<detail::Marks::Cursor> layers_;
+  };
   /// Whether some item of [first, last) is not in it.
   bool any_left(Item first, Item last) const {
     return first < last && (layers_.empty() || before(last) - before(first) < last - first);

@@ -9,8 +9,8 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/active_tokens.hpp>
 #include <sluice/output/projection/subset_projection.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
@@ -85,44 +85,53 @@ class LazyProbeProjection {
            query.shortlist == nullptr && query.temperature == 1.0f && !query.entropy;
   }
 
-  /// Logits of what any line of the sentence asks for, of each line or of all together: where the lines ask for much the same,
-  /// a product is faster than to gather the weights for each.
+  /// Lines that follow each other are answered from one product, of what any of them asks for, as long as that is cheaper
+  /// than one more.
   void answer(MatrixView<float const> hidden, std::span<Query const> queries) {
-    constexpr std::size_t gathering = 20;  // in products of one row: what it takes to pick and pack a weight
-    std::size_t asked = 0;
-    active_.begin(vocabulary_size());
-    for (auto const& query : queries) asked += query.probes.size(), active_.insert(query.probes);
-    auto const united = static_cast<std::size_t>(active_.count());
-    if (united * (gathering + queries.size()) <= asked * (gathering + 1)) answer_united(hidden, queries, united);
-    else
-      for (std::size_t i = 0; i < queries.size(); ++i) answer_line(hidden, queries[i], static_cast<std::ptrdiff_t>(i));
-  }
-
-  void answer_united(MatrixView<float const> hidden, std::span<Query const> queries, std::size_t united) {
-    tokens_.clear();
-    active_.append_to(tokens_);
-    if (place_of_.empty()) place_of_.resize(static_cast<std::size_t>(vocabulary_size()));
-    for (std::size_t i = 0; i < tokens_.size(); ++i)
-      place_of_[static_cast<std::size_t>(tokens_[i])] = static_cast<std::int32_t>(i);
-    grow(queries.size() * united);
-    projection_.begin(hidden);
-    auto const width = static_cast<std::ptrdiff_t>(united);
-    projection_.multiply(tokens_, {logits_.data(), hidden.rows, width, width});
-    made_ += queries.size() * united;
-    for (std::size_t i = 0; i < queries.size(); ++i) {
-      auto const* const line = logits_.data() + i * united;
-      tell(queries[i].probes.size(),
-           [&](std::size_t probe) { return line[place_of_[static_cast<std::size_t>(queries[i].probes[probe])]]; });
+    for (std::size_t first = 0; first < queries.size();) {
+      tokens_.clear();
+      auto count = std::size_t{0};
+      for (; first + count < queries.size(); ++count) {
+        auto const& probes = queries[first + count].probes;
+        auto const before = tokens_.size();
+        for (auto const token : probes) insert(token);
+        if (count == 0 || cost(tokens_.size(), count + 1) <= cost(before, count) + cost(probes.size(), 1)) continue;
+        tokens_.resize(before);  // what was added has no place any more
+        break;
+      }
+      answer_together({hidden.data + static_cast<std::ptrdiff_t>(first) * hidden.stride,
+                       static_cast<std::ptrdiff_t>(count), hidden.columns, hidden.stride},
+                      queries.subspan(first, count));
+      first += count;
     }
   }
-  void answer_line(MatrixView<float const> hidden, Query const& query, std::ptrdiff_t line) {
-    auto const count = query.probes.size();
-    grow(count);
-    projection_.begin({hidden.data + line * hidden.stride, 1, hidden.columns, hidden.stride});
-    auto const width = static_cast<std::ptrdiff_t>(count);
-    projection_.multiply(query.probes, {logits_.data(), 1, width, width});
-    made_ += count;
-    tell(count, [&](std::size_t probe) { return logits_[probe]; });
+  /// Of a product, in weights that are multiplied with one vector.
+  static std::size_t cost(std::size_t tokens, std::size_t lines) {
+    constexpr std::size_t gathering = 20;  // to pick and pack a weight
+    auto const padded = static_cast<std::size_t>(packed::padded(static_cast<std::ptrdiff_t>(tokens)));
+    return padded * (gathering + lines);
+  }
+  /// Gives a token a place in tokens_, unless it has one.
+  void insert(Token token) {
+    if (place_of_.empty()) place_of_.resize(static_cast<std::size_t>(vocabulary_size()));
+    auto& place = place_of_[static_cast<std::size_t>(token)];
+    if (place < tokens_.size() && tokens_[place] == token) return;
+    place = static_cast<std::uint32_t>(tokens_.size());
+    tokens_.push_back(token);
+  }
+
+  void answer_together(MatrixView<float const> hidden, std::span<Query const> queries) {
+    auto const width = std::ssize(tokens_);
+    auto const size = queries.size() * tokens_.size();
+    if (logits_.size() < size) logits_.resize(size);
+    projection_.begin(hidden);
+    projection_.multiply(tokens_, {logits_.data(), hidden.rows, width, width});
+    made_ += size;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      auto const* const line = logits_.data() + i * tokens_.size();
+      auto const probes = queries[i].probes;
+      tell(probes.size(), [&](std::size_t probe) { return line[place_of_[static_cast<std::size_t>(probes[probe])]]; });
+    }
   }
   /// The answer about a line, if all of its numbers are.
   template <class Logit>
@@ -132,15 +141,11 @@ class LazyProbeProjection {
       if (!(logit(i) < std::numeric_limits<float>::infinity())) return static_cast<void>(entry.valid = false);
     for (std::size_t i = 0; i < count; ++i) lists_.probe(logit(i));
   }
-  void grow(std::size_t size) {
-    if (logits_.size() < size) logits_.resize(size);
-  }
 
   SubsetProjection projection_;
-  ActiveTokens active_;
   LineLists lists_;
   std::vector<Token> tokens_;
-  std::vector<std::int32_t> place_of_;  // by token, of those in tokens_
+  std::vector<std::uint32_t> place_of_;  // by token, of those in tokens_; of others anything
   AlignedVector<float> logits_;
   std::uint64_t made_ = 0;
 };
