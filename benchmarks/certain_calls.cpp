@@ -9,13 +9,13 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/schedule/batched.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 
 #include "grammar_schemas.hpp"
 #include "grammar_vocabulary.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -25,8 +25,6 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -48,9 +46,7 @@ class Babbler {
     }
     bias_[0] = 12;
   }
-  sluice::Vocabulary vocabulary() const {
-    return {.size = static_cast<std::int32_t>(size_), .bos = 0, .eos = {0}};
-  }
+  sluice::Vocabulary vocabulary() const { return {.size = static_cast<std::int32_t>(size_), .bos = 0, .eos = {0}}; }
   void start(std::span<int const* const> sources, std::span<sluice::Slot const> slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       auto const slot = static_cast<std::size_t>(slots[i]);
@@ -93,11 +89,15 @@ Counted count(Babbler& model, S const& search, int outputs) {
   Counted out;
   std::vector<int> sources;
   for (int i = 0; i < outputs; ++i) sources.push_back(i);
-  out.calls = sluice::decode_each(model, sources, search, [&](sluice::Result&& result) {
-                if (result.hypotheses.empty()) throw std::runtime_error(result.message);
-                out.tokens += result.hypotheses[0].tokens.size();
-                out.outputs.push_back(result.hypotheses[0].tokens);
-              }, sluice::Batched{.size = 1}).model_calls;
+  out.calls = sluice::decode_each(
+                  model, sources, search,
+                  [&](sluice::Result&& result) {
+                    if (result.hypotheses.empty()) throw std::runtime_error(result.message);
+                    out.tokens += result.hypotheses[0].tokens.size();
+                    out.outputs.push_back(result.hypotheses[0].tokens);
+                  },
+                  sluice::Batched{.size = 1})
+                  .model_calls;
   return out;
 }
 
@@ -119,9 +119,8 @@ int main(int arguments, char** values) try {
   auto const tokens = arguments > 4 ? bench::read_tokens(values[4]) : bench::merged_tokens(size);
   Babbler model(tokens);
   sluice::TokenTrie const trie(sluice::TokenBytes(tokens), model.vocabulary());
-  std::printf(
-      "| | tokens | calls | any spelling: calls in blocks | longest: tokens | calls | calls in blocks |\n"
-      "| --- | --- | --- | --- | --- | --- | --- |\n");
+  std::printf("| | tokens | calls | any spelling: calls in blocks | longest: tokens | calls | calls in blocks |\n"
+              "| --- | --- | --- | --- | --- | --- | --- |\n");
   auto schemas = bench::schemas();
   schemas.emplace_back("application for leave", form);
   for (auto const& [name, schema] : schemas) {
@@ -130,15 +129,17 @@ int main(int arguments, char** values) try {
     std::vector<Counted> all;
     for (auto const certain : {sluice::CertainText::any, sluice::CertainText::longest}) {
       sluice::Structure const structure(grammar, trie, {.certain = certain});
-      all.push_back(count(model, sluice::Structured<sluice::Greedy>{sluice::Greedy{.length = length}, structure}, outputs));
+      all.push_back(
+          count(model, sluice::Structured<sluice::Greedy>{sluice::Greedy{.length = length}, structure}, outputs));
       all.push_back(count(
-          model, sluice::Structured<sluice::Blockwise<>>{sluice::Blockwise<>{.block = block, .length = length}, structure},
+          model,
+          sluice::Structured<sluice::Blockwise<>>{sluice::Blockwise<>{.block = block, .length = length}, structure},
           outputs));
       if (all[all.size() - 2].outputs != all.back().outputs) throw std::logic_error(name + ": outputs differ");
     }
     auto const each = [&](auto n) { return static_cast<double>(n) / outputs; };
-    std::printf("| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", name.c_str(), each(all[0].tokens), each(all[0].calls),
-                each(all[1].calls), each(all[2].tokens), each(all[2].calls), each(all[3].calls));
+    std::printf("| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", name.c_str(), each(all[0].tokens),
+                each(all[0].calls), each(all[1].calls), each(all[2].tokens), each(all[2].calls), each(all[3].calls));
     std::fflush(stdout);
   }
 } catch (std::exception const& e) {
