@@ -6,6 +6,8 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
