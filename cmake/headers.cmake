@@ -2,6 +2,18 @@
 # the lists with the folders; `cmake -DWRITE=ON -P cmake/check-headers.cmake` brings them up to date.
 
 set(SLUICE_HEADERS
+  include/sluice/catalogue/catalogue.hpp
+  include/sluice/catalogue/catalogue_beam.hpp
+  include/sluice/catalogue/catalogue_builder.hpp
+  include/sluice/catalogue/catalogue_check.hpp
+  include/sluice/catalogue/catalogue_format.hpp
+  include/sluice/catalogue/catalogue_image.hpp
+  include/sluice/catalogue/children_lists.hpp
+  include/sluice/catalogue/children_norm.hpp
+  include/sluice/catalogue/in_catalogue.hpp
+  include/sluice/catalogue/mapped_bytes.hpp
+  include/sluice/catalogue/marks.hpp
+  include/sluice/catalogue/switched_off.hpp
   include/sluice/core/acceptance.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
@@ -23,6 +35,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/decoder.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
+  include/sluice/decode/loop/attaching.hpp
   include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
@@ -55,6 +68,7 @@ set(SLUICE_HEADERS
   include/sluice/file/clusters_file.hpp
   include/sluice/grammar/alike_nodes.hpp
   include/sluice/grammar/automaton.hpp
+  include/sluice/grammar/behind_space.hpp
   include/sluice/grammar/compile.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/fewest_tokens.hpp
@@ -140,6 +154,7 @@ set(SLUICE_HEADERS
   include/sluice/output/projection/projection_pass.hpp
   include/sluice/output/projection/subset_projection.hpp
   include/sluice/output/shortlist/lexical_shortlist.hpp
+  include/sluice/output/shortlist/probe_projection.hpp
   include/sluice/output/shortlist/shortlist_projection.hpp
   include/sluice/output/simd/aligned_vector.hpp
   include/sluice/output/simd/exponential.hpp
@@ -152,6 +167,7 @@ set(SLUICE_HEADERS
   include/sluice/output/simd/transpose.hpp
   include/sluice/output/tile/permission.hpp
   include/sluice/output/tile/tiles.hpp
+  include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp

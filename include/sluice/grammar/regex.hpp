@@ -32,7 +32,8 @@ class LazyRegex {
 
   /// \param what    the pattern is, for messages
   /// \param lower   how characters are written, where not as they are
-  /// \param search  it may match anywhere in the text, as in JSON schema, not the whole; anchors say what it does not
+  /// \param search  as in JSON schema: it may match anywhere in the text, not the whole; anchors say what it does not. There
+  ///   `.` and \s are those of ECMA-262 (Unicode's spaces and ends of lines), and there are no [:names:]
   static Id parse(std::string_view what, std::string_view pattern, Expressions& out, bool search = false,
                   Lower lower = {}) {
     return LazyRegex(what, pattern, out, search, std::move(lower)).whole();
@@ -114,7 +115,9 @@ class LazyRegex {
     if (c == '*' || c == '+' || c == '?') in_.fail("there is nothing to repeat");
     if (in_.take(".")) {
       if (flags.dot_lines) return one_of({{0, last_character}});
-      return one_of({{0, '\n' - 1}, {'\n' + 1, last_character}});
+      std::vector<CharacterRange> ends{{'\n', '\n'}};
+      if (search_) ends.insert(ends.end(), {{'\r', '\r'}, {0x2028, 0x2029}});
+      return one_of(negated(ends));
     }
     if (c == '\\') {
       std::vector<CharacterRange> ranges;
@@ -192,9 +195,10 @@ class LazyRegex {
     in_.skip();
     auto const negative = in_.take("^");
     std::vector<CharacterRange> ranges;
+    if (search_ && in_.at("]")) in_.fail_at(place, "a class that begins with ] is not supported");  // ECMA-262: empty
     for (auto first = true; first || !in_.at("]"); first = false) {
       if (in_.end()) in_.fail_at(place, "[ without ]");
-      if (in_.at("[:")) {
+      if (in_.at("[:") && !search_) {
         named(ranges);
         continue;
       }
@@ -273,7 +277,7 @@ class LazyRegex {
       case 'W': {
         std::vector<CharacterRange> of;
         if (c == 'd' || c == 'D') of = {{'0', '9'}};
-        else if (c == 's' || c == 'S') of = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
+        else if (c == 's' || c == 'S') of = space();
         else of = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
         if (c < 'a') of = negated(of);
         ranges.insert(ranges.end(), of.begin(), of.end());
@@ -284,6 +288,11 @@ class LazyRegex {
     if (c >= '1' && c <= '9') in_.fail_at(place, "back-references are not supported");
     if (c < 0x80 && is_word(static_cast<char>(c)) && c != '_') in_.fail_at(place, "an escape that is not supported");
     return c;
+  }
+  std::vector<CharacterRange> space() const {
+    if (!search_) return {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
+    return {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+            {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
   }
   char32_t number(char32_t kind, std::size_t place) {
     char32_t value = 0;
