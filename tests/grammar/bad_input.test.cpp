@@ -76,7 +76,7 @@ TEST_CASE("bad grammars", "[bad_input]") {
       {
           {"root ::= \"" + std::string(ten_megabytes, 'a') + '"', "limits.text"},
           {times("# nothing\n", 400'000) + "root ::= \"a\"", ""},
-          {"root ::= a\n" + times(" # c\n", 1000) + "a ::= a \"x\"", "line 1002, column 1: a: left-recursive"},
+          {"root ::= a\n" + times(" # c\n", 1000) + "a ::= a \"x\" | \"y\"", "line 1002, column 1: a: left-recursive"},
           {"root ::= root", "line 1, column 1: root: no text obeys"},
           {"root ::= \"\" root | \"a\"", "line 1, column 1: root: left-recursive"},
           {"root ::= \"a\" x\nx ::= \"b\" root", "line 1, column 1: root: no text obeys"},
@@ -128,7 +128,7 @@ TEST_CASE("bad schemas", "[bad_input]") {
           {R"({"anyOf":[{"$ref":"#"}]})", ""},
           {R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}})", ""},
           {R"({"items":{"$ref":"#"},"minItems":1,"type":"array"})", "no text obeys"},
-          {R"({"type":"array","minItems":99999,"items":{"type":"array","minItems":99999}})", ""},
+          {R"({"type":"array","minItems":20000,"items":{"type":"array","minItems":20000}})", ""},
           {R"({"enum":[)" + times("1,", 100'000) + "2]}", ""},
           {R"({"enum":[]})", "no text obeys"},
           {R"({"type":[]})", "no text obeys"},

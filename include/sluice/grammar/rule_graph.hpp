@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -181,7 +182,7 @@ class LazyRuleGraph {
   }
 
   void joined_edges(Automaton& automaton, std::vector<Id> const& set, std::int32_t base) {
-    std::vector<Id> to;
+    std::vector<Id> to, gone, kept;
     std::map<std::int32_t, std::vector<Id>> by_rule;
     std::vector<std::pair<std::int32_t, Id>> opens, closes;  // byte, place
     for (auto const id : set) {
@@ -196,8 +197,11 @@ class LazyRuleGraph {
     std::size_t open = 0, close = 0;
     while (close < closes.size()) {
       auto const first = open < opens.size() ? std::min(opens[open].first, closes[close].first) : closes[close].first;
-      while (close < closes.size() && closes[close].first == first)
-        to.erase(std::ranges::find(to, closes[close++].second));
+      gone.clear(), kept.clear();
+      while (close < closes.size() && closes[close].first == first) gone.push_back(closes[close++].second);
+      std::ranges::sort(to);
+      std::ranges::set_difference(to, gone, std::back_inserter(kept));
+      to.swap(kept);
       while (open < opens.size() && opens[open].first == first) to.push_back(opens[open++].second);
       if (to.empty()) continue;
       auto const last =
