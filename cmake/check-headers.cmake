@@ -59,6 +59,7 @@ set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^d
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
   ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
   ^grammar/ # large: who wants it includes sluice/grammar/structure.hpp
+  ^catalogue/ # maps files: who wants it includes sluice/catalogue/catalogue_beam.hpp
   ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$
   ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^search/rule/byte_matcher$ ^search/rule/known_ends$
   ^sluice$)
@@ -90,6 +91,7 @@ set(folders
   "search/rule:core search/common" "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"
   "grammar:core search/common search/rule"
+  "catalogue:core output/simd search/common search/beam search/rule"
   "result:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
   "cuda:core output/line output/projection output/clusters model")

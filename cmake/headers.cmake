@@ -2,6 +2,18 @@
 # the lists with the folders; `cmake -DWRITE=ON -P cmake/check-headers.cmake` brings them up to date.
 
 set(SLUICE_HEADERS
+  include/sluice/catalogue/catalogue.hpp
+  include/sluice/catalogue/catalogue_beam.hpp
+  include/sluice/catalogue/catalogue_builder.hpp
+  include/sluice/catalogue/catalogue_check.hpp
+  include/sluice/catalogue/catalogue_format.hpp
+  include/sluice/catalogue/catalogue_image.hpp
+  include/sluice/catalogue/children_lists.hpp
+  include/sluice/catalogue/children_norm.hpp
+  include/sluice/catalogue/in_catalogue.hpp
+  include/sluice/catalogue/mapped_bytes.hpp
+  include/sluice/catalogue/marks.hpp
+  include/sluice/catalogue/switched_off.hpp
   include/sluice/core/acceptance.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
@@ -66,12 +78,14 @@ set(SLUICE_HEADERS
   include/sluice/grammar/json_conjunctions.hpp
   include/sluice/grammar/json_formats.hpp
   include/sluice/grammar/json_numbers.hpp
+  include/sluice/grammar/json_scalars.hpp
   include/sluice/grammar/json_schema.hpp
   include/sluice/grammar/json_texts.hpp
   include/sluice/grammar/json_value.hpp
   include/sluice/grammar/node_tokens.hpp
   include/sluice/grammar/pushdown.hpp
   include/sluice/grammar/regex.hpp
+  include/sluice/grammar/regex_classes.hpp
   include/sluice/grammar/rule_graph.hpp
   include/sluice/grammar/source_reader.hpp
   include/sluice/grammar/spelling.hpp
@@ -113,6 +127,7 @@ set(SLUICE_HEADERS
   include/sluice/output/clusters/record_hidden.hpp
   include/sluice/output/clusters/train_clusters.hpp
   include/sluice/output/line/best_scores.hpp
+  include/sluice/output/line/line_allowed.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/line_norm.hpp
   include/sluice/output/line/line_pass.hpp
@@ -141,6 +156,7 @@ set(SLUICE_HEADERS
   include/sluice/output/projection/projection_pass.hpp
   include/sluice/output/projection/subset_projection.hpp
   include/sluice/output/shortlist/lexical_shortlist.hpp
+  include/sluice/output/shortlist/probe_projection.hpp
   include/sluice/output/shortlist/shortlist_projection.hpp
   include/sluice/output/simd/aligned_vector.hpp
   include/sluice/output/simd/exponential.hpp

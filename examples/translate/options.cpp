@@ -443,6 +443,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   if (models->count() > 0) options.models = split(ensemble);
   else options.models = {model.empty() ? default_model() : std::filesystem::path(model)};
   options.trace = trace;
+  if (tracing->count() > 0 && models->count() == 0) options.model_options.attention = true;  // to be looked at
   if (tracing->count() > 0 && options.trace.extension() != ".html" && options.trace.extension() != ".jsonl")
     throw text::InputError("--trace: '" + trace + "' ends in neither .html nor .jsonl");
   if (tracing->count() > 0 && options.threads > 1)

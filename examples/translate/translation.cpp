@@ -227,7 +227,10 @@ std::optional<Sentence> Translation::make_sentence(std::string const& text, std:
       return fault(error.what());
     }
   if (sentence.source.empty()) return std::nullopt;
-  if (trace() != nullptr) sentence.text = text;
+  if (trace() != nullptr) {
+    sentence.text = text;
+    for (auto const token : sentence.source) sentence.pieces.push_back(tokenizer.text(token));
+  }
   if (options_.search == SearchName::score) sentence.prefix.push_back(tokenizer.eos());
   return sentence;
 }

@@ -56,6 +56,7 @@
 #include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/output/projection/projection_pass.hpp>
 #include <sluice/output/shortlist/lexical_shortlist.hpp>
+#include <sluice/output/shortlist/probe_projection.hpp>
 #include <sluice/output/shortlist/shortlist_projection.hpp>
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/result/alignment.hpp>

@@ -237,3 +237,34 @@ TEST_CASE("attachments of another shape than the lines are refused", "[attachmen
   CHECK(message(0, 0) == "nothing was thrown");
   CHECK(message(0, 0, 5) == "sluice: the model attaches a width of 5 among 4 columns");
 }
+
+TEST_CASE("a trace may want entropies, and changes nothing", "[trace]") {
+  struct Curious {
+    bool wanted = false;
+    double sum = 0;
+    std::size_t lines = 0;
+    bool wants_entropy() const { return wanted; }
+    void answered(StepPlan const& step, Expansion const& answer) {
+      for (std::size_t i = 0; i < step.queries.size(); ++i, ++lines) {
+        CHECK(step.queries[i].entropy == wanted);
+        sum += static_cast<double>(answer[i].entropy);
+      }
+    }
+  };
+  TableModel<everything> model(table);
+  auto const decoded = [&](bool wanted) {
+    Decoder decoder(model, BeamSearch{.width = 3, .length = {.max = 12}}, Batched{}, LogSoftmaxTopK{},
+                    Curious{.wanted = wanted});
+    for (std::uint64_t source = 0; source < 5; ++source) decoder.submit({.source = source});
+    while (decoder.step()) {
+    }
+    CHECK(decoder.trace().lines > 0);
+    CHECK((decoder.trace().sum > 0) == wanted);
+    std::vector<Result> results;
+    for (Result result; decoder.poll(result);) results.push_back(result);
+    return results;
+  };
+  auto const without = decoded(false), with = decoded(true);
+  REQUIRE(without.size() == with.size());
+  for (std::size_t i = 0; i < with.size(); ++i) CHECK(identical(without[i], with[i]));
+}

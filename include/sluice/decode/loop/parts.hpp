@@ -95,6 +95,7 @@ struct AnyTrace : Part {
   virtual void planned(StepPlan const& step) = 0;
   virtual void answered(StepPlan const& step, Expansion const& answer) = 0;
   virtual void ended(Result const& result) = 0;
+  virtual bool wants_entropy() const = 0;
 };
 
 /// Where requests come from that nobody has submitted yet.

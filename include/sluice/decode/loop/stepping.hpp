@@ -84,7 +84,10 @@ class LazyStepping {
     }
     if (!forking_.empty()) arrange();
     shared_.room.slots.release(step_.released);
-    if (shared_.trace != nullptr) shared_.trace->planned(step_);
+    if (shared_.trace == nullptr) return;
+    if (shared_.trace->wants_entropy())
+      for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
+    shared_.trace->planned(step_);
   }
 
   /// The model and the expander.

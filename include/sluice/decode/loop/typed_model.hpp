@@ -9,6 +9,7 @@
 #include <sluice/decode/loop/check_answer.hpp>
 #include <sluice/decode/loop/parts.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -115,6 +116,11 @@ concept TracesEnds = requires(T& trace, Result const& result) {
 };
 
 template <class T>
+concept WantsEntropy = requires(T const& trace) {
+  { trace.wants_entropy() } -> std::convertible_to<bool>;
+};
+
+template <class T>
 struct TraceOf final : AnyTrace {
   explicit TraceOf(T one) : trace(std::move(one)) {
     static_assert(TracesBeginnings<T> || !stray_began<T>(),
@@ -124,6 +130,8 @@ struct TraceOf final : AnyTrace {
     static_assert(TracesPlans<T> || !stray_planned<T>(), "sluice: a trace's `planned` must take a StepPlan const&");
     static_assert(TracesAnswers<T> || !stray_answered<T>(),
                   "sluice: a trace's `answered` must take (StepPlan const&, Expansion const&)");
+    static_assert(WantsEntropy<T> || !stray_wants_entropy<T>(),
+                  "sluice: a trace's `wants_entropy` must be const, take nothing and return a bool");
     static_assert(TracesEnds<T> || !stray_ended<T>(), "sluice: a trace's `ended` must take a Result const&");
   }
   void began([[maybe_unused]] std::uint64_t id, [[maybe_unused]] Sentence const& sentence) override {
@@ -141,6 +149,10 @@ struct TraceOf final : AnyTrace {
   }
   void ended([[maybe_unused]] Result const& result) override {
     if constexpr (TracesEnds<T>) trace.ended(result);
+  }
+  bool wants_entropy() const override {
+    if constexpr (WantsEntropy<T>) return trace.wants_entropy();
+    else return false;
   }
   T trace;
 };

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Catalogue: which sequences of tokens there are, of millions.
+#pragma once
+
+#include <sluice/catalogue/catalogue_check.hpp>
+#include <sluice/catalogue/catalogue_image.hpp>
+#include <sluice/catalogue/mapped_bytes.hpp>
+#include <sluice/catalogue/marks.hpp>
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// The number of one of a catalogue's items: its place among all, sorted, from 0.
+using Item = std::int32_t;
+
+/// How much of a catalogue's file is looked at when it is opened.
+enum class CatalogueCheck : std::uint8_t {
+  all,  ///< everything, once: O(its bytes). What comes out is right, or there is an error
+  head,  ///< sizes and places alone, at once, for files that one's own process has checked before: if their contents are not
+         ///< right, answers are wrong, but nothing outside of the file is read
+};
+
+/// Sequences of tokens, from one to 2^31 - 1 of them: the identifiers that a recommender or a retriever may generate. One may
+/// be the beginning of another. They are sorted, token by token, a beginning before what it begins, and numbered in
+/// that order.
+///
+/// A compressed trie in one piece of memory, usually a mapped file (format: catalogue_format.hpp): for each level, which
+/// items begin a node (a bit an item, or a list where these are few), and each node's last token in as few bytes as
+/// the level needs. The items below a node are a range, and say which node it is: nothing else is kept.
+///
+/// Copies are cheap, share the memory, and may be used in any number of threads.
+template <class = void>
+class LazyCatalogue {
+ public:
+  /// All items that begin with certain `depth` tokens: [first, last). None: no item does.
+  struct Node {
+    std::int32_t depth = 0;
+    Item first = 0, last = 0;
+    bool empty() const { return first >= last; }
+    friend bool operator==(Node, Node) = default;
+  };
+
+  /// No items.
+  LazyCatalogue() = default;
+
+  /// Maps a file: processes share its memory. It must not be changed while it is open; put a new one in its place by
+  /// renaming.
+  /// \throws std::runtime_error  naming the file and what is wrong, and where
+  static LazyCatalogue open(std::string const& path, CatalogueCheck check = CatalogueCheck::all) {
+    auto kept = detail::map_file(path);
+    try {
+      return LazyCatalogue(std::move(kept), check);
+    } catch (std::runtime_error const& problem) {
+      throw std::runtime_error(path + ": " + problem.what());
+    }
+  }
+  /// From bytes such as bytes() gives, which are copied.
+  /// \throws std::runtime_error  naming what is wrong, and where
+  static LazyCatalogue from_bytes(std::span<std::byte const> bytes, CatalogueCheck check = CatalogueCheck::all) {
+    return LazyCatalogue(detail::copy_bytes(bytes), check);
+  }
+
+  /// From bytes that somebody keeps.
+  static LazyCatalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
+    return LazyCatalogue(std::move(kept), check);
+  }
+
+  /// How many items.
+  Item size() const { return data_ == nullptr ? 0 : static_cast<Item>(data_->image.items()); }
+  bool empty() const { return data_ == nullptr; }
+  /// Tokens of the shortest and of the longest item.
+  std::int32_t shortest() const {
+    return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.head().shortest);
+  }
+  std::int32_t longest() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.depth()); }
+  /// The largest token; -1: there are no items.
+  Token largest_token() const { return data_ == nullptr ? -1 : static_cast<Token>(data_->image.head().largest); }
+  /// Whether some item holds the token.
+  bool holds(Token token) const {
+    return data_ != nullptr && token >= 0 && data_->image.holds(static_cast<std::uint32_t>(token));
+  }
+  /// Nodes of all depths but the root.
+  std::int64_t nodes() const {
+    std::int64_t sum = 0;
+    for (std::int32_t d = 0; d < longest(); ++d) sum += level(d).first.size();
+    return sum;
+  }
+
+  /// Of all items.
+  Node root() const { return {0, 0, size()}; }
+  /// Whether the node's own tokens are an item: `first`.
+  bool is_item(Node node) const {
+    if (node.empty() || node.depth == 0) return false;
+    return node.depth >= longest() || !level(node.depth).first.contains(static_cast<std::uint32_t>(node.first));
+  }
+  /// The node behind one token more; an empty one where there is none. O(log items).
+  Node child(Node node, Token token) const {
+    if (node.empty() || node.depth >= longest() || token < 0) return {node.depth + 1, 0, 0};
+    auto const& level = this->level(node.depth);
+    auto const begin = level.first.rank(static_cast<std::uint32_t>(node.first));
+    auto const end = level.first.rank(static_cast<std::uint32_t>(node.last));
+    auto low = begin, high = end;
+    while (low < high) {
+      auto const middle = low + (high - low) / 2;
+      if (level.token(middle) < static_cast<std::uint32_t>(token)) low = middle + 1;
+      else high = middle;
+    }
+    if (low >= end || level.token(low) != static_cast<std::uint32_t>(token)) return {node.depth + 1, 0, 0};
+    auto const first = static_cast<Item>(level.first.at(low));
+    return {node.depth + 1, first, low + 1 < end ? static_cast<Item>(level.first.at(low + 1)) : node.last};
+  }
+  /// f(token, first, last) for each child, ascending, with the items below it. O(children), and one search.
+  template <class F>
+  void for_each_child(Node node, F&& f) const {
+    if (node.empty() || node.depth >= longest()) return;
+    auto const& level = this->level(node.depth);
+    auto const first = static_cast<std::uint32_t>(node.first), last = static_cast<std::uint32_t>(node.last);
+    auto k = level.first.rank(first);
+    auto const end = level.first.size();
+    auto begin = node.last;  // of the child that waits for the next one, where it ends
+    level.first.for_each(first, last, [&](std::uint32_t mark) {
+      auto const item = static_cast<Item>(mark);
+      if (begin < item && k < end) f(static_cast<Token>(level.token(k++)), begin, item);
+      begin = item;
+    });
+    if (begin < node.last && k < end) f(static_cast<Token>(level.token(k)), begin, node.last);
+  }
+
+  /// The same to the ends of lists: as many tokens, and first and last items, as there are children.
+  void list_children(Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last) const {
+    if (node.empty() || node.depth >= longest()) return;
+    auto const& level = this->level(node.depth);
+    auto const begin = level.first.rank(static_cast<std::uint32_t>(node.first));
+    auto const end = level.first.rank(static_cast<std::uint32_t>(node.last));
+    auto const at = first.size();
+    std::uint32_t count = begin;
+    first.resize(at + (end > begin ? end - begin : 0));
+    auto* to = first.data() + at;
+    level.first.for_each(static_cast<std::uint32_t>(node.first), static_cast<std::uint32_t>(node.last),
+                         [&](std::uint32_t item) {
+                           if (count < end) *to++ = static_cast<Item>(item), ++count;
+                         });
+    count -= begin;
+    first.resize(at + count), tokens.resize(at + count);
+    if (count == 0) return;
+    level.copy_tokens(begin, count, tokens.data() + at);
+    last.insert(last.end(), first.begin() + static_cast<std::ptrdiff_t>(at) + 1, first.end());
+    last.push_back(node.last);
+  }
+
+  /// The node of all items that begin so; an empty one where none does.
+  Node find_beginning(std::span<Token const> tokens) const {
+    auto node = root();
+    for (auto const token : tokens) node = child(node, token);
+    return node;
+  }
+  /// The item that is these tokens.
+  std::optional<Item> find(std::span<Token const> tokens) const {
+    auto const node = find_beginning(tokens);
+    if (!is_item(node)) return std::nullopt;
+    return node.first;
+  }
+  /// The item that a finished output is, with or without the end behind it.
+  /// \param tokens  Hypothesis::tokens, of a finished one
+  std::optional<Item> item_of(std::span<Token const> tokens) const {
+    if (auto const item = find(tokens)) return item;
+    return tokens.empty() ? std::nullopt : find(tokens.first(tokens.size() - 1));
+  }
+  /// An item's tokens.
+  /// \throws std::invalid_argument  where there is no such item
+  std::vector<Token> tokens(Item item) const {
+    require(item >= 0 && item < size(), "item", item, "the catalogue has " + std::to_string(size()));
+    std::vector<Token> tokens;
+    for (auto node = root(); !(is_item(node) && node.first == item) && node.depth < longest();) {
+      auto const& level = this->level(node.depth);
+      auto const k = level.first.rank(static_cast<std::uint32_t>(item) + 1);
+      if (k == 0) break;
+      tokens.push_back(static_cast<Token>(level.token(k - 1)));
+      node = {node.depth + 1, static_cast<Item>(level.first.at(k - 1)),
+              std::min(node.last, static_cast<Item>(level.first.at(k)))};
+    }
+    return tokens;
+  }
+
+  /// What a file of it holds.
+  std::span<std::byte const> bytes() const {
+    return data_ == nullptr ? std::span<std::byte const>{} : data_->image.bytes();
+  }
+  /// Writes that to a binary stream.
+  /// \throws std::invalid_argument  if there are no items
+  /// \throws std::runtime_error     if the stream does not take it
+  void write(std::ostream& stream) const {
+    require(!empty(), "catalogue", "empty", "has nothing to write");
+    auto const all = bytes();
+    stream.write(reinterpret_cast<char const*>(all.data()), static_cast<std::streamsize>(all.size()));
+    stream.flush();
+    if (!stream) throw std::runtime_error("catalogue: cannot be written");
+  }
+
+ private:
+  struct Data {
+    explicit Data(detail::KeptBytes bytes) : kept(std::move(bytes)), image(kept.bytes) {}
+    detail::KeptBytes kept;
+    detail::CatalogueImage image;
+  };
+
+  LazyCatalogue(detail::KeptBytes kept, CatalogueCheck check) : data_(std::make_shared<Data>(std::move(kept))) {
+    if (check == CatalogueCheck::all) detail::check_catalogue(data_->image);
+  }
+  detail::CatalogueImage::Level const& level(std::int32_t d) const {
+    return data_->image.level(static_cast<std::uint32_t>(d));
+  }
+
+  std::shared_ptr<Data const> data_;
+};
+using Catalogue = LazyCatalogue<>;
+
+}  // namespace sluice::inline v0

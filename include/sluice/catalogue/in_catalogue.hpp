@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Outputs that are items of a catalogue, under any search.
+#pragma once
+
+#include <sluice/catalogue/catalogue.hpp>
+#include <sluice/catalogue/switched_off.hpp>
+#include <sluice/core/error.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/search/rule/ruled.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Outputs are items of a catalogue, but those that are switched off: a Rule for any search, Catalogued<S>. An output ends
+/// where an item does; where there is no eos, all items must have as many tokens as outputs have. What cannot be is
+/// refused at the start: a forced prefix that nothing left begins with, a maximum length that is less than the longest item
+/// and its end (so that nothing incomplete ends).
+///
+/// Catalogue::item_of() tells which item a hypothesis is. Beams of some width are much faster as CatalogueBeam.
+template <class = void>
+class LazyInCatalogue {
+ public:
+  struct State {
+    enum class At : std::uint8_t { inside, ended, outside };
+    Catalogue::Node node{};
+    At at = At::inside;
+    Vocabulary const* vocabulary = nullptr;
+    friend bool operator==(State const&, State const&) = default;
+  };
+
+  /// Anything goes.
+  LazyInCatalogue() = default;
+  /// \param off  of this catalogue
+  /// \throws std::invalid_argument  for a set of another catalogue
+  explicit LazyInCatalogue(Catalogue catalogue, SwitchedOff off = {})
+      : catalogue_(std::move(catalogue)), off_(std::move(off)) {
+    require(off_.catalogue_size() == 0 || off_.catalogue_size() == catalogue_.size(), "off",
+            std::to_string(off_.catalogue_size()) + " items",
+            "is of another catalogue than this, of " + std::to_string(catalogue_.size()));
+  }
+
+  Catalogue const& catalogue() const { return catalogue_; }
+  SwitchedOff const& off() const { return off_; }
+  bool trivial() const { return catalogue_.empty(); }
+
+  /// \throws std::invalid_argument  for a catalogue with tokens that the vocabulary does not have, never generates, or ends with
+  State initial(Sentence const& sentence) const {
+    auto const& vocabulary = *sentence.vocabulary;
+    if (trivial()) return {.vocabulary = &vocabulary};
+    require(catalogue_.largest_token() < vocabulary.size, "catalogue: token", catalogue_.largest_token(),
+            "is outside the vocabulary of " + std::to_string(vocabulary.size));
+    for (auto const token : vocabulary.eos)
+      require(!catalogue_.holds(token), "catalogue: token", token, "ends a sentence, and stands in an item");
+    for (auto const token : vocabulary.never)
+      require(!catalogue_.holds(token), "catalogue: token", token, "is never generated, and stands in an item");
+    return {.node = catalogue_.root(), .vocabulary = &vocabulary};
+  }
+  State next(State state, Token token) const {
+    if (trivial()) return state;
+    auto const& eos = state.vocabulary->eos;
+    if (state.at != State::At::inside) state.at = State::At::outside;
+    else if (std::ranges::find(eos, token) != eos.end())
+      state.at = may_end(state.node) ? State::At::ended : State::At::outside;
+    else {
+      state.node = catalogue_.child(state.node, token);
+      if (!off_.any_left(state.node.first, state.node.last)) state.at = State::At::outside;
+    }
+    return state;
+  }
+  void edit(State const&, Output const&, std::vector<Edit>&) const {}
+
+  /// The node's children of which something is left, and the end where an item does.
+  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
+    if (trivial()) return nullptr;
+    auto set = std::make_shared<TokenSet>(state.vocabulary->size);
+    if (state.at != State::At::inside) return set;
+    std::vector<Token> tokens;
+    std::vector<Item> first, last;
+    SwitchedOff::Cursor off;
+    off.begin(off_);
+    list_left(state.node, tokens, first, last, off);
+    set->insert(tokens);
+    if (may_end(state.node)) set->insert(state.vocabulary->eos);
+    return set;
+  }
+
+  /// \throws std::invalid_argument  if no output can begin so
+  void require_possible(State const& state, Output const& output, std::int32_t left) const {
+    if (trivial()) return;
+    auto const prefix = std::to_string(output.prefix) + " tokens";
+    require(off_.any_left(0, catalogue_.size()), "off", std::to_string(off_.size()) + " items", "leaves none");
+    require(state.at == State::At::inside, "prefix", prefix, "no item that is left begins so");
+    auto const endless = state.vocabulary->eos.empty();
+    auto const longest = std::to_string(catalogue_.longest()) + " tokens";
+    if (left < Limits::unlimited) {
+      auto const most = left + static_cast<std::int64_t>(output.prefix);
+      auto const needed = std::int64_t{catalogue_.longest()} + (endless ? 0 : 1);
+      require(most >= needed, "length.max", most, "the longest item has " + longest + (endless ? "" : ", and an end"));
+      require(!endless || most == needed, "length.max", most, "there is no eos, and items have " + longest);
+    }
+    require(!endless || catalogue_.shortest() == catalogue_.longest(), "vocabulary.eos", "none",
+            "items have " + std::to_string(catalogue_.shortest()) + " to " + longest);
+  }
+
+  /// Whether the output may end here.
+  bool may_end(Catalogue::Node node) const { return catalogue_.is_item(node) && !off_.contains(node.first); }
+  /// Catalogue::list_children, of those children of which an item is left.
+  /// \param off  began with off(); moved
+  void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last,
+                 SwitchedOff::Cursor& off) const {
+    auto const begin = tokens.size();
+    catalogue_.list_children(node, tokens, first, last);
+    if (off_.empty() || node.empty() || off_.before(node.last) == off_.before(node.first)) return;
+    auto kept = begin;
+    for (auto i = begin; i < tokens.size(); ++i) {
+      // Mostly one of the first items is left; if not, they are counted.
+      constexpr Item some = 8;
+      auto item = first[i];
+      auto const end = item + std::min(some, last[i] - item);
+      while (item < end && off.contains(item)) ++item;
+      if (item == end && !off_.any_left(item, last[i])) continue;
+      tokens[kept] = tokens[i], first[kept] = first[i], last[kept] = last[i];
+      ++kept;
+    }
+    tokens.resize(kept), first.resize(kept), last.resize(kept);
+  }
+
+ private:
+  Catalogue catalogue_;
+  SwitchedOff off_;
+};
+using InCatalogue = LazyInCatalogue<>;
+
+/// Any search, all of whose outputs are items of a catalogue.
+template <Search S>
+using Catalogued = Ruled<S, InCatalogue>;
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Items of a catalogue that a request leaves out.
+#pragma once
+
+#include <sluice/catalogue/catalogue.hpp>
+#include <sluice/catalogue/marks.hpp>
+#include <sluice/core/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// A set of items that are not to be generated: sold out, already seen. Made from a list in the time that sorting takes; a
+/// request's own may stand on one that all share. Says how many of a range are in it, in O(1) for large sets and
+/// O(log set) for small ones, so that a search never enters a node of which nothing is left. Copies are cheap.
+template <class = void>
+class LazySwitchedOff {
+ public:
+  /// None.
+  LazySwitchedOff() = default;
+  /// \param items   in any order; twice is once
+  /// \param shared  these, too
+  /// \throws std::invalid_argument  for a number that is no item's, or a `shared` of another catalogue
+  LazySwitchedOff(Catalogue const& catalogue, std::span<Item const> items, LazySwitchedOff const& shared = {})
+      : bound_(catalogue.size()), layers_(shared.layers_) {
+    require(shared.bound_ == 0 || shared.bound_ == bound_, "shared", std::to_string(shared.bound_) + " items",
+            "is of another catalogue than this, of " + std::to_string(bound_));
+    std::vector<std::uint32_t> sorted;
+    sorted.reserve(items.size());
+    for (auto const item : items) {
+      require(item >= 0 && item < bound_, "item", item, "the catalogue has " + std::to_string(bound_));
+      if (!shared.contains(item)) sorted.push_back(static_cast<std::uint32_t>(item));
+    }
+    std::sort(sorted.begin(), sorted.end());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    if (!sorted.empty()) layers_.push_back(std::make_shared<Layer const>(sorted, static_cast<std::uint32_t>(bound_)));
+  }
+
+  /// Of how many items the catalogue has; 0: none is switched off, of any.
+  Item catalogue_size() const { return bound_; }
+  bool empty() const { return layers_.empty(); }
+  bool contains(Item item) const {
+    for (auto const& layer : layers_)
+      if (layer->marks.contains(static_cast<std::uint32_t>(item))) return true;
+    return false;
+  }
+  /// How many are in it of the items before this one.
+  Item before(Item item) const {
+    std::uint32_t sum = 0;  // the layers have nothing in common
+    for (auto const& layer : layers_) sum += layer->marks.rank(static_cast<std::uint32_t>(item));
+    return static_cast<Item>(sum);
+  }
+  /// contains() of items that mostly ascend, each from where the last one was.
+  class Cursor {
+   public:
+    /// Of a set that lives as long as this is used.
+    void begin(LazySwitchedOff const& set) {
+      layers_.clear();
+      for (auto const& layer : set.layers_) layers_.emplace_back(layer->marks);
+    }
+    bool contains(Item item) {
+      auto found = false;
+      for (auto& layer : layers_) found |= layer.contains(static_cast<std::uint32_t>(item));
+      return found;
+    }
+
+   private:
+    std::vector<detail::Marks::Cursor> layers_;
+  };
+  /// Whether some item of [first, last) is not in it.
+  bool any_left(Item first, Item last) const {
+    return first < last && (layers_.empty() || before(last) - before(first) < last - first);
+  }
+  /// How many it holds.
+  Item size() const { return before(bound_); }
+
+ private:
+  struct Layer {
+    Layer(std::span<std::uint32_t const> items, std::uint32_t bound) {
+      auto const count = static_cast<std::uint32_t>(items.size());
+      auto const bits = detail::Marks::as_bits(bound, count);
+      auto made = detail::zeroed_bytes(detail::Marks::bytes(bound, count, bits));
+      detail::Marks::write(items, bound, bits, made.second);
+      keeper = std::move(made.first);
+      marks = detail::Marks(made.second, bound, count, bits);
+    }
+    std::shared_ptr<void const> keeper;
+    detail::Marks marks;
+  };
+
+  Item bound_ = 0;
+  std::vector<std::shared_ptr<Layer const>> layers_;
+};
+using SwitchedOff = LazySwitchedOff<>;
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// ProbeProjection: an output layer for searches that ask for a few tokens by name.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/packed/packed_blocks.hpp>
+#include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/projection/subset_projection.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/simd/simd.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// DenseProjection with CatalogueBeam in mind: of a line that asks for probes alone, without a softmax (Query::normalise off,
+/// nothing to list, no edits or masks), the logits of those are made and no others, unless a sentence asks for so many that all
+/// are cheaper. They are DenseProjection's, bit for bit. Of what else is asked for, all logits are made. Nothing is
+/// allocated once warm.
+template <class = void>
+class LazyProbeProjection {
+ public:
+  /// \param weights  [V, d]; referred to, must outlive this and its copies
+  /// \param bias     [V] or empty; referred to
+  /// \param full     the same weights, packed (DenseProjection::weights), where somebody has them already
+  /// \throws std::invalid_argument  if these do not fit
+  explicit LazyProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                               std::shared_ptr<PackedMatrix const> full = {})
+      : projection_(weights, bias, std::move(full)) {}
+
+  /// \param hidden  one vector per query, [queries.size(), d]
+  Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+    require(hidden.columns == hidden_size(), "ProbeProjection: hidden.columns", hidden.columns,
+            "must be that of the weights");
+    lists_.clear();
+    for_each_group(queries.size(), groups, [&](std::size_t first, std::size_t count) {
+      while (count > 0) {
+        auto const few = probes_alone(queries[first]);
+        std::size_t n = 1;
+        while (n < count && probes_alone(queries[first + n]) == few) ++n;
+        MatrixView<float const> const rows{hidden.data + static_cast<std::ptrdiff_t>(first) * hidden.stride,
+                                           static_cast<std::ptrdiff_t>(n), hidden.columns, hidden.stride};
+        if (few) answer(rows, queries.subspan(first, n));
+        else projection_.answer_full(rows, queries.subspan(first, n), lists_);
+        first += n, count -= n;
+      }
+    });
+    return lists_.answer(queries, groups);
+  }
+
+  /// Logits that have been made for lines that asked for few.
+  std::uint64_t logits() const { return made_; }
+  std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
+  std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
+  /// Memory held beyond the weights that were given; copies share it.
+  std::size_t bytes() const { return projection_.bytes(); }
+
+ private:
+  template <class Body>
+  static void for_each_group(std::size_t lines, std::span<Group const> groups, Body&& body) {
+    if (groups.empty()) body(std::size_t{0}, lines);
+    std::size_t first = 0;
+    for (auto const& group : groups) {
+      body(first, static_cast<std::size_t>(group.lines));
+      first += static_cast<std::size_t>(group.lines);
+    }
+  }
+  bool probes_alone(Query const& query) const {
+    auto const inside = [size = vocabulary_size()](Token token) { return token >= 0 && token < size; };
+    return std::all_of(query.probes.begin(), query.probes.end(), inside) && !query.normalise && query.best == 0 &&
+           query.mass <= 0 && query.within <= 0 && query.typical <= 0 && query.edits.empty() && query.only == nullptr &&
+           query.shortlist == nullptr && query.temperature == 1.0f && !query.entropy;
+  }
+
+  /// Lines that follow each other are answered from one product, of what any of them asks for, as long as that is cheaper
+  /// than one more; all of them from all logits where they ask for so much that this is cheaper.
+  void answer(MatrixView<float const> hidden, std::span<Query const> queries) {
+    constexpr std::size_t as_fast = 3;  // all logits, packed once and in order, for one that is gathered
+    counts_.clear();
+    std::size_t whole = 0;
+    for (std::size_t first = 0; first < queries.size(); first += counts_.back()) {
+      counts_.push_back(cheapest(queries.subspan(first)));
+      whole += cost(tokens_.size(), counts_.back());
+    }
+    if (as_fast * whole > queries.size() * static_cast<std::size_t>(vocabulary_size()))
+      return projection_.answer_full(hidden, queries, lists_);
+    std::size_t first = 0;
+    for (auto const count : counts_) {
+      auto const together = queries.subspan(first, count);
+      tokens_.clear();
+      for (auto const& query : together)
+        for (auto const token : query.probes) insert(token);
+      answer_together({hidden.data + static_cast<std::ptrdiff_t>(first) * hidden.stride,
+                       static_cast<std::ptrdiff_t>(count), hidden.columns, hidden.stride},
+                      together);
+      first += count;
+    }
+  }
+  /// How many of these lines go together best, from the first on; what they ask for, to tokens_.
+  std::size_t cheapest(std::span<Query const> queries) {
+    tokens_.clear();
+    for (std::size_t count = 0; count < queries.size(); ++count) {
+      auto const& probes = queries[count].probes;
+      auto const before = tokens_.size();
+      for (auto const token : probes) insert(token);
+      if (count == 0 || cost(tokens_.size(), count + 1) <= cost(before, count) + cost(probes.size(), 1)) continue;
+      tokens_.resize(before);  // what was added has no place any more
+      return count;
+    }
+    return queries.size();
+  }
+  /// Of a product, in weights that are multiplied with one vector.
+  static std::size_t cost(std::size_t tokens, std::size_t lines) {
+    constexpr std::size_t gathering = 20;  // to pick and pack a weight
+    auto const padded = static_cast<std::size_t>(packed::padded(static_cast<std::ptrdiff_t>(tokens)));
+    return padded * (gathering + lines);
+  }
+  /// Gives a token a place in tokens_, unless it has one.
+  void insert(Token token) {
+    if (place_of_.empty()) place_of_.resize(static_cast<std::size_t>(vocabulary_size()));
+    auto& place = place_of_[static_cast<std::size_t>(token)];
+    if (place < tokens_.size() && tokens_[place] == token) return;
+    place = static_cast<std::uint32_t>(tokens_.size());
+    tokens_.push_back(token);
+  }
+
+  void answer_together(MatrixView<float const> hidden, std::span<Query const> queries) {
+    auto const width = std::ssize(tokens_);
+    auto const size = queries.size() * tokens_.size();
+    if (logits_.size() < size) logits_.resize(size);
+    projection_.begin(hidden);
+    projection_.multiply(tokens_, {logits_.data(), hidden.rows, width, width});
+    made_ += size;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      auto const* const line = logits_.data() + i * tokens_.size();
+      auto const probes = queries[i].probes;
+      tell(probes.size(), [&](std::size_t probe) { return line[place_of_[static_cast<std::size_t>(probes[probe])]]; });
+    }
+  }
+  /// The answer about a line, if all of its numbers are.
+  template <class Logit>
+  void tell(std::size_t count, Logit&& logit) {
+    auto& entry = lists_.open();
+    for (std::size_t i = 0; i < count; ++i)  // a NaN is less than nothing
+      if (!(logit(i) < std::numeric_limits<float>::infinity())) return static_cast<void>(entry.valid = false);
+    for (std::size_t i = 0; i < count; ++i) lists_.probe(logit(i));
+  }
+
+  SubsetProjection projection_;
+  LineLists lists_;
+  std::vector<std::size_t> counts_;
+  std::vector<Token> tokens_;
+  std::vector<std::uint32_t> place_of_;  // by token, of those in tokens_; of others anything
+  AlignedVector<float> logits_;
+  std::uint64_t made_ = 0;
+};
+using ProbeProjection = LazyProbeProjection<>;
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0
