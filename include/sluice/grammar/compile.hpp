@@ -7,10 +7,12 @@
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/rule_graph.hpp>
+#include <sluice/grammar/source_reader.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -163,9 +165,8 @@ class LazyCompiler {
       calling.for_each(node, look);
       if (starts[at(node)] >= 0) callers.for_each(starts[at(node)], look);
     }
-    auto const& name = x_.rules[at(automaton_.root)].name;
-    require(useful[at(automaton_.start[at(automaton_.root)])] != 0, "grammar", name,
-            "no text obeys this rule: it never ends, or asks for what cannot be");
+    if (useful[at(automaton_.start[at(automaton_.root)])] == 0)
+      refuse(automaton_.root, "no text obeys this rule: it never ends, or asks for what cannot be");
     auto old = std::exchange(automaton_.byte_edges, {});
     auto old_calls = std::exchange(automaton_.call_edges, {});
     for (std::size_t n = 0; n < count; ++n) {
@@ -213,9 +214,13 @@ class LazyCompiler {
     std::string way;
     auto const from = std::ranges::find(path, rule, &std::pair<std::int32_t, std::size_t>::first);
     for (auto i = from; i != path.end() && i - from < 8; ++i) way += x_.rules[at(i->first)].name + " -> ";
-    require(false, "grammar", name,
-            "left-recursive: the rule begins with itself (" + way + name +
-                "); write it as a repetition, or with the recursion at the end");
+    refuse(rule, "left-recursive: the rule begins with itself (" + way + name +
+                     "); write it as a repetition, or with the recursion at the end");
+  }
+  [[noreturn]] void refuse(std::int32_t rule, std::string const& why) const {
+    auto const& [name, expression, place] = x_.rules[at(rule)];
+    if (!x_.source.empty()) SourceReader("grammar", x_.source, x_.limits()).fail_at(place, name + ": " + why);
+    throw std::invalid_argument("sluice: grammar = " + name + ": " + why);
   }
 
   Expressions const& x_;

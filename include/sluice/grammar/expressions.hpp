@@ -48,7 +48,8 @@ class LazyExpressions {
   };
   struct Rule {
     std::string name;
-    Id expression = -1;  // -1: not yet defined
+    Id expression = -1;     // -1: not yet defined
+    std::size_t place = 0;  // where in the source
   };
 
   explicit LazyExpressions(GrammarLimits limits) : limits_(limits) {}
@@ -90,7 +91,7 @@ class LazyExpressions {
   Id call(std::int32_t rule) { return add({.kind = Kind::call, .rule = rule}); }
 
   std::int32_t add_rule(std::string name) {
-    rules.push_back({std::move(name), -1});
+    rules.push_back({std::move(name)});
     return static_cast<std::int32_t>(rules.size()) - 1;
   }
 
@@ -103,6 +104,7 @@ class LazyExpressions {
   GrammarLimits const& limits() const { return limits_; }
 
   std::vector<Rule> rules;
+  std::string_view source{};  // of the rules, for messages; empty: they were not written by anybody
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }

@@ -32,6 +32,7 @@ class LazyGbnf {
   std::int32_t grammar() {
     space(true);
     while (!in_.end()) rule();
+    out_.source = in_.from(0);
     for (std::size_t r = 0; r < used_.size(); ++r)
       if (out_.rules[r].expression < 0) in_.fail_at(used_[r], "the rule " + out_.rules[r].name + " is not defined");
     auto const root = names_.find("root");
@@ -48,7 +49,7 @@ class LazyGbnf {
     if (!in_.take("::=")) in_.fail("::= is missing");
     space(true);
     auto const expression = alternatives(0, false);
-    out_.rules[index(rule)].expression = expression;
+    out_.rules[index(rule)].expression = expression, out_.rules[index(rule)].place = place;
     if (!in_.end() && in_.peek() != '\n' && in_.peek() != '\r')
       in_.fail(std::string("a rule cannot go on with ") + in_.peek());
     space(true);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -134,7 +135,15 @@ class LazyRuleGraph {
   std::int32_t number(std::vector<Id> set) {
     auto const [it, fresh] = numbers_.try_emplace(std::move(set), static_cast<std::int32_t>(sets_.size()));
     if (fresh) sets_.push_back(&it->first), weight_ += it->first.size();
+    auto const limit = static_cast<std::size_t>(expressions_.limits().size) * 4;
+    require(weight_ <= limit, "limits.size", limit / 4, "the grammar has more than four times as many ways on");
     return it->second;
+  }
+  /// Of where one gets from one place alone; looked for once.
+  std::int32_t number_of(Id place) {
+    auto& known = numbers_of_places_[at(place)];
+    if (known < 0) known = number(closure({&place, 1}));
+    return known;
   }
 
   /// \param budget  places in all sets; 0: one set for each place, none with several
@@ -142,6 +151,7 @@ class LazyRuleGraph {
     auto const nodes = automaton.all.size(), bytes = automaton.byte_edges.size(), calls = automaton.call_edges.size();
     auto const base = static_cast<std::int32_t>(nodes);
     numbers_.clear(), sets_.clear(), weight_ = 0;
+    if (budget == 0) numbers_of_places_.assign(places_.size(), -1);
     number(closure({&first, 1}));
     for (std::size_t i = 0; i < sets_.size(); ++i) {  // NOLINT(modernize-loop-convert): sets_ grows
       if (budget > 0 && weight_ > budget) {
@@ -165,14 +175,14 @@ class LazyRuleGraph {
     for (auto const id : set) {
       auto const& place = places_[at(id)];
       if (place.kind == Place::end) continue;
-      auto const to = base + number(closure({&place.to, 1}));
+      auto const to = base + number_of(place.to);
       if (place.kind == Place::byte) automaton.byte_edges.push_back({place.range.first, place.range.last, to});
       else automaton.call_edges.push_back({place.rule, to});
     }
   }
 
   void joined_edges(Automaton& automaton, std::vector<Id> const& set, std::int32_t base) {
-    std::vector<Id> to;
+    std::vector<Id> to, gone, kept;
     std::map<std::int32_t, std::vector<Id>> by_rule;
     std::vector<std::pair<std::int32_t, Id>> opens, closes;  // byte, place
     for (auto const id : set) {
@@ -187,8 +197,11 @@ class LazyRuleGraph {
     std::size_t open = 0, close = 0;
     while (close < closes.size()) {
       auto const first = open < opens.size() ? std::min(opens[open].first, closes[close].first) : closes[close].first;
-      while (close < closes.size() && closes[close].first == first)
-        to.erase(std::ranges::find(to, closes[close++].second));
+      gone.clear(), kept.clear();
+      while (close < closes.size() && closes[close].first == first) gone.push_back(closes[close++].second);
+      std::ranges::sort(to);
+      std::ranges::set_difference(to, gone, std::back_inserter(kept));
+      to.swap(kept);
       while (open < opens.size() && opens[open].first == first) to.push_back(opens[open++].second);
       if (to.empty()) continue;
       auto const last =
@@ -211,6 +224,7 @@ class LazyRuleGraph {
   std::map<std::vector<Id>, std::int32_t> numbers_;
   std::vector<std::vector<Id> const*> sets_;  // [node of this rule]
   std::size_t weight_ = 0;
+  std::vector<std::int32_t> numbers_of_places_;
 };
 using RuleGraph = LazyRuleGraph<>;
 

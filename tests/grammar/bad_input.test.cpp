@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is endless, huge, deep, ambiguous or broken gives an error with its place, or works; nothing hangs or eats memory.
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
+
+#include <support/catch.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <grammar/mask_comparison.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+std::string times(std::string const& text, int count) {
+  std::string out;
+  for (; count > 0; --count) out += text;
+  return out;
+}
+
+/// What it says against it; empty: it compiles, and can be used: the sets of its first tokens are worked out.
+std::string objection(std::function<Grammar()> const& compile) {
+  static TokenTrie const trie = [] {
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+    tokens.emplace_back();
+    return TokenTrie(TokenBytes(tokens), vocabulary_of(tokens));
+  }();
+  try {
+    Structure const structure(compile(), trie);
+    auto state = structure.start();
+    for (int step = 0; step < 30; ++step) {
+      auto const set = structure.may_follow(state, 100'000);
+      Token token = 0;
+      while (token < 256 && !set->contains(token)) ++token;
+      if (token == 256) break;
+      state = structure.next(state, token);
+    }
+  } catch (std::exception const& error) {
+    return error.what();
+  }
+  return {};
+}
+
+struct Case {
+  std::string text, why;  // empty: it works
+};
+
+void judge(std::vector<Case> const& cases, std::function<Grammar(std::string const&)> const& compile) {
+  for (auto const& [text, why] : cases) {
+    INFO(text.substr(0, 100) << " (" << text.size() << " bytes)");
+    auto const begin = std::chrono::steady_clock::now();
+    auto const said = objection([&] { return compile(text); });
+    auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    CAPTURE(said);
+    CHECK((why.empty() ? said.empty() : said.find(why) != std::string::npos));
+    CHECK(seconds < 20);  // and mostly takes milliseconds
+  }
+}
+
+constexpr int ten_megabytes = 10 << 20;
+
+}  // namespace
+
+TEST_CASE("bad grammars", "[bad_input]") {
+  judge(
+      {
+          {"root ::= \"" + std::string(ten_megabytes, 'a') + '"', "limits.text"},
+          {times("# nothing\n", 400'000) + "root ::= \"a\"", ""},
+          {"root ::= a\n" + times(" # c\n", 1000) + "a ::= a \"x\" | \"y\"", "line 1002, column 1: a: left-recursive"},
+          {"root ::= root", "line 1, column 1: root: no text obeys"},
+          {"root ::= \"\" root | \"a\"", "line 1, column 1: root: left-recursive"},
+          {"root ::= \"a\" x\nx ::= \"b\" root", "line 1, column 1: root: no text obeys"},
+          {"root ::= \"\"", ""},
+          {"root ::= (\"\")* (\"\"{3,} | \"\")+", ""},
+          {"root ::= (\"a\" | \"a\" | \"a\"*)* root?", "left-recursive"},
+          {"root ::= \"x\" (\"a\" | \"a\" | \"a\"*)* root?", ""},
+          {"root ::= \"a\" | root2\nroot2 ::= \"a\" root2 root2 root2 | \"a\" | \"\"", ""},
+          {"root ::= [ab]* \"a\" [ab]{30}", ""},
+          {"root ::= (\"a\"{0,300}){0,300}", "limits.size"},
+          {"root ::= (((\"a\"{0,100}){0,100}){0,100}){0,100}", "limits.size"},
+          {"root ::= " + times("(", 150) + "\"a\"" + times(")*", 150), ""},
+          {"root ::= " + times("(", 1'000'000), "limits.nesting = 200"},
+          {"root ::= [\\x00-\\U0010FFFF]{1,1000}", ""},
+          {"root ::= " + times("\"a\" | ", 100'000) + "\"b\"", ""},
+      },
+      [](std::string const& text) { return Grammar::from_gbnf(text); });
+}
+
+TEST_CASE("bad expressions", "[bad_input]") {
+  judge(
+      {
+          {std::string(ten_megabytes, 'a'), "limits.text"},
+          {"", ""},
+          {"(a*)*(a|a)*b", ""},
+          {"(a|b)*a(a|b){30}", ""},
+          {times("(", 150) + "a" + times(")*", 150), ""},
+          {times("(", 1'000'000), "limits.nesting"},
+          {"((((a{100}){100}){100}){100})", "limits.size"},
+          {"[^\\x{0}-\\x{10FFFF}]", "no text obeys"},
+          {times("a?", 5000) + times("a", 5000), "limits.size"},
+          {"\\", "line 1, column 1: "},
+          {"[a", "line 1, column 1: "},
+          {"a{2,1}", "line 1, column "},
+          {"(?=a)", "line 1, column "},
+      },
+      [](std::string const& text) { return Grammar::from_regex(text); });
+}
+
+TEST_CASE("bad schemas", "[bad_input]") {
+  judge(
+      {
+          {"\"" + std::string(ten_megabytes, 'a') + '"', "limits.text"},
+          {times("{\"items\":", 190) + "{}" + times("}", 190), ""},
+          {times("{\"items\":", 100'000), "limits.nesting"},
+          {times("[", 1'000'000), "limits.nesting"},
+          {R"({"$ref":"#"})", ""},
+          {R"({"allOf":[{"$ref":"#"}]})", ""},
+          {R"({"anyOf":[{"$ref":"#"}]})", ""},
+          {R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}})", ""},
+          {R"({"items":{"$ref":"#"},"minItems":1,"type":"array"})", "no text obeys"},
+          {R"({"type":"array","minItems":20000,"items":{"type":"array","minItems":20000}})", ""},
+          {R"({"enum":[)" + times("1,", 100'000) + "2]}", ""},
+          {R"({"enum":[]})", "no text obeys"},
+          {R"({"type":[]})", "no text obeys"},
+          {R"({"type":"number","minimum":-1e250,"maximum":1e250})", ""},
+          {R"({"type":"integer","exclusiveMinimum":1,"exclusiveMaximum":2})", "no text obeys"},
+          {R"g({"pattern":"(((((a{99}){99}){99}){99}){99})"})g", "limits.size"},
+      },
+      [](std::string const& text) { return Grammar::from_json_schema(text); });
+}
