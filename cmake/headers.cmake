@@ -35,6 +35,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/decoder.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
+  include/sluice/decode/loop/attaching.hpp
   include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
@@ -67,6 +68,7 @@ set(SLUICE_HEADERS
   include/sluice/file/clusters_file.hpp
   include/sluice/grammar/alike_nodes.hpp
   include/sluice/grammar/automaton.hpp
+  include/sluice/grammar/behind_space.hpp
   include/sluice/grammar/compile.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/fewest_tokens.hpp
@@ -76,12 +78,14 @@ set(SLUICE_HEADERS
   include/sluice/grammar/json_conjunctions.hpp
   include/sluice/grammar/json_formats.hpp
   include/sluice/grammar/json_numbers.hpp
+  include/sluice/grammar/json_scalars.hpp
   include/sluice/grammar/json_schema.hpp
   include/sluice/grammar/json_texts.hpp
   include/sluice/grammar/json_value.hpp
   include/sluice/grammar/node_tokens.hpp
   include/sluice/grammar/pushdown.hpp
   include/sluice/grammar/regex.hpp
+  include/sluice/grammar/regex_classes.hpp
   include/sluice/grammar/rule_graph.hpp
   include/sluice/grammar/source_reader.hpp
   include/sluice/grammar/spelling.hpp
@@ -123,6 +127,7 @@ set(SLUICE_HEADERS
   include/sluice/output/clusters/record_hidden.hpp
   include/sluice/output/clusters/train_clusters.hpp
   include/sluice/output/line/best_scores.hpp
+  include/sluice/output/line/line_allowed.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/line_norm.hpp
   include/sluice/output/line/line_pass.hpp
@@ -164,6 +169,7 @@ set(SLUICE_HEADERS
   include/sluice/output/simd/transpose.hpp
   include/sluice/output/tile/permission.hpp
   include/sluice/output/tile/tiles.hpp
+  include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp

@@ -11,6 +11,7 @@ const views = {
   beam: { title: 'Beam', view: new BeamView(trace) },
   blocks: { title: 'Blocks', view: new BlocksView(trace), only: (sentence) => sentence.blocks },
   banks: { title: 'Banks', view: new BanksView(trace, (step) => goTo(current, 'beam', step)), only: (sentence) => sentence.banks },
+  attention: { title: 'Attention', view: new AttentionView(trace), only: (sentence) => sentence.end?.hypotheses.some((one) => one.attached) },
   results: { title: 'Results', view: new ResultsView(trace) },
   batch: { title: 'Batch', view: new BatchView(trace, goTo) },
 };

@@ -57,6 +57,35 @@ class BanksView {
   }
 }
 
+// What was attached to each token of a result, a row each: attention to the source, if that is what the model attaches.
+class AttentionView {
+  constructor(trace) {
+    this.trace = trace;
+    this.chooser = h('select', { id: 'attended', onchange: () => this.show(this.sentence) });
+    this.bar = h('div', { class: 'bar' }, h('label', { for: 'attended' }, 'Hypothesis'), this.chooser);
+    this.grid = h('div', {});
+    this.element = h('div', {}, this.bar, this.grid);
+  }
+  show(sentence) {
+    const { hypotheses } = sentence.end;
+    if (this.sentence !== sentence)
+      this.chooser.replaceChildren(...hypotheses.map((one, i) => h('option', { value: i }, `${i + 1}: ${textOf(this.trace, one.tokens.filter((t) => !this.trace.eos.has(t)))}`)));
+    this.sentence = sentence;
+    this.bar.hidden = hypotheses.length < 2;
+    const one = hypotheses[Number(this.chooser.value)], attached = one.attached ?? [];
+    const width = attached.reduce((most, line) => Math.max(most, line.length), 0), largest = Math.max(1e-9, ...attached.flat().map(Math.abs));
+    const heading = (i) => sentence.source[i] ?? (sentence.source.length > 0 && i === sentence.source.length ? 'end' : String(i));
+    const heat = (x, line, i) => {
+      const cell = h('td', { class: 'heat number', 'data-value': x, title: `${label(this.trace, one.tokens[line])} from ${heading(i)}: ${number(x, 4)}` }, Math.abs(x) >= 0.05 * largest ? number(x, 2) : '');
+      cell.style.background = `color-mix(in srgb, var(--winner) ${Math.round((45 * Math.abs(x)) / largest)}%, var(--raised))`;
+      return cell;
+    };
+    this.grid.replaceChildren(table(['', ...Array.from({ length: width }, (_, i) => heading(i))],
+      attached.map((line, t) => h('tr', {}, h('th', { scope: 'row', class: 'word' }, label(this.trace, one.tokens[t])), line.map((x, i) => heat(x, t, i)))),
+      'What the model attached to each token of the output: how much it looked at each place of the source'));
+  }
+}
+
 class ResultsView {
   constructor(trace) {
     this.trace = trace;

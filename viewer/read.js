@@ -6,6 +6,7 @@ class Sentence {
   constructor(id) {
     this.id = id;
     this.about = '';
+    this.source = [];
     this.admissions = [];
     this.took = new Set(); // steps of the batch
     this.end = null;
@@ -82,7 +83,7 @@ class Trace {
     else if ('answer' in event) this.answer(event);
     else if ('end' in event) this.finish(event);
     else if ('admit' in event) this.admit(event);
-    else if ('sentence' in event) this.sentence(event.sentence).about = event.about;
+    else if ('sentence' in event) Object.assign(this.sentence(event.sentence), { about: event.about, source: event.source ?? [] });
     else if ('eos' in event) this.eos = new Set(event.eos);
     else if (!('sluice_trace' in event)) throw new Error('what is this?');
     else if (event.sluice_trace !== 1) throw new Error(`format ${event.sluice_trace}; this page knows 1`);

@@ -81,7 +81,8 @@ class Bench {
     CTranslate2Logits logits(loaded_);
     example::Transformer ours(weights_);
     auto const output = hidden.output();
-    DenseProjection exact(output.weights(), output.bias), rough(output.weights(), output.bias, Precision::int8);
+    DenseProjection exact(output.weights(), output.bias), half(output.weights(), output.bias, Precision::bfloat16),
+        rough(output.weights(), output.bias, Precision::int8);
     auto const decoded = [&](auto& model, auto&& expander) {
       auto const best = [&](auto const& search) {
         Pieces outputs;
@@ -105,6 +106,7 @@ class Bench {
     std::vector<Way> ways{{"CTranslate2's own loop", [&] { return own.translate(beam, batch); }, {}, {}},
                           {"its logits, our loop", [&] { return decoded(logits, LogSoftmaxTopK()); }, {}, {}},
                           {"its hidden vectors, float32", [&] { return decoded(hidden, exact); }, {}, {}},
+                          {"its hidden vectors, bfloat16", [&] { return decoded(hidden, half); }, {}, {}},
                           {"its hidden vectors, int8", [&] { return decoded(hidden, rough); }, {}, {}},
                           {"examples/translate", [&] { return decoded(ours, exact); }, {}, {}}};
     Pieces expected;

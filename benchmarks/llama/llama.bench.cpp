@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sluice's loop costs over llama.cpp: greedy decoding by a Decoder and by a loop written by hand, in turns, a step of one, a
 // step of the other, each in a context of its own over the same weights. In the time that the thread was given, so that a busy
-// machine does not count. One thread.
+// machine does not count; and what the second of two prompts costs that begin alike. One thread.
 #include <sluice/decode/decoder.hpp>
 #include <sluice/engine/llama.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -149,6 +149,44 @@ void loops(benchmark::State& state, bool large, std::int32_t sequences, std::uin
   state.counters["ratio"] = median(parts);
 }
 
+/// Requests one after the other whose prompts share 1,000 of 1,050 tokens: seconds to two tokens of all but the first.
+void shared_prompts(benchmark::State& state, bool large) {
+  std::vector<double> without, with;
+  for ([[maybe_unused]] auto const& _ : state) {
+    std::vector<std::vector<Token>> expected;
+    double total = 0;
+    for (bool const sharing : {false, true}) {
+      auto const context = make_context(model(large), exact_params(4, 4096));
+      Endless adapter(context.get());
+      sluice::Decoder decoder(adapter, sluice::Greedy{.length = {.max = 2}}, sluice::Batched{},
+                              sluice::Intake{.shared_tokens = sharing ? 4000 : 0});
+      for (std::int32_t i = 0; i < 4; ++i) {
+        std::vector<Token> asked(1000);
+        for (std::size_t t = 0; t < asked.size(); ++t) asked[t] = 6 + static_cast<Token>(t * 7 % 50);
+        asked.front() = 1;
+        for (std::int32_t t = 0; t < 50; ++t) asked.push_back(6 + (t * 3 + i) % 50);
+        auto const begin = cpu_seconds();
+        decoder.submit({.prompt = asked});
+        while (decoder.step()) {
+        }
+        auto const time = cpu_seconds() - begin;
+        total += time;
+        if (i > 0) (sharing ? with : without).push_back(time);
+        sluice::Result result;
+        if (!decoder.poll(result) || !result.ok()) return state.SkipWithError("a request failed");
+        auto& tokens = result.hypotheses.at(0).tokens;
+        if (!sharing) expected.push_back(tokens);
+        else if (tokens != expected[static_cast<std::size_t>(i)])
+          return state.SkipWithError("with a shared prompt other tokens are decoded");
+      }
+    }
+    state.SetIterationTime(total);
+  }
+  state.counters["ms"] = median(with) * 1e3;
+  state.counters["ms fed whole"] = median(without) * 1e3;
+  state.counters["ratio"] = median(with) / median(without);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -161,6 +199,10 @@ int main(int argc, char** argv) {
                                      loops, large, sequences, cells)
             ->UseManualTime()
             ->Unit(benchmark::kMillisecond);
+  for (bool const large : {false, true})
+    benchmark::RegisterBenchmark(large ? "100M/shared_prompts" : "tiny/shared_prompts", shared_prompts, large)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

@@ -3,12 +3,14 @@
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/projected.hpp>
+#include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
 #include "typist.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <iomanip>
@@ -169,6 +171,43 @@ void combine(Typist& model, sluice::DenseProjection& keyboard) {
   show("interpolate", corrected);
 }
 
+// [attaching]
+/// Says of every letter at which of the word she looked, and how much: the letter itself, and the one before.
+class Watched : public Typist {
+ public:
+  sluice::Hidden<float> step(std::span<sluice::Row const> rows) {
+    attention_.clear();
+    for (auto const& row : rows)
+      for (auto i = std::ssize(row.tokens) - row.lines; i < std::ssize(row.tokens); ++i) {
+        attention_.resize(attention_.size() + length);
+        auto* const line = &attention_[attention_.size() - length];
+        auto const place = std::min<std::size_t>(static_cast<std::size_t>(row.length + i), length - 1);
+        line[place] += 0.75f, line[place > 0 ? place - 1 : 0] += 0.25f;
+      }
+    return Typist::step(rows);
+  }
+  sluice::Attachments attachments() const {
+    return {{attention_.data(), std::ssize(attention_) / length, length, length}};
+  }
+
+ private:
+  static constexpr int length = 7;  // of "sluice", and the end
+  std::vector<float> attention_;
+};
+// [/attaching]
+
+void align(sluice::DenseProjection const& keyboard) {
+  Watched model;
+  // [align]
+  auto const best = decode(model, sources, sluice::BeamSearch{}, {}, keyboard)[0].hypotheses[0];
+  // Letters are words here, and the end is none.
+  std::vector<std::int32_t> const source_words{0, 1, 2, 3, 4, 5, -1}, target_words = source_words;
+  auto const alignment = sluice::align_words(best, source_words, target_words);
+  std::cout << sluice::to_pharaoh(sluice::hard_alignment(alignment)) << '\n'
+            << sluice::to_pharaoh(sluice::alignment_above(alignment, 0.25f)) << '\n';
+  // [/align]
+}
+
 }  // namespace
 
 /// Runs all snippets; prints what is named, or everything.
@@ -181,6 +220,7 @@ int main(int argc, char** argv) {
   own_rule(model, keyboard);
   if (wanted("stops")) stops(model, keyboard);
   bayes(model, keyboard);
+  if (wanted("align")) align(keyboard);
   if (wanted("score")) score(model, keyboard);
   if (wanted("exact")) exact(model, keyboard);
   combine(model, keyboard);

@@ -9,19 +9,19 @@
 
 namespace generate {
 
-int run_beam(Options const& o, Engine& engine) {
+int run_beam(Options const& o, Engine& engine, sluice::Grammar const& grammar) {
   sluice::BeamSearch beam{.width = o.width,
                           .n_best = o.n_best,
                           .length = {.min = o.min_length, .max = o.max_length},
                           .penalty = {.alpha = o.alpha}};
   if (o.search == SearchName::diverse) {
     beam.n_best = o.width;
-    return run(o, engine, sluice::DiverseBeamSearch{.search = beam, .groups = o.groups, .n_best = o.n_best});
+    return run(o, engine, grammar, sluice::DiverseBeamSearch{.search = beam, .groups = o.groups, .n_best = o.n_best});
   }
-  if (o.phrases.empty()) return run(o, engine, beam);
+  if (o.phrases.empty()) return run(o, engine, grammar, beam);
   std::vector<sluice::Phrase> phrases;
   for (auto const& text : o.phrases) phrases.push_back(engine.tokenizer().tokens(text, false));
-  return run(o, engine,
+  return run(o, engine, grammar,
              sluice::ConstrainedBeamSearch<sluice::Phrases>{.beam = beam, .constraints = sluice::Phrases(phrases)});
 }
 

@@ -6,10 +6,10 @@
 
 namespace generate {
 
-int run_greedy(Options const& o, Engine& engine) {
+int run_greedy(Options const& o, Engine& engine, sluice::Grammar const& grammar) {
   sluice::LengthLimits const length{.min = o.min_length, .max = o.max_length};
-  if (o.blockwise()) return run(o, engine, sluice::Blockwise<>{.block = o.block, .length = length});
-  return run(o, engine, sluice::Greedy{.length = length});
+  if (o.blockwise()) return run(o, engine, grammar, sluice::Blockwise<>{.block = o.block, .length = length});
+  return run(o, engine, grammar, sluice::Greedy{.length = length});
 }
 
 }  // namespace generate

@@ -47,6 +47,8 @@ void check(Options const& o) {
   if (o.lookup && !o.draft.empty()) refuse("--lookup and --draft: one of them guesses");
   if (o.stream && o.n_best > 1) refuse("--stream shows one output, not --n-best " + std::to_string(o.n_best));
   if (o.stream && o.json) refuse("--stream and --json: one of them is the output");
+  if (!o.structure.grammar.empty() + !o.structure.json_schema.empty() + o.structure.regex.has_value() > 1)
+    refuse("--grammar, --json-schema and --regex: one of them says what outputs obey");
   if (o.min_length > o.max_length)
     refuse("--min-length = " + std::to_string(o.min_length) + ": must be at most --max-length");
   auto const sequences = std::int64_t{o.parallel} * o.slots();
@@ -122,6 +124,9 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--stop", o.stops, "TEXT", "ends an output, and is not shown; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
+  add("--grammar", o.structure.grammar, "FILE", "outputs obey this grammar, in llama.cpp's notation");
+  add("--json-schema", o.structure.json_schema, "FILE", "outputs are JSON that this schema accepts");
+  add("--regex", o.structure.regex, "RE", "outputs match this as a whole");
   app.add_flag("--lookup", o.lookup, "guess what came behind the same words before");
   add("--draft", o.draft, "GGUF", "guess by a smaller model of the same vocabulary");
   count("--block", o.block, 1, "tokens verified at once with --lookup or --draft (4)");

@@ -5,6 +5,8 @@
 
 #include <sluice/core/types.hpp>
 
+#include <text/grammar.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -41,6 +43,7 @@ struct Options {
   std::int32_t top_k = 0;
   std::uint64_t seed = 0;
   std::vector<std::string> phrases, stops;
+  text::GrammarSource structure;  // what outputs obey
   bool lookup = false;
   std::int32_t block = 4;
 

@@ -6,9 +6,11 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/grammar/structure.hpp>
 #include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
 #include <sluice/search/rule/stop_at.hpp>
 
 #include <chrono>
@@ -43,15 +45,20 @@ inline void tell(sluice::Statistics const& s, double seconds) {
 }
 
 /// Prints an output for every prompt. \returns the program's exit code
+/// \param grammar  of the text that is printed, stops included
 template <class Search>
-int run(Options const& options, Engine& engine, Search search) {
+int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, Search search) {
   using Clock = std::chrono::steady_clock;
   auto const& tokenizer = engine.tokenizer();
-  sluice::StopAt const stops({.strings = options.stops, .bytes = tokenizer.token_bytes()});
-  using Stopping = sluice::Ruled<Search, sluice::StopAt>;
+  auto const bytes = tokenizer.token_bytes();
+  sluice::StopAt const stops({.strings = options.stops, .bytes = bytes});
+  sluice::Structure structure;
+  if (!grammar.trivial()) structure = {grammar, sluice::TokenTrie(bytes, engine.model().vocabulary())};
+  using Both = sluice::Rules<sluice::StopAt, sluice::Structure>;
+  using Ruled = sluice::Ruled<Search, Both>;
   Output output(options, stops);
   auto const begin = Clock::now();
-  sluice::Decoder decoder(engine.model(), Stopping(std::move(search), stops),
+  sluice::Decoder decoder(engine.model(), Ruled(std::move(search), Both(stops, structure)),
                           sluice::Streaming{.size = static_cast<std::size_t>(options.parallel), .refill_below = 1},
                           intake(options, engine));
   for (auto const& prompt : options.prompts) {
@@ -75,8 +82,8 @@ int run(Options const& options, Engine& engine, Search search) {
 }
 
 // One search each, in files of their own.
-int run_greedy(Options const& options, Engine& engine);
-int run_sample(Options const& options, Engine& engine);
-int run_beam(Options const& options, Engine& engine);
+int run_greedy(Options const& options, Engine& engine, sluice::Grammar const& grammar);
+int run_sample(Options const& options, Engine& engine, sluice::Grammar const& grammar);
+int run_beam(Options const& options, Engine& engine, sluice::Grammar const& grammar);
 
 }  // namespace generate

@@ -3,23 +3,16 @@
 /// The command line of serve_http.
 #pragma once
 
-#include <cstddef>
+#include <http/service_options.hpp>
 #include <optional>
-#include <serve_http/connection.hpp>
-#include <serve_http/settings.hpp>
 #include <serve_http/translator.hpp>
-#include <string>
 
 namespace serve {
 
 struct Options {
   TranslatorOptions translator{};
-  Bounds bounds{};
-  Patience patience{};
-  std::string address = "127.0.0.1";
-  int port = 8080;                ///< 0: any
-  std::size_t connections = 512;  ///< served at a time
-  std::string token{};            ///< that clients must bring; empty: none
+  ServiceOptions service{};
+  bool guesses = false;  ///< whether the model proposes tokens: blockwise search
 };
 
 /// Nothing if the command line asked for help, which is then printed.

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <memory>
 #include <serve_http/settings.hpp>
 #include <utility>
 
@@ -50,7 +51,7 @@ std::vector<std::string> read_glossary(Fields& fields) {
   if (terms == nullptr) return lines;
   if (!terms->is_object()) Fields::refuse("glossary", *terms, "an object of terms");
   auto const add = [&](std::string const& term, Json const& target) {
-    auto const name = "glossary." + translate::detail::shortened(term);
+    auto const name = "glossary." + text::shortened(term);
     if (!target.is_string()) Fields::refuse(name, target, "a text or a list of texts");
     auto line = term + '\t' + target.get<std::string>();
     if (line.find_first_of("\n\r") != line.npos || line.find('\t') != line.rfind('\t') || line.starts_with('#'))
@@ -65,7 +66,7 @@ std::vector<std::string> read_glossary(Fields& fields) {
   return lines;
 }
 
-void check_search(Fields const& fields, Settings const& settings, Bounds const& bounds) {
+void check_search(Fields const& fields, TranslationSettings const& settings, bool guesses) {
   switch (settings.search.search) {
     case SearchName::greedy:
       useless(fields, "greedy search", of_beam), useless(fields, "greedy search", of_lists);
@@ -73,7 +74,7 @@ void check_search(Fields const& fields, Settings const& settings, Bounds const& 
     case SearchName::sample: useless(fields, "sampling", of_beam); break;
     case SearchName::blockwise:
       useless(fields, "blockwise search", of_beam), useless(fields, "blockwise search", of_lists);
-      if (!bounds.guesses) throw BadField("search", "search: this server has no proposer for blockwise search");
+      if (!guesses) throw BadField("search", "search: this server has no proposer for blockwise search");
       break;
     default: break;
   }
@@ -81,11 +82,11 @@ void check_search(Fields const& fields, Settings const& settings, Bounds const& 
   if (settings.search.search != SearchName::blockwise) useless(fields, "a search without blocks", of_blocks);
 }
 
-void read_search(Fields& fields, Settings& settings, Bounds const& bounds) {
+void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bounds, bool guesses) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   auto& o = settings.search;
   o.search = fields.one_of("search", searches).value_or(SearchName::beam);
-  check_search(fields, settings, bounds);
+  check_search(fields, settings, guesses);
   set(o.min_length, fields.integer("min_length", 0, bounds.length));
   o.max_length = std::min(o.max_length, bounds.length);
   set(o.max_length, fields.integer("max_length", 1, bounds.length));
@@ -147,7 +148,7 @@ void read_search(Fields& fields, Settings& settings, Bounds const& bounds) {
 
 }  // namespace
 
-Task read_task(Fields& fields, Bounds const& bounds) {
+Task read_task(Fields& fields, Bounds const& bounds, bool guesses) {
   Task task;
   auto const texts = fields.texts("text");
   if (!texts) throw BadField("text", "text is missing: a sentence, or a list of them");
@@ -156,7 +157,9 @@ Task read_task(Fields& fields, Bounds const& bounds) {
     throw BadField(
         "text",
         "text has " + std::to_string(texts->size()) + " sentences, more than " + std::to_string(bounds.sentences), 413);
-  read_search(fields, task.settings, bounds);
+  TranslationSettings settings;
+  read_search(fields, settings, bounds, guesses);
+  task.settings = std::make_shared<TranslationSettings const>(std::move(settings));
 
   // One for all, or one for each.
   auto const count = [&](char const* name, std::size_t size) {

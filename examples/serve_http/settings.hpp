@@ -5,52 +5,32 @@
 
 #include <translate/options.hpp>
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <serve_http/fields.hpp>
+#include <http/completion.hpp>
+#include <http/fields.hpp>
+#include <http/task.hpp>
 #include <string>
 #include <vector>
 
 namespace serve {
 
-/// The most that one request may ask for.
-struct Bounds {
-  std::size_t sentences = 128;
-  std::int32_t width = 64;  ///< hypotheses, samples
-  std::int32_t length = 512;
-  std::chrono::milliseconds time{60000};
-  bool guesses = false;  ///< whether the model proposes tokens: blockwise search
-};
-
 /// How all sentences of a request are decoded.
-struct Settings {
+struct TranslationSettings final : Settings {
   translate::Options search{};          ///< of translate's command line, as far as one request may choose
   std::vector<std::string> forbid{};    ///< phrases
   std::vector<std::string> glossary{};  ///< lines: source term, tab, target term
   std::vector<std::string> stop{};      ///< strings
   bool scores = true;                   ///< of greedy search, too, which does not need them
-};
-
-/// One sentence, or prompt.
-struct Ask {
-  std::size_t number = 1;  ///< within the request, from 1
-  std::string text{};
-  std::string prefix{};
-  std::string constraints{};  ///< a line of translate's --constraints; empty: none
-};
-
-/// One request.
-struct Task {
-  Settings settings{};
-  std::vector<Ask> asks{};
-  std::chrono::milliseconds time{};  ///< after which it is late
-  bool stream = false;
+  std::int32_t told = -1;               ///< tokens told of in each place, see Retold; -1: not even the chosen one
 };
 
 /// A request to /translate.
+/// \param guesses  whether the model proposes tokens: blockwise search
 /// \throws BadField  for whatever makes no sense
-Task read_task(Fields& fields, Bounds const& bounds);
+Task read_task(Fields& fields, Bounds const& bounds, bool guesses);
+
+/// A request to /v1/completions: sampling where it is asked for, the most probable otherwise.
+/// \throws BadField  for what a translation cannot have
+TranslationSettings completion_settings(Completion const& completion, Fields& fields, Bounds const& bounds);
 
 }  // namespace serve

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <http/answers.hpp>
+#include <http/event_stream.hpp>
 #include <memory>
-#include <serve_http/answers.hpp>
-#include <serve_http/event_stream.hpp>
+#include <serve_http/settings.hpp>
 #include <serve_http/translate_endpoint.hpp>
 #include <string>
 #include <vector>
@@ -9,6 +10,28 @@
 namespace serve {
 
 namespace {
+
+/// Of one sentence.
+Json answer_json(std::size_t index, Answer const& answer, bool scores) {
+  Json json{{"index", index},
+            {"text", answer.candidates.empty() ? "" : answer.candidates.front().text},
+            {"hypotheses", Json::array()},
+            {"source_tokens", answer.source_tokens},
+            {"tokens", answer.tokens}};
+  for (auto const& one : answer.candidates) {
+    Json hypothesis{{"text", one.text}, {"finished", one.finished}};
+    if (scores) hypothesis["score"] = one.score, hypothesis["log_prob"] = one.log_prob;
+    json["hypotheses"].push_back(std::move(hypothesis));
+  }
+  if (answer.demanded > 0 || !answer.forbidden.empty())
+    json["constraints"] = {{"demanded", answer.demanded},
+                           {"met", answer.met},
+                           {"missing", answer.missing},
+                           {"forbidden", answer.forbidden}};
+  if (answer.failure != sluice::Failure::none)
+    json["error"] = {{"name", sluice::name(answer.failure)}, {"message", answer.message}};
+  return json;
+}
 
 /// A beginning that grows, or the result.
 struct Writer {
@@ -28,10 +51,10 @@ struct Writer {
 
 }  // namespace
 
-void answer_translate(House const& house, httplib::Request const& request, httplib::Response& response) {
+void answer_translate(House const& house, bool guesses, httplib::Request const& request, httplib::Response& response) {
   Fields fields(request.body);
-  auto const task = read_task(fields, house.bounds);
-  auto const scores = task.settings.scores;
+  auto const task = read_task(fields, house.bounds, guesses);
+  auto const scores = dynamic_cast<TranslationSettings const&>(*task.settings).scores;
   if (wants_events(request, task.stream)) {
     auto flight = std::make_shared<Flight>(house, task, true);
     Writer writer{std::vector<std::string>(task.asks.size()), scores};

@@ -3,12 +3,13 @@
 /// POST /translate.
 #pragma once
 
+#include <http/flight.hpp>
 #include <httplib.h>
-#include <serve_http/flight.hpp>
 
 namespace serve {
 
+/// \param guesses  whether the model proposes tokens: blockwise search
 /// \throws BadField, Refused, Gone
-void answer_translate(House const& house, httplib::Request const& request, httplib::Response& response);
+void answer_translate(House const& house, bool guesses, httplib::Request const& request, httplib::Response& response);
 
 }  // namespace serve

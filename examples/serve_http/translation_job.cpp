@@ -8,6 +8,7 @@
 #include <translate/mbr.hpp>
 
 #include <algorithm>
+#include <http/answers.hpp>
 #include <serve_http/translation_job.hpp>
 #include <utility>
 
@@ -33,8 +34,8 @@ sluice::Blockwise<A> blockwise(translate::Options const& o, A const& accept) {
 }
 
 /// As translate's make_greedy, make_beam and so on.
-decltype(Search::search) plain_search(Settings const& settings, translate::WholeWords const& words) {
-  using Any = decltype(Search::search);
+decltype(Plain::search) plain_search(TranslationSettings const& settings, translate::WholeWords const& words) {
+  using Any = decltype(Plain::search);
   auto const& o = settings.search;
   // Probabilities are needed only where somebody wants them, or a penalty depends on them.
   auto const scores = settings.scores || o.repetition_penalty != 1;
@@ -53,7 +54,7 @@ decltype(Search::search) plain_search(Settings const& settings, translate::Whole
   }
 }
 
-translate::WholeWords constraints_of(Ask const& ask, Settings const& settings, Language const& language,
+translate::WholeWords constraints_of(Ask const& ask, TranslationSettings const& settings, Language const& language,
                                      std::vector<sluice::Token> const& prefix) {
   if (ask.constraints.empty() && settings.glossary.empty()) return {};
   try {
@@ -87,7 +88,8 @@ Language::Language(translate::Tokenizer const& its_tokenizer)
       bytes(texts_of(its_tokenizer)),
       spellings(translate::Constraints::spellings(its_tokenizer)) {}
 
-TranslationJob::TranslationJob(Ask const& ask, std::shared_ptr<Settings const> settings, Language const& language)
+TranslationJob::TranslationJob(Ask const& ask, std::shared_ptr<TranslationSettings const> settings,
+                               Language const& language)
     : source(language.tokenizer.encode(ask.text)),
       prefix(language.tokenizer.encode(ask.prefix)),
       seed(sluice::derive(settings->search.seed, ask.number)),
@@ -98,7 +100,8 @@ TranslationJob::TranslationJob(Ask const& ask, std::shared_ptr<Settings const> s
       stream_(stop_) {
   auto const masks = translate::make_masks(settings_->search, settings_->forbid, language.tokenizer);
   auto const& [ngrams, repetition, forbidden] = masks.rules;
-  search = Search(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_));
+  search = Search(Plain(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_)));
+  if (settings_->told >= 0) search.best = settings_->told, search.notes = std::make_shared<Notes>();
 }
 
 std::string TranslationJob::settle(std::span<sluice::Token const> tokens) {
@@ -121,12 +124,24 @@ Candidate TranslationJob::candidate(sluice::Hypothesis const& hypothesis) const 
                 .finished = hypothesis.finished,
                 .stopped = hypothesis.stop >= 0};
   std::span<sluice::Token const> tokens(hypothesis.tokens);
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    one.pieces.push_back({tokenizer.text(tokens[i]), hypothesis.log_probs.at(i)});
-  if (!one.pieces.empty()) one.pieces.front().text = without_space(one.pieces.front().text);
   if (!tokens.empty() && tokens.back() == tokenizer.eos()) tokens = tokens.first(tokens.size() - 1);
   one.text = one.stopped ? without_space(stop_.text(hypothesis)) : tokenizer.decode(tokens);
   return one;
+}
+
+std::vector<Candidate::Piece> TranslationJob::pieces(sluice::Hypothesis const& hypothesis,
+                                                     std::vector<Told> const& told) const {
+  std::vector<Candidate::Piece> pieces;
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    auto const text_of = [&](sluice::Token token) {
+      auto const text = language_.tokenizer.text(token);
+      return i == 0 ? without_space(text) : text;
+    };
+    auto const text = text_of(hypothesis.tokens[i]);
+    auto& piece = pieces.emplace_back(Candidate::Piece{token_name(text), text, told[i].log_prob});
+    for (auto const& one : told[i].best) piece.best.emplace_back(token_name(text_of(one.token)), one.log_prob);
+  }
+  return pieces;
 }
 
 Answer TranslationJob::answer(sluice::Result const& result) {
@@ -139,7 +154,10 @@ Answer TranslationJob::answer(sluice::Result const& result) {
                 hypotheses.begin() + (&best - hypotheses.data()) + 1);
   }
   for (auto const& hypothesis : hypotheses) {
-    answer.candidates.push_back(candidate(hypothesis));
+    auto& one = answer.candidates.emplace_back(candidate(hypothesis));
+    auto const place = answer.candidates.size() - 1;  // told of in the order of the search, where nobody has changed it
+    if (search.notes && place < search.notes->hypotheses.size())
+      one.pieces = pieces(hypothesis, search.notes->hypotheses[place]);
     answer.tokens += hypothesis.tokens.size();
   }
   auto const verdict = constraints_.judge(answer.candidates.empty() ? "" : answer.candidates.front().text);

@@ -18,9 +18,11 @@
 #include <translate/whole_words.hpp>
 
 #include <cstdint>
+#include <http/backend.hpp>
+#include <http/one_of.hpp>
+#include <http/retold.hpp>
 #include <memory>
-#include <serve_http/backend.hpp>
-#include <serve_http/one_of.hpp>
+#include <serve_http/settings.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,9 +32,10 @@ namespace serve {
 using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
 using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopAt>;
 /// Every search of translate. A beam without constraints is one with trivial ones, decision for decision.
-using Search = sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::Exact>,
-                                   sluice::Blockwise<sluice::TopK>>,
-                             Rules>;
+using Plain = sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::Exact>,
+                                  sluice::Blockwise<sluice::TopK>>,
+                            Rules>;
+using Search = Retold<Plain>;
 
 /// What all jobs share.
 struct Language {
@@ -46,7 +49,7 @@ struct Language {
 class TranslationJob final : public Job {
  public:
   /// \throws BadField  for constraints, a glossary or a prefix that make no sense
-  TranslationJob(Ask const& ask, std::shared_ptr<Settings const> settings, Language const& language);
+  TranslationJob(Ask const& ask, std::shared_ptr<TranslationSettings const> settings, Language const& language);
 
   std::string settle(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
@@ -58,8 +61,10 @@ class TranslationJob final : public Job {
 
  private:
   Candidate candidate(sluice::Hypothesis const& hypothesis) const;
+  /// Its tokens with what the model says of them.
+  std::vector<Candidate::Piece> pieces(sluice::Hypothesis const& hypothesis, std::vector<Told> const& told) const;
 
-  std::shared_ptr<Settings const> settings_;
+  std::shared_ptr<TranslationSettings const> settings_;
   Language const& language_;
   translate::WholeWords constraints_;
   sluice::StopAt stop_;

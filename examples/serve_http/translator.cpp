@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/decode/decoder.hpp>
 #include <sluice/decode/server.hpp>
+#include <sluice/decode/trace_file.hpp>
+#include <sluice/decode/trace_page.hpp>
 #include <sluice/schedule/streaming.hpp>
 
+#include <mutex>
+#include <optional>
 #include <serve_http/translation_job.hpp>
 #include <serve_http/translator.hpp>
+#include <sstream>
 #include <utility>
 
 namespace serve {
@@ -22,7 +28,7 @@ struct Desk {
   sluice::Server<translate::Model, Search, sluice::Streaming, translate::Output> server;
 };
 
-class Translator final : public Backend {
+class Translator final : public TracingBackend {
  public:
   explicit Translator(TranslatorOptions const& options)
       : options_(options), models_({options.model}, options.weights), language_(models_.tokenizer()) {
@@ -33,7 +39,12 @@ class Translator final : public Backend {
   std::size_t size() const override { return options_.size * options_.threads; }
 
   std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const override {
-    return std::make_unique<TranslationJob>(ask, std::move(settings), language_);
+    return std::make_unique<TranslationJob>(
+        ask, std::dynamic_pointer_cast<TranslationSettings const>(std::move(settings)), language_);
+  }
+  std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
+                                           Bounds const& bounds) const override {
+    return std::make_shared<TranslationSettings const>(completion_settings(completion, fields, bounds));
   }
 
   std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) override {
@@ -58,16 +69,39 @@ class Translator final : public Backend {
     return sum;
   }
 
+  std::string trace(Job const& job, std::string const& about, std::chrono::steady_clock::time_point until,
+                    std::function<void(std::size_t bytes)> const& between) override {
+    std::unique_lock const lock(tracing_, until);
+    if (!lock) throw BadField("", "late: others are traced", 504);
+    if (!traced_) traced_.emplace(models_.make());
+    auto const& one = dynamic_cast<TranslationJob const&>(job);
+    std::ostringstream out;
+    sluice::TracePage around(out);
+    if (!one.source.empty()) {
+      auto const text_of = [&](sluice::Token token) { return language_.tokenizer.text(token); };
+      sluice::Decoder decoder(*traced_, Search{}, sluice::Streaming{.size = 1}, models_.output(),
+                              sluice::TraceFile(out, text_of));
+      auto const id =
+          decoder.submit({.source = one.source, .prefix = one.prefix, .search = one.search, .seed = one.seed});
+      decoder.trace().describe(id, about);
+      while (decoder.step()) between(static_cast<std::size_t>(out.tellp()));
+    }
+    around.finish();
+    return out.str();
+  }
+
  private:
   TranslatorOptions options_;
   translate::Models models_;
   Language language_;
   std::vector<std::unique_ptr<Desk>> desks_;
+  std::timed_mutex tracing_;  // of what follows
+  std::optional<translate::Model> traced_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_translator(TranslatorOptions const& options) {
+std::unique_ptr<TracingBackend> make_translator(TranslatorOptions const& options) {
   return std::make_unique<Translator>(options);
 }
 

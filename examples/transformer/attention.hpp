@@ -7,6 +7,7 @@
 #include <sluice/output/simd/fused.hpp>
 #include <sluice/output/simd/simd.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -160,6 +161,18 @@ inline void attend(float const* query, std::ptrdiff_t d, int heads, KeysValues c
   auto const period = detail::period(heads);
   if (period == OneVector{}) detail::attend(OneVector{}, query, d, heads, memory, count, scratch, out);
   else detail::attend(period, query, d, heads, memory, count, scratch, out);
+}
+
+/// How much attend(), which has just left `scratch`, looked at each position, over all heads: out [count], which add up to 1.
+inline void mean_attention(float const* scratch, int heads, std::int32_t count, float* out) {
+  auto const period = detail::period(heads);
+  std::fill_n(out, count, 0.0f);
+  for (int head = 0; head < heads; ++head) {
+    float total = 0;
+    for (std::int32_t p = 0; p < count; ++p) total += scratch[p * period + head];
+    auto const share = 1 / (total * static_cast<float>(heads));
+    for (std::int32_t p = 0; p < count; ++p) out[p] += scratch[p * period + head] * share;
+  }
 }
 
 }  // namespace SLUICE_ISA

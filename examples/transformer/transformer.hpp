@@ -55,6 +55,8 @@ class Buffer {
 struct TransformerOptions {
   std::int32_t length = 512;   ///< most tokens of a source, or in a slot
   std::int32_t max_pages = 0;  ///< of the cache, KeysValues::page positions each; 0 = as many as there is memory for
+  /// of the decoder, whose attention to the source is attached to every line, the mean of its heads; -1: of none
+  std::int32_t attached_layer = -1;
 };
 
 /// Pre-norm, ReLU, sinusoidal positions. A hidden vector depends on its slot's source and tokens alone, bit for bit:
@@ -83,6 +85,8 @@ class Transformer {
                 .positions_per_page = KeysValues::page,
                 .max_pages = options.max_pages}) {
     require(options.length > 0, "Transformer: length", options.length, "must be > 0");
+    require(options.attached_layer >= -1 && options.attached_layer < std::ssize(weights_->decoder),
+            "Transformer: attached_layer", options.attached_layer, "must be a layer of the decoder, or -1");
     fill_positions();
   }
 
@@ -119,6 +123,13 @@ class Transformer {
   /// \throws std::invalid_argument  for a row that breaks the contract
   /// \throws std::length_error      if the cache's pages do not suffice
   Hidden<float> step(std::span<Row const> rows);
+
+  /// Attention to the tokens of the source and its end, one line for each of the step's; see
+  /// TransformerOptions::attached_layer.
+  Attachments attachments() const {
+    if (options_.attached_layer < 0 || widths_.empty()) return {};
+    return {{attached_to_.data(), std::ssize(widths_), widest_, widest_}, widths_};
+  }
 
  private:
   /// A row's part of a step.
@@ -162,6 +173,7 @@ class Transformer {
     layer.multiply(rows, y, finish);
   }
   void prepare(std::span<Row const> rows);
+  void prepare_attached(std::span<Row const> rows);
 
   std::shared_ptr<Weights const> weights_;
   TransformerOptions options_;
@@ -173,7 +185,9 @@ class Transformer {
   std::vector<Part> parts_;
   std::vector<PagedCache<float>::Place> places_;  // by token
   std::vector<float const*> pages_;
-  Buffer x_, normed_, qkv_, attended_, inner_, scores_, answer_;
+  Buffer x_, normed_, qkv_, attended_, inner_, scores_, answer_, attached_to_;
+  std::vector<std::int32_t> widths_;  // of what is attached, [lines]
+  std::ptrdiff_t widest_ = 0;
   PackedRows rows_;
 };
 
@@ -312,10 +326,20 @@ inline void Transformer::prepare(std::span<Row const> rows) {
   }
 }
 
+inline void Transformer::prepare_attached(std::span<Row const> rows) {
+  widths_.clear(), widest_ = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    widths_.insert(widths_.end(), static_cast<std::size_t>(rows[r].lines), parts_[r].source_length);
+    widest_ = std::max<std::ptrdiff_t>(widest_, parts_[r].source_length);
+  }
+  attached_to_.resize(std::ssize(widths_) * widest_);
+}
+
 inline Hidden<float> Transformer::step(std::span<Row const> rows) {
   auto const& w = *weights_;
   auto const d = w.d;
   prepare(rows);
+  if (options_.attached_layer >= 0) prepare_attached(rows);
   auto const total = std::ssize(places_);
   auto const x = view(x_, total, d);
   auto const normed = view(normed_, total, d);
@@ -344,12 +368,18 @@ inline Hidden<float> Transformer::step(std::span<Row const> rows) {
     normalise(layer.n2, x, normed);
     auto const query = view(qkv_, total, d);
     apply(layer.cq, normed, query, rows_);
+    auto* attached_to = l == options_.attached_layer ? attached_to_.data() : nullptr;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       auto const& part = parts_[r];
       auto const source = memory(part.sources, l);
-      for (std::int32_t i = 0; i < std::ssize(rows[r].tokens); ++i)
+      auto const count = std::ssize(rows[r].tokens);
+      for (std::ptrdiff_t i = 0; i < count; ++i) {
         attend(query.data + (part.first + i) * d, d, w.heads, source, part.source_length, scores.data,
                attended.data + (part.first + i) * d);
+        if (attached_to == nullptr || i < count - rows[r].lines) continue;
+        mean_attention(scores.data, w.heads, part.source_length, attached_to);
+        attached_to += widest_;
+      }
     }
     apply(layer.co, attended, x, rows_, {.add = true});
 

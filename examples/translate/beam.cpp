@@ -6,8 +6,9 @@
 
 namespace translate {
 
-std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Masks const& masks) {
-  return make_workers(options, models, sluice::Ruled<sluice::BeamSearch, Masks>{make_beam_search(options), masks});
+std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Restrictions const& restrictions) {
+  return make_workers(options, models,
+                      sluice::Ruled<sluice::BeamSearch, Restrictions>{make_beam_search(options), restrictions});
 }
 
 }  // namespace translate

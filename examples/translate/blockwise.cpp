@@ -8,22 +8,23 @@ namespace translate {
 namespace {
 
 template <sluice::Acceptance A>
-std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options, Models& models, Masks const& masks) {
+std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options, Models& models,
+                                         Restrictions const& restrictions) {
   sluice::Blockwise<A> const search{.block = options.block,
                                     .accept = accept,
                                     .minimum = options.minimum,
                                     .length = {.min = options.min_length, .max = options.max_length},
                                     .adaptive = options.adaptive};
-  return make_workers(options, models, sluice::Ruled<sluice::Blockwise<A>, Masks>{search, masks});
+  return make_workers(options, models, sluice::Ruled<sluice::Blockwise<A>, Restrictions>{search, restrictions});
 }
 
 }  // namespace
 
-std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Masks const& masks) {
-  if (options.accept_top) return make_accepting(sluice::TopK{*options.accept_top}, options, models, masks);
+std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Restrictions const& restrictions) {
+  if (options.accept_top) return make_accepting(sluice::TopK{*options.accept_top}, options, models, restrictions);
   // As greedy: probabilities are needed only where a penalty depends on them, or somebody looks.
   sluice::Exact const exact{.scores = options.repetition_penalty != 1 || !options.trace.empty()};
-  return make_accepting(exact, options, models, masks);
+  return make_accepting(exact, options, models, restrictions);
 }
 
 }  // namespace translate

@@ -33,10 +33,10 @@ struct OwnSearch {
 
 }  // namespace
 
-std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Masks const& masks) {
+std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Restrictions const& restrictions) {
   OwnSearch const own{options.grid_base, options.prune_finished};
   auto const search = own.around(make_beam_search(options), {});
-  return make_workers(options, models, sluice::Ruled<Constrained, Masks>{search, masks}, own);
+  return make_workers(options, models, sluice::Ruled<Constrained, Restrictions>{search, restrictions}, own);
 }
 
 }  // namespace translate

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <translate/decoders.hpp>
 
+#include <tuple>
+
 namespace translate {
 
-std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Masks const& masks) {
+std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Restrictions const& restrictions) {
   switch (options.search) {
-    case SearchName::greedy: return make_greedy(options, models, masks);
-    case SearchName::sample: return make_sample(options, models, masks);
-    case SearchName::blockwise: return make_blockwise(options, models, masks);
-    case SearchName::score: return make_score(options, models);
+    case SearchName::greedy: return make_greedy(options, models, restrictions);
+    case SearchName::sample: return make_sample(options, models, restrictions);
+    case SearchName::blockwise: return make_blockwise(options, models, restrictions);
+    case SearchName::score: return make_score(options, models, std::get<sluice::Structure>(restrictions.rules));
     case SearchName::beam: break;
   }
-  return options.constrained() ? make_constrained(options, models, masks) : make_beam(options, models, masks);
+  return options.constrained() ? make_constrained(options, models, restrictions)
+                               : make_beam(options, models, restrictions);
 }
 
 }  // namespace translate

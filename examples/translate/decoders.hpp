@@ -7,9 +7,9 @@
 #include <sluice/output/clusters/clustered_projection.hpp>
 
 #include <translate/exchange.hpp>
-#include <translate/masks.hpp>
 #include <translate/model.hpp>
 #include <translate/options.hpp>
+#include <translate/structure.hpp>
 
 #include <memory>
 
@@ -32,12 +32,12 @@ class Decoders {
 /// As many as the command line asks for, with the search that it names, each over a model of its own. Every search is
 /// compiled in a file of its own: a new one is another function here and another case in make_decoders.
 /// \throws std::invalid_argument  for options of search or schedule that make no sense
-std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Masks const& masks);
-std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Masks const& masks);
-std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Masks const& masks);
-std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Masks const& masks);
-std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Masks const& masks);
-std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Masks const& masks);
-std::unique_ptr<Decoders> make_score(Options const& options, Models& models);
+std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Restrictions const& restrictions);
+std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Restrictions const& restrictions);
+std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Restrictions const& restrictions);
+std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Restrictions const& restrictions);
+std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Restrictions const& restrictions);
+std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Restrictions const& restrictions);
+std::unique_ptr<Decoders> make_score(Options const& options, Models& models, sluice::Structure const& structure);
 
 }  // namespace translate

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace translate {
@@ -22,7 +23,8 @@ struct Sentence {
   std::vector<sluice::Token> prefix{};
   std::uint64_t seed = 0;
   WholeWords constraints{};
-  std::string text{};  ///< for a trace; empty where there is none
+  std::string text{};                 ///< for a trace; empty where there is none
+  std::vector<std::string> pieces{};  ///< for a trace: the source's, as text
 };
 
 /// Hands sentences out in the order of the input and takes results in any order. Any thread may call.

@@ -24,6 +24,12 @@ struct Finished {
   std::string text;      ///< all that comes out, its line ends included
   std::string messages;  ///< a line each
   int code = 0;          ///< what the program's exit code is at least
+
+  /// Something is wrong with it.
+  void complain(int at_least, std::string const& message) {
+    code = code > at_least ? code : at_least;
+    messages += message + "\n";
+  }
 };
 
 /// How much of the output is there.

@@ -63,7 +63,8 @@ struct Files {
       : file(std::filesystem::is_directory(path) ? path / "model.safetensors" : path),
         weights(load_from(file, [&](auto const& from) { return Weights::load(from, options.layers); })),
         projection(weights->projection(), weights->bias, options.output),
-        tokenizer(file.parent_path() / "spm.model") {
+        tokenizer(file.parent_path() / "spm.model"),
+        attached_layer(options.attention ? static_cast<std::int32_t>(weights->decoder.size()) - 1 : -1) {
     if (tokenizer.size() != weights->vocabulary.size)
       throw text::InputError("spm.model has " + std::to_string(tokenizer.size()) + " pieces, " + file.string() +
                              " has " + std::to_string(weights->vocabulary.size));
@@ -73,6 +74,7 @@ struct Files {
   std::shared_ptr<Weights const> weights;
   DenseProjection projection;
   Tokenizer tokenizer;
+  std::int32_t attached_layer;
 };
 
 std::filesystem::path clusters_of(Files const& files, ModelOptions const& options) {
@@ -108,7 +110,8 @@ void check_same(Files const& one, Files const& other) {
 
 /// A Transformer with its output layer.
 struct Part {
-  explicit Part(Files const& files) : transformer(files.weights), projection(files.projection) {}
+  explicit Part(Files const& files)
+      : transformer(files.weights, {.attached_layer = files.attached_layer}), projection(files.projection) {}
   Part(Part const&) = delete;
   Part& operator=(Part const&) = delete;
 
@@ -151,6 +154,7 @@ class Answering {
   Answer step(std::span<sluice::Row const> rows) { return model_->step(rows); }
   void release(std::span<sluice::Slot const> slots) { model_->release(slots); }
   void propose(std::span<sluice::Draft const> drafts) requires sluice::ProposingModel<M> { model_->propose(drafts); }
+  sluice::Attachments attachments() requires sluice::AttachingModel<M> { return model_->attachments(); }
 
  private:
   M* model_;
@@ -220,6 +224,8 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
 Models::~Models() = default;
 
 Tokenizer const& Models::tokenizer() const { return parts_->files.front().tokenizer; }
+
+sluice::Vocabulary const& Models::vocabulary() const { return parts_->files.front().weights->vocabulary; }
 
 Model Models::make() {
   auto& made = parts_->made.emplace_back();

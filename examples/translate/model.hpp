@@ -50,6 +50,7 @@ struct ModelOptions {
   std::filesystem::path clusters;  ///< of ProjectionName::clustered; empty: clusters.bin beside the weights
   std::string direction;           ///< in that file; empty: the only one
   std::int32_t nearest = 2;        ///< clusters of each line
+  bool attention = false;          ///< attach that of the last layer to the source
   std::int32_t audit = 0;          ///< every so many-th step is projected in full too, for the statistics
   Proposers proposers{};
   std::filesystem::path heads;  ///< of Proposers::heads; empty: heads.safetensors beside the weights
@@ -65,6 +66,7 @@ class Models {
   ~Models();
 
   Tokenizer const& tokenizer() const;
+  sluice::Vocabulary const& vocabulary() const;
   /// Shares the weights; one for each thread. Refers to this object.
   Model make();
   /// The expander for such a model.

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace translate {
@@ -157,6 +158,18 @@ std::map<std::string, std::string> said(CLI::App const& app) {
   return all;
 }
 
+/// What --alignments says, or what is wrong with it.
+std::pair<AlignmentFormat, std::string> alignment_format(std::string const& value) {
+  if (value == "hard") return {};
+  if (value == "soft") return {{.soft = true}, ""};
+  float threshold = 0;
+  auto const* const end = value.data() + value.size();
+  auto const [read, error] = std::from_chars(value.data(), end, threshold);
+  if (error != std::errc() || read != end || !(threshold > 0 && threshold <= 1))
+    return {{}, "'" + value + "' is neither hard, soft nor a number in (0, 1]"};
+  return {{.threshold = threshold}, ""};
+}
+
 template <class Name>
 CLI::Validator one_of(std::map<std::string, Name> const& names) {
   std::string all;
@@ -250,6 +263,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
           ->check(positive()),
       add("--forbid", forbid, "FILE", "phrases that do not come, a phrase a line")};
+  std::string grammar, json_schema, regex;
+  Group const structures{add("--grammar", grammar, "FILE", "GBNF that each translation obeys"),
+                         add("--json-schema", json_schema, "FILE", "each translation is JSON that this schema accepts"),
+                         add("--regex", regex, "RE", "each translation matches as a whole")};
   Group const constraining{
       add("--constraints", constraints, "FILE", "words that must or must not come, a JSON object for each line"),
       add("--glossary", glossary, "FILE", "source term, tab, target term: demanded where the source has the former")};
@@ -258,6 +275,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
           ->check(number_or_none()),
       add("--grid-base", options.grid_base, "B", "grid beam search: B hypotheses for every progress")
           ->check(range(1, 10000))};
+  std::string alignments;
+  auto* const aligning =
+      add("--alignments", alignments, "KIND", "print which words come from which: hard, soft, or those above a share")
+          ->check(CLI::Validator([](std::string const& value) { return alignment_format(value).second; }, ""));
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
   auto* const projecting = add("--projection", projection, "NAME",
@@ -320,8 +341,8 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   options.search = score.empty() ? searches.at(search) : SearchName::score;
   switch (options.search) {
     case SearchName::score:
-      useless("--score", Group{searching, nbest, mbr, begin}, lengths, beam, sampling, blockwise, masks, constraining,
-              constrained);
+      useless("--score", Group{searching, nbest, mbr, begin, aligning}, lengths, beam, sampling, blockwise, masks,
+              constraining, constrained);
       break;
     case SearchName::greedy:
       useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
@@ -334,6 +355,18 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       useless("--search blockwise", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
       break;
   }
+  if (options.explain) useless("--explain", Group{aligning});
+  if (models->count() > 0) useless("--ensemble", Group{aligning});
+  if (aligning->count() > 0)
+    options.alignments = alignment_format(alignments).first, options.model_options.attention = true;
+  std::string said_before;
+  for (auto const* option : structures) {
+    if (option->count() == 0) continue;
+    if (!said_before.empty()) throw text::InputError(option->get_name() + " does not go with " + said_before);
+    said_before = option->get_name();
+  }
+  options.structure.grammar = grammar, options.structure.json_schema = json_schema;
+  if (structures[2]->count() > 0) options.structure.regex = regex;
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
   auto* const width = beam[1];
@@ -410,6 +443,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   if (models->count() > 0) options.models = split(ensemble);
   else options.models = {model.empty() ? default_model() : std::filesystem::path(model)};
   options.trace = trace;
+  if (tracing->count() > 0 && models->count() == 0) options.model_options.attention = true;  // to be looked at
   if (tracing->count() > 0 && options.trace.extension() != ".html" && options.trace.extension() != ".jsonl")
     throw text::InputError("--trace: '" + trace + "' ends in neither .html nor .jsonl");
   if (tracing->count() > 0 && options.threads > 1)

@@ -5,6 +5,7 @@
 
 #include <sluice/schedule/streaming.hpp>
 
+#include <text/grammar.hpp>
 #include <translate/model.hpp>
 
 #include <cstddef>
@@ -27,6 +28,12 @@ struct Shard {
   std::uint64_t index = 0, count = 1;
 };
 
+/// What of an alignment is printed.
+struct AlignmentFormat {
+  bool soft = false;                 ///< all shares; else pairs of words
+  std::optional<float> threshold{};  ///< the pairs of so large a share; nothing: the best of each word
+};
+
 struct Options {
   std::vector<std::filesystem::path> models;  ///< of the weights; several are averaged. The tokenizer lies beside them
   std::filesystem::path input;                ///< empty: standard input
@@ -38,10 +45,11 @@ struct Options {
   std::filesystem::path trace;                ///< .html or .jsonl; empty: none
 
   SearchName search = SearchName::beam;
-  std::int32_t candidates = 1;       ///< hypotheses wanted of each sentence
-  bool list = false;                 ///< print all of them, with index and score
-  std::optional<UtilityName> mbr{};  ///< print the one of least Bayes risk
-  std::int32_t min_length = 1;       ///< a sentence is not translated by nothing
+  std::int32_t candidates = 1;                  ///< hypotheses wanted of each sentence
+  bool list = false;                            ///< print all of them, with index and score
+  std::optional<UtilityName> mbr{};             ///< print the one of least Bayes risk
+  std::optional<AlignmentFormat> alignments{};  ///< print them behind translations
+  std::int32_t min_length = 1;                  ///< a sentence is not translated by nothing
   std::int32_t max_length = 256;
 
   // of SearchName::beam
@@ -72,6 +80,8 @@ struct Options {
   std::int32_t no_repeat_ngram = 0;
   float repetition_penalty = 1;
   std::filesystem::path forbid;  ///< phrases; empty: none
+
+  text::GrammarSource structure;  ///< what all translations obey
 
   ModelOptions model_options;
 

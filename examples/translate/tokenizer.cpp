@@ -79,6 +79,15 @@ std::string Tokenizer::text(sluice::Token token) const {
   for (std::size_t at = 0; (at = text.find(mark, at)) != text.npos;) text.replace(at, mark.size(), 1, ' ');
   return text;
 }
+sluice::TokenBytes Tokenizer::bytes() const {
+  std::vector<std::string> all;
+  for (sluice::Token token = 0; token < size(); ++token) {
+    all.push_back(text(token));
+    // decode() keeps a space that is spelt by its byte even where it takes away the first one.
+    if (processor_->IsUnknown(token) || (processor_->IsByte(token) && all.back() == " ")) all.back().clear();
+  }
+  return sluice::TokenBytes(all);
+}
 sluice::Token Tokenizer::eos() const { return processor_->eos_id(); }
 sluice::Token Tokenizer::unk() const { return processor_->unk_id(); }
 

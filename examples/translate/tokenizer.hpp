@@ -3,6 +3,7 @@
 /// Text to tokens and back.
 #pragma once
 
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 
 #include <filesystem>
@@ -40,6 +41,9 @@ class Tokenizer {
   /// What a token writes: bytes, which may be a part of a character, with a space where a word begins. Empty for marks
   /// such as the end.
   std::string text(sluice::Token token) const;
+  /// What tokens write, for grammars; without what cannot be told from what is read as: the unknown piece, and another way to
+  /// write a space than the usual one.
+  sluice::TokenBytes bytes() const;
   sluice::Token eos() const;
   sluice::Token unk() const;  ///< -1 if there is none
 

@@ -25,6 +25,7 @@ namespace translate {
 struct Trace {
   sluice::TraceFile* file = nullptr;
 
+  bool wants_entropy() const { return file != nullptr && file->wants_entropy(); }
   void began(std::uint64_t id, sluice::Sentence const& sentence) {
     if (file != nullptr) file->began(id, sentence);
   }

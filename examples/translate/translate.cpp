@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
     translate::check_files(*options);
     translate::Resources resources(*options);
     if (!options->window) options->window = resources.input.window(options->batch);
-    auto const decoders = translate::make_decoders(*options, resources.models, resources.masks);
+    auto const decoders = translate::make_decoders(*options, resources.models, resources.restrictions);
     translate::Progress progress(options->progress);
     translate::OneShare share(make_share(*options, resources, progress));
     return translate::Translation(*options, resources, *decoders, share, progress).run();

@@ -2,13 +2,12 @@
 #include <sluice/core/noise.hpp>
 
 #include <text/lines.hpp>
-#include <translate/mbr.hpp>
+#include <translate/alignment.hpp>
 #include <translate/statistics_json.hpp>
 #include <translate/translation.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -41,30 +40,14 @@ std::ofstream create(std::filesystem::path const& file, std::filesystem::path co
   return stream;
 }
 
-void complain(Finished& line, Code code, std::string const& message) {
-  line.code = std::max(line.code, static_cast<int>(code));
-  line.messages += message + "\n";
-}
-
-std::string list(std::vector<std::string> const& parts) {
-  std::string all;
-  for (auto const& part : parts) all.append(all.empty() ? "" : ", ").append(part);
-  return all;
-}
-
-std::string format(double score) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.6f", score);
-  return text;
-}
-
 }  // namespace
 
 Resources::Resources(Options const& options, std::function<void(Input&)> const& check)
-    : input(options.input),
+    : grammar(text::read_grammar(options.structure)),
+      input(options.input),
       targets((check(input), read_beside(options.targets, input))),
       models(options.models, options.model_options),
-      masks(make_masks(options, models.tokenizer())),
+      restrictions(translate::restrictions(make_masks(options, models.tokenizer()), make_structure(grammar, models))),
       constraints(options, read_beside(options.constraints, input), models.tokenizer()),
       stats_file(create(options.stats, options.input)),
       trace_file(create(options.trace, options.input)),
@@ -188,7 +171,8 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
     auto sentence = make_sentence(text, number, constraints, line);
     std::lock_guard const lock(writing_);
     if (sentence) {
-      if (options_.constrained()) due_.emplace(number, std::move(constraints));
+      if (options_.constrained() || options_.alignments)
+        due_.emplace(number, Due{std::move(constraints), words_of(sentence->source, resources_.models.tokenizer())});
       sentence->place = number - 1, --count;
       sentences.push_back(std::move(*sentence));
     } else {
@@ -204,7 +188,7 @@ void Translation::give(std::size_t place, sluice::Result result) {
   std::lock_guard const lock(writing_);
   auto const number = place + 1;
   auto const due = due_.extract(number);
-  finish(number, format(number, result, due.empty() ? WholeWords{} : due.mapped()));
+  finish(number, format(number, result, due.empty() ? Due{} : due.mapped()));
 }
 
 void Translation::abandon() {
@@ -227,7 +211,7 @@ void Translation::finish(std::size_t number, Finished line, bool again) {
 std::optional<Sentence> Translation::make_sentence(std::string const& text, std::size_t number, WholeWords& constraints,
                                                    Finished& line) {
   auto const where = resources_.input.where(number);
-  auto const fault = [&](std::string const& message) { return complain(line, bad_input, message), std::nullopt; };
+  auto const fault = [&](std::string const& message) { return line.complain(bad_input, message), std::nullopt; };
   if (!text::valid_utf8(text)) return fault(where + "not valid UTF-8");
   auto const given = !options_.targets.empty();
   if (given && number > resources_.targets.size())
@@ -243,57 +227,12 @@ std::optional<Sentence> Translation::make_sentence(std::string const& text, std:
       return fault(error.what());
     }
   if (sentence.source.empty()) return std::nullopt;
-  if (trace() != nullptr) sentence.text = text;
+  if (trace() != nullptr) {
+    sentence.text = text;
+    for (auto const token : sentence.source) sentence.pieces.push_back(tokenizer.text(token));
+  }
   if (options_.search == SearchName::score) sentence.prefix.push_back(tokenizer.eos());
   return sentence;
-}
-
-Finished Translation::format(std::size_t number, sluice::Result const& result, WholeWords const& constraints) {
-  Finished line;
-  auto& out = line.text;
-  auto const& hypotheses = result.hypotheses;
-  for (auto const& hypothesis : hypotheses) blocks_.add(hypothesis);
-  if (!result.ok() || hypotheses.empty()) {
-    complain(line, sentence_failed,
-             resources_.input.where(number) + sluice::name(result.failure) + ": " + result.message);
-  } else if (options_.search == SearchName::score) {
-    out = translate::format(hypotheses.front().score);
-  } else if (options_.explain) {
-    out = explain(hypotheses.front(), resources_.models.tokenizer());
-  } else if (options_.list) {
-    judge(number, constraints, text_of(hypotheses.front()), line);  // where this is complete, so are the others
-    for (auto const& hypothesis : hypotheses)
-      out.append(out.empty() ? "" : "\n")
-          .append(std::to_string(number - 1) + " ||| " + text_of(hypothesis) + " ||| ")
-          .append(translate::format(hypothesis.score));
-  } else if (options_.mbr) {
-    out = text_of(least_risk(options_, hypotheses, [&](auto const& hypothesis) { return text_of(hypothesis); }));
-    judge(number, constraints, out, line);
-  } else {
-    out = text_of(hypotheses.front());
-    judge(number, constraints, out, line);
-  }
-  out += '\n';
-  return line;
-}
-
-void Translation::judge(std::size_t number, WholeWords const& constraints, std::string const& text,
-                        Finished& line) const {
-  auto const verdict = constraints.judge(text);
-  auto const where = resources_.input.where(number);
-  if (verdict.met < verdict.total)
-    complain(line, sentence_failed,
-             where + std::to_string(verdict.met) + " of " + std::to_string(verdict.total) +
-                 " constraints are met, not " + list(verdict.missing));
-  if (!verdict.forbidden.empty())
-    complain(line, sentence_failed, where + "holds what is forbidden: " + list(verdict.forbidden));
-}
-
-std::string Translation::text_of(sluice::Hypothesis const& hypothesis) const {
-  auto const& tokenizer = resources_.models.tokenizer();
-  std::span<sluice::Token const> tokens(hypothesis.tokens);
-  if (!tokens.empty() && tokens.back() == tokenizer.eos()) tokens = tokens.first(tokens.size() - 1);
-  return tokenizer.decode(tokens);
 }
 
 }  // namespace translate

@@ -41,10 +41,11 @@ struct Resources {
   explicit Resources(
       Options const& options, std::function<void(Input&)> const& check = [](Input& input) { input.check(); });
 
+  sluice::Grammar grammar;
   Input input;
   std::vector<std::string> targets;  ///< of --prefix or --score
   Models models;
-  Masks masks;
+  Restrictions restrictions;
   Constraints constraints;
   std::ofstream stats_file, trace_file;
   TraceOutput trace;
@@ -76,7 +77,14 @@ class Translation final : public Exchange {
   std::optional<Sentence> make_sentence(std::string const& text, std::size_t number, WholeWords& constraints,
                                         Finished& line);
   void finish(std::size_t number, Finished line, bool again = false);
-  Finished format(std::size_t number, sluice::Result const& result, WholeWords const& constraints);
+  /// What a line that is not done will be judged by, and aligned with.
+  struct Due {
+    WholeWords constraints;
+    std::vector<std::int32_t> source_words;
+  };
+  Finished format(std::size_t number, sluice::Result const& result, Due const& due);
+  /// What is printed behind a translation.
+  std::string alignment(sluice::Hypothesis const& hypothesis, Due const& due) const;
   /// Says what a translation lacks.
   void judge(std::size_t number, WholeWords const& constraints, std::string const& text, Finished& line) const;
   std::string text_of(sluice::Hypothesis const& hypothesis) const;
@@ -93,8 +101,8 @@ class Translation final : public Exchange {
   Share* current_ = nullptr;
   std::mutex writing_;  // of the output and what follows
   std::condition_variable room_;
-  std::list<Share> open_;                            // in the order of the input; the last one may be read
-  std::unordered_map<std::size_t, WholeWords> due_;  // what is demanded of lines that are not done, if anything
+  std::list<Share> open_;                     // in the order of the input; the last one may be read
+  std::unordered_map<std::size_t, Due> due_;  // of lines that are not done, if anything
   BlockCounts blocks_;
   std::size_t resumed_ = 0;
   int code_ = fine;

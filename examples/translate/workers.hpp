@@ -113,13 +113,14 @@ class Workers final : public Decoders {
       for (auto& sentence : taken) {
         auto search = own(shared, sentence);
         auto const text = std::move(sentence.text);
+        auto const pieces = std::move(sentence.pieces);
         auto const id = decoder.submit({.source = std::move(sentence.source),
                                         .prefix = std::move(sentence.prefix),
                                         .search = std::move(search),
                                         .seed = sentence.seed});
         places.emplace(id, sentence.place);
         if (decoder.trace().file != nullptr)
-          decoder.trace().file->describe(id, "line " + std::to_string(sentence.place + 1) + ": " + text);
+          decoder.trace().file->describe(id, "line " + std::to_string(sentence.place + 1) + ": " + text, pieces);
       }
       taken.clear();
     }

@@ -83,7 +83,7 @@ int run(Ranks const& ranks, translate::Options options) {
   together(ranks, [&] {
     resources.emplace(options, [&](translate::Input& i) { i.set(shards.whole(), shards.checksum()); });
     if (!options.window) options.window = resources->input.window(options.batch);
-    decoders = translate::make_decoders(options, resources->models, resources->masks);
+    decoders = translate::make_decoders(options, resources->models, resources->restrictions);
     fingerprint = translate::fingerprint(options, resources->input);
     fingerprint["--shard-size"] = std::to_string(options.shard_size);
     if (ranks.first() && !stats.empty() && !std::ofstream(stats))

@@ -59,6 +59,7 @@
 #include <sluice/output/shortlist/probe_projection.hpp>
 #include <sluice/output/shortlist/shortlist_projection.hpp>
 #include <sluice/output/simd/simd.hpp>
+#include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>

@@ -32,6 +32,12 @@ refused 'temperature' --search sample --temperature 0 prompt
 printf 'Gr\374n\n' >latin1
 refused 'latin1:1: not valid UTF-8' --lines latin1
 
+printf 'root ::= "a"\nother ::= [a\n' >broken.gbnf
+refused 'broken.gbnf: grammar, line 3, column 1: ' --grammar broken.gbnf prompt
+refused '--regex: pattern, line 1, column 2: ' --regex 'a(b' prompt
+refused '--grammar, --json-schema and --regex: one of them' --grammar broken.gbnf --regex a prompt
+refused 'missing: cannot be opened' --json-schema missing prompt
+
 # ---- the same tokens, however they are decoded -------------------------------------------------------------------------
 
 always+=(--exact --max-length 40)
@@ -82,6 +88,20 @@ run --system 'a long text that stands before every one of them ' --lines prompts
 run --system 'a long text that stands before every one of them ' --lines prompts --share 0 --json >other --parallel 1
 check 'what is shared is not fed' grep -q -E ' [1-9][0-9]* not fed since they were shared' statistics
 check 'and changes nothing' cmp -s <(grep -o '"tokens":[^]]*' one) <(grep -o '"tokens":[^]]*' other)
+
+# ---- outputs that obey ---------------------------------------------------------------------------------------------------
+
+printf 'root ::= word (" " word)* "."?\nword ::= [aeiou]{3} [xyz]+\n' >words.gbnf
+for search in '' '--search beam --width 5 --n-best 5' '--search sample --seed 3 --n-best 3' '--search diverse --n-best 4' \
+  '--lookup --block 5' '--draft small.gguf' '--search beam --phrase ax'; do
+  # shellcheck disable=SC2086
+  run --grammar words.gbnf $search 'ab c' >words
+  check "obeys: $search: $(cat words)" [ "$(grep -c -v -x -E '(\[-?[0-9.]+\] )?[aeiou]{3}[xyz]+( [aeiou]{3}[xyz]+)*' words)" -eq 0 ]
+  check "says something: $search" [ -s words ]
+done
+run --regex '[ab]{50}' 'ab c' >out 2>err
+check 'exit code of what does not fit' [ $? -eq 1 ]
+check 'says so' grep -q 'length.max = 40: the grammar needs 50 tokens more' err
 
 # ---- one that cannot be answered does not keep the others ----------------------------------------------------------------
 

@@ -3,84 +3,26 @@
 
 ask OPTIONS       posts the lines of standard input to /translate, prints text ||| score of every hypothesis
 stream OPTIONS    the same as server-sent events; what is settled must be how the result begins
+logprobs          what the model says of tokens, and of those beside them: lines of standard input
+trace             pages of traces hold what was answered
 bodies            what makes no sense is refused, with the field named
 wire              what is no HTTP, or not all of it, or never read
 storm EXPECTED    many clients at once, some of whom go away; standard input and EXPECTED are lines that belong together
 full              more than may wait (of --size 1 --queue 1)
 farewell PID EXPECTED  requests at work while the server is told to end
 """
-import http.client
 import json
+import math
 import os
 import random
-import re
 import signal
 import socket
 import sys
 import threading
 import time
 
-port = int(sys.argv[2])
-failures = []
-
-
-def check(what, good):
-    if not good:
-        failures.append(what)
-
-
-def post(path, body, headers=(), timeout=60):
-    """Code and text."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection.request("POST", path, data, {"Content-Type": "application/json", **dict(headers)})
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    return response.status, text, response
-
-
-def metrics():
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", "/metrics")
-    text = connection.getresponse().read().decode()
-    connection.close()
-    values = dict(re.findall(r"^(\w+(?:{[^}]*})?) ([-+.e\d]+)$", text, re.M))
-    return {name: float(value) for name, value in values.items()}
-
-
-def wait_for(what, condition, seconds=30):
-    until = time.time() + seconds
-    while time.time() < until:
-        if condition(metrics()):
-            return
-        time.sleep(0.02)
-    check("never: " + what + ": " + str(metrics()), False)
-
-
-def raw(data, seconds=20, shutdown=False):
-    """All that comes back for these bytes."""
-    client = socket.create_connection(("127.0.0.1", port), timeout=seconds)
-    client.sendall(data)
-    if shutdown:
-        client.shutdown(socket.SHUT_WR)
-    got = b""
-    try:
-        while more := client.recv(65536):
-            got += more
-    except ConnectionResetError:
-        pass
-    client.close()
-    return got
-
-
-def head(length, extra=""):
-    return (f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{extra}"
-            f"Content-Length: {length}\r\n\r\n").encode()
-
-
-def lines():
-    return sys.stdin.read().split("\n")[:-1]
+sys.dont_write_bytecode = True
+from http_client import check, events, finish, head, lines, metrics, port, post, raw, wait_for  # noqa: E402  (beside this file)
 
 
 def ask(options):
@@ -91,12 +33,6 @@ def ask(options):
         check("results are in order", result["index"] == i)
         for one in result["hypotheses"] or [{"text": "", "score": 0}]:
             print(one["text"], "|||", "%.6f" % one.get("score", 0))
-
-
-def events(text):
-    for event in text.split("\n\n")[:-1]:
-        name, data = re.fullmatch(r"event: (\w+)\ndata: (.*)", event).groups()
-        yield name, json.loads(data)
 
 
 def stream(options):
@@ -116,6 +52,54 @@ def stream(options):
     check("the stream ends once", ended == 1 and text.endswith("event: done\ndata: {}\n\n"))
     for i in sorted(results):
         print(results[i])
+
+
+def logprobs():
+    for text in lines():
+        for options in [{"temperature": 0}, {"temperature": 1, "seed": 3, "n": 3}, {"n": 3}]:
+            greedy = options == {"temperature": 0}
+            answers = {}
+            for count in (0, 5):
+                code, answer, _ = post("/v1/completions", {"prompt": text, "logprobs": count, **options})
+                check(f"code {code}", code == 200)
+                answers[count] = json.loads(answer)["choices"]
+            for one, five in zip(answers[0], answers[5]):
+                told = five["logprobs"]
+                check(f"the same, told or not: {options}", one["text"] == five["text"] and
+                      one["logprobs"]["tokens"] == told["tokens"] and
+                      one["logprobs"]["token_logprobs"] == told["token_logprobs"] and one["logprobs"]["top_logprobs"] is None)
+                for token, log_prob, best in zip(told["tokens"], told["token_logprobs"], told["top_logprobs"], strict=True):
+                    check("five or fewer", 1 <= len(best) <= 5 and sum(map(math.exp, best.values())) <= 1.0001)
+                    check("one number for one token", best.get(token, log_prob) == log_prob)
+                    check("none beside them is better", token in best or log_prob <= min(best.values()))
+                    check("greedy takes the best", not greedy or best[token] == max(best.values()))
+        score = json.loads(post("/translate", {"text": text, "search": "greedy", "scores": True})[1])["results"][0]
+        total = sum(json.loads(post("/v1/completions", {"prompt": text, "logprobs": 0, "temperature": 0})[1])
+                    ["choices"][0]["logprobs"]["token_logprobs"])
+        check(f"their sum: {total}", abs(total - score["hypotheses"][0]["log_prob"]) < 1e-3)
+
+
+def trace():
+    texts = lines()
+    for options in [{"n_best": 3}, {"search": "greedy", "scores": True}, {"search": "sample", "n_best": 3, "seed": 4},
+                    {"search": "blockwise", "scores": True}, {"constraints": {"none": ["the"]}}, {"stop": "e"}]:
+        results = json.loads(post("/translate", {"text": texts, **options})[1])["results"]
+        for index, result in enumerate(results):
+            code, page, response = post("/trace", {"text": texts, "index": index, **options})
+            told = [json.loads(line) for line in page[page.index('id="trace">'):].split("\n") if line.startswith("{")]
+            ends = [event for event in told if "end" in event]
+            check(f"{options}: a page: {code}", code == 200 and response.getheader("Content-Type").startswith("text/html"))
+            check("one sentence", len(ends) == 1 and [e["about"] for e in told if "about" in e] == [texts[index]])
+            check(f"{options}: the same, scored as alone: {ends}", [round(h["log_prob"], 4) for h in ends[0]["hypotheses"]] ==
+                  [round(h["log_prob"], 4) for h in result["hypotheses"]])
+    for field, code, body in [("index", 400, {"text": "a", "index": 1}), ("index", 400, {"text": "a", "index": -1}),
+                              ("stream", 400, {"text": "a", "stream": True}), ("text", 400, {}),
+                              (None, 504, {"text": texts[0] * 3, "deadline_ms": 1, "min_length": 200})]:
+        got, text, _ = post("/trace", body)
+        check(f"{body}: {got} {text[:200]}", got == code and json.loads(text)["error"]["param"] == field)
+    code, page, _ = post("/trace", {"text": " "})
+    check("of nothing", code == 200 and "What a decoder did" in page)
+    check("nothing is left", metrics()["sluice_sentences_open"] == 0 and metrics()["sluice_requests_open"] == 0)
 
 
 def bodies():
@@ -143,7 +127,8 @@ def bodies():
     check(f"129 sentences: {code}", code == 413 and json.loads(text)["error"]["param"] == "text")
     for field, code, body in [
             ("prompt", 400, {}), ("prompt[0]", 400, {"prompt": [1, 2]}), ("model", 404, {"prompt": "a", "model": "gpt"}),
-            ("n", 400, {"prompt": "a", "n": 0}), ("logprobs", 400, {"prompt": "a", "logprobs": 3}),
+            ("n", 400, {"prompt": "a", "n": 0}), ("logprobs", 400, {"prompt": "a", "logprobs": 6}),
+            ("best_of", 400, {"prompt": "a", "best_of": 2}),
             ("echo", 400, {"prompt": "a", "echo": True}), ("max_tokens", 400, {"prompt": "a", "max_tokens": 0}),
             ("suffix", 400, {"prompt": "a", "suffix": "b"}), ("tools", 400, {"prompt": "a", "tools": []}),
             ("stop", 400, {"prompt": "a", "stop": list("abcde")}), ("logit_bias", 400, {"prompt": "a", "logit_bias": {"5": 1}})]:
@@ -293,8 +278,6 @@ def farewell(pid, expected):
     check(f"{len(answers)} answers", answers == [(200, targets)] * 8)
 
 
-{"ask": ask, "stream": stream, "bodies": bodies, "wire": wire, "storm": storm, "full": full,
+{"ask": ask, "stream": stream, "logprobs": logprobs, "trace": trace, "bodies": bodies, "wire": wire, "storm": storm, "full": full,
  "farewell": farewell}[sys.argv[1]](*sys.argv[3:])
-for failure in failures[:20]:
-    print("FAILED:", failure, file=sys.stderr)
-sys.exit(len(failures) > 0)
+finish()

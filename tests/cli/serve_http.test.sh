@@ -6,31 +6,10 @@ program=$(realpath "$1") translate=$(realpath "$2") model=$(realpath "$3") sampl
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/cli/program.sh
 . "$here/program.sh"
-for tool in curl python3; do
-  command -v $tool >/dev/null || { echo "SKIPPED: $tool was not found"; exit 0; }
-done
-
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$work"' EXIT
-# start OPTION...: a server; sets $pid, $port.
-start() {
-  "$program" --model "$model" --port 0 "$@" >log 2>err &
-  pid=$! port=
-  pids+=($pid)
-  for _ in $(seq 600); do
-    port=$(sed -n 's|.*http://[^:]*:\([0-9]*\)/$|\1|p' log)
-    [ "$port" ] && return
-    sleep 0.05
-  done
-  fail "no server: $(cat err)"
-  report
-  exit 1
-}
-stop() { kill -TERM "$pid" && wait "$pid"; }
-client() { python3 "$here/serve_http.py" "$1" "$port" "${@:2}"; }
-url() { printf 'http://127.0.0.1:%s%s' "$port" "$1"; }
-ask() { curl -s -m 60 -H 'Content-Type: application/json' "$(url "$1")" -d "$2" "${@:3}"; }
-code() { curl -s -m 60 -o /dev/null -w '%{http_code}' "$@"; }
+# shellcheck source=tests/cli/server.sh
+. "$here/server.sh"
+clients=$here/serve_http.py
+always=(--model "$model")
 
 head -n 8 "$sample" >in
 
@@ -78,6 +57,9 @@ ask /v1/completions '{"prompt": "'"$first"'", "temperature": 0, "logprobs": 0, "
 says '"finish_reason":"length"' && says '"token_logprobs":\[-'
 ask /v1/completions '{"prompt": "Danke.", "temperature": 0, "logprobs": 0}' >out
 says '"text_offset":\[0,6,7\]' && says '"tokens":\["Thanks","\.",""\]'
+head -n 3 in >three
+check 'top_logprobs' client logprobs <three
+check 'traces' client trace <three
 ask /v1/completions '{"prompt": " ", "temperature": 0}' >out
 says '"finish_reason":"stop".*"text":""'
 ask /translate '{"text": ["", "Danke."]}' >out
@@ -132,11 +114,13 @@ check 'full' client full
 stop
 printf 'secret\n' >token
 start --token-file token
+check 'no token for a trace' [ "$(ask /trace '{"text": "a"}' -o /dev/null -w '%{http_code}')" = 401 ]
 check 'no token' [ "$(code "$(url /metrics)")" = 401 ]
 check 'another token' [ "$(code -H 'Authorization: Bearer secres' "$(url /metrics)")" = 401 ]
 check 'part of a token' [ "$(code -H 'Authorization: Bearer secretsecret' "$(url /metrics)")" = 401 ]
 check 'the token' [ "$(code -H 'Authorization: Bearer secret' "$(url /metrics)")" = 200 ]
 check 'health needs none' [ "$(code "$(url /health)")" = 200 ]
+always=()
 for option in '--port x' '--port 70000' '--size 0' '--frobnicate' '--token-file nowhere' '--model nowhere'; do
   # shellcheck disable=SC2086  # option and value
   timeout 20 "$program" --model "$model" $option >out 2>err

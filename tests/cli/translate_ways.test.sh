@@ -12,7 +12,7 @@ some=$(wc -l <few)
 
 printf 'the\n restaurant\n\n' >forbid
 for search in "--search greedy" "--width 4" "--width 3 --n-best 3" "--preset varstream --width 3 --mbr chrf" \
-  "--search sample --n-best 2 --seed 5 --top-p 0.9 --forbid forbid --no-repeat-ngram 3"; do
+  "--width 3 --n-best 2 --alignments soft" "--search sample --n-best 2 --seed 5 --top-p 0.9 --forbid forbid --no-repeat-ngram 3"; do
   run $search --input few --output expected 2>err || fail "translate $search"
   check "messages of translate $search" [ ! -s err ]
   for way in "--batch 1" "--batch 4 --threads 2" "--schedule streaming --batch 3 --window 0 --encode-ahead 4" \
@@ -34,6 +34,43 @@ check '--stats: sentences' [ "$(stat sentences)" -eq "$count" ]
 check '--stats: rows_histogram on one line' grep -q -E '^  "rows_histogram": \[[0-9,]+\],$' stats
 check '--stats: a page is still in use' [ "$(stat pages)" -eq 0 ]
 check '--stats: cache' [ "$(stat peak_pages)" -gt 0 -a "$(stat bytes)" -gt 0 ]
+
+# ---- alignments: behind the same translations, all words, the best share of each -------------------------------------------
+
+for kind in hard soft 0.2; do
+  run --search greedy --alignments $kind --input "$sample" >aligned.$kind
+  sed 's/ ||| .*//' aligned.$kind >actual
+  same greedy actual "--alignments $kind"
+done
+run --search blockwise --alignments hard --input "$sample" >actual
+same aligned.hard actual 'guesses that are rejected align nothing'
+wrong=$(paste -d '\t' "$sample" aligned.hard aligned.soft aligned.0.2 | awk -F '\t' '
+  function fault(what) { print "line " NR ": " what }
+  {
+    split($2, hard, " [|][|][|] "); split($3, soft, " [|][|][|] "); split($4, above, " [|][|][|] ")
+    sources = split($1, word, " "); targets = split(hard[1], word, " ")
+    if (targets > 0 && split(soft[2], line, " ") != targets) fault("words of the translation")
+    for (t = 1; t <= targets; ++t) {
+      if (split(line[t], share, ",") != sources) fault("words of the source")
+      sum = best = 0
+      for (s = 1; s <= sources; ++s) {
+        sum += share[s]
+        if (share[s] > share[best]) best = s
+        pair = (s - 1) "-" (t - 1)
+        listed = index(" " above[2] " ", " " pair " ") > 0
+        if (share[s] > 0.2001 && !listed || share[s] < 0.1999 && listed) fault(pair)
+      }
+      if (sum < 0.995 || sum > 1.005) fault("shares add up to " sum)
+      if (!index(" " hard[2] " ", " " (best - 1) "-" (t - 1) " ")) fault("the best of word " t)
+    }
+    if (split(hard[2], pairs, " ") != targets) fault("pairs")
+  }
+  END { print NR " lines" }')
+check "alignments: $wrong" [ "$wrong" = "$count lines" ]
+refused '--alignments has no effect with --explain' --alignments hard --explain --search blockwise
+refused '--alignments has no effect with --score' --alignments hard --score "$sample"
+plainly refused '--alignments has no effect with --ensemble' --alignments hard --ensemble "$model,$model"
+refused "--alignments: '1.5' is neither hard, soft nor a number in .0, 1." --alignments 1.5
 
 run --n-best 5 --input "$sample" >nbest
 texts <(awk 'NR % 5 == 1' nbest) >beam

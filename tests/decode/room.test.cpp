@@ -3,9 +3,14 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/loop/token_tree.hpp>
+#include <sluice/model/checked.hpp>
+#include <sluice/model/restarting.hpp>
+#include <sluice/model/with_draft.hpp>
+#include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/sample/sample.hpp>
 
@@ -21,6 +26,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -199,13 +205,17 @@ TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[r
 
 TEST_CASE("a sentence that outgrows the model keeps what it has", "[room]") {
   Table const endless{.size = 12, .has_eos = false};
-  CellModel<everything> model(endless, 30, true);
-  auto const results = decode(model, std::vector<EmptySource>(2), Greedy{.length = {.max = 50}});
-  for (auto const& result : results) {
-    CHECK(result.failure == Failure::no_room);
-    CHECK(result.message == "the model has room for 30 tokens in all its slots: not enough for this sentence alone");
-    REQUIRE(result.hypotheses.size() == 1);
-    CHECK(result.hypotheses[0].tokens.size() == 30);  // the last is not fed
+  for (auto const told : {true, false}) {
+    CellModel<everything> model(endless, 30, told);
+    auto const results = decode(model, std::vector<EmptySource>(2), Greedy{.length = {.max = 50}});
+    for (auto const& result : results) {
+      CHECK(result.failure == Failure::no_room);
+      CHECK(result.message ==
+            (told ? "the model has room for 30 tokens in all its slots: not enough for this sentence alone"
+                  : "cells: 31 of 30"));
+      REQUIRE(result.hypotheses.size() == 1);
+      CHECK(result.hypotheses[0].tokens.size() == 30);  // the last is not fed
+    }
   }
 }
 
@@ -328,6 +338,54 @@ TEST_CASE("prompts that begin alike are fed once", "[room]") {
       said.insert(said.end(), {3, 3, 4, 4});
     }
   }
+}
+
+TEST_CASE("wrappers of models follow prompts that are shared", "[room]") {
+  Table const other{.size = 12, .scale = 3, .order = 1};
+  std::uint64_t shared = 0;
+  auto const check = [&](auto& model, auto const& search, auto const& requests, std::vector<Result> const& reference) {
+    std::vector<Result> results;
+    shared += decode_each(
+                  model, requests, search, [&](Result&& result) { results.push_back(std::move(result)); },
+                  Streaming{.size = 5}, LogSoftmaxTopK{}, Intake{.shared_tokens = 200})
+                  .shared;
+    REQUIRE(results.size() == reference.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      INFO("sentence " << i << ": " << results[i].message);
+      REQUIRE(results[i].ok());
+      CHECK(results[i].hypotheses[0].tokens == reference[i].hypotheses[0].tokens);
+    }
+  };
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    std::mt19937_64 random(seed);
+    Greedy const greedy{.length = {.max = 20}};
+    auto const requests = random_requests<Greedy>(random, 20, 40);
+    auto const reference = unlimited(requests, greedy);
+    std::vector<Prompted<Blockwise<>>> guessed(requests.size());
+    for (std::size_t i = 0; i < guessed.size(); ++i)
+      guessed[i].prompt = requests[i].prompt, guessed[i].prefix = requests[i].prefix;
+    Blockwise const blocks{.block = 4, .length = {.max = 20}};
+    INFO("seed " << seed);
+    CellModel<everything> model(table, 1 << 20, false), draft(other, 1 << 20, false);
+    {
+      WithDraft wrapped(model, draft);
+      check(wrapped, blocks, guessed, reference);
+    }
+    {
+      WithLookup wrapped(model);
+      check(wrapped, blocks, guessed, reference);
+    }
+    {
+      Checked wrapped(model);
+      check(wrapped, greedy, requests, reference);
+    }
+    CellModel<Abilities{.ragged = true}> uncut(table, 1 << 20, false);
+    {
+      Restarting wrapped(uncut);
+      check(wrapped, greedy, requests, reference);
+    }
+  }
+  CHECK(shared > 1000);  // else nothing was tried
 }
 
 TEST_CASE("sharing needs a model that cuts, and sources that say nothing", "[room]") {

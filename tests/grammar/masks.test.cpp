@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/structure.hpp>
-#include <sluice/grammar/token_trie.hpp>
 
 #include <support/catch.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
+#include <grammar/mask_comparison.hpp>
 #include <grammar/random_grammar.hpp>
-#include <map>
+#include <grammar/schema_texts.hpp>
+#include <iostream>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -21,65 +18,6 @@ using namespace sluice;
 using namespace sluice::test;
 
 namespace {
-
-constexpr int far = 1000;
-
-/// The fewest tokens that complete a text, by trying all; `far`: more than the depth.
-class ByTrying {
- public:
-  ByTrying(std::function<bool(std::string const&)> complete, std::vector<std::string> const& tokens)
-      : complete_(std::move(complete)), tokens_(tokens) {}
-  int fewest(std::string const& text, int depth) {
-    if (is_complete(text)) return 0;
-    auto best = far;
-    if (depth > 0)
-      for (auto const& token : tokens_)
-        if (!token.empty()) best = std::min(best, 1 + fewest(text + token, std::min(depth, best) - 1));
-    return best >= far ? far : best;
-  }
-
- private:
-  bool is_complete(std::string const& text) {
-    auto const [it, fresh] = known_.try_emplace(text, false);
-    if (fresh) it->second = complete_(text);
-    return it->second;
-  }
-  std::function<bool(std::string const&)> complete_;
-  std::vector<std::string> const& tokens_;
-  std::map<std::string, bool> known_;
-};
-
-/// Goes through outputs of up to `steps` tokens and compares every set of allowed tokens with what trying all finds.
-struct Comparison {
-  Structure const& structure;
-  ByTrying& trying;
-  std::vector<std::string> const& tokens;  // the last is the end
-  int depth = 3;
-  int sets = 0;
-
-  void compare(Structure::State const& state, std::string const& text, int steps) {
-    auto const end = static_cast<Token>(tokens.size()) - 1;
-    auto const complete = trying.fewest(text, 0) == 0;
-    CHECK(structure.complete(state) == complete);
-    auto const all = structure.may_follow(state, Limits::unlimited);
-    REQUIRE(all != nullptr);
-    CHECK(all->contains(end) == complete);
-    for (Token token = 0; token < end; ++token) {
-      auto const& bytes = tokens[static_cast<std::size_t>(token)];
-      auto const fewest = bytes.empty() ? far : trying.fewest(text + bytes, depth);
-      for (std::int32_t left = 1; left <= depth + 2; ++left)
-        REQUIRE(structure.may_follow(state, left)->contains(token) == (fewest + 2 <= left));
-      if (fewest < far) REQUIRE(all->contains(token));
-    }
-    ++sets;
-    if (steps == 0) return;
-    for (Token token = 0; token < end; ++token) {
-      auto const next = structure.next(state, token);
-      REQUIRE(structure.alive(next) == structure.may_follow(state, Limits::unlimited)->contains(token));
-      if (structure.alive(next)) compare(next, text + tokens[static_cast<std::size_t>(token)], steps - 1);
-    }
-  }
-};
 
 std::vector<std::string> random_tokens(std::mt19937_64& random, std::string const& letters, int count, bool singles) {
   auto const draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
@@ -96,50 +34,113 @@ std::vector<std::string> random_tokens(std::mt19937_64& random, std::string cons
   return out;
 }
 
-Vocabulary vocabulary_of(std::vector<std::string> const& tokens) {
-  auto const size = static_cast<std::int32_t>(tokens.size());
-  return {.size = size, .bos = size - 1, .eos = {size - 1}};
+/// Pieces of small values, without zeros and escapes.
+std::vector<std::string> value_tokens(std::mt19937_64& random) {
+  std::vector<std::string> const all{"1",  "2",     "12",   "-",    "\"",    "a",   "b",     "[",   "]",
+                                     "{",  "}",     ",",    ":",    "\":",   ",\"", "{\"",   "a\"", "[1",
+                                     "],", "\"a\"", "null", "true", "false", "ab",  "\"b\":"};
+  std::vector<std::string> out;
+  for (auto const& token : all)
+    if (random() % 2 == 0) out.push_back(token);
+  out.emplace_back();
+  return out;
+}
+
+std::string regex(Part const& part) {
+  std::string out;
+  switch (part.kind) {
+    case Part::literal: return "(?:" + part.text + ")";
+    case Part::letters: return '[' + part.text + ']';
+    case Part::sequence:
+      for (auto const& one : part.parts) out += regex(one);
+      return "(?:" + out + ")";
+    case Part::choice:
+      for (auto const& one : part.parts) out += (out.empty() ? "" : "|") + regex(one);
+      return "(?:" + out + ")";
+    case Part::repeat:
+      return "(?:" + regex(part.parts[0]) + "){" + std::to_string(part.minimum) + "," +
+             (part.maximum < 0 ? "" : std::to_string(part.maximum)) + "}";
+    case Part::rule: break;
+  }
+  throw std::logic_error("an expression has no rules");
+}
+
+std::optional<Grammar> compiled(Comparisons& all, std::string& why, Grammar (*compile)(std::string const&),
+                                std::string const& text) {
+  try {
+    return compile(text);
+  } catch (std::invalid_argument const& e) {
+    why = e.what(), ++all.refused;
+    return {};
+  }
 }
 
 }  // namespace
 
 TEST_CASE("masks of random grammars are what trying all tokens finds", "[grammar]") {
   std::mt19937_64 random(18);
-  int compared = 0, refused = 0, sets = 0, impossible = 0;
-  for (int round = 0; round < 3000; ++round) {
+  Comparisons all;
+  for (int round = 0; round < rounds(3000); ++round) {
     RandomGrammar draw(random, "ab");
     auto const rules = draw.rules();
     auto const text = gbnf(rules);
     INFO(text);
-    Grammar grammar;
-    try {
-      grammar = Grammar::from_gbnf(text);
-    } catch (std::invalid_argument const& e) {
-      auto const why = std::string(e.what());
+    std::string why;
+    auto const grammar = compiled(
+        all, why, [](std::string const& t) { return Grammar::from_gbnf(t); }, text);
+    if (!grammar) {
       CAPTURE(why);
       auto const left = why.find("left-recursive") != std::string::npos;
       REQUIRE((left || why.find("no text obeys") != std::string::npos));
       if (!left)
         for (auto const* const some : {"", "a", "b", "ab", "ba", "aba", "abb"}) CHECK_FALSE(recognises(rules, some));
-      ++refused;
       continue;
     }
     auto const tokens = random_tokens(random, "ab", draw.draw(2, 5), draw.draw(0, 2) == 0);
-    INFO([&] {
-      std::string all;
-      for (auto const& token : tokens) all += "'" + token + "' ";
-      return all;
-    }());
-    Structure const structure(grammar, TokenTrie(TokenBytes(tokens), vocabulary_of(tokens)));
-    ByTrying trying([&](std::string const& s) { return recognises(rules, s); }, tokens);
-    Comparison comparison{structure, trying, tokens};
-    auto const start = structure.start();
-    comparison.compare(start, "", 2);
-    ++compared, sets += comparison.sets;
-    impossible += structure.may_follow(start, Limits::unlimited)->words()[0] == 0 ? 1 : 0;
+    all.compare(*grammar, tokens, [&](std::string const& s) { return recognises(rules, s); });
   }
-  INFO(compared << " compared, " << sets << " sets, " << refused << " refused, " << impossible << " impossible");
-  CHECK(compared > 1500);
-  CHECK(refused > 100);
-  CHECK(impossible > 10);
+  if (rounds(0) > 0) std::cout << "grammars: " << all.report() << '\n';
+  INFO(all.report());
+  CHECK(all.compared > all.refused);
+  CHECK(all.refused > 10);
+  CHECK(all.impossible > 5);
+}
+
+TEST_CASE("masks of random expressions are what trying all tokens finds", "[grammar]") {
+  std::mt19937_64 random(19);
+  Comparisons all;
+  for (int round = 0; round < rounds(1000); ++round) {
+    RandomGrammar draw(random, "ab");
+    std::vector<Part> const rules{draw.part(3, false)};
+    auto const text = regex(rules[0]);
+    INFO(text);
+    auto const tokens = random_tokens(random, "ab", draw.draw(2, 5), draw.draw(0, 2) == 0);
+    all.compare(Grammar::from_regex(text), tokens, [&](std::string const& s) { return recognises(rules, s); });
+  }
+  if (rounds(0) > 0) std::cout << "expressions: " << all.report() << '\n';
+  INFO(all.report());
+  CHECK(all.impossible > 5);
+}
+
+TEST_CASE("masks of random schemas are what trying all tokens finds", "[grammar]") {
+  std::mt19937_64 random(20);
+  Comparisons all;
+  for (int round = 0; round < rounds(100); ++round) {
+    auto const schema = SmallSchemas(random).draw();
+    INFO(schema.dump());
+    std::string why;
+    auto const grammar = compiled(
+        all, why, [](std::string const& t) { return Grammar::from_json_schema(t); }, schema.dump());
+    if (!grammar) {
+      CAPTURE(why);
+      REQUIRE((why.find("no text obeys") != std::string::npos || why.find("two patterns") != std::string::npos ||
+               why.find("are not supported together") != std::string::npos));
+      continue;
+    }
+    all.compare(
+        *grammar, value_tokens(random), [&](std::string const& s) { return SchemaTexts(schema, s).matches(); }, 2);
+  }
+  if (rounds(0) > 0) std::cout << "schemas: " << all.report() << '\n';
+  INFO(all.report());
+  CHECK(all.compared > 2 * all.refused);
 }

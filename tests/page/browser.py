@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chromium without a window, driven over a pipe in its DevTools protocol: standard library only."""
+"""Chromium without a window, driven over a pipe in its DevTools protocol: standard library only. And what the tests of
+pages share: checks, and how they are run."""
 
 import base64
 import json
@@ -7,6 +8,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -17,6 +19,28 @@ def find():
         if path := shutil.which(name):
             return path
     return None
+
+
+failures = 0
+
+
+def check(what, good):
+    global failures
+    if not good:
+        failures += 1
+        print("FAILED:", what)
+
+
+def run(main):
+    """The whole of a test: main(path of chromium, argument..., [folder of pictures]); ends the program."""
+    arguments = [os.path.abspath(a) for a in sys.argv[1:] if a != "--pictures"]
+    path = find()
+    if path is None:
+        print("SKIPPED: chromium was not found")
+        sys.exit(0)
+    main(path, *arguments)
+    print("failed:", failures)
+    sys.exit(1 if failures else 0)
 
 
 class Browser:
@@ -43,11 +67,34 @@ class Browser:
         os.close(here_out)
         self.buffer, self.number, self.session = b"", 0, None
         self.errors, self.requests = [], []
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.attach(next(t for t in self.targets() if t["type"] == "page"))
+        self.resize(width, height)
+
+    def targets(self):
+        return self.call("Target.getTargets")["targetInfos"]
+
+    def attach(self, target):
+        self.session = None
+        self.target = target["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
-        self.resize(width, height)
+
+    def follow(self, prefix):
+        """To the page that this one has opened at such an address; back() leads back."""
+        self.before = (self.session, self.target)
+        since = time.monotonic()
+        while not (found := [t for t in self.targets() if t["type"] == "page" and t["url"].startswith(prefix)]):
+            if time.monotonic() - since > 60:
+                raise RuntimeError(f"there is no page at {prefix}: {self.targets()}")
+            time.sleep(0.05)
+        self.attach(found[0])
+        self.ready(found[0]["url"])
+
+    def back(self):
+        """Closes what follow() went to."""
+        self.call("Target.closeTarget", targetId=self.target)
+        self.session, self.target = self.before
 
     def resize(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -115,12 +162,19 @@ class Browser:
         self.call("Page.navigate", url="about:blank")
         since = time.monotonic()
         self.call("Page.navigate", url=url)
+        self.ready(url)
+        return time.monotonic() - since
+
+    def ready(self, url):
+        since = time.monotonic()
         while self.evaluate("document.documentElement?.dataset.ready") != "true":
             if time.monotonic() - since > 100:
                 raise RuntimeError(f"{url} is never ready: {self.errors}")
             time.sleep(0.02)
         self.settle()
-        return time.monotonic() - since
+
+    def texts(self, selector):
+        return self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
 
     def settle(self):
         """Two frames, so that what is drawn once a frame has been."""

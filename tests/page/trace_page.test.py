@@ -17,6 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 import browser  # noqa: E402  (beside this file)
+from browser import check  # noqa: E402
 
 searches = {
     "greedy": ["--search", "greedy"],
@@ -25,14 +26,6 @@ searches = {
     "blockwise": ["--search", "blockwise", "--proposer", "ngram,heads", "--block", "4"],
     "sampling": ["--search", "sample", "--n-best", "3", "--seed", "4", "--top-k", "8"],
 }
-failures = 0
-
-
-def check(what, good):
-    global failures
-    if not good:
-        failures += 1
-        print("FAILED:", what)
 
 
 class Told:
@@ -41,6 +34,7 @@ class Told:
     def __init__(self, file):
         self.prompt, self.lists, self.steps, self.results, self.about, self.rows = {}, {}, {}, {}, {}, 0
         self.lines, self.texts, self.guesses, self.kept, self.banks = {}, {}, {}, {}, {}
+        self.source, self.entropies = {}, {}
         slots, asked, open_guesses = {}, [], {}
         for line in open(file, encoding="utf-8"):
             event = json.loads(line)
@@ -48,6 +42,7 @@ class Told:
                 self.texts[event["token"]] = event.get("text")
             elif "about" in event:
                 self.about[event["sentence"]] = event["about"]
+                self.source[event["sentence"]] = event["source"]
             elif "admit" in event:
                 self.prompt[event["admit"]] = len(event["prompt"])
                 self.lists[event["admit"]], self.steps[event["admit"]] = {}, []
@@ -67,12 +62,14 @@ class Told:
                         self.guesses[one] = self.guesses.get(one, 0) + len(tokens) - 1
                         open_guesses[to] = length + 1
                     count = lines[0] if lines else 1
-                    asked += [(one, slots[to][: len(slots[to]) - i]) for i in reversed(range(count))]
+                    asked += [(one, slots[to][: len(slots[to]) - i], i == 0) for i in reversed(range(count))]
             elif "answer" in event:
-                for (one, before), line in zip(asked, event["lines"], strict=True):
+                for (one, before, last), line in zip(asked, event["lines"], strict=True):
                     flat = line.get("best", []) + line.get("probes", [])
                     self.lists[one].setdefault(before, {}).update(zip(flat[::2], flat[1::2]))
                     where = (one, len(self.steps[one]) - 1)
+                    if last:
+                        self.entropies.setdefault(where, []).append(line["entropy"])
                     self.lines.setdefault(where, []).extend(dict(zip(flat[::2], flat[1::2])).values())
                     if "bank" in line:
                         self.banks.setdefault(one, []).append((len(self.steps[one]) - 1, line["bank"]))
@@ -109,10 +106,6 @@ def values(page, selector):
     return [float(x) if x else math.nan for x in found]
 
 
-def words(page, selector):
-    return page.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
-
-
 def detail(page, name):
     return page.evaluate(f"document.querySelector('#details [data-of=\"{name}\"]')?.textContent")
 
@@ -126,8 +119,21 @@ def check_results(page, told, one, name):
     rows = "#panel-results tbody tr"
     check(f"{name} {one}: scores", values(page, f"{rows} td:nth-child(2)") == [h["score"] for h in hypotheses])
     check(f"{name} {one}: sums", values(page, f"{rows} td:nth-child(3)") == [h["log_prob"] for h in hypotheses])
-    check(f"{name} {one}: texts", words(page, f"{rows} td.text") == [told.text(h["tokens"]) or "–" for h in hypotheses])
+    check(f"{name} {one}: texts", page.texts(f"{rows} td.text") == [told.text(h["tokens"]) or "–" for h in hypotheses])
     check(f"{name} {one}: tokens", values(page, "#panel-results .tokens small") == hypotheses[0]["log_probs"])
+
+
+def check_attention(page, told, one, name):
+    hypotheses = told.results[one]["hypotheses"]
+    source = told.source[one]
+    for i in range(len(hypotheses) if len(hypotheses) < 3 else 2):
+        page.evaluate(f"""(() => {{ const chooser = document.getElementById("attended"); chooser.value = "{i}";
+                      chooser.dispatchEvent(new Event("change")) }})()""")
+        attached = hypotheses[i]["attached"]
+        check(f"{name} {one}: attention of hypothesis {i}", values(page, "#panel-attention td") == [x for line in attached for x in line])
+        check(f"{name} {one}: it adds up", all(abs(sum(line) - 1) < 1e-4 for line in attached))
+        check(f"{name} {one}: places", words(page, "#panel-attention thead th")[1:] == [*source, "end"])
+        check(f"{name} {one}: tokens", len(words(page, "#panel-attention tbody th")) == len(hypotheses[i]["tokens"]))
 
 
 def check_beam(page, told, one, name):
@@ -138,6 +144,8 @@ def check_beam(page, told, one, name):
         check(f"{name} {one}: the slider is at {step}", page.evaluate("document.getElementById('step').value") == str(step))
         sums = sorted(values(page, "#panel-beam .scroll:nth-child(1) tbody td:nth-child(5)"))
         check(f"{name} {one}, step {step}: sums of rows", sums == sorted(told.sum(one, held) for held in rows))
+        entropies = sorted(values(page, "#panel-beam .scroll:nth-child(1) tbody td:nth-child(6)"))
+        check(f"{name} {one}, step {step}: entropies", entropies == sorted(told.entropies[one, step]) and min(entropies) >= 0)
         expected = sorted(p for p in told.lines[one, step] if p is not None)
         found = sorted(p for p in values(page, "#panel-beam .scroll:nth-child(2) tbody td:nth-child(5)") if p == p)
         if len(rows) == 1:  # of many, the best
@@ -192,6 +200,8 @@ def check_search(page, told, name):
             found = values(page, "#panel-banks td.bank")
             steps, width = len(told.steps[one]), 1 + max(bank for _, bank in told.banks[one])
             check(f"{name} {one}: banks", found == [told.banks[one].count((s, b)) for s in range(steps) for b in range(width)])
+        page.press(str(tabs.index("Attention") + 1))
+        check_attention(page, told, one, name)
         page.press(str(tabs.index("Results") + 1))
         check_results(page, told, one, name)
         page.press("]")
@@ -246,7 +256,7 @@ def check_contrast(style):
 def check_narrow(page):
     """Nothing lies beside the window of a telephone."""
     page.resize(390, 780)
-    for key in "1234":
+    for key in "12345":
         page.press(key)
         check(f"view {key} is {page.evaluate('document.documentElement.scrollWidth')} wide",
               page.evaluate("document.documentElement.scrollWidth") <= 390)
@@ -311,7 +321,7 @@ def large(page, html, folder):
     check("a text is a text", "<img" in (page.evaluate(
         "[...document.querySelectorAll('#panel-beam td')].map((cell) => cell.textContent).join()") if page.press("2") is None else ""))
     check("nothing ran that is not the page's", page.evaluate("document.title") == "What a decoder did")
-    check("bytes that are no text", "‹e2 96›" in " ".join(words(page, "#panel-beam td")))
+    check("bytes that are no text", "‹e2 96›" in " ".join(page.texts("#panel-beam td")))
 
 
 def take_pictures(page, folder, pictures):
@@ -319,11 +329,12 @@ def take_pictures(page, folder, pictures):
     for name, search, keys, dark, sentence, height in (
             ("viewer-beam-tree", "beam", ["1"], False, 2, 720),
             ("viewer-beam-steps-dark", "beam", ["2"] + ["."] * 3, True, 2, 770),
-            ("viewer-greedy-results", "greedy", ["3"], False, 2, 420),
+            ("viewer-attention", "beam", ["3"], False, 2, 560),
+            ("viewer-greedy-results", "greedy", ["4"], False, 2, 420),
             ("viewer-constrained-banks", "constrained", ["3"], False, 0, 760),
             ("viewer-blockwise", "blockwise", ["3"], False, 3, 460),
             ("viewer-sampling-tree-dark", "sampling", ["1"], True, 1, 640),
-            ("viewer-streaming-batch", "streaming", ["4"], False, 2, 760)):
+            ("viewer-streaming-batch", "streaming", ["5"], False, 2, 760)):
         page.dark(dark)
         page.resize(1180, height)
         page.load(f"file://{folder}/{search}.html#sentence={sentence}")
@@ -331,11 +342,7 @@ def take_pictures(page, folder, pictures):
         page.picture(f"{pictures}/{name}.png")
 
 
-def main(translate, model, sample, pictures=None):
-    path = browser.find()
-    if path is None:
-        print("SKIPPED: chromium was not found")
-        return 0
+def main(path, translate, model, sample, pictures=None):
     with tempfile.TemporaryDirectory() as folder:
         lines = open(sample, encoding="utf-8").read().splitlines()
         demands = [["red", "bike"], [], ["coffee has"], ["big hospital"]]
@@ -375,10 +382,7 @@ def main(translate, model, sample, pictures=None):
                 take_pictures(page, folder, os.path.abspath(pictures))
         finally:
             page.close()
-    print("failed:", failures)
-    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    arguments = [a for a in sys.argv[1:] if a != "--pictures"]
-    sys.exit(main(*(os.path.abspath(a) for a in arguments)))
+    browser.run(main)

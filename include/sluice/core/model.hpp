@@ -3,6 +3,7 @@
 /// The Model concept: what a user brings.
 #pragma once
 
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/core/named.hpp>
 #include <sluice/core/types.hpp>
 
@@ -19,6 +20,7 @@ SLUICE_NAMES(release)
 SLUICE_NAMES(encode)
 SLUICE_NAMES(source_length)
 SLUICE_NAMES(propose)
+SLUICE_NAMES(attachments)
 
 namespace sluice::inline v0 {
 
@@ -34,8 +36,8 @@ namespace sluice::inline v0 {
 ///
 /// A slot that no row names stays as it is until it is named, overwritten as a `to`, or released; start only gets free
 /// slots. If step throws, its rows' slots hold anything or nothing, and release must bear it. release must not throw.
-/// Found, never demanded: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`; the
-/// compiler refuses what has one of these names and another signature.
+/// Found, never demanded: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`,
+/// `attachments()`; the compiler refuses what has one of these names and another signature.
 ///
 /// Semantic requirements: a line depends on its slot's source and tokens only, so that a batch never changes a result.
 /// (A model whose numerics depend on the batch works; then only the search, not the numbers, is batch-independent.)
@@ -84,6 +86,19 @@ struct Draft {
 /// A model that guesses tokens ahead: `propose` is asked once a step, for all sentences that take part.
 template <class M>
 concept ProposingModel = Model<M> && requires(M& model, std::span<Draft const> drafts) { model.propose(drafts); };
+
+/// Small things that a model attaches to the lines of a step: attention over the source, the number of a frame.
+struct Attachments {
+  MatrixView<float const> values{};         ///< [lines of the step, the widest]; no rows: nothing is attached
+  std::span<std::int32_t const> widths{};  ///< [lines]: how many numbers each has; empty: all columns
+};
+
+/// A model that attaches things to lines. Asked after every step; valid until the next. They come back in
+/// Hypothesis::attached, whatever the search: a decoder keeps those of all lines of a sentence until it ends.
+template <class M>
+concept AttachingModel = Model<M> && requires(M& model) {
+  { model.attachments() } -> std::convertible_to<Attachments>;
+};
 // clang-format on
 
 /// Whether the compiler knows what M can do: `static constexpr Abilities abilities`, or none of that name.
@@ -172,6 +187,8 @@ consteval bool model_names() {
                 "sluice: a model's `release` must take a std::span<Slot const>");
   static_assert(ProposingModel<M> || !stray_propose<M>(),
                 "sluice: a model's `propose` must take a std::span<Draft const>");
+  static_assert(AttachingModel<M> || !stray_attachments<M>(),
+                "sluice: a model's `attachments` must take nothing and return sluice::Attachments");
   static_assert(
       EncodingModel<M> || !stray_encode<M>(),
       "sluice: a model's `encode` must be const, take a std::span<Source const* const> and return the model's "

@@ -15,16 +15,19 @@ namespace sluice::inline v0 {
 
 /// One output sequence.
 struct Hypothesis {
-  std::vector<Token> tokens;     ///< forced prefix and generated tokens, final eos included; the prompt is not
-  std::vector<float> log_probs;  ///< of each token given those before it; [tokens.size()]
-  double log_prob = 0;           ///< their sum, natural log
-  double score = 0;              ///< what hypotheses are ranked by: log_prob after length penalty and the like
-  bool finished = false;         ///< ended by eos, by a stop, or at its fixed length where there is no eos
+  std::vector<Token> tokens{};     ///< forced prefix and generated tokens, final eos included; the prompt is not
+  std::vector<float> log_probs{};  ///< of each token given those before it; [tokens.size()]
+  double log_prob = 0;             ///< their sum, natural log
+  double score = 0;                ///< what hypotheses are ranked by: log_prob after length penalty and the like
+  bool finished = false;           ///< ended by eos, by a stop, or at its fixed length where there is no eos
   std::int32_t constraints_met =
       0;  ///< of a ConstrainedBeamSearch: how many of its phrases (or other demands) are in it
   std::int32_t constraints_total = 0;  ///< of so many
   std::vector<std::int32_t> blocks{};  ///< of Blockwise: tokens settled in each round, as Stern et al. (2018) count
   std::int32_t stop = -1;              ///< which of its rule's stops ended it, see StopAt; -1: none
+  /// [tokens.size()]: what the model attached to the line that each token was chosen from, see Attachments; nothing where it
+  /// attaches nothing
+  std::vector<std::vector<float>> attached{};
 };
 
 /// Why a request has no (or no complete) result.

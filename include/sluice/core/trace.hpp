@@ -17,6 +17,7 @@ SLUICE_NAMES(admitted)
 SLUICE_NAMES(planned)
 SLUICE_NAMES(answered)
 SLUICE_NAMES(ended)
+SLUICE_NAMES(wants_entropy)
 
 namespace sluice::inline v0 {
 
@@ -29,7 +30,8 @@ namespace sluice::inline v0 {
 ///    model has no room goes back to wait, and is admitted again;
 ///  - `planned(StepPlan const&)`: what is about to be run;
 ///  - `answered(StepPlan const&, Expansion const&)`: what came back, line by line;
-///  - `ended(Result const&)`: before the result can be polled.
+///  - `ended(Result const&)`: before the result can be polled;
+///  - `wants_entropy() const`: true: every question for probabilities asks for the line's entropy too.
 ///
 /// TraceFile (sluice/decode/trace_file.hpp) writes all of it.
 struct NoTrace {};

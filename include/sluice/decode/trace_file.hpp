@@ -44,13 +44,21 @@ class LazyTraceFile {
   }
 
   /// What a reader is to see of a sentence: its text, where it came from. At any time after it has been submitted.
-  void describe(std::uint64_t id, std::string_view about) {
-    line_.open('{').key("sentence").number(id).key("about").string(about).close('}');
+  /// \param source  what lies at each position that the model attaches attention to, as texts; none: they are numbered
+  void describe(std::uint64_t id, std::string_view about, std::span<std::string const> source = {}) {
+    line_.open('{').key("sentence").number(id).key("about").string(about);
+    if (!source.empty()) {
+      line_.key("source").open('[');
+      for (auto const& text : source) line_.string(text);
+      line_.close(']');
+    }
+    line_.close('}');
     write();
   }
 
   /// \name What the decoder calls, see NoTrace
   /// @{
+  static bool wants_entropy() { return true; }
   void began(std::uint64_t, Sentence const& sentence) {
     prompt_.assign(sentence.prompt.begin(), sentence.prompt.end());
     prefix_.assign(sentence.prefix.begin(), sentence.prefix.end());
@@ -142,6 +150,11 @@ class LazyTraceFile {
       line_.key("constraints_met").number(h.constraints_met).key("constraints_total").number(h.constraints_total);
     if (!h.blocks.empty()) line_.key("blocks").numbers(h.blocks);
     if (h.stop >= 0) line_.key("stop").number(h.stop);
+    if (!h.attached.empty()) {
+      line_.key("attached").open('[');
+      for (auto const& numbers : h.attached) line_.numbers(numbers);
+      line_.close(']');
+    }
     line_.close('}');
   }
 

@@ -16,7 +16,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-pO8N/KMI6AyhFT4+xP7ylCpjiiXjTNE81yrmKeofr9U='; style-src 'sha256-52SN7EQq7WTjxk1wQFPzmbJjvrDsKSier9kaakmxJ1I='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-wd4v6wIwPpjDJiWGn87NujcrORnbEL/YBV0f8xKzdA4='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -78,6 +78,7 @@ td.number, th.number { text-align: right; white-space: nowrap; } td.text { min-w
 .legend { font-size: 13px; color: var(--muted); } .swatch { width: 16px; height: 11px; border-radius: 2px; margin-left: 10px; }
 .swatch.run { background: hsl(190 42% 46%); } .swatch.spare { background: var(--soft); border: 1px solid var(--rule); } .swatch.refill { width: 3px; height: 15px; background: var(--ink); }
 .swatch.idle { background: linear-gradient(var(--soft) 40%, var(--idle) 40% 60%, var(--soft) 60%); }
+td.heat { min-width: 3.2em; border-left: 1px solid var(--rule); } th.word { white-space: pre; font-weight: 500; }
 ol.rounds, ol.tokens, .round ol { list-style: none; margin: 0; padding: 0; }
 .round { display: flex; flex-wrap: wrap; gap: 10px; align-items: baseline; padding: 3px 0; } .round > .number { min-width: 2.2em; text-align: right; }
 .round ol { display: flex; flex-wrap: wrap; gap: 4px; }
@@ -116,7 +117,7 @@ dialog { background: var(--raised); color: var(--ink); border: 1px solid var(--e
 <dialog id="help" aria-label="Keys">
 <h2>Keys</h2>
 <table>
-<tr><td><kbd>1</kbd> … <kbd>6</kbd></td><td>the views, from left to right</td></tr>
+<tr><td><kbd>1</kbd> … <kbd>7</kbd></td><td>the views, from left to right</td></tr>
 <tr><td><kbd>[</kbd> <kbd>]</kbd></td><td>sentence before, next sentence</td></tr>
 <tr><td><kbd>,</kbd> <kbd>.</kbd></td><td>step before, next step of the beam</td></tr>
 <tr><td>arrows</td><td>in the tree: parent, child, above, below; in the batch: step and slot</td></tr>
@@ -207,6 +208,7 @@ class Sentence {
   constructor(id) {
     this.id = id;
     this.about = '';
+    this.source = [];
     this.admissions = [];
     this.took = new Set(); // steps of the batch
     this.end = null;
@@ -283,7 +285,7 @@ class Trace {
     else if ('answer' in event) this.answer(event);
     else if ('end' in event) this.finish(event);
     else if ('admit' in event) this.admit(event);
-    else if ('sentence' in event) this.sentence(event.sentence).about = event.about;
+    else if ('sentence' in event) Object.assign(this.sentence(event.sentence), { about: event.about, source: event.source ?? [] });
     else if ('eos' in event) this.eos = new Set(event.eos);
     else if (!('sluice_trace' in event)) throw new Error('what is this?');
     else if (event.sluice_trace !== 1) throw new Error(`format ${event.sluice_trace}; this page knows 1`);
@@ -1180,6 +1182,35 @@ class BanksView {
   }
 }
 
+// What was attached to each token of a result, a row each: attention to the source, if that is what the model attaches.
+class AttentionView {
+  constructor(trace) {
+    this.trace = trace;
+    this.chooser = h('select', { id: 'attended', onchange: () => this.show(this.sentence) });
+    this.bar = h('div', { class: 'bar' }, h('label', { for: 'attended' }, 'Hypothesis'), this.chooser);
+    this.grid = h('div', {});
+    this.element = h('div', {}, this.bar, this.grid);
+  }
+  show(sentence) {
+    const { hypotheses } = sentence.end;
+    if (this.sentence !== sentence)
+      this.chooser.replaceChildren(...hypotheses.map((one, i) => h('option', { value: i }, `${i + 1}: ${textOf(this.trace, one.tokens.filter((t) => !this.trace.eos.has(t)))}`)));
+    this.sentence = sentence;
+    this.bar.hidden = hypotheses.length < 2;
+    const one = hypotheses[Number(this.chooser.value)], attached = one.attached ?? [];
+    const width = attached.reduce((most, line) => Math.max(most, line.length), 0), largest = Math.max(1e-9, ...attached.flat().map(Math.abs));
+    const heading = (i) => sentence.source[i] ?? (sentence.source.length > 0 && i === sentence.source.length ? 'end' : String(i));
+    const heat = (x, line, i) => {
+      const cell = h('td', { class: 'heat number', 'data-value': x, title: `${label(this.trace, one.tokens[line])} from ${heading(i)}: ${number(x, 4)}` }, Math.abs(x) >= 0.05 * largest ? number(x, 2) : '');
+      cell.style.background = `color-mix(in srgb, var(--winner) ${Math.round((45 * Math.abs(x)) / largest)}%, var(--raised))`;
+      return cell;
+    };
+    this.grid.replaceChildren(table(['', ...Array.from({ length: width }, (_, i) => heading(i))],
+      attached.map((line, t) => h('tr', {}, h('th', { scope: 'row', class: 'word' }, label(this.trace, one.tokens[t])), line.map((x, i) => heat(x, t, i)))),
+      'What the model attached to each token of the output: how much it looked at each place of the source'));
+  }
+}
+
 class ResultsView {
   constructor(trace) {
     this.trace = trace;
@@ -1224,6 +1255,7 @@ const views = {
   beam: { title: 'Beam', view: new BeamView(trace) },
   blocks: { title: 'Blocks', view: new BlocksView(trace), only: (sentence) => sentence.blocks },
   banks: { title: 'Banks', view: new BanksView(trace, (step) => goTo(current, 'beam', step)), only: (sentence) => sentence.banks },
+  attention: { title: 'Attention', view: new AttentionView(trace), only: (sentence) => sentence.end?.hypotheses.some((one) => one.attached) },
   results: { title: 'Results', view: new ResultsView(trace) },
   batch: { title: 'Batch', view: new BatchView(trace, goTo) },
 };

@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
+#include <sluice/grammar/behind_space.hpp>
 #include <sluice/grammar/compile.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/gbnf.hpp>
@@ -56,6 +57,14 @@ class LazyGrammar {
     detail::Expressions expressions(options.limits);
     auto const root = detail::JsonSchema::compile(schema, options, expressions);
     return LazyGrammar(expressions, root);
+  }
+
+  /// The same texts for a tokeniser that puts a space before every text and takes it off again: one space at the beginning of
+  /// what tokens spell is not a part of the text that is judged.
+  LazyGrammar behind_space() const {
+    auto copy = *this;
+    if (!trivial()) copy.automaton_ = std::make_shared<detail::Automaton const>(detail::BehindSpace::of(*automaton_));
+    return copy;
   }
 
   /// Whether it allows any text.

@@ -54,7 +54,7 @@ class LazyJsonConjunctions {
   };
 
   LazyJsonConjunctions(std::string_view text, GrammarLimits const& limits)
-      : reader_("schema", text, limits), root_(JsonReader::parse("schema", text, limits)) {}
+      : reader_("schema", text, limits), root_(JsonReader::parse("schema", text, limits)), old_(is_old()) {}
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   [[noreturn]] void fail(JsonValue const& value, std::string const& why) const { reader_.fail_at(value.place, why); }
@@ -110,18 +110,54 @@ class LazyJsonConjunctions {
   }
 
   void check_keywords(JsonValue const& schema) const {
-    static std::set<std::string_view> const known{
-        "$ref", "allOf", "anyOf", "oneOf", "type", "enum", "const", "properties", "required", "additionalProperties",
-        "items", "prefixItems", "additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern",
-        "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-        // what says nothing about values, or holds schemas that others refer to
-        "$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples",
-        "deprecated", "readOnly", "writeOnly"};
+    static std::set<std::string_view> const known{"$ref",
+                                                  "allOf",
+                                                  "anyOf",
+                                                  "oneOf",
+                                                  "type",
+                                                  "enum",
+                                                  "const",
+                                                  "properties",
+                                                  "required",
+                                                  "additionalProperties",
+                                                  "items",
+                                                  "prefixItems",
+                                                  "additionalItems",
+                                                  "minItems",
+                                                  "maxItems",
+                                                  "minLength",
+                                                  "maxLength",
+                                                  "pattern",
+                                                  "format",
+                                                  "minimum",
+                                                  "maximum",
+                                                  "exclusiveMinimum",
+                                                  "exclusiveMaximum"};
+    // What says nothing about values, or holds schemas that others refer to.
+    static std::set<std::string_view> const notes{"$schema",  "$id",         "$comment", "$defs",
+                                                  "title",    "definitions", "default",  "description",
+                                                  "examples", "deprecated",  "readOnly", "writeOnly"};
     for (auto const& [name, value] : schema.members) {
       if (name == "uniqueItems" && value.is(Kind::boolean) && !value.truth) continue;
-      if (!known.contains(name)) fail(value, "the keyword " + json_quoted(name) + " is not supported");
+      if (!known.contains(name) && !notes.contains(name))
+        fail(value, "the keyword " + json_quoted(name) + " is not supported");
       if (name == "$id" && &schema != &root_) fail(value, "$id within a schema is not supported");
+      if (!old_) continue;
+      if (name == "prefixItems") fail(value, "prefixItems is not known to the draft that $schema names");
+      if (schema.find("$ref") != nullptr && name != "$ref" && !notes.contains(name))
+        fail(value, json_quoted(name) + " beside $ref says nothing in the draft that $schema names: not supported");
     }
+  }
+
+  /// Whether $schema names a draft up to 7.
+  bool is_old() const {
+    auto const* const dialect = root_.find("$schema");
+    if (dialect == nullptr) return false;
+    if (!dialect->is(Kind::string)) fail(*dialect, "$schema must be a string");
+    auto const& name = dialect->text;
+    if (name.find("json-schema.org/") == std::string::npos)
+      fail(*dialect, "$schema: the dialect " + json_quoted(name) + " is not supported");
+    return name.find("json-schema.org/draft-0") != std::string::npos;
   }
 
   // ---- what a conjunction says ----
@@ -288,6 +324,7 @@ class LazyJsonConjunctions {
 
   SourceReader reader_;  // for places
   JsonValue root_;
+  bool old_ = false;  // a draft in which nothing counts that stands beside $ref
 };
 using JsonConjunctions = LazyJsonConjunctions<>;
 

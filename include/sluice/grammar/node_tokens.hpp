@@ -28,8 +28,11 @@ namespace sluice::inline v0::detail {
 template <class Visit>
 void walk(TokenTrie const& trie, std::int32_t from, Pushdown& machine, Pushdown::State state,
           std::vector<Pushdown::State>& path, Visit const& visit) {
+  if (trie.end(from) == from + 1) return;
   auto const base = trie.depth(from);
-  path.assign(static_cast<std::size_t>(trie.depth() - base) + 1, state);
+  if (path.size() <= static_cast<std::size_t>(trie.depth() - base))
+    path.resize(static_cast<std::size_t>(trie.depth() - base) + 1);
+  path[0] = state;
   for (auto node = from + 1; node < trie.end(from);) {
     auto const depth = static_cast<std::size_t>(trie.depth(node) - base);
     auto const next = machine.next(path[depth - 1], trie.byte(node));
@@ -52,7 +55,7 @@ struct TokenGroup {
     else few.insert(few.end(), tokens.begin(), tokens.end());
   }
   void finish(std::int32_t vocabulary) {
-    if (few.size() <= static_cast<std::size_t>(vocabulary) / 32) return;
+    if (few.size() <= static_cast<std::size_t>(vocabulary) / 128) return;
     many = TokenSet(vocabulary);
     many.insert(few);
     few = {};
@@ -67,6 +70,7 @@ struct NodeTokens {
     TokenGroup tokens;  // none of them below a node of the trie in `leaving`
   };
   std::int32_t node = 0;  // the one it was worked out for
+  TokenSet all;           // of groups and `below`
   std::vector<Group> groups;
   TokenGroup below;                   // those below a node in `leaving` that can be read within the rule
   std::vector<std::int32_t> leaving;  // nodes of the trie, with children, at which the rule's text may have ended
@@ -101,22 +105,25 @@ class LazyNodeTokenTable {
     auto before = Pushdown::dead;  // whose group it is
     std::int32_t leaving_end = 0;  // of the trie's nodes below the last one at which the text may have ended
     std::vector<Pushdown::State> path;
-    walk(trie, 0, machine, machine.alone(node), path, [&](std::int32_t at, Pushdown::State state) {
+    auto const find_group = [&](Pushdown::State state) {
+      auto const [it, fresh] = group_of.try_emplace(state, out->groups.size());
+      if (fresh) {
+        out->groups.push_back({});
+        out->worst = std::max(out->worst, completion.count(state));
+      }
+      return it->second;
+    };
+    auto const add = [&](std::span<Token const> tokens, std::size_t to, bool below) {
+      if (below) return out->below.add(tokens);
+      auto& one = out->groups[to];
+      if (one.tokens.few.empty()) one.example = tokens[0];
+      one.tokens.add(tokens);
+    };
+    auto const visit = [&](std::int32_t at, Pushdown::State state) {
       auto const tokens = trie.tokens(at);
       if (!tokens.empty()) {
-        if (state != before) {
-          auto const [it, fresh] = group_of.try_emplace(state, out->groups.size());
-          if (fresh) {
-            out->groups.push_back({tokens[0], {}});
-            out->worst = std::max(out->worst, completion.count(state));
-          }
-          before = state, group = it->second;
-        }
-        if (at < leaving_end) out->below.add(tokens);
-        else {
-          if (out->groups[group].tokens.few.empty()) out->groups[group].example = tokens[0];
-          out->groups[group].tokens.add(tokens);
-        }
+        if (state != before) before = state, group = find_group(state);
+        add(tokens, group, at < leaving_end);
       }
       if (trie.end(at) == at + 1) return false;
       if (machine.left(state)) {
@@ -126,10 +133,12 @@ class LazyNodeTokenTable {
       if (trie.depth(at) < most_depth) return true;
       out->deep.push_back(at);
       return false;
-    });
+    };
+    walk(trie, 0, machine, machine.alone(node), path, visit);
     std::erase_if(out->groups, [](auto const& one) { return one.tokens.few.empty(); });
-    for (auto& one : out->groups) one.tokens.finish(trie.vocabulary().size);
-    out->below.finish(trie.vocabulary().size);
+    out->all = TokenSet(trie.vocabulary().size);
+    for (auto& one : out->groups) one.tokens.finish(trie.vocabulary().size), one.tokens.insert_into(out->all);
+    out->below.finish(trie.vocabulary().size), out->below.insert_into(out->all);
     return out;
   }
 

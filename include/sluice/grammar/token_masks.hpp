@@ -33,14 +33,15 @@ class LazyTokenMasks {
   static constexpr State ended = -1;  ///< behind the end
 
   LazyTokenMasks(Automaton const& automaton, FewestTokens const& fewest, TokenTrie trie, NodeTokenTable& nodes,
-                 std::size_t memory, std::size_t masks)
+                 std::size_t memory, std::size_t masks, bool longest)
       : trie_(std::move(trie)),
         machine_(automaton, memory),
         completion_(fewest, trie_, machine_),
         nodes_(nodes),
         covers_(fewest.covers()),
         most_(fewest.most()),
-        most_masks_(masks) {}
+        most_masks_(masks),
+        longest_(longest) {}
 
   LazyTokenMasks(LazyTokenMasks const&) = delete;
   LazyTokenMasks& operator=(LazyTokenMasks const&) = delete;
@@ -69,7 +70,11 @@ class LazyTokenMasks {
     Mask set;
     FewestTokens::Count worst = 0;  // what any of its tokens leaves to do, at most
   };
-  using Needs = std::vector<std::pair<FewestTokens::Count, TokenGroup>>;
+  /// A state's tokens by how many more are needed behind them.
+  struct Needs {
+    std::vector<std::pair<FewestTokens::Count, TokenGroup>> own;
+    std::vector<std::pair<FewestTokens::Count, TokenGroup const*>> shared;  // of a node
+  };
   struct Hash {
     std::size_t operator()(std::pair<State, std::int32_t> key) const {
       return static_cast<std::size_t>(static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15u ^
@@ -91,17 +96,17 @@ class LazyTokenMasks {
     auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
     FewestTokens::Count worst = 0;
     ways_.assign(machine_.ways(state).begin(), machine_.ways(state).end());
+    auto before = Pushdown::dead;
+    auto const reach = [&](State next) {
+      if (next != before) worst = std::max(worst, completion_.count(next)), before = next;
+    };
     auto const take = [&](std::int32_t at, State next) {
-      if (auto const tokens = trie_.tokens(at); !tokens.empty()) {
-        set->insert(tokens);
-        worst = std::max(worst, completion_.count(next));
-      }
+      if (auto const tokens = trie_.tokens(at); !tokens.empty()) set->insert(tokens), reach(next);
       return true;
     };
     for (auto const [node, stack] : ways_) {
       auto const& tokens = nodes_.of(node, trie_, machine_, completion_);
-      for (auto const& group : tokens.groups) group.tokens.insert_into(*set);
-      tokens.below.insert_into(*set);
+      set->insert(tokens.all);
       worst =
           std::max(worst, add(node == tokens.node ? tokens.worst : add(tokens.worst, most_), completion_.rest(stack)));
       if (!tokens.leaving.empty()) {
@@ -115,6 +120,7 @@ class LazyTokenMasks {
           walk(trie_, from, machine_, next, path_, take);
     }
     insert_end(state, *set);
+    if (longest_) narrow(state, *set);
     return plain_[state] = {std::move(set), worst};
   }
   static FewestTokens::Count add(FewestTokens::Count a, FewestTokens::Count b) {
@@ -123,36 +129,67 @@ class LazyTokenMasks {
 
   Mask limit(State state, std::int32_t left) {
     auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
-    for (auto const& [needed, tokens] : needs(state))
+    auto const& needs = this->needs(state);
+    for (auto const& [needed, tokens] : needs.own)
       if (needed <= left - 2) tokens.insert_into(*set);
+    for (auto const& [needed, tokens] : needs.shared)
+      if (needed <= left - 2) tokens->insert_into(*set);
     if (left > 0) insert_end(state, *set);
+    if (longest_) narrow(state, *set);
     return set;
   }
 
-  /// A state's tokens by how many more are needed behind them, few first; without those that lead nowhere.
+  /// Where the next bytes are certain, leaves of a set the longest of their tokens; not where one of its tokens reaches
+  /// beyond them: what that should be is for the model to say.
+  void narrow(State state, TokenSet& set) {
+    Token longest = -1;
+    std::int32_t at = 0;
+    while (!machine_.complete(state)) {
+      auto const byte = machine_.only_byte(state);
+      if (byte < 0) break;
+      at = trie_.child(at, static_cast<std::uint8_t>(byte));
+      if (at < 0) break;
+      state = machine_.next(state, static_cast<std::uint8_t>(byte));
+      for (auto const token : trie_.tokens(at))
+        if (set.contains(token)) {
+          longest = token;
+          break;
+        }
+    }
+    if (longest < 0) return;
+    for (auto beyond = at + 1; at > 0 && beyond < trie_.end(at); ++beyond)
+      for (auto const token : trie_.tokens(beyond))
+        if (set.contains(token)) return;
+    set = TokenSet(trie_.vocabulary().size);
+    set.insert(longest);
+  }
+
+  /// Without those that lead nowhere.
   Needs const& needs(State state) {
     if (auto const it = needs_.find(state); it != needs_.end()) return it->second;
     if (needs_.size() >= most_masks_) needs_.clear();
+    Needs out;
     std::map<FewestTokens::Count, TokenGroup> found;
     auto before = Pushdown::dead;  // the last state that was looked at, and what it needs
-    auto needed = Completion::never;
+    TokenGroup* group = nullptr;
+    auto const add = [&](std::span<Token const> tokens, State next) {
+      if (next != before) {
+        auto const needed = completion_.fewest(next);
+        before = next, group = needed < Completion::never ? &found[needed] : nullptr;
+      }
+      if (group != nullptr) group->add(tokens);
+    };
     auto const take = [&](std::int32_t at, State next) {
-      auto const tokens = trie_.tokens(at);
-      if (tokens.empty()) return true;
-      if (next != before) needed = completion_.fewest(next), before = next;
-      if (needed < Completion::never) found[needed].add(tokens);
+      if (auto const tokens = trie_.tokens(at); !tokens.empty()) add(tokens, next);
       return true;
     };
     auto const ways = machine_.ways(state);
     auto const node = ways.size() == 1 ? ways[0].first : -1;
     auto const* const own = node >= 0 ? &nodes_.of(node, trie_, machine_, completion_) : nullptr;
     if (own != nullptr && own->node == node) {  // one token of a group tells of all
-      for (auto const& group : own->groups) {
-        auto const need = completion_.fewest(machine_.next(state, trie_.bytes(group.example)));
-        if (need >= Completion::never) continue;
-        auto& to = found[need];
-        to.many.insert(group.tokens.many);
-        to.few.insert(to.few.end(), group.tokens.few.begin(), group.tokens.few.end());
+      for (auto const& one : own->groups) {
+        auto const need = completion_.fewest(machine_.next(state, trie_.bytes(one.example)));
+        if (need < Completion::never) out.shared.emplace_back(need, &one.tokens);
       }
       for (auto const* const nodes : {&own->top, &own->deep})
         for (auto const from : *nodes)
@@ -160,10 +197,11 @@ class LazyTokenMasks {
             walk(trie_, from, machine_, next, path_, take);
     } else {
       walk(trie_, 0, machine_, state, path_, take);
-      for (auto& [need, tokens] : found) tokens.finish(trie_.vocabulary().size);
     }
-    Needs out;
-    for (auto& [need, tokens] : found) out.emplace_back(need, std::move(tokens));
+    for (auto& [need, tokens] : found) {
+      tokens.finish(trie_.vocabulary().size);
+      out.own.emplace_back(need, std::move(tokens));
+    }
     return needs_[state] = std::move(out);
   }
 
@@ -174,6 +212,7 @@ class LazyTokenMasks {
   bool covers_;
   FewestTokens::Count most_;  // of any node
   std::size_t most_masks_;
+  bool longest_;
   std::unordered_map<State, Plain> plain_;
   std::unordered_map<State, Needs> needs_;
   std::unordered_map<std::pair<State, std::int32_t>, Mask, Hash> limited_;

@@ -19,7 +19,7 @@
 namespace sluice::inline v0 {
 
 /// Holds any model of one kind of source and answer, behind a few virtual calls a step, with all that it can: its abilities
-/// and limits, encoding ahead, guesses. With it, decoders are compiled once, in one translation unit, for all models of a
+/// and limits, encoding ahead, guesses, what it attaches. With it, decoders are compiled once, in one translation unit, for all models of a
 /// program; the rest of the program may be C++17 (see docs/getting-started.md). What a search needs and the held model
 /// cannot do is refused when the decoder is made.
 template <class SourceType, class AnswerType = Scores<float>>
@@ -57,6 +57,7 @@ class AnyModel {
   }
   bool proposes() const { return held_->proposes(); }
   void propose(std::span<Draft const> drafts) { held_->propose(drafts); }
+  Attachments attachments() { return held_->attachments(); }
 
  private:
   struct Interface {
@@ -76,6 +77,7 @@ class AnyModel {
     virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) = 0;
     virtual bool proposes() const = 0;
     virtual void propose(std::span<Draft const> drafts) = 0;
+    virtual Attachments attachments() = 0;
   };
 
   template <Model M, class Storage>
@@ -110,6 +112,10 @@ class AnyModel {
     bool proposes() const override { return sluice::proposes(std::as_const(model)); }
     void propose([[maybe_unused]] std::span<Draft const> drafts) override {
       if constexpr (ProposingModel<M>) model.propose(drafts);
+    }
+    Attachments attachments() override {
+      if constexpr (AttachingModel<M>) return model.attachments();
+      else return {};
     }
     Storage model;
   };

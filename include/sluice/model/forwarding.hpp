@@ -44,6 +44,7 @@ class Forwarding : public EncodedOf<M>, public Claim<KnownAbilities<M>, A> {
   auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
     return std::as_const(model_).encode(sources);
   }
+  Attachments attachments() requires AttachingModel<M> { return model_.attachments(); }
 
  protected:
   M& model_;

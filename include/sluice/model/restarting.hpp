@@ -95,6 +95,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
   }
 
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
+  Attachments attachments() requires AttachingModel<M> { return model_.attachments(); }
 
  private:
   struct State {

@@ -56,12 +56,28 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
   void release(std::span<Slot const> slots) { detail::release(this->model_, slots); }
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> { this->model_.propose(drafts); }
 
+  Attachments attachments() requires AttachingModel<M> {
+    if (longest_ <= 1) return this->model_.attachments();
+    std::size_t widest = 0;
+    for (auto const& line : attached_) widest = std::max(widest, line.size());
+    if (widest == 0) return {};
+    joined_.assign(attached_.size() * widest, 0), widths_.clear();
+    for (std::size_t i = 0; i < attached_.size(); ++i) {
+      std::ranges::copy(attached_[i], joined_.begin() + static_cast<std::ptrdiff_t>(i * widest));
+      widths_.push_back(static_cast<std::int32_t>(attached_[i].size()));
+    }
+    auto const columns = static_cast<std::ptrdiff_t>(widest);
+    return {{joined_.data(), std::ssize(attached_), columns, columns}, widths_};
+  }
+
   Answer<M> step(std::span<Row const> rows) {
     std::size_t longest = 0, lines = 0;
     for (auto const& row : rows)
       longest = std::max(longest, row.tokens.size()), lines += static_cast<std::size_t>(row.lines);
+    longest_ = longest;
     if (longest <= 1) return this->model_.step(rows);
     Answer<M> whole{};
+    attached_.assign(lines, {});
     for (std::size_t fed = 0; fed < longest; ++fed) {
       feed(rows, fed);
       auto const part = this->model_.step(std::span<Row const>(rows_));
@@ -72,6 +88,7 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
       for (std::size_t i = 0; i < rows_.size(); ++i)
         if (places_[i] >= 0)
           std::ranges::copy(part[static_cast<std::ptrdiff_t>(i)], numbers_.begin() + places_[i] * part.columns);
+      if constexpr (AttachingModel<M>) gather();
     }
     whole.data = numbers_.data(), whole.rows = static_cast<std::ptrdiff_t>(lines), whole.stride = whole.columns;
     return whole;
@@ -92,9 +109,25 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
     }
   }
 
+  /// What one call attached.
+  void gather() {
+    Attachments const part = this->model_.attachments();
+    if (part.values.rows == 0) return;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (places_[i] < 0) continue;
+      auto line = part.values[static_cast<std::ptrdiff_t>(i)];
+      if (!part.widths.empty()) line = line.first(static_cast<std::size_t>(part.widths[i]));
+      attached_[static_cast<std::size_t>(places_[i])].assign(line.begin(), line.end());
+    }
+  }
+
   std::vector<Row> rows_;
   std::vector<std::ptrdiff_t> places_;  // [row of the call]
   std::vector<Number> numbers_;
+  std::size_t longest_ = 0;                   // row of the last step
+  std::vector<std::vector<float>> attached_;  // [line]
+  std::vector<float> joined_;
+  std::vector<std::int32_t> widths_;
 };
 
 }  // namespace sluice::inline v0

@@ -176,7 +176,8 @@ class LazyAdmission {
     if (room.limited()) {
       auto need = opening - begins.length + s.slots;
       for (auto const& one : shared_.running)
-        need += one->opening.done() ? one->slots : std::ssize(one->opening.rest()) - one->share;
+        need += one->opening.done() ? one->slots
+                                    : std::ssize(one->opening.rest()) - (one->opening.fresh() ? one->share : 0);
       while (need > room.left() && room.forget(begins.slot)) {
       }
       if (need > room.left() && alive > 0) return std::nullopt;
@@ -222,6 +223,7 @@ class LazyAdmission {
       require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
               "is an end of sentence: nothing could follow");
     s.opening.reset(request.prompt, fed, shared_.model.abilities);
+    if (shared_.model.attaches) s.attaching.begin(s.base, s.slots, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,
                             .prefix = request.prefix,

@@ -47,6 +47,7 @@ class LazyAnswering {
     if (usable && s.opening.done()) try {
         s.search->finish(result);
         if (!shared_.searches.takes_prefix) s.opening.complete(result);
+        if (shared_.model.attaches) s.attaching.complete(result.hypotheses);
       } catch (...) {
         why = Failure::search, message = describe(std::current_exception()), cause = std::current_exception();
       }

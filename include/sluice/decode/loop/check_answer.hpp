@@ -3,6 +3,8 @@
 /// Whether a model answered what it was asked.
 #pragma once
 
+#include <sluice/core/model.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -22,6 +24,21 @@ void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
     if (answer.columns != vocabulary)
       throw std::logic_error("sluice: the model's lines have " + std::to_string(answer.columns) +
                              " scores, its vocabulary " + std::to_string(vocabulary));
+}
+
+/// The same of what it attaches.
+inline void check_attachments(Attachments const& attached, std::size_t lines) {
+  auto const& [values, widths] = attached;
+  if (values.rows != 0 && values.rows != static_cast<std::ptrdiff_t>(lines))
+    throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and attaches " +
+                           std::to_string(values.rows));
+  if (values.rows != 0 && !widths.empty() && widths.size() != lines)
+    throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and attaches " +
+                           std::to_string(widths.size()) + " widths");
+  for (auto const width : widths)
+    if (values.rows != 0 && (width < 0 || width > values.columns))
+      throw std::logic_error("sluice: the model attaches a width of " + std::to_string(width) + " among " +
+                             std::to_string(values.columns) + " columns");
 }
 
 }  // namespace sluice::inline v0::detail

@@ -70,6 +70,8 @@ struct AnyModelSide : Part {
   /// Runs the rows and expands the answer; books the seconds.
   virtual Expansion step(StepPlan const& step, Statistics::Seconds& seconds, Stopwatch& stopwatch) = 0;
   virtual void propose(std::span<Draft const> drafts) = 0;
+  /// Of the step just run, whose plan had so many lines.
+  virtual Attachments attachments(std::size_t lines) = 0;
   /// What the model makes of some sources, to be started from.
   virtual std::shared_ptr<void> encode(std::span<void const* const> sources) const = 0;
   virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) = 0;
@@ -78,6 +80,7 @@ struct AnyModelSide : Part {
   Limits limits{};
   Abilities abilities{};
   bool encodes = false, proposes = false;
+  bool attaches = false;
   bool alike = false;  ///< sources say nothing: all is in the prompts
 };
 
@@ -92,6 +95,7 @@ struct AnyTrace : Part {
   virtual void planned(StepPlan const& step) = 0;
   virtual void answered(StepPlan const& step, Expansion const& answer) = 0;
   virtual void ended(Result const& result) = 0;
+  virtual bool wants_entropy() const = 0;
 };
 
 /// Where requests come from that nobody has submitted yet.

@@ -84,12 +84,15 @@ class LazyStepping {
     }
     if (!forking_.empty()) arrange();
     shared_.room.slots.release(step_.released);
-    if (shared_.trace != nullptr) shared_.trace->planned(step_);
+    if (shared_.trace == nullptr) return;
+    if (shared_.trace->wants_entropy())
+      for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
+    shared_.trace->planned(step_);
   }
 
   /// The model and the expander.
   void run() {
-    answers_ = {}, problem_ = nullptr, no_room_ = false;
+    answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (step_.rows.empty()) return;
     shared_.room.slots.follow(step_.rows);
     if (shared_.room.left() < 0) {
@@ -104,8 +107,9 @@ class LazyStepping {
       if (answers_.size() != step_.queries.size())
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(step_.queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
+      if (shared_.model.attaches) attach();
     } catch (NoRoom const&) {
-      answers_ = {}, no_room_ = true;
+      answers_ = {}, no_room_ = true, refusal_ = std::current_exception();
       return;
     } catch (...) {
       answers_ = {}, problem_ = std::current_exception();
@@ -154,7 +158,7 @@ class LazyStepping {
     if (!alone) shared_.room.halve(alive);
     for (auto i = alive; i-- > 0;)  // the youngest first
       if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
-        if (alone) answering_.end(s, Failure::no_room, fitting_.too_long());
+        if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : fitting_.too_long());
         else returning_.send(s);
       }
   }
@@ -171,6 +175,16 @@ class LazyStepping {
   }
 
  private:
+  /// Has sentences keep what the model attached to their lines.
+  void attach() {
+    auto const attached = shared_.model.attachments(step_.queries.size());
+    if (attached.values.rows == 0) return;
+    for (auto* s : chosen_)
+      if (!s->ended)
+        s->attaching.apply(std::span<Row const>(step_.rows).subspan(s->part.from.rows, s->rows()), attached,
+                           static_cast<std::ptrdiff_t>(s->part.from.queries));
+  }
+
   /// What the schedule chooses.
   void pick() {
     picked_.clear();
@@ -255,6 +269,7 @@ class LazyStepping {
   StepPlan step_, sorted_;
   Expansion answers_;
   std::exception_ptr problem_;
+  std::exception_ptr refusal_;  // the engine's own NoRoom, if it was not foreseen
   bool no_room_ = false;
   std::int64_t front_ = 0;  // of Live::turn: the first that is taken
 };

@@ -9,6 +9,7 @@
 #include <sluice/decode/loop/check_answer.hpp>
 #include <sluice/decode/loop/parts.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,7 @@ struct ModelSideOf final : AnyModelSide {
     abilities = sluice::abilities(std::as_const(model));
     alike = std::is_empty_v<Source> && std::is_default_constructible_v<Source>;
     encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
+    attaches = AttachingModel<M>;
   }
   std::int32_t source_length(void const* source) const override {
     return sluice::source_length(std::as_const(model), *static_cast<Source const*>(source));
@@ -51,6 +53,13 @@ struct ModelSideOf final : AnyModelSide {
   }
   void propose([[maybe_unused]] std::span<Draft const> drafts) override {
     if constexpr (ProposingModel<M>) model.propose(drafts);
+  }
+  Attachments attachments([[maybe_unused]] std::size_t lines) override {
+    if constexpr (AttachingModel<M>) {
+      Attachments const attached = model.attachments();
+      check_attachments(attached, lines);
+      return attached;
+    } else return {};
   }
   std::shared_ptr<void> encode([[maybe_unused]] std::span<void const* const> sources) const override {
     if constexpr (EncodingModel<M>) {  // in another thread, perhaps: nothing of this object is written
@@ -107,6 +116,11 @@ concept TracesEnds = requires(T& trace, Result const& result) {
 };
 
 template <class T>
+concept WantsEntropy = requires(T const& trace) {
+  { trace.wants_entropy() } -> std::convertible_to<bool>;
+};
+
+template <class T>
 struct TraceOf final : AnyTrace {
   explicit TraceOf(T one) : trace(std::move(one)) {
     static_assert(TracesBeginnings<T> || !stray_began<T>(),
@@ -116,6 +130,8 @@ struct TraceOf final : AnyTrace {
     static_assert(TracesPlans<T> || !stray_planned<T>(), "sluice: a trace's `planned` must take a StepPlan const&");
     static_assert(TracesAnswers<T> || !stray_answered<T>(),
                   "sluice: a trace's `answered` must take (StepPlan const&, Expansion const&)");
+    static_assert(WantsEntropy<T> || !stray_wants_entropy<T>(),
+                  "sluice: a trace's `wants_entropy` must be const, take nothing and return a bool");
     static_assert(TracesEnds<T> || !stray_ended<T>(), "sluice: a trace's `ended` must take a Result const&");
   }
   void began([[maybe_unused]] std::uint64_t id, [[maybe_unused]] Sentence const& sentence) override {
@@ -133,6 +149,10 @@ struct TraceOf final : AnyTrace {
   }
   void ended([[maybe_unused]] Result const& result) override {
     if constexpr (TracesEnds<T>) trace.ended(result);
+  }
+  bool wants_entropy() const override {
+    if constexpr (WantsEntropy<T>) return trace.wants_entropy();
+    else return false;
   }
   T trace;
 };

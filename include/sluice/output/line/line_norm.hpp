@@ -28,6 +28,17 @@ struct LineNorm {
   }
 };
 
+/// What LineNorm::rounded makes of 64 scores. A fixed number without branches: compilers make vectors of it.
+inline void round_64(float const* line, LineNorm norm, float* to) {
+  constexpr auto lowest = -std::numeric_limits<double>::infinity();
+  constexpr auto least = static_cast<double>(std::numeric_limits<float>::lowest());
+  for (std::size_t i = 0; i < 64; ++i) {
+    auto const log_prob = norm(line[i]);
+    auto const bounded = log_prob < least ? least : log_prob;
+    to[i] = static_cast<float>(log_prob == lowest ? lowest : bounded);
+  }
+}
+
 /// The log-probabilities of a line's scores; of 64 neighbours none of which is in `only` (unless it is nullptr) -infinity.
 inline void round_all(std::span<float const> line, LineNorm norm, TokenSet const* only, std::vector<float>& to) {
   constexpr std::size_t bits = 64;
@@ -38,8 +49,9 @@ inline void round_all(std::span<float const> line, LineNorm norm, TokenSet const
     auto const word = first / bits;
     if (only != nullptr && (word >= words.size() || words[word] == 0))
       std::fill_n(to.begin() + static_cast<std::ptrdiff_t>(first), count, -std::numeric_limits<float>::infinity());
+    else if (count == bits) round_64(line.data() + first, norm, to.data() + first);
     else
-      for (std::size_t i = first; i < first + count; ++i) to[i] = norm.rounded(line[i]);
+      for (std::size_t i = first; i < line.size(); ++i) to[i] = norm.rounded(line[i]);
   }
 }
 

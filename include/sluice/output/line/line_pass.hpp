@@ -36,6 +36,14 @@ class LazyLinePass {
     return edits_scores(query) || query.shortlist != nullptr || query.temperature != 1.0f;
   }
 
+  /// Whether all that the query wants changed in the scores of these tokens before the softmax is its mask.
+  static bool only_masks(Query const& query, std::size_t first, std::size_t count) {
+    if (!edits_scores(query) || query.only == nullptr || query.shortlist != nullptr || query.temperature != 1.0f)
+      return false;
+    return std::none_of(query.edits.begin(), query.edits.end(),
+                        [&](Edit const& e) { return static_cast<std::size_t>(e.token) - first < count; });
+  }
+
   /// \param query  must live until finish()
   void begin(Query const& query, Kind kind) {
     query_ = &query;

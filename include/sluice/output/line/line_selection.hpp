@@ -7,8 +7,10 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/output/line/line_allowed.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/line_norm.hpp>
+#include <sluice/output/line/line_pass.hpp>
 #include <sluice/output/line/line_scan.hpp>
 #include <sluice/output/simd/exponential.hpp>
 #include <sluice/output/simd/simd.hpp>
@@ -34,22 +36,22 @@ class LazyLineSelection {
   ///                what a probe finds at place -1 is -infinity
   void answer(std::span<float> line, Kind kind, Query const& query, LineLists& lists,
               std::span<Token const> tokens = {}) {
+    if (query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr))
+      change(line, 0, query.edits, query.only);
+    if (query.shortlist != nullptr) mask(line, 0, *query.shortlist);
+    if (query.temperature != 1.0f)
+      for (auto& x : line) x /= query.temperature;
+    answer_changed(line, LinePass::changes(query) ? Kind::logits : kind, query, lists, tokens);
+  }
+
+  /// The same where nothing is to be changed before the softmax, or has been.
+  void answer_changed(std::span<float const> line, Kind kind, Query const& query, LineLists& lists,
+                      std::span<Token const> tokens = {}) {
     tokens_ = tokens, lists_ = &lists;
     auto const before = query.stage == Stage::before_softmax;
-    if (before && (!query.edits.empty() || query.only != nullptr)) {
-      change(line, 0, query.edits, query.only);
-      kind = Kind::logits;
-    }
-    if (query.shortlist != nullptr) {
-      mask(line, 0, *query.shortlist);
-      kind = Kind::logits;
-    }
-    if (query.temperature != 1.0f) {
-      for (auto& x : line) x /= query.temperature;
-      kind = Kind::logits;
-    }
+    auto const allowed = LineAllowed::suffices(query);
     auto const normalise = query.normalise && kind == Kind::logits;
-    scan_.begin(0, normalise);
+    scan_.begin(allowed ? LineAllowed::wanted(query) : 0, normalise);
     scan_.run(line);
     auto& entry = lists.open();
     entry.valid = scan_.valid();
@@ -60,7 +62,10 @@ class LazyLineSelection {
     entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
     if (query.entropy || query.typical > 0) entropy_ = entropy(line, norm);
     if (query.entropy) entry.entropy = static_cast<float>(entropy_);
-    if (!before && (!query.edits.empty() || query.only != nullptr)) {
+    if (allowed && allowed_.choose(line, scan_.best(), norm, query)) {
+      for (auto const& one : allowed_.ranked()) lists.list(token(one.place), one.value);
+      for (auto const place : query.probes) lists.probe(probed(line, norm, query, place));
+    } else if (!before && (!query.edits.empty() || query.only != nullptr)) {
       round_all(line, norm, query.only, log_probs_);
       change(log_probs_, 0, query.edits, query.only);
       select(log_probs_, {}, query);
@@ -86,6 +91,12 @@ class LazyLineSelection {
     if (query.noise != 0 && query.best > 0) add_perturbed(line, norm, query);
     for (auto const place : query.probes)
       lists_->probe(place < 0 ? LineScan::lowest : norm.rounded(line[static_cast<std::size_t>(place)]));
+  }
+
+  /// After edits and `only`.
+  static float probed(std::span<float const> line, LineNorm norm, Query const& query, Token place) {
+    if (place < 0 || !query.only->contains(place)) return LineScan::lowest;
+    return changed(norm.rounded(line[static_cast<std::size_t>(place)]), place, query.edits);
   }
 
   std::span<Found const> best(std::span<float const> line, std::size_t k) {
@@ -191,6 +202,7 @@ class LazyLineSelection {
   }
 
   LineScan scan_;
+  LineAllowed allowed_;
   LineLists* lists_ = nullptr;
   std::span<Token const> tokens_{};
   std::vector<float> log_probs_;

@@ -66,6 +66,8 @@ class LogSoftmaxTopK {
     template <class T>
     void answer(std::span<T const> line, std::span<float const> bias, Kind kind, Query const& query) {
       if (!LinePass::suffices(query)) {
+        if constexpr (std::is_same_v<T, float>)
+          if (bias.empty() && !LinePass::changes(query)) return selection.answer_changed(line, kind, query, lists);
         whole.resize(line.size());
         load_scores(line.data(), bias.empty() ? nullptr : bias.data(), line.size(), whole.data());
         return selection.answer(whole, kind, query, lists);
@@ -78,6 +80,13 @@ class LogSoftmaxTopK {
       }
       while (first < line.size()) {
         auto const count = std::min(line.size() - first, buffer.size());
+        if constexpr (has_vectors<T>) {
+          if (count % LineScan::chunk == 0 && LinePass::only_masks(query, first, count)) {
+            masked(line.data() + first, added == nullptr ? nullptr : added + first, first, count, *query.only);
+            first += count;
+            continue;
+          }
+        }
         load_scores(line.data() + first, added == nullptr ? nullptr : added + first, count, buffer.data());
         pass.change(std::span(buffer).first(count), first);
         auto const padded = (count + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk;
@@ -111,6 +120,22 @@ class LogSoftmaxTopK {
                  });
       }
       return end;
+    }
+
+    /// Adds a block of whole chunks in which tokens that `only` lacks are -infinity.
+    template <class T>
+    void masked(T const* from, float const* bias, std::size_t first, std::size_t count, TokenSet const& only) {
+      auto const words = only.words();
+      pass.add(first, buffer.data(), count, [=, to = buffer.data()](std::size_t i) {
+        __builtin_prefetch(from + i + LineScan::ahead);
+        auto x = load_vector(from + i);
+        if (bias != nullptr) x += simd::load(bias + i);
+        auto const word = (first + i) / 64;
+        auto const held = word < words.size() ? words[word] >> (first + i) % 64 : 0;
+        x = simd::where(static_cast<std::uint32_t>(held), x, LineScan::lowest);
+        simd::store(to + i, x);
+        return x;
+      });
     }
 
     LinePass pass;

@@ -31,6 +31,16 @@ namespace simd {
 #endif
 }
 
+/// Lane i of x where bit i is set, `other` elsewhere. Bits from `lanes` on do not matter.
+[[gnu::always_inline]] inline Vec where(std::uint32_t bits, Vec x, float other) {
+  using Bits = std::uint32_t __attribute__((vector_size(lanes * sizeof(float))));
+  alignas(64) static constexpr std::uint32_t ones[16] = {1,   2,   4,    8,    16,   32,   64,    128,
+                                                         256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+  Bits lane;
+  __builtin_memcpy(&lane, ones, sizeof(lane));
+  return ((Bits{} + bits) & lane) != 0 ? x : broadcast(other);
+}
+
 /// How many of n scores (a multiple of `lanes`) are >= bar.
 inline std::size_t count_at_least(float const* scores, std::size_t n, float bar) {
   int count = 0;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <http/connection.hpp>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace serve {
+
+namespace {
+
+thread_local Connection* mine = nullptr;
+
+/// For poll(): rounded up, so that what is waited for has come.
+int milliseconds_until(Clock::time_point when) {
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, 3600000));
+}
+
+/// Address and port; nothing of what is no IP.
+void name(sockaddr_storage const& address, std::string& ip, int& port) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family == AF_INET) {
+    auto const& v4 = reinterpret_cast<sockaddr_in const&>(address);
+    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size()), port = ntohs(v4.sin_port);
+  } else if (address.ss_family == AF_INET6) {
+    auto const& v6 = reinterpret_cast<sockaddr_in6 const&>(address);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()), port = ntohs(v6.sin6_port);
+  }
+  ip = text.data();
+}
+
+}  // namespace
+
+Connection::Connection(int socket, Patience const& patience, Event const& stop)
+    : socket_(socket), patience_(patience), stop_(stop) {
+  mine = this;
+}
+
+Connection::~Connection() {
+  mine = nullptr;
+  shutdown(socket_, SHUT_WR);
+  if (trouble_ == Trouble::head_too_large || (in_body_ && !body_read_ && trouble_ != Trouble::too_slow)) {
+    // Closing on what it still sends would take the answer from a client that has not read it yet.
+    auto const until = Clock::now() + std::chrono::seconds(1);
+    for (std::size_t drained = 0; drained < (std::size_t{1} << 24);) {
+      pollfd one{.fd = socket_, .events = POLLIN, .revents = 0};
+      if (poll(&one, 1, milliseconds_until(until)) <= 0) break;
+      auto const got = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+      if (got <= 0) break;
+      drained += static_cast<std::size_t>(got);
+    }
+  }
+  close(socket_);
+}
+
+Connection* Connection::current() { return mine; }
+
+bool Connection::await_request() {
+  auto const until = Clock::now() + patience_.idle;
+  while (begin_ == end_) {
+    std::array<pollfd, 2> both{
+        {{.fd = socket_, .events = POLLIN, .revents = 0}, {.fd = stop_.file(), .events = POLLIN, .revents = 0}}};
+    auto const ready = poll(both.data(), both.size(), milliseconds_until(until));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0 || both[1].revents != 0) return false;
+    break;
+  }
+  began_ = Clock::now(), blocked_ = {}, allowed_ = patience_.head, in_body_ = body_read_ = false;
+  return true;
+}
+
+void Connection::begin_body() {
+  in_body_ = true;
+  allowed_ = patience_.body + patience_.body / 4 + 4096;  // chunks have heads, too
+}
+
+Connection::Woken Connection::wait(Event const& event, Clock::time_point until) const {
+  for (;;) {
+    std::array<pollfd, 2> both{
+        {{.fd = socket_, .events = POLLRDHUP, .revents = 0}, {.fd = event.file(), .events = POLLIN, .revents = 0}}};
+    auto const ready = poll(both.data(), both.size(), milliseconds_until(until));
+    if (ready < 0 && errno == EINTR) continue;
+    if (both[0].revents != 0) return Woken::gone;
+    return ready > 0 ? Woken::event : Woken::time;
+  }
+}
+
+bool Connection::is_readable() const { return begin_ < end_; }
+
+bool Connection::is_writable() const {
+  pollfd one{.fd = socket_, .events = POLLOUT | POLLRDHUP, .revents = 0};
+  return poll(&one, 1, 0) >= 0 && (one.revents & (POLLERR | POLLHUP | POLLRDHUP)) == 0;
+}
+
+ssize_t Connection::read(char* to, std::size_t size) {
+  while (begin_ == end_) {
+    if (trouble_ != Trouble::none) return -1;
+    pollfd one{.fd = socket_, .events = POLLIN, .revents = 0};
+    auto const ready = poll(&one, 1, milliseconds_until(began_ + patience_.read));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return trouble_ = Trouble::too_slow, -1;
+    auto const got = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) return got;
+    begin_ = 0, end_ = static_cast<std::size_t>(got);
+  }
+  auto const count = std::min(size, end_ - begin_);
+  if (count > allowed_) return trouble_ = in_body_ ? Trouble::body_too_large : Trouble::head_too_large, -1;
+  std::copy_n(buffer_.data() + begin_, count, to);
+  begin_ += count, allowed_ -= count;
+  return static_cast<ssize_t>(count);
+}
+
+ssize_t Connection::write(char const* from, std::size_t size) {
+  for (std::size_t sent = 0; sent < size;) {
+    auto const got = ::send(socket_, from + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (got >= 0) {
+      sent += static_cast<std::size_t>(got);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return -1;
+    auto const before = Clock::now();
+    pollfd one{.fd = socket_, .events = POLLOUT, .revents = 0};
+    auto const ready = poll(&one, 1, milliseconds_until(before + patience_.write - blocked_));
+    blocked_ += Clock::now() - before;
+    if (ready == 0) return trouble_ = Trouble::too_slow, -1;
+  }
+  return static_cast<ssize_t>(size);
+}
+
+void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0) name(address, ip, port);
+}
+
+void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0) name(address, ip, port);
+}
+
+}  // namespace serve

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Who may ask, and what every answer says for the sake of browsers.
+#pragma once
+
+#include <http/admission.hpp>
+#include <httplib.h>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace serve {
+
+/// Whether two texts are the same, in a time that depends on the length of `given` alone.
+bool same(std::string_view secret, std::string_view given);
+
+class Guard {
+ public:
+  /// \param token  that clients must bring; empty: none
+  /// \param local  whether only this machine can connect: then a browser must have been told so, too, which keeps off names
+  ///               that lead here (DNS rebinding)
+  Guard(Admission const& admission, std::string token, bool local)
+      : admission_(admission), token_(std::move(token)), local_(local) {}
+
+  /// Before a body is read. True: the request is refused, and the response says why.
+  bool refuses(httplib::Request const& request, httplib::Response& response) const;
+  /// Headers of any answer.
+  static void protect(httplib::Response& response);
+  /// Gives whatever httplib refuses a code that says what was wrong, and a body.
+  static void explain(httplib::Request const& request, httplib::Response& response);
+
+ private:
+  Admission const& admission_;
+  std::string token_;
+  bool local_;
+};
+
+}  // namespace serve

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a server's command line says whatever the model.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstddef>
+#include <http/connection.hpp>
+#include <http/task.hpp>
+#include <string>
+
+namespace serve {
+
+struct ServiceOptions {
+  Bounds bounds{};
+  Patience patience{};
+  std::string address = "127.0.0.1";
+  int port = 8080;                ///< 0: any
+  std::size_t connections = 512;  ///< served at a time
+  std::size_t queue = 1024;       ///< sentences that may wait
+  std::string token{};            ///< that clients must bring; empty: none
+};
+
+/// The flags of these options.
+class ServiceFlags {
+ public:
+  ServiceFlags(CLI::App& app, ServiceOptions& options);
+  /// After the command line has been read.
+  /// \throws text::InputError  for a file that cannot be read
+  void finish();
+
+ private:
+  ServiceOptions& options_;
+  std::string token_file_;
+  double time_ = 60, patience_ = 10;
+};
+
+/// False if the command line asked for help, which is then printed.
+/// \throws text::InputError  for flags and values that make no sense
+bool parse_flags(CLI::App& app, int argc, char const* const* argv);
+
+}  // namespace serve

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A request that has been read, whatever its shape and whatever the model.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace serve {
+
+/// The most that one request may ask for.
+struct Bounds {
+  std::size_t sentences = 128;  ///< or prompts
+  std::int32_t width = 64;      ///< hypotheses, samples
+  std::int32_t length = 512;
+  std::chrono::milliseconds time{60000};
+};
+
+/// How all sentences of a request are decoded: each Backend has a kind of its own.
+struct Settings {
+  Settings() = default;
+  Settings(Settings const&) = default;
+  Settings& operator=(Settings const&) = default;
+  virtual ~Settings() = default;
+};
+
+/// One sentence, or prompt.
+struct Ask {
+  std::size_t number = 1;  ///< within the request, from 1
+  std::string text{};
+  std::string prefix{};
+  std::string constraints{};  ///< a line of translate's --constraints; empty: none
+};
+
+/// One request.
+struct Task {
+  std::shared_ptr<Settings const> settings{};
+  std::vector<Ask> asks{};
+  std::chrono::milliseconds time{};  ///< after which it is late
+  bool stream = false;
+};
+
+}  // namespace serve

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/decode/trace_page.hpp>
+
+#include <http/answers.hpp>
+#include <memory>
+#include <serve_http/settings.hpp>
+#include <serve_http/trace_endpoint.hpp>
+#include <sstream>
+#include <stdexcept>
+
+namespace serve {
+
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{32} << 20;  // of a page
+
+/// A sentence that counts as all others do.
+class Entered {
+ public:
+  explicit Entered(Admission& admission) : admission_(admission) {
+    switch (admission.enter(1)) {
+      case Admission::Entry::full: throw Refused(429, "too many sentences wait already");
+      case Admission::Entry::closed: throw Refused(503, "the server is closing");
+      case Admission::Entry::granted: break;
+    }
+  }
+  Entered(Entered const&) = delete;
+  Entered& operator=(Entered const&) = delete;
+  ~Entered() { admission_.answered(), admission_.leave(); }
+
+ private:
+  Admission& admission_;
+};
+
+}  // namespace
+
+void answer_trace(House const& house, TracingBackend& backend, bool guesses, httplib::Request const& request,
+                  httplib::Response& response) {
+  Fields fields(request.body);
+  auto const index = fields.integer("index", 0, static_cast<std::int64_t>(house.bounds.sentences) - 1);
+  auto const task = read_task(fields, house.bounds, guesses);
+  if (task.stream) throw BadField("stream", "stream has no effect on a trace");
+  auto const place = static_cast<std::size_t>(index.value_or(0));
+  if (place >= task.asks.size())
+    throw BadField("index", "index is not one of the " + std::to_string(task.asks.size()) + " sentences");
+  auto const settings = std::make_shared<TranslationSettings>(dynamic_cast<TranslationSettings const&>(*task.settings));
+  settings->scores = true;
+  auto const job = backend.prepare(task.asks[place], settings);
+  Entered const entered(house.admission);
+  auto const until = Clock::now() + task.time;
+  Event const never;
+  auto const* const connection = Connection::current();
+  auto const between = [&](std::size_t bytes) {
+    if (connection->wait(never, Clock::now()) == Connection::Woken::gone) throw Gone();
+    if (Clock::now() > until) throw BadField("", "late: the trace is not ready", 504);
+    if (bytes > most_bytes) throw BadField("", "the trace has more than " + std::to_string(most_bytes) + " bytes", 413);
+  };
+  response.set_content(backend.trace(*job, task.asks[place].text, until, between), "text/html; charset=utf-8");
+}
+
+std::string trace_page_source(std::string const& directive) {
+  std::ostringstream out;
+  sluice::TracePage(out).finish();
+  auto const text = out.str();
+  auto const begin = text.find(directive + " '");
+  if (begin == text.npos) throw std::logic_error("the page of a trace has no " + directive);
+  auto const source = begin + directive.size() + 1;
+  return text.substr(source, text.find('\'', source + 1) + 1 - source);
+}
+
+}  // namespace serve

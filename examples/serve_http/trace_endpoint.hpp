@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// POST /trace.
+#pragma once
+
+#include <http/flight.hpp>
+#include <httplib.h>
+#include <serve_http/translator.hpp>
+#include <string>
+
+namespace serve {
+
+/// Decodes one sentence of a request to /translate again, alone, and answers with the page of it (docs/viewer.md).
+/// \param guesses  whether the model proposes tokens: blockwise search
+/// \throws BadField, Refused, Gone
+void answer_trace(House const& house, TracingBackend& backend, bool guesses, httplib::Request const& request,
+                  httplib::Response& response);
+
+/// What the page's own content security policy admits, as `directive` ('script-src', 'style-src') has it.
+std::string trace_page_source(std::string const& directive);
+
+}  // namespace serve

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/core/noise.hpp>
+
+#include <algorithm>
+#include <http/answers.hpp>
+#include <limits>
+#include <numeric>
+#include <serve_llama/continuation_job.hpp>
+#include <utility>
+
+namespace serve {
+
+namespace {
+
+decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
+  using Any = decltype(Continuing::search);
+  sluice::LengthLimits const length{.min = 0, .max = settings.most};
+  if (settings.samples())
+    return Any(sluice::Sample{.temperature = static_cast<float>(settings.wants.temperature.value_or(1)),
+                              .top_p = static_cast<float>(settings.wants.top_p.value_or(1)),
+                              .samples = settings.outputs,
+                              .length = length});
+  if (settings.outputs == 1) return Any(sluice::Greedy{.length = length, .scores = false});
+  return Any(sluice::BeamSearch{
+      .width = settings.outputs, .n_best = settings.outputs, .length = length, .penalty = {.alpha = 1}});
+}
+
+/// Log-probability of a token in the mean: what best_of goes by.
+double mean(sluice::Hypothesis const& one) {
+  return one.log_prob / static_cast<double>(std::max<std::size_t>(1, one.log_probs.size()));
+}
+
+}  // namespace
+
+ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings,
+                                 Texts const& texts)
+    : prompt(texts.tokenizer.tokens(ask.text, true, texts.special)),
+      seed(sluice::derive(settings->seed, ask.number)),
+      settings_(std::move(settings)),
+      texts_(texts),
+      stop_({.strings = settings_->wants.stop, .bytes = texts.bytes}),
+      stream_(stop_),
+      prompt_size_(prompt.size()) {
+  auto const& wants = settings_->wants;
+  if (wants.echo) before_ = ask.text;
+  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, stop_, settings_->structure);
+  search = Continuation(Continuing(search_of(*settings_), rules));
+  if (!wants.logprobs) return;
+  search.best = *wants.logprobs, search.notes = std::make_shared<Notes>();
+  search.ends = settings_->most == 0;
+  if (!wants.echo || prompt.empty()) return;
+  search.prompt.assign(prompt.begin() + 1, prompt.end());
+  prompt.resize(1);
+}
+
+std::string ContinuationJob::settle(std::span<sluice::Token const> tokens) {
+  auto more = shown_.empty() ? before_ : std::string();
+  more += stream_.settle(tokens);
+  shown_ += more;
+  return more;
+}
+
+std::string ContinuationJob::rest(Answer const& answer) {
+  if (answer.candidates.empty()) return {};
+  auto const& text = answer.candidates.front().text;
+  return text.starts_with(shown_) ? text.substr(shown_.size()) : std::string();
+}
+
+Candidate::Piece ContinuationJob::piece(sluice::Token token, Told const& told) const {
+  auto const& tokenizer = texts_.tokenizer;
+  Candidate::Piece piece{token_name(tokenizer.bytes(token, true)), tokenizer.bytes(token), told.log_prob};
+  for (auto const& one : told.best) piece.best.emplace_back(token_name(tokenizer.bytes(one.token, true)), one.log_prob);
+  return piece;
+}
+
+std::vector<Candidate::Piece> ContinuationJob::prompt_pieces() const {
+  std::vector<Candidate::Piece> pieces;
+  if (!search.notes || !settings_->wants.echo) return pieces;
+  // Nothing comes before the first, unless that is a token of the model's own (bos), which is no part of the text.
+  if (!prompt.empty() && !texts_.tokenizer.bytes(prompt[0]).empty())
+    pieces.push_back(piece(prompt[0], {.log_prob = std::numeric_limits<float>::quiet_NaN()}));
+  auto const& told = search.notes->prompt;
+  for (std::size_t i = 0; i < told.size(); ++i) pieces.push_back(piece(search.prompt[i], told[i]));
+  if (!pieces.empty() && pieces[0].text.starts_with(' ') && !before_.starts_with(' '))
+    pieces[0].text.erase(0, 1);  // which some tokenizers set in front
+  return pieces;
+}
+
+Answer ContinuationJob::answer(sluice::Result const& result) {
+  Answer answer{.failure = result.failure, .message = result.message, .source_tokens = prompt_size_};
+  auto const& all = result.hypotheses;
+  for (auto const& one : all) answer.tokens += one.tokens.size();
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  auto const count = static_cast<std::size_t>(settings_->wants.choices);
+  if (order.size() > count) {
+    if (settings_->samples())
+      std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+        auto const one = mean(all[a]), other = mean(all[b]);
+        return one != other ? one > other : a < b;
+      });
+    order.resize(count);
+  }
+  for (auto const place : order) {
+    auto const& hypothesis = all[place];
+    auto& one = answer.candidates.emplace_back(Candidate{.text = before_ + stop_.text(hypothesis),
+                                                         .score = hypothesis.score,
+                                                         .log_prob = hypothesis.log_prob,
+                                                         .pieces = prompt_pieces(),
+                                                         .finished = hypothesis.finished,
+                                                         .stopped = hypothesis.stop >= 0});
+    if (!search.notes || place >= search.notes->hypotheses.size()) continue;
+    auto const& told = search.notes->hypotheses[place];
+    for (std::size_t i = 0; i < told.size(); ++i) one.pieces.push_back(piece(hypothesis.tokens[i], told[i]));
+  }
+  if (result.ok() && all.empty())  // nothing was to be generated
+    answer.candidates.assign(count, {.text = before_, .pieces = prompt_pieces()});
+  return answer;
+}
+
+}  // namespace serve

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One prompt of a request: from text to what the decoder takes, from its result to text.
+#pragma once
+
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/engine/llama_tokenizer.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
+#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/text_stream.hpp>
+#include <sluice/search/sample/sample.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <http/backend.hpp>
+#include <http/one_of.hpp>
+#include <http/retold.hpp>
+#include <memory>
+#include <serve_llama/continuation_settings.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace serve {
+
+/// Structured outputs, and ends, and biases, of any of the searches.
+using Continuing = sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
+                                 sluice::Rules<sluice::TokenBias, sluice::StopAt, sluice::Structure>>;
+using Continuation = Retold<Continuing>;
+
+/// What all jobs share.
+struct Texts {
+  sluice::LlamaTokenizer const& tokenizer;
+  sluice::TokenBytes bytes;
+  bool special = false;  ///< names of control tokens in prompts are those tokens
+};
+
+class ContinuationJob final : public Job {
+ public:
+  ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings, Texts const& texts);
+
+  std::string settle(std::span<sluice::Token const> tokens) override;
+  std::string rest(Answer const& answer) override;
+  Answer answer(sluice::Result const& result) override;
+
+  /// Whether there is something for the model to do.
+  bool asks() const { return settings_->most > 0 || !search.prompt.empty(); }
+
+  std::vector<sluice::Token> prompt;  // that is fed, but for what is told of
+  std::uint64_t seed = 0;
+  Continuation search;
+
+ private:
+  Candidate::Piece piece(sluice::Token token, Told const& told) const;
+  std::vector<Candidate::Piece> prompt_pieces() const;
+
+  std::shared_ptr<ContinuationSettings const> settings_;
+  Texts const& texts_;
+  sluice::StopAt stop_;
+  sluice::TextStream stream_;
+  std::string before_{};  // the prompt, where it is to be repeated
+  std::string shown_{};   // all that has been
+  std::size_t prompt_size_ = 0;
+};
+
+}  // namespace serve

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <text/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <random>
+#include <serve_llama/continuation_settings.hpp>
+#include <stdexcept>
+
+namespace serve {
+
+namespace {
+
+std::vector<std::pair<sluice::Token, float>> read_biases(Fields& fields, std::int32_t vocabulary) {
+  std::vector<std::pair<sluice::Token, float>> biases;
+  auto const* const found = fields.find("logit_bias");
+  if (found == nullptr) return biases;
+  if (!found->is_object()) Fields::refuse("logit_bias", *found, "an object of tokens");
+  for (auto const& [name, bias] : found->items()) {
+    auto const field = "logit_bias." + text::shortened(name);
+    sluice::Token token = -1;
+    auto const* const end = name.data() + name.size();
+    auto const read = std::from_chars(name.data(), end, token);
+    if (read.ec != std::errc() || read.ptr != end || token < 0 || token >= vocabulary)
+      throw BadField(field, field + ": there is no such token, of " + std::to_string(vocabulary));
+    if (!bias.is_number() || !(bias.get<double>() >= -100 && bias.get<double>() <= 100))
+      Fields::refuse(field, bias, "a number in [-100, 100]");
+    biases.emplace_back(token, bias.get<float>());
+  }
+  return biases;
+}
+
+sluice::Grammar compile(std::string const& field, std::string const& source) {
+  if (field == "grammar") return sluice::Grammar::from_gbnf(source);
+  if (field == "regex") return sluice::Grammar::from_regex(source);
+  return sluice::Grammar::from_json_schema(source);
+}
+
+}  // namespace
+
+sluice::Structure Grammars::read(Fields& fields) {
+  std::optional<std::pair<std::string, std::string>> wanted;  // field, source
+  for (auto const* field : {"json_schema", "grammar", "regex"}) {
+    if (!fields.has(field)) continue;
+    if (wanted) throw BadField(field, std::string(field) + " and " + wanted->first + ": one of them is the grammar");
+    // A schema comes as JSON; in a text, members may have an order that what carries the request does not keep.
+    auto const schema = field == std::string("json_schema") && !fields.find(field)->is_string();
+    wanted.emplace(field, schema ? *fields.source(field) : *fields.text(field));
+  }
+  if (!wanted) return {};
+  auto const key = wanted->first + '\n' + wanted->second;
+  {
+    std::lock_guard const lock(mutex_);
+    auto const found = std::ranges::find(
+        known_, key, [](auto const& one) -> auto& { return one.first; });
+    if (found != known_.end()) {
+      std::rotate(known_.begin(), found, found + 1);
+      return known_.front().second;
+    }
+  }
+  try {
+    sluice::Structure const structure(compile(wanted->first, wanted->second), tokens_);
+    std::lock_guard const lock(mutex_);
+    known_.emplace_front(key, structure);
+    if (known_.size() > most) known_.pop_back();
+    return structure;
+  } catch (std::invalid_argument const& error) {
+    throw BadField(wanted->first, wanted->first + ": " + error.what());
+  } catch (std::length_error const& error) {
+    throw BadField(wanted->first, wanted->first + ": " + error.what());
+  }
+}
+
+ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
+                                           Grammars& grammars, std::int32_t vocabulary) {
+  ContinuationSettings settings;
+  settings.wants = completion;
+  settings.outputs = completion.best_of.value_or(completion.choices);
+  settings.most = completion.max_tokens.value_or(std::min(settings.most, bounds.length));
+  if (completion.seed) settings.seed = *completion.seed;
+  else settings.seed = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  settings.biases = read_biases(fields, vocabulary);
+  settings.structure = grammars.read(fields);
+  return settings;
+}
+
+}  // namespace serve

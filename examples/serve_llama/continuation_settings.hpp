@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How prompts are continued.
+#pragma once
+
+#include <sluice/core/types.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <http/completion.hpp>
+#include <http/fields.hpp>
+#include <http/task.hpp>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace serve {
+
+struct ContinuationSettings final : Settings {
+  Completion wants{};
+  std::int32_t outputs = 1;  ///< that are looked for, of which the best are listed
+  std::int32_t most = 16;    ///< tokens of each
+  std::uint64_t seed = 0;
+  std::vector<std::pair<sluice::Token, float>> biases{};
+  sluice::Structure structure{};  ///< what outputs obey
+
+  bool samples() const { return wants.temperature.value_or(1) > 0; }
+};
+
+/// Grammars that were asked for last, compiled. Any thread may call.
+class Grammars {
+ public:
+  explicit Grammars(sluice::TokenTrie tokens) : tokens_(std::move(tokens)) {}
+
+  /// Of the fields `json_schema`, `grammar` and `regex`, of which a request may have one; without, anything goes.
+  /// \throws BadField  for more than one, and whatever is no such thing
+  sluice::Structure read(Fields& fields);
+
+ private:
+  static constexpr std::size_t most = 16;
+
+  sluice::TokenTrie tokens_;
+  std::mutex mutex_;
+  std::deque<std::pair<std::string, sluice::Structure>> known_;  // the last used in front
+};
+
+/// \param vocabulary  how many tokens there are
+/// \throws BadField  for what makes no sense
+ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
+                                           Grammars& grammars, std::int32_t vocabulary);
+
+}  // namespace serve

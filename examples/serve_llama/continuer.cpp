@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/decode/server.hpp>
+#include <sluice/schedule/streaming.hpp>
+
+#include <llama/engine.hpp>
+#include <serve_llama/continuation_job.hpp>
+#include <serve_llama/continuer.hpp>
+#include <utility>
+
+namespace serve {
+
+namespace {
+
+/// Beginnings are shared wherever the model can.
+sluice::Intake intake(generate::Options const& options, generate::Engine& engine) {
+  auto const share = options.share >= 0 ? options.share : options.context / 2;
+  return {.prompt_chunk = options.chunk, .shared_tokens = engine.model().abilities().roll_back ? share : 0};
+}
+
+class Continuer final : public Backend {
+ public:
+  explicit Continuer(ContinuerOptions const& options)
+      : options_(options),
+        engine_(options.engine),
+        texts_{engine_.tokenizer(), engine_.tokenizer().token_bytes(), options.engine.special},
+        grammars_(sluice::TokenTrie(texts_.bytes, engine_.model().vocabulary())),
+        server_(engine_.model(), Continuation{}, sluice::Streaming{.size = options.size, .refill_below = 1},
+                {.queue = options.queue + options.size,
+                 .full = sluice::ServerOptions::Full::refuse,
+                 .intake = intake(options.engine, engine_)}) {}
+
+  std::string const& name() const override { return options_.name; }
+  std::size_t size() const override { return options_.size; }
+
+  std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
+                                           Bounds const& bounds) const override {
+    return std::make_shared<ContinuationSettings const>(
+        continuation_settings(completion, fields, bounds, grammars_, texts_.bytes.size()));
+  }
+  std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const override {
+    return std::make_unique<ContinuationJob>(
+        ask, std::dynamic_pointer_cast<ContinuationSettings const>(std::move(settings)), texts_);
+  }
+
+  std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) override {
+    auto const& one = dynamic_cast<ContinuationJob const&>(job);
+    if (!one.asks()) {
+      delivery.done({});
+      return Ticket{1, 0};
+    }
+    auto const id = server_.submit({.prompt = one.prompt, .search = one.search, .seed = one.seed}, std::move(delivery));
+    return id ? std::optional(Ticket{0, *id}) : std::nullopt;
+  }
+  void cancel(Ticket ticket) override {
+    if (ticket.first == 0) server_.cancel(ticket.second);
+  }
+  sluice::Statistics statistics() const override { return server_.statistics(); }
+
+ private:
+  ContinuerOptions options_;
+  generate::Engine engine_;
+  Texts texts_;
+  mutable Grammars grammars_;
+  sluice::Server<generate::Model, Continuation> server_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_continuer(ContinuerOptions const& options) {
+  return std::make_unique<Continuer>(options);
+}
+
+}  // namespace serve

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The Backend that continues prompts with a model of llama.cpp.
+#pragma once
+
+#include <cstddef>
+#include <http/backend.hpp>
+#include <llama/options.hpp>
+#include <memory>
+#include <string>
+
+namespace serve {
+
+struct ContinuerOptions {
+  generate::Options engine{};  ///< as far as they say how the model is loaded; `parallel`: sequences of the context
+  std::string name{};
+  std::size_t size = 16;  ///< prompts decoded together
+  std::size_t queue = 1024;
+};
+
+/// \throws text::InputError, std::invalid_argument  for a model that cannot be had, options that make no sense
+std::unique_ptr<Backend> make_continuer(ContinuerOptions const& options);
+
+}  // namespace serve

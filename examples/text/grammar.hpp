@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A grammar that a command line names.
+#pragma once
+
+#include <sluice/grammar/grammar.hpp>
+
+#include <text/lines.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace text {
+
+/// What outputs obey; one of them at most.
+struct GrammarSource {
+  std::filesystem::path grammar{};      ///< GBNF; empty: none
+  std::filesystem::path json_schema{};  ///< empty: none
+  std::optional<std::string> regex{};  ///< nothing: none
+};
+
+/// Compiled; any text if there is nothing.
+/// \throws InputError  for a file that cannot be read, and for what is wrong with it: with line and column
+inline sluice::Grammar read_grammar(GrammarSource const& source) {
+  auto const whole = [](std::filesystem::path const& file) -> std::string {
+    std::ifstream stream(file, std::ios::binary);
+    if (!stream || std::filesystem::is_directory(file)) throw InputError(file.string() + ": cannot be opened");
+    return {std::istreambuf_iterator<char>(stream), {}};
+  };
+  auto where = source.grammar.string();
+  try {
+    if (!source.grammar.empty()) return sluice::Grammar::from_gbnf(whole(source.grammar));
+    where = source.json_schema.string();
+    if (!source.json_schema.empty()) return sluice::Grammar::from_json_schema(whole(source.json_schema));
+    where = "--regex";
+    if (source.regex) return sluice::Grammar::from_regex(*source.regex);
+    return {};
+  } catch (std::invalid_argument const& error) {
+    std::string_view what = error.what();
+    if (what.starts_with("sluice: ")) what.remove_prefix(8);
+    throw InputError(where + ": " + std::string(what));
+  }
+}
+
+}  // namespace text

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Alignments of words as text, as Marian writes them.
+#pragma once
+
+#include <sluice/core/result.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/result/alignment.hpp>
+
+#include <translate/options.hpp>
+#include <translate/tokenizer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace translate {
+
+/// The word, of those between spaces, that each token belongs to; -1 for what writes nothing.
+inline std::vector<std::int32_t> words_of(std::span<sluice::Token const> tokens, Tokenizer const& tokenizer) {
+  std::vector<std::int32_t> words;
+  std::int32_t word = 0;
+  auto empty = true;  // so far
+  for (auto const token : tokens) {
+    auto const text = tokenizer.text(token);
+    if (!empty && text.starts_with(' ')) ++word, empty = true;
+    if (text.find_first_not_of(' ') != text.npos) empty = false;
+    words.push_back(text.empty() ? -1 : word);
+  }
+  return words;
+}
+
+/// Of a translation whose source consists of these words, and an end that is none.
+inline std::string alignment_of(sluice::Hypothesis const& hypothesis, std::vector<std::int32_t> source_words,
+                                Tokenizer const& tokenizer, AlignmentFormat const& format) {
+  source_words.push_back(-1);
+  auto const alignment = sluice::align_words(hypothesis, source_words, words_of(hypothesis.tokens, tokenizer));
+  if (format.threshold) return sluice::to_pharaoh(sluice::alignment_above(alignment, *format.threshold));
+  if (!format.soft) return sluice::to_pharaoh(sluice::hard_alignment(alignment));
+  std::string text;
+  for (auto const& line : alignment) {
+    if (!text.empty()) text += ' ';
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      char number[32];
+      std::snprintf(number, sizeof number, "%s%.4f", i > 0 ? "," : "", static_cast<double>(line[i]));
+      text += number;
+    }
+  }
+  return text;
+}
+
+}  // namespace translate

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/grammar/token_trie.hpp>
+
+#include <translate/structure.hpp>
+
+#include <tuple>
+
+namespace translate {
+
+sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& models) {
+  if (grammar.trivial()) return {};
+  return {grammar.behind_space(), sluice::TokenTrie(models.tokenizer().bytes(), models.vocabulary())};
+}
+
+Restrictions restrictions(Masks const& masks, sluice::Structure const& structure) {
+  auto const& [ngrams, repetition, forbidden] = masks.rules;
+  return Restrictions(ngrams, repetition, forbidden, structure);
+}
+
+}  // namespace translate

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of serve_llama, for llama_serve.test.sh: llama_serve.py COMMAND PORT [ARGUMENT]...; prompts on standard input
+
+same OPTIONS FILE  answers are those of llama_generate --json
+streams            chunks together are the answer without
+logprobs           of tokens and of those beside them, of prompts too
+samples            seeds; the best of several
+stops              cut
+grammars           schemas, regular expressions, GBNF, biases
+many               16 at once: none lost, each its own
+shared             a long beginning is fed once
+leaves             whoever goes away is not decoded further
+bodies             what makes no sense is refused, with the field named
+"""
+import json
+import math
+import re
+import socket
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+from http_client import check, finish, head, lines, metrics, port, post, wait_for  # noqa: E402  (beside this file)
+
+
+def complete(prompt, **fields):
+    code, text, _ = post("/v1/completions", {"prompt": prompt, **fields})
+    if code != 200:
+        sys.exit(f"{fields}: code {code}: {text}")
+    return json.loads(text)
+
+
+def texts(prompt, **fields):
+    return [choice["text"] for choice in complete(prompt, **fields)["choices"]]
+
+
+def same(options, expected):
+    prompts, options = lines(), json.loads(options)
+    generated = [json.loads(line) for line in open(expected, encoding="utf-8")]
+    answer = complete(prompts, **options, logprobs=0)
+    check("one choice each", [c["index"] for c in answer["choices"]] == list(range(len(generated))))
+    for one, choice in zip(generated, answer["choices"]):
+        check(f"{choice['text']!r}, not {one['text']!r}", choice["text"] == one["text"])
+        check("why it ended", choice["finish_reason"] == ("stop" if one["finished"] else "length"))
+        total = sum(choice["logprobs"]["token_logprobs"])
+        check(f"log-probability {total}, not {one['log_prob']}", abs(total - one["log_prob"]) < 2e-3)
+        check("a number a token", len(choice["logprobs"]["tokens"]) == len(one["tokens"]))
+    used = answer["usage"]
+    check(f"usage {used}", used["completion_tokens"] == sum(len(one["tokens"]) for one in generated)
+          and used["total_tokens"] == used["completion_tokens"] + used["prompt_tokens"])
+
+
+def near(one, other):
+    """Whether two logprobs are the same but for the last digits, which depend on what else is in the batch."""
+    if one is None or other is None:
+        return one == other
+    return one["tokens"] == other["tokens"] and one["text_offset"] == other["text_offset"] and all(
+        abs(a - b) < 1e-3 for a, b in zip(one["token_logprobs"], other["token_logprobs"], strict=True)) and all(
+        all(abs(value - b.get(name, value)) < 1e-3 for name, value in a.items())
+        for a, b in zip(one["top_logprobs"] or [], other["top_logprobs"] or [], strict=True))
+
+
+def streams():
+    grown = 0
+    for prompt in lines():
+        for fields in [{"temperature": 0}, {"seed": 5}, {"temperature": 0, "echo": True}, {"seed": 5, "logprobs": 2},
+                       {"temperature": 0, "n": 3}]:
+            fields["max_tokens"] = 30
+            whole = complete(prompt, **fields)["choices"]
+            code, text, response = post("/v1/completions",
+                                        {"prompt": prompt, "stream": True, "stream_options": {"include_usage": True}, **fields})
+            check("code of a stream", code == 200 and response.getheader("Content-Type") == "text/event-stream")
+            check("its end", text.endswith("data: [DONE]\n\n"))
+            chunks = [json.loads(chunk[6:]) for chunk in text.split("\n\n")[:-2]]
+            check("usage comes last", chunks[-1]["choices"] == [] and chunks[-1]["usage"]["completion_tokens"] > 0)
+            for choice in whole:
+                mine = [c for chunk in chunks for c in chunk["choices"] if c["index"] == choice["index"]]
+                check(f"chunks of {fields}", "".join(c["text"] for c in mine) == choice["text"])
+                check("the last says why", [c["finish_reason"] for c in mine][-1] == choice["finish_reason"]
+                      and not any(c["finish_reason"] for c in mine[:-1]))
+                check("and what was probable", near(mine[-1]["logprobs"], choice["logprobs"]))
+            grown += len(chunks) > len(whole) + 1
+    check("it comes as it grows", grown > 0)  # not always: who reads late is shown more at once
+
+
+def logprobs():
+    for prompt in lines():
+        answer = complete(prompt, temperature=0, max_tokens=12, logprobs=5)["choices"][0]
+        told = answer["logprobs"]
+        for token, log_prob, best in zip(told["tokens"], told["token_logprobs"], told["top_logprobs"], strict=True):
+            check("five", len(best) == 5 and sum(map(math.exp, best.values())) <= 1.0001)
+            allowed = [value for name, value in best.items() if name != "<spare>"]  # which the model's file suppresses
+            check(f"greedy takes the best: {token!r} of {best}", log_prob == max(allowed) == best[token])
+        # The same text as a prompt is told of in the same way.
+        if all(one.isascii() and not one.startswith("bytes:") for one in told["tokens"]):
+            whole = complete(prompt + answer["text"], max_tokens=0, echo=True, logprobs=5)["choices"][0]
+            again = whole["logprobs"]
+            check("the prompt", whole["text"] == prompt + answer["text"] and whole["finish_reason"] == "length")
+            if again["tokens"][-len(told["tokens"]):] == told["tokens"]:
+                for a, b in zip(again["token_logprobs"][-len(told["tokens"]):], told["token_logprobs"]):
+                    check(f"{a} and {b}", abs(a - b) < 1e-3)
+        both = complete(prompt, temperature=0, max_tokens=12, logprobs=5, echo=True)["choices"][0]
+        count = len(told["tokens"])
+        check("echo", both["text"] == prompt + answer["text"] and both["logprobs"]["tokens"][-count:] == told["tokens"])
+        for a, b in zip(both["logprobs"]["token_logprobs"][-count:], told["token_logprobs"], strict=True):
+            check(f"behind the prompt: {a} and {b}", abs(a - b) < 1e-3)
+        check("a sample is told of without its temperature",
+              complete(prompt, temperature=0.01, max_tokens=1, logprobs=0, seed=1)["choices"][0]["logprobs"]
+              ["token_logprobs"][0] < -1e-4)
+
+
+def samples():
+    for prompt in lines():
+        one = texts(prompt, seed=3, n=3, max_tokens=20)
+        check("the same seed", one == texts(prompt, seed=3, n=3, max_tokens=20))
+        check("another", one != texts(prompt, seed=4, n=3, max_tokens=20))
+        check("none is another each time", texts(prompt, max_tokens=30) != texts(prompt, max_tokens=30))
+        check("sixteen tokens", complete(prompt, seed=3)["usage"]["completion_tokens"] <= 16)
+        answer = complete(prompt, seed=3, n=1, best_of=8, max_tokens=10)
+        every = complete(prompt, seed=3, n=8, max_tokens=10, logprobs=0)["choices"]
+
+        def mean(choice):
+            return sum(choice["logprobs"]["token_logprobs"]) / len(choice["logprobs"]["tokens"])
+        best = max(every, key=mean)
+        check("the best of eight", len(answer["choices"]) == 1 and
+              any(c["text"] == answer["choices"][0]["text"] and mean(c) > mean(best) - 1e-3 for c in every))
+        check("all eight were paid", answer["usage"]["completion_tokens"] ==
+              sum(len(c["logprobs"]["tokens"]) for c in every))
+
+
+def stops():
+    for prompt in lines():
+        whole = texts(prompt, temperature=0, max_tokens=40)[0]
+        word = next((whole[i:i + 3] for i in range(8, len(whole) - 3) if whole[i:i + 3].isascii()), None)
+        if word is None:
+            continue
+        answer = complete(prompt, temperature=0, max_tokens=40, stop=["never there", word])["choices"][0]
+        check(f"before {word!r}", answer["text"] == whole[:whole.index(word)] and answer["finish_reason"] == "stop")
+        _, text, _ = post("/v1/completions", {"prompt": prompt, "temperature": 0, "max_tokens": 40, "stop": word, "stream": True})
+        streamed = "".join(json.loads(chunk[6:])["choices"][0]["text"] for chunk in text.split("\n\n")[:-2])
+        check("a stream shows nothing of it", streamed == answer["text"])
+
+
+def grammars():
+    for prompt in lines():  # the drawn model has letters, spaces and the line's end
+        for fields in [{"temperature": 0}, {"seed": 2, "n": 3}, {"temperature": 0, "n": 3}]:
+            for text in texts(prompt, regex="[a-f]{3}( [x-z]{2})+", max_tokens=12, **fields):
+                check(f"{text!r}", re.fullmatch("[a-f]{3}( [x-z]{2})+", text))
+            for text in texts(prompt, grammar='root ::= "yes" | "no"', max_tokens=12, **fields):
+                check(f"{text!r}", text in ("yes", "no"))
+        first = texts(prompt, temperature=0, max_tokens=1)[0]
+        check("a bias", {texts(prompt, temperature=0, max_tokens=1, logit_bias={str(token): 100})[0] for token in range(7, 59)} >=
+              set("abc"))
+        check("none", texts(prompt, temperature=0, max_tokens=1, logit_bias={}) == [first])
+
+
+def many():
+    prompts = lines()
+    expected = {p: texts(p, temperature=0, max_tokens=24)[0] for p in prompts}
+    before = metrics()
+    got = []
+
+    def ask(number):
+        for i in range(3):
+            prompt = prompts[(number + i) % len(prompts)]
+            got.append(texts(prompt, temperature=0, max_tokens=24) == [expected[prompt]])
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    after = metrics()
+    check(f"{sum(got)} of {len(got)} right", len(got) == 48 and all(got))
+    good = 'sluice_sentences_total{failure="none"}'
+    check("a result each", after[good] - before[good] == 48)
+    check("together", after["sluice_step_rows_sum"] - before["sluice_step_rows_sum"] >
+          after["sluice_step_rows_count"] - before["sluice_step_rows_count"])
+
+
+def shared():
+    beginning = "a long text that stands before every one of them " * 6
+    texts(beginning + "first", temperature=0, max_tokens=4)
+    before = metrics()
+    fed = complete([beginning + name for name in "abcde"], temperature=0, max_tokens=4)["usage"]["prompt_tokens"]
+    after = metrics()
+    count = after["sluice_shared_total"] - before["sluice_shared_total"]
+    check(f"{count} of {fed} tokens shared", count >= fed * 0.9)
+
+
+def leaves():
+    slow = json.dumps({"prompt": ["a b c"] * 8, "n": 6, "max_tokens": 400, "regex": "[a-z ]{390,}"}).encode()
+    before = metrics().get('sluice_sentences_total{failure="cancelled"}', 0)
+    for accept in ("application/json", "text/event-stream"):
+        client = socket.create_connection(("127.0.0.1", port))
+        body = slow if accept == "application/json" else slow[:-1] + b', "stream": true}'
+        client.sendall(head(len(body), path="/v1/completions") + body)
+        wait_for("the request is open", lambda m: m["sluice_requests_open"] >= 1)
+        client.close()
+        wait_for("it is closed", lambda m: m["sluice_requests_open"] == 0)
+    after = metrics().get('sluice_sentences_total{failure="cancelled"}', 0)
+    check(f"{after - before} prompts cancelled", after - before >= 2)
+
+
+def bodies():
+    for field, code, body in [
+            ("prompt", 400, {}), ("prompt", 400, {"prompt": []}), ("prompt[0]", 400, {"prompt": [1, 2]}),
+            ("model", 404, {"prompt": "a", "model": "gpt"}), ("n", 400, {"prompt": "a", "n": 0}), ("n", 400, {"prompt": "a", "n": 64}),
+            ("best_of", 400, {"prompt": "a", "n": 3, "best_of": 2}), ("best_of", 400, {"prompt": "a", "best_of": 2, "stream": True}),
+            ("logprobs", 400, {"prompt": "a", "logprobs": 6}), ("max_tokens", 400, {"prompt": "a", "max_tokens": 0}),
+            ("max_tokens", 400, {"prompt": "a", "max_tokens": 100000}), ("temperature", 400, {"prompt": "a", "temperature": -1}),
+            ("top_p", 400, {"prompt": "a", "top_p": 0}), ("seed", 400, {"prompt": "a", "seed": 1.5}),
+            ("echo", 400, {"prompt": "a", "echo": "yes"}), ("suffix", 400, {"prompt": "a", "suffix": "b"}),
+            ("presence_penalty", 400, {"prompt": "a", "presence_penalty": 1}), ("tools", 400, {"prompt": "a", "tools": []}),
+            ("stop", 400, {"prompt": "a", "stop": list("abcde")}), ("stop", 400, {"prompt": "a", "stop": ""}),
+            ("logit_bias.900", 400, {"prompt": "a", "logit_bias": {"900": 1}}),
+            ("logit_bias.5", 400, {"prompt": "a", "logit_bias": {"5": 101}}),
+            ("regex", 400, {"prompt": "a", "regex": "[a"}), ("grammar", 400, {"prompt": "a", "grammar": "leaf ::= x"}),
+            ("grammar", 400, {"prompt": "a", "grammar": 5}), ("json_schema", 400, {"prompt": "a", "json_schema": {"type": "circle"}}),
+            (None, 400, {"prompt": "a", "json_schema": {"type": "number"}}),  # digits: no token spells them
+            ("json_schema", 400, {"prompt": "a", "json_schema": "{"}),
+            ("regex", 400, {"prompt": "a", "regex": "a", "json_schema": {}}),
+            (None, 400, {"prompt": "a", "regex": "[a-c]{40}", "max_tokens": 5}),
+            ("stream_options", 400, {"prompt": "a", "stream_options": {}})]:
+        got, text, _ = post("/v1/completions", body)
+        check(f"{body}: {got} {text[:300]}", got == code and json.loads(text)["error"]["param"] == field)
+
+
+{"same": same, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops, "grammars": grammars, "many": many,
+ "shared": shared, "leaves": leaves, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
+finish()

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# llama_serve.test.sh SERVE_LLAMA LLAMA_GENERATE DRAW_LLAMA [STORIES]: what llama_generate says, over HTTP; with a model that is drawn,
+# and with a trained one where there is one.
+program=$(realpath "$1") generate=$(realpath "$2") draw=$(realpath "$3") stories=${4:-}
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/cli/program.sh
+. "$here/program.sh"
+# shellcheck source=tests/cli/server.sh
+. "$here/server.sh"
+clients=$here/llama_serve.py
+"$draw" model.gguf && printf 'this is no model\n' >broken.gguf || exit 1
+printf 'ab c\nx y z\nq\nhello there\nabc abc abc\n' >prompts
+
+# ---- refused before any work ----
+refused '--model is required'
+refused 'broken.gguf: llama.cpp cannot load it' -m broken.gguf
+always=(-m model.gguf --threads 1)
+refused '--batch = 3: must be at least --sequences, 64' --batch 3
+refused 'sequences' --sequences 300
+refused 'vocabulary.eos = 500' --end 500
+refused 'nowhere: cannot be opened' --token-file nowhere
+
+# ---- the same as llama_generate ----
+always+=(--exact)
+start --name drawn
+"$generate" "${always[@]}" --max-length 40 --json --lines prompts >expected
+check 'greedy' client same '{"temperature": 0, "max_tokens": 40}' expected <prompts
+"$generate" "${always[@]}" --max-length 20 --search beam --width 4 --n-best 4 --json --lines prompts >expected
+check 'a beam' client same '{"temperature": 0, "max_tokens": 20, "n": 4}' expected <prompts
+check 'streams' client streams <prompts
+check 'logprobs' client logprobs <prompts
+check 'samples' client samples <prompts
+check 'stops' client stops <prompts
+check 'grammars' client grammars <prompts
+check 'many' client many <prompts
+check 'beginnings that are shared' client shared
+check 'whoever leaves' client leaves
+check 'bodies' client bodies
+ask /v1/models '' -G >out
+says '"id":"drawn"'
+check 'health' [ "$(curl -s "$(url /health)")" = '{"sentences_open":0,"status":"ok"}' ]
+check 'there is no page' [ "$(code "$(url /)")" = 404 ]
+check 'no translations' [ "$(ask /translate '{"text": "a"}' -o /dev/null -w '%{http_code}')" = 404 ]
+stop
+check 'exit code after SIGTERM' [ $? -eq 0 ]
+
+# ---- few cells, few sequences ----
+start --context 256 --sequences 8 --size 4
+check 'many in little room' client many <prompts
+check 'more samples than sequences' [ "$(ask /v1/completions '{"prompt": "a", "n": 8}' -o /dev/null -w '%{http_code}')" = 400 ]
+{ printf '{"prompt": "'; head -c 2000 /dev/zero | tr '\0' a; printf '"}'; } >long
+check 'a prompt that never fits' grep -q -E '^(400|413)$' <(ask /v1/completions @long -o /dev/null -w '%{http_code}\n')
+stop
+
+# ---- a trained model ----
+if [ -n "$stories" ]; then
+  always=(-m "$stories" --threads 1 --exact --end 1)
+  start
+  ask /v1/completions '{"prompt": "Once upon a time", "temperature": 0, "stop": "."}' >out
+  says '"finish_reason":"stop".*"text":", there was a little girl named Lily"'
+  ask /v1/completions '{"prompt": "Once upon a time", "max_tokens": 0, "echo": true, "logprobs": 1}' >out
+  says '"tokens":\[" Once"," upon"," a"," time"\]'
+  says '"text_offset":\[0,4,9,11\]'
+  ask /v1/completions '{"prompt": "Once upon a time", "temperature": 0, "max_tokens": 60, "json_schema": {"type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}}' >out
+  says '"text":"\{\\"name\\":\\".*\\",\\"age\\":[0-9-]+\}"'
+  stop
+fi
+report

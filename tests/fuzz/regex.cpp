@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text as a regular expression.
+#include <fuzz/compiled.hpp>
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  using namespace sluice;
+  std::string_view const text(reinterpret_cast<char const*>(data), size);
+  auto const grammar = test::compiled([&] { return Grammar::from_regex(text, test::fuzz_limits()); });
+  if (grammar) test::examine(*grammar);
+  return 0;
+}
