@@ -78,12 +78,14 @@ set(SLUICE_HEADERS
   include/sluice/grammar/json_conjunctions.hpp
   include/sluice/grammar/json_formats.hpp
   include/sluice/grammar/json_numbers.hpp
+  include/sluice/grammar/json_scalars.hpp
   include/sluice/grammar/json_schema.hpp
   include/sluice/grammar/json_texts.hpp
   include/sluice/grammar/json_value.hpp
   include/sluice/grammar/node_tokens.hpp
   include/sluice/grammar/pushdown.hpp
   include/sluice/grammar/regex.hpp
+  include/sluice/grammar/regex_classes.hpp
   include/sluice/grammar/rule_graph.hpp
   include/sluice/grammar/source_reader.hpp
   include/sluice/grammar/spelling.hpp

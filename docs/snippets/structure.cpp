@@ -33,6 +33,7 @@ std::vector<std::string> tokens() {
 class Babbler {
  public:
   using Source = std::monostate;
+  static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
 
   static sluice::Vocabulary vocabulary() { return {.size = size(), .bos = 0, .eos = {0}}; }
   static void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}
@@ -40,13 +41,15 @@ class Babbler {
     static auto const texts = tokens();
     answer_.clear();
     for (auto const& row : rows)
-      for (std::int32_t t = 0; t < size(); ++t) {
-        auto const& text = texts[static_cast<std::size_t>(t)];
-        auto const letter = !text.empty() && text[0] >= 'a' && text[0] <= 'z';
-        auto const noise = (t * 41 + row.length * 17 + row.tokens.back() * 29) % 101;
-        answer_.push_back((letter ? 1.5f : 0) + 0.03f * static_cast<float>(noise));
-      }
-    return sluice::scores(answer_.data(), std::ssize(rows), size());
+      for (auto last = std::ssize(row.tokens) - row.lines; last < std::ssize(row.tokens); ++last)
+        for (std::int32_t t = 0; t < size(); ++t) {
+          auto const& text = texts[static_cast<std::size_t>(t)];
+          auto const letter = !text.empty() && text[0] >= 'a' && text[0] <= 'z';
+          auto const place = row.length + static_cast<std::int32_t>(last);
+          auto const noise = (t * 41 + place * 17 + row.tokens[static_cast<std::size_t>(last)] * 29) % 101;
+          answer_.push_back((letter ? 1.5f : 0) + 0.03f * static_cast<float>(noise));
+        }
+    return sluice::scores(answer_.data(), std::ssize(answer_) / size(), size());
   }
 
  private:
@@ -86,6 +89,18 @@ int main(int argc, char** argv) {
   auto const results = sluice::decode(model, std::vector<std::monostate>(1), search);
   std::cout << bytes.text(results[0].hypotheses[0].tokens) << '\n';
   // [/schema]
+
+  part("certain");
+  // [certain]
+  sluice::Structure const spelt(booking, trie, {.certain = sluice::CertainText::longest});
+  sluice::Structured<sluice::Blockwise<>> const blocks{sluice::Blockwise<>{.block = 8, .length = {.max = 24}}, spelt};
+  auto const statistics =
+      sluice::decode_each(model, std::vector<std::monostate>(1), blocks, [&](sluice::Result&& result) {
+        auto const& tokens = result.hypotheses[0].tokens;
+        std::cout << bytes.text(tokens) << '\n' << tokens.size() << " tokens, ";
+      });
+  std::cout << statistics.model_calls << " calls\n";
+  // [/certain]
 
   // [kinds]
   auto const moves = sluice::Grammar::from_gbnf(R"g(

@@ -55,9 +55,10 @@ struct Retold {
     sluice::Sentence sentence{};       // as the search sees it
     std::int32_t held = 0;             // tokens in slot 0, or in those that are told of
     std::size_t told = 0;              // tokens of the longest hypothesis
-    bool searching = false;            // whether the search has been asked
-    std::vector<sluice::Token> fed;    // of the prompt
-    std::vector<float> first;          // [V]: log-probabilities of the first token
+    std::size_t in_place = 0;        // the hypothesis that goes on in the prompt's slot, the last of those that are fed
+    bool searching = false;          // whether the search has been asked
+    std::vector<sluice::Token> fed;  // of the prompt
+    std::vector<float> first;        // [V]: log-probabilities of the first token
     std::vector<sluice::Candidate> best_first;
     sluice::Result result;
     Notes notes;
@@ -199,6 +200,8 @@ struct Retold {
       if (!all[i].tokens.empty())
         s.notes.hypotheses[i].push_back({s.first[static_cast<std::size_t>(all[i].tokens[0])], s.best_first});
     s.told = 0, s.held = s.sentence.held + 1;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (fed(all[i]) > 0) s.in_place = i;
     end_if_told(s);
   }
   void end_if_told(State& s) const {
@@ -211,7 +214,7 @@ struct Retold {
       auto const count = next(s, fed(all[i]));
       if (count == 0) continue;
       auto const tokens = std::span(all[i].tokens);
-      auto const slot = static_cast<sluice::Slot>(i);
+      auto const slot = i == s.in_place ? kept() : static_cast<sluice::Slot>(i);
       plan.row(s.told == 0 ? kept() : slot, slot, s.held, tokens.subspan(s.told, count),
                static_cast<std::int32_t>(count));
       for (auto j = s.told; j < s.told + count; ++j) plan.ask(query(tokens[j + 1]));

@@ -2,6 +2,7 @@
 #include <http/answers.hpp>
 #include <http/event_stream.hpp>
 #include <memory>
+#include <serve_http/settings.hpp>
 #include <serve_http/translate_endpoint.hpp>
 #include <string>
 #include <vector>

@@ -95,7 +95,10 @@ Answer ContinuationJob::answer(sluice::Result const& result) {
   auto const count = static_cast<std::size_t>(settings_->wants.choices);
   if (order.size() > count) {
     if (settings_->samples())
-      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return mean(all[a]) > mean(all[b]); });
+      std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+        auto const one = mean(all[a]), other = mean(all[b]);
+        return one != other ? one > other : a < b;
+      });
     order.resize(count);
   }
   for (auto const place : order) {

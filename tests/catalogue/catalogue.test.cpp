@@ -206,3 +206,23 @@ TEST_CASE("a set of items that are switched off counts those of any range", "[ca
   CHECK(what([&] { SwitchedOff(catalogue_of({{1}}), {}, SwitchedOff(catalogue, {})); }) ==
         "sluice: shared = 1700 items: is of another catalogue than this, of 1");
 }
+
+TEST_CASE("a cursor finds what a set holds, wherever it goes", "[catalogue]") {
+  std::mt19937_64 random(4);
+  Sequences all;
+  for (Token t = 0; t < 1700; ++t) all.push_back({t});
+  auto const catalogue = catalogue_of(all);
+  for (auto const count : {0, 1, 12, 50, 1400}) {
+    std::vector<Item> items;
+    for (int i = 0; i < count; ++i) items.push_back(static_cast<Item>(random() % all.size()));
+    if (count == 12) items.push_back(0), items.push_back(1699);
+    SwitchedOff const off(catalogue, items);
+    SwitchedOff::Cursor cursor;
+    cursor.begin(off);
+    for (int round = 0; round < 300; ++round) {
+      auto item = static_cast<Item>(random() % 1700);
+      for (auto n = random() % 40; n > 0 && item < 1700; --n, item += static_cast<Item>(random() % 30))
+        REQUIRE(cursor.contains(item) == off.contains(item));
+    }
+  }
+}

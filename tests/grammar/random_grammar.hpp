@@ -27,20 +27,28 @@ struct Part {
   int minimum = 0, maximum = -1, number = 0;
 };
 
-/// Where texts of a part that begin at one place of `text` may end, found by trying everything. Not of rules that begin with
-/// themselves.
+/// Where texts of a part that begin at one place of `text` may end, found by trying everything, until nothing new is found: rules
+/// that have no text may begin with themselves.
 class Recogniser {
  public:
   Recogniser(std::vector<Part> const& rules, std::string_view text) : rules_(rules), text_(text) {}
-  bool matches() { return rule(0, 0).contains(text_.size()); }
+  bool matches() {
+    do {
+      changed_ = false, seen_.clear();
+      rule(0, 0);
+    } while (changed_);
+    return known_[{0, 0}].contains(text_.size());
+  }
 
  private:
   using Ends = std::set<std::size_t>;
   Ends rule(int number, std::size_t from) {
     auto const key = std::pair(number, from);
-    if (auto const it = known_.find(key); it != known_.end()) return it->second;
-    known_[key] = {};
-    return known_[key] = of(rules_[static_cast<std::size_t>(number)], from);
+    if (!seen_.insert(key).second) return known_[key];
+    auto ends = of(rules_[static_cast<std::size_t>(number)], from);
+    auto& known = known_[key];
+    if (ends != known) known = std::move(ends), changed_ = true;
+    return known;
   }
   Ends of(Part const& part, std::size_t from) {
     switch (part.kind) {
@@ -83,6 +91,8 @@ class Recogniser {
   std::vector<Part> const& rules_;
   std::string_view text_;
   std::map<std::pair<int, std::size_t>, Ends> known_;
+  std::set<std::pair<int, std::size_t>> seen_;  // in this pass
+  bool changed_ = false;
 };
 
 inline bool recognises(std::vector<Part> const& rules, std::string_view text) {

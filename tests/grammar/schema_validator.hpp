@@ -148,9 +148,9 @@ inline json random_schema(std::mt19937_64& random) {
   SchemaDraw draw(random);
   auto out = draw.schema(3);
   if (!out.is_object()) out = json::object();
-  SchemaDraw plain(random, false);
-  out["$defs"] = {{"x", plain.schema(2)},
-                  {"y", {{"anyOf", {plain.schema(0), {{"type", "array"}, {"items", {{"$ref", "#/$defs/y"}}}}}}}}};
+  SchemaDraw simple(random, false);
+  out["$defs"] = {{"x", simple.schema(2)},
+                  {"y", {{"anyOf", {simple.schema(0), {{"type", "array"}, {"items", {{"$ref", "#/$defs/y"}}}}}}}}};
   return out;
 }
 

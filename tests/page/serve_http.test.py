@@ -161,7 +161,7 @@ def main(path, program, model, sample, pictures=None):
             os.makedirs(pictures, exist_ok=True)
             page.browser.load(url)
             page.browser.evaluate("document.getElementById('words').open = true")
-            page.browser.resize(900, 960)
+            page.browser.resize(900, 1030)
             page.set("none", "car")
             page.set("text", "Unser Nachbar hat ein neues Auto gekauft.\nWo hast du meine Brille hingelegt?")
             page.set("n_best", "2")

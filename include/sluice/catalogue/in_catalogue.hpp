@@ -122,15 +122,14 @@ class LazyInCatalogue {
     catalogue_.list_children(node, tokens, first, last);
     if (off_.empty() || node.empty() || off_.before(node.last) == off_.before(node.first)) return;
     auto kept = begin;
-    Item upto = -1, before = 0;  // so many of the items before that one
     for (auto i = begin; i < tokens.size(); ++i) {
-      if (first[i] != upto) before = off.before(first[i]);
-      upto = last[i];
-      auto const after = off.before(upto);
-      auto const left = after - before < upto - first[i];
-      before = after;
-      if (!left) continue;
-      tokens[kept] = tokens[i], first[kept] = first[i], last[kept] = upto;
+      // Mostly one of the first items is left; if not, they are counted.
+      constexpr Item some = 8;
+      auto item = first[i];
+      auto const end = item + std::min(some, last[i] - item);
+      while (item < end && off.contains(item)) ++item;
+      if (item == end && !off_.any_left(item, last[i])) continue;
+      tokens[kept] = tokens[i], first[kept] = first[i], last[kept] = last[i];
       ++kept;
     }
     tokens.resize(kept), first.resize(kept), last.resize(kept);

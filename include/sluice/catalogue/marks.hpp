@@ -161,29 +161,24 @@ class Marks {
     }
   }
 
-  /// rank() of numbers that ascend, each from where the last one was.
+  /// contains() of numbers that mostly ascend, each from where the last one was.
   class Cursor {
    public:
     explicit Cursor(Marks const& marks) : marks_(&marks) {}
-    std::uint32_t rank(std::uint32_t x) {
-      constexpr std::uint32_t near = 8;  // words, or numbers, that are walked over
+    bool contains(std::uint32_t x) {
       auto const& m = *marks_;
-      if (x >= m.bound_) return m.count_;
-      if (!m.bits_) {
-        auto const end = std::min(m.count_ - std::min(at_, m.count_), near) + at_;
-        while (at_ < end && m.number(at_) < x) ++at_;
-        if (at_ == end && at_ < m.count_) at_ = m.rank(x);
-        return at_;
+      if (m.bits_) return m.contains(x);
+      if (x < last_ || x > next_) {
+        auto const at = m.rank(x);
+        next_ = at < m.count_ ? m.number(at) : m.bound_;
       }
-      auto const word = x / 64;
-      if (word - at_ > near) at_ = word, sum_ = m.rank(word * 64);
-      for (; at_ < word; ++at_) sum_ += ones(m.words(at_));
-      return std::min(sum_ + ones(m.words(word) & ((std::uint64_t{1} << (x % 64)) - 1)), m.count_);
+      last_ = x;
+      return x == next_ && x < m.bound_;
     }
 
    private:
     Marks const* marks_;
-    std::uint32_t at_ = 0, sum_ = 0;  // of a list: the answer; of bits: a word, and how many lie before it
+    std::uint32_t last_ = 1, next_ = 0;  // of a list: what was asked last, and the first that was no less
   };
 
   /// Of a list; k < size().

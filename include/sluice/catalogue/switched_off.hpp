@@ -58,7 +58,7 @@ class LazySwitchedOff {
     for (auto const& layer : layers_) sum += layer->marks.rank(static_cast<std::uint32_t>(item));
     return static_cast<Item>(sum);
   }
-  /// before() of items that ascend, each from where the last one was.
+  /// contains() of items that mostly ascend, each from where the last one was.
   class Cursor {
    public:
     /// Of a set that lives as long as this is used.
@@ -66,10 +66,10 @@ class LazySwitchedOff {
       layers_.clear();
       for (auto const& layer : set.layers_) layers_.emplace_back(layer->marks);
     }
-    Item before(Item item) {
-      std::uint32_t sum = 0;
-      for (auto& layer : layers_) sum += layer.rank(static_cast<std::uint32_t>(item));
-      return static_cast<Item>(sum);
+    bool contains(Item item) {
+      auto found = false;
+      for (auto& layer : layers_) found |= layer.contains(static_cast<std::uint32_t>(item));
+      return found;
     }
 
    private:

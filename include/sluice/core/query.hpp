@@ -6,6 +6,8 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -56,6 +58,16 @@ class TokenSet {
   }
   /// A token outside the vocabulary is not in the set.
   bool contains(Token token) const { return word(token) < words_.size() && (words_[word(token)] & bit(token)) != 0; }
+  /// Its token, if it has one alone; else -1.
+  Token only() const {
+    Token found = -1;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if (words_[i] == 0) continue;
+      if (found >= 0 || !std::has_single_bit(words_[i])) return -1;
+      found = static_cast<Token>(i * 64 + static_cast<std::size_t>(std::countr_zero(words_[i])));
+    }
+    return found;
+  }
   /// Bit t % 64 of word t / 64: whether it holds token t.
   std::span<std::uint64_t const> words() const { return words_; }
 

@@ -55,6 +55,17 @@ class LazyPushdown {
     return state;
   }
 
+  /// The byte without which the text does not go on; -1: there are several.
+  std::int32_t only_byte(State state) const {
+    std::int32_t only = -1;
+    for (auto const [node, stack] : ways(state))
+      for (auto const& edge : a_.bytes(node)) {
+        if (edge.first != edge.last || (only >= 0 && only != edge.first)) return -1;
+        only = edge.first;
+      }
+    return only;
+  }
+
   /// Whether the text may end here.
   bool complete(State state) const { return (flags_[index(state)] & 1) != 0; }
   /// Of states that began on an unknown stack: whether what follows may be up to that.

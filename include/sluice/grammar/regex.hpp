@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/grammar/expressions.hpp>
+#include <sluice/grammar/regex_classes.hpp>
 #include <sluice/grammar/source_reader.hpp>
 #include <sluice/grammar/utf8.hpp>
 
@@ -225,26 +226,7 @@ class LazyRegex {
     auto const place = in_.place();
     in_.skip(2);
     auto const negative = in_.take("^");
-    std::vector<CharacterRange> found;
-    struct Name {
-      std::string_view name;
-      std::vector<CharacterRange> ranges;
-    };
-    static std::vector<Name> const names{{"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
-                                         {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
-                                         {"ascii", {{0, 0x7F}}},
-                                         {"blank", {{'\t', '\t'}, {' ', ' '}}},
-                                         {"cntrl", {{0, 0x1F}, {0x7F, 0x7F}}},
-                                         {"digit", {{'0', '9'}}},
-                                         {"graph", {{'!', '~'}}},
-                                         {"lower", {{'a', 'z'}}},
-                                         {"print", {{' ', '~'}}},
-                                         {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
-                                         {"space", {{'\t', '\r'}, {' ', ' '}}},
-                                         {"upper", {{'A', 'Z'}}},
-                                         {"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
-                                         {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
-    for (auto const& [name, of] : names)
+    for (auto const& [name, of] : named_classes())
       if (in_.take(std::string(name) + ":]")) {
         auto const chosen = negative ? negated(of) : of;
         ranges.insert(ranges.end(), chosen.begin(), chosen.end());
@@ -259,6 +241,11 @@ class LazyRegex {
     in_.skip();
     if (in_.end()) in_.fail_at(place, "ends in the middle");
     auto const c = in_.character();
+    if (is_class_letter(c)) {
+      auto const of = letter_class(c);
+      ranges.insert(ranges.end(), of.begin(), of.end());
+      return {};
+    }
     switch (c) {
       case 'n': return U'\n';
       case 'r': return U'\r';
@@ -269,20 +256,6 @@ class LazyRegex {
       case '0': return U'\0';
       case 'x':
       case 'u': return number(c, place);
-      case 'd':
-      case 'D':
-      case 's':
-      case 'S':
-      case 'w':
-      case 'W': {
-        std::vector<CharacterRange> of;
-        if (c == 'd' || c == 'D') of = {{'0', '9'}};
-        else if (c == 's' || c == 'S') of = space();
-        else of = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-        if (c < 'a') of = negated(of);
-        ranges.insert(ranges.end(), of.begin(), of.end());
-        return {};
-      }
       default: break;
     }
     if (c >= '1' && c <= '9') in_.fail_at(place, "back-references are not supported");
@@ -310,17 +283,6 @@ class LazyRegex {
     std::vector<CharacterRange> ranges{{c, c}};
     if (flags.ignore_case) fold(ranges);
     return one_of(std::move(ranges));
-  }
-  static void fold(std::vector<CharacterRange>& ranges) {
-    for (auto i = ranges.size(); i-- > 0;) {
-      auto const [first, last] = ranges[i];
-      for (auto c = std::max<char32_t>(first, 'A'); c <= std::min<char32_t>(last, 'z'); ++c)
-        if (is_letter(c)) ranges.push_back({c ^ 0x20, c ^ 0x20});
-    }
-  }
-  static bool is_letter(char32_t c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
-  static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   }
 
   SourceReader in_;

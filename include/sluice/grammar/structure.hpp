@@ -25,11 +25,18 @@
 
 namespace sluice::inline v0 {
 
+/// Which tokens may spell text that is certain (the name of a member, say, where a schema allows one).
+enum class CertainText : std::uint8_t {
+  any,      ///< any that do: the model's choice
+  longest,  ///< the longest, one after the other, as far as no token reaches beyond it: so its tokens are certain too
+};
+
 struct StructureOptions {
   /// Bytes for the states of a grammar that outputs have come to, about. Where half of it is used, new sentences begin anew
   /// beside those that run; a sentence that alone needs more ends with an error.
   std::size_t memory = std::size_t{64} << 20;
   std::int32_t masks = 1024;  ///< sets of tokens that are kept, of V / 8 bytes each, of two kinds; >= 1
+  CertainText certain = CertainText::any;
 };
 
 /// Outputs obey a grammar: a Rule for any search, Structured<S>. Tokens that would break it, or after which it could not be
@@ -149,7 +156,8 @@ class LazyStructure {
           nodes(*grammar.automaton()) {}
     std::shared_ptr<detail::TokenMasks> make() {
       return std::make_shared<detail::TokenMasks>(*grammar.automaton(), fewest, trie, nodes, options.memory,
-                                                  static_cast<std::size_t>(options.masks));
+                                                  static_cast<std::size_t>(options.masks),
+                                                  options.certain == CertainText::longest);
     }
     Grammar grammar;
     TokenTrie trie;

@@ -33,14 +33,15 @@ class LazyTokenMasks {
   static constexpr State ended = -1;  ///< behind the end
 
   LazyTokenMasks(Automaton const& automaton, FewestTokens const& fewest, TokenTrie trie, NodeTokenTable& nodes,
-                 std::size_t memory, std::size_t masks)
+                 std::size_t memory, std::size_t masks, bool longest)
       : trie_(std::move(trie)),
         machine_(automaton, memory),
         completion_(fewest, trie_, machine_),
         nodes_(nodes),
         covers_(fewest.covers()),
         most_(fewest.most()),
-        most_masks_(masks) {}
+        most_masks_(masks),
+        longest_(longest) {}
 
   LazyTokenMasks(LazyTokenMasks const&) = delete;
   LazyTokenMasks& operator=(LazyTokenMasks const&) = delete;
@@ -119,6 +120,7 @@ class LazyTokenMasks {
           walk(trie_, from, machine_, next, path_, take);
     }
     insert_end(state, *set);
+    if (longest_) narrow(state, *set);
     return plain_[state] = {std::move(set), worst};
   }
   static FewestTokens::Count add(FewestTokens::Count a, FewestTokens::Count b) {
@@ -133,7 +135,33 @@ class LazyTokenMasks {
     for (auto const& [needed, tokens] : needs.shared)
       if (needed <= left - 2) tokens->insert_into(*set);
     if (left > 0) insert_end(state, *set);
+    if (longest_) narrow(state, *set);
     return set;
+  }
+
+  /// Where the next bytes are certain, leaves of a set the longest of their tokens; not where one of its tokens reaches
+  /// beyond them: what that should be is for the model to say.
+  void narrow(State state, TokenSet& set) {
+    Token longest = -1;
+    std::int32_t at = 0;
+    while (!machine_.complete(state)) {
+      auto const byte = machine_.only_byte(state);
+      if (byte < 0) break;
+      at = trie_.child(at, static_cast<std::uint8_t>(byte));
+      if (at < 0) break;
+      state = machine_.next(state, static_cast<std::uint8_t>(byte));
+      for (auto const token : trie_.tokens(at))
+        if (set.contains(token)) {
+          longest = token;
+          break;
+        }
+    }
+    if (longest < 0) return;
+    for (auto beyond = at + 1; at > 0 && beyond < trie_.end(at); ++beyond)
+      for (auto const token : trie_.tokens(beyond))
+        if (set.contains(token)) return;
+    set = TokenSet(trie_.vocabulary().size);
+    set.insert(longest);
   }
 
   /// Without those that lead nowhere.
@@ -184,6 +212,7 @@ class LazyTokenMasks {
   bool covers_;
   FewestTokens::Count most_;  // of any node
   std::size_t most_masks_;
+  bool longest_;
   std::unordered_map<State, Plain> plain_;
   std::unordered_map<State, Needs> needs_;
   std::unordered_map<std::pair<State, std::int32_t>, Mask, Hash> limited_;

@@ -28,8 +28,9 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
 /// DenseProjection with CatalogueBeam in mind: of a line that asks for probes alone, without a softmax (Query::normalise off,
-/// nothing to list, no edits or masks), the logits of those are made and no others. They are DenseProjection's, bit for bit.
-/// Of what else is asked for, all logits are made. Nothing is allocated once warm.
+/// nothing to list, no edits or masks), the logits of those are made and no others, unless a sentence asks for so many that all
+/// are cheaper. They are DenseProjection's, bit for bit. Of what else is asked for, all logits are made. Nothing is
+/// allocated once warm.
 template <class = void>
 class LazyProbeProjection {
  public:
@@ -86,24 +87,41 @@ class LazyProbeProjection {
   }
 
   /// Lines that follow each other are answered from one product, of what any of them asks for, as long as that is cheaper
-  /// than one more.
+  /// than one more; all of them from all logits where they ask for so much that this is cheaper.
   void answer(MatrixView<float const> hidden, std::span<Query const> queries) {
-    for (std::size_t first = 0; first < queries.size();) {
+    constexpr std::size_t as_fast = 3;  // all logits, packed once and in order, for one that is gathered
+    counts_.clear();
+    std::size_t whole = 0;
+    for (std::size_t first = 0; first < queries.size(); first += counts_.back()) {
+      counts_.push_back(cheapest(queries.subspan(first)));
+      whole += cost(tokens_.size(), counts_.back());
+    }
+    if (as_fast * whole > queries.size() * static_cast<std::size_t>(vocabulary_size()))
+      return projection_.answer_full(hidden, queries, lists_);
+    std::size_t first = 0;
+    for (auto const count : counts_) {
+      auto const together = queries.subspan(first, count);
       tokens_.clear();
-      auto count = std::size_t{0};
-      for (; first + count < queries.size(); ++count) {
-        auto const& probes = queries[first + count].probes;
-        auto const before = tokens_.size();
-        for (auto const token : probes) insert(token);
-        if (count == 0 || cost(tokens_.size(), count + 1) <= cost(before, count) + cost(probes.size(), 1)) continue;
-        tokens_.resize(before);  // what was added has no place any more
-        break;
-      }
+      for (auto const& query : together)
+        for (auto const token : query.probes) insert(token);
       answer_together({hidden.data + static_cast<std::ptrdiff_t>(first) * hidden.stride,
                        static_cast<std::ptrdiff_t>(count), hidden.columns, hidden.stride},
-                      queries.subspan(first, count));
+                      together);
       first += count;
     }
+  }
+  /// How many of these lines go together best, from the first on; what they ask for, to tokens_.
+  std::size_t cheapest(std::span<Query const> queries) {
+    tokens_.clear();
+    for (std::size_t count = 0; count < queries.size(); ++count) {
+      auto const& probes = queries[count].probes;
+      auto const before = tokens_.size();
+      for (auto const token : probes) insert(token);
+      if (count == 0 || cost(tokens_.size(), count + 1) <= cost(before, count) + cost(probes.size(), 1)) continue;
+      tokens_.resize(before);  // what was added has no place any more
+      return count;
+    }
+    return queries.size();
   }
   /// Of a product, in weights that are multiplied with one vector.
   static std::size_t cost(std::size_t tokens, std::size_t lines) {
@@ -144,6 +162,7 @@ class LazyProbeProjection {
 
   SubsetProjection projection_;
   LineLists lists_;
+  std::vector<std::size_t> counts_;
   std::vector<Token> tokens_;
   std::vector<std::uint32_t> place_of_;  // by token, of those in tokens_; of others anything
   AlignedVector<float> logits_;

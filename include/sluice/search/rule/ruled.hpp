@@ -52,7 +52,7 @@ std::int32_t most_tokens(S const& search, Sentence const& sentence) {
 /// given goes on.
 ///
 /// A rule's may_follow() restricts all lines, whatever is asked of them, and guesses (Blockwise) are cut before the first that it
-/// forbids. It is told how many tokens may still come where the search has a LengthLimits called `length`.
+/// forbids. Where it allows one token alone, that is a guess, with or without a model that guesses. It is told how many tokens may still come where the search has a LengthLimits called `length`.
 ///
 /// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
 template <Search S, Rule R>
@@ -90,6 +90,8 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::vector<Token>* guesses = nullptr;                 // where the search's draft lies, and
     std::vector<Token> pending;                            // what comes before, behind
     std::size_t guessed_slot = 0, guessed_after = 0;       // so many tokens of this slot
+    std::int32_t wanted = 0;                               // guesses
+    bool begun_planning = false;
   };
 
   void check() const { sluice::check(search), detail::check_rule(rule); }
@@ -110,7 +112,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         first.tokens.push_back(token), first.after.push_back(rule.next(first.after.back(), token));
     if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.after.back()), s.forced = sentence.prefix;
     if constexpr (restricts) {
-      s.guesses = nullptr, s.most = detail::most_tokens(search, sentence);
+      s.guesses = nullptr, s.begun_planning = false, s.most = detail::most_tokens(search, sentence);
       auto const tokens = std::span(first.tokens).subspan(s.prompt);
       if constexpr (!takes_prefix)
         rule.require_possible(std::as_const(first.after.back()), output(s, tokens), left(s, tokens.size()));
@@ -119,7 +121,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   }
 
   void plan(State& s, Plan& plan) const {
-    if constexpr (restricts) cut_guesses(s);
+    if constexpr (restricts && DraftingSearch<S>) guess(s);
     search.plan(s.inner, plan);
     auto const rows = plan.rows();
     auto const slot = [&](Slot number) -> Followed& { return s.slots[static_cast<std::size_t>(number - plan.base())]; };
@@ -169,7 +171,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto const base = draft.slot;
     auto const wanted = search.draft(s.inner, draft);
     if constexpr (restricts) {
-      s.guesses = wanted ? draft.tokens : nullptr;
+      s.guesses = draft.tokens, s.wanted = draft.count;
       s.pending.assign(draft.pending.begin(), draft.pending.end());
       s.guessed_slot = static_cast<std::size_t>(draft.slot - base),
       s.guessed_after = static_cast<std::size_t>(draft.length);
@@ -193,22 +195,36 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       query.only = &s.both[line];
     } else query.only = set.get();
   }
-  /// Takes out guesses that the rule forbids, with all behind them, so that none is verified.
-  void cut_guesses(State& s) const {
-    if (s.guesses == nullptr || s.guesses->empty()) return;
-    auto const& guesses = *s.guesses;
+  /// Takes out guesses that the rule forbids, with all behind them, so that none is verified, and adds those that are
+  /// certain: as many as fit into a block, whatever the search wanted, and whether or not the model guesses.
+  void guess(State& s) const requires DraftingSearch<S> {
+    if (!std::exchange(s.begun_planning, true)) return;  // nobody is asked for guesses before the first plan
+    if (s.guesses == nullptr) {
+      Draft draft;
+      this->draft(s, draft);
+      if (s.guesses == nullptr) return;
+    }
+    auto& guesses = *std::exchange(s.guesses, nullptr);
     auto n = s.guessed_after;
     auto state = s.slots[s.guessed_slot].after[n > s.prompt ? n - s.prompt : 0];
     for (auto const token : s.pending)
       if (++n > s.prompt) state = rule.next(std::as_const(state), token);
+    auto const allowed = [&] { return rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)); };
     std::size_t count = 0;
     for (; count < guesses.size(); ++count, ++n) {
-      auto const set = rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0));
+      auto const set = allowed();
       if (!s.vocabulary->contains(guesses[count]) || (set != nullptr && !set->contains(guesses[count]))) break;
       state = rule.next(std::as_const(state), guesses[count]);
     }
-    s.guesses->resize(count);
-    s.guesses = nullptr;
+    guesses.resize(count);
+    auto most = s.wanted;
+    if constexpr (requires { search.block; }) most = std::max(most, search.block - 1);
+    for (; std::ssize(guesses) < most; ++n) {
+      auto const set = allowed();
+      auto const token = set == nullptr ? -1 : set->only();
+      if (token < 0 || !s.vocabulary->contains(token)) break;
+      guesses.push_back(token), state = rule.next(std::as_const(state), token);
+    }
   }
 
   bool is_over(State const& s, Followed const& followed, Query const& query) const {
