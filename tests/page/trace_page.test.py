@@ -132,8 +132,8 @@ def check_attention(page, told, one, name):
         attached = hypotheses[i]["attached"]
         check(f"{name} {one}: attention of hypothesis {i}", values(page, "#panel-attention td") == [x for line in attached for x in line])
         check(f"{name} {one}: it adds up", all(abs(sum(line) - 1) < 1e-4 for line in attached))
-        check(f"{name} {one}: places", words(page, "#panel-attention thead th")[1:] == [*source, "end"])
-        check(f"{name} {one}: tokens", len(words(page, "#panel-attention tbody th")) == len(hypotheses[i]["tokens"]))
+        check(f"{name} {one}: places", page.texts("#panel-attention thead th")[1:] == [*source, "end"])
+        check(f"{name} {one}: tokens", len(page.texts("#panel-attention tbody th")) == len(hypotheses[i]["tokens"]))
 
 
 def check_beam(page, told, one, name):
