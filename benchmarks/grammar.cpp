@@ -2,7 +2,9 @@
 // What a grammar costs: compiling it, and the set of allowed tokens of a state, when it is first come to and later. Outputs
 // are drawn at random from what is allowed, over a vocabulary of byte strings made by random merges.
 //
-//   sluice.bench.grammar [tokens] [outputs] [file of a vocabulary: one token a line, in hexadecimal; empty: control]
+//   sluice.bench.grammar [tokens] [outputs] [file of a vocabulary: one token a line, in hexadecimal; empty: control] [eager]
+//
+// A file named - is none.
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/grammar.hpp>
@@ -28,12 +30,13 @@ namespace {
 using bench::merged_tokens, bench::milliseconds, bench::read_tokens, bench::Times;
 using sluice::Token;
 
-void measure(std::string const& name, auto const& compile, sluice::TokenTrie const& trie, int outputs) {
+void measure(std::string const& name, auto const& compile, sluice::TokenTrie const& trie, int outputs, bool eager) {
   sluice::Grammar grammar;
   sluice::Structure structure;
   auto const compiling = milliseconds([&] { grammar = compile(); });
-  auto const joining = milliseconds(
-      [&] { structure = sluice::Structure(grammar, trie, {.memory = std::size_t{1} << 30, .masks = 1 << 16}); });
+  auto const joining = milliseconds([&] {
+    structure = sluice::Structure(grammar, trie, {.memory = std::size_t{1} << 30, .masks = 1 << 16, .eager = eager});
+  });
   std::mt19937_64 random(2);
   Times first, warm, tight, tight_warm, next;
   std::size_t wrong = 0;
@@ -74,7 +77,8 @@ void measure(std::string const& name, auto const& compile, sluice::TokenTrie con
 int main(int count, char** arguments) try {
   auto const size = count > 1 ? static_cast<std::size_t>(std::atoi(arguments[1])) : std::size_t{128'000};
   auto const outputs = count > 2 ? std::atoi(arguments[2]) : 50;
-  auto const tokens = count > 3 ? read_tokens(arguments[3]) : merged_tokens(size);
+  auto const eager = count > 4 && std::string(arguments[4]) == "eager";
+  auto const tokens = count > 3 && std::string(arguments[3]) != "-" ? read_tokens(arguments[3]) : merged_tokens(size);
   sluice::TokenBytes const bytes(tokens);
   sluice::TokenTrie trie;
   auto const sorting = milliseconds([&] {
@@ -88,11 +92,12 @@ int main(int count, char** arguments) try {
               "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (auto const& [name, text] : bench::schemas())
     measure(
-        name, [&] { return sluice::Grammar::from_json_schema(text); }, trie, outputs);
+        name, [&] { return sluice::Grammar::from_json_schema(text); }, trie, outputs, eager);
   measure(
-      "JSON in GBNF", [&] { return sluice::Grammar::from_gbnf(bench::json_gbnf); }, trie, outputs);
+      "JSON in GBNF", [&] { return sluice::Grammar::from_gbnf(bench::json_gbnf); }, trie, outputs, eager);
   measure(
-      "date in a regex", [&] { return sluice::Grammar::from_regex("\\d{4}-\\d\\d-\\d\\d( [a-z]+)*"); }, trie, outputs);
+      "date in a regex", [&] { return sluice::Grammar::from_regex("\\d{4}-\\d\\d-\\d\\d( [a-z]+)*"); }, trie, outputs,
+      eager);
 } catch (std::exception const& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

@@ -114,7 +114,7 @@ def samples():
         one = texts(prompt, seed=3, n=3, max_tokens=20)
         check("the same seed", one == texts(prompt, seed=3, n=3, max_tokens=20))
         check("another", one != texts(prompt, seed=4, n=3, max_tokens=20))
-        check("none is another each time", texts(prompt, max_tokens=30) != texts(prompt, max_tokens=30))
+        check("none is another each time", texts(prompt, n=12, max_tokens=30) != texts(prompt, n=12, max_tokens=30))
         check("sixteen tokens", complete(prompt, seed=3)["usage"]["completion_tokens"] <= 16)
         answer = complete(prompt, seed=3, n=1, best_of=8, max_tokens=10)
         every = complete(prompt, seed=3, n=8, max_tokens=10, logprobs=0)["choices"]

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <grammar/random_grammar.hpp>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -164,4 +165,26 @@ TEST_CASE("the longest token is chosen as far as none reaches beyond what is cer
   CHECK(only(R"(root ::= "(" [abc])") == 12);          // one token alone
   CHECK(only(R"(root ::= "a" "(")", {3, 12}) == eos);  // what is left is the end
   CHECK(only(R"(root ::= [ab] "c")") == -1);
+}
+
+TEST_CASE("what is worked out at once is what is worked out later", "[certain]") {
+  auto const trie = certain_trie();
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 40; ++i) {
+    auto const grammar = Grammar::from_gbnf(certain_grammar(random));
+    Structure const eager(grammar, trie, {.eager = true}), lazy(grammar, trie);
+    auto now = eager.start(), later = lazy.start();
+    for (auto left = 20; left > 0; --left) {
+      auto const set = lazy.may_follow(later, left);
+      REQUIRE(std::ranges::equal(set->words(), eager.may_follow(now, left)->words()));
+      std::vector<Token> some;
+      for (Token t = 0; t < 14; ++t)
+        if (set->contains(t)) some.push_back(t);
+      if (some.empty()) break;
+      auto const token = some[random() % some.size()];
+      now = eager.next(now, token), later = lazy.next(later, token);
+    }
+  }
+  auto const counting = Grammar::from_gbnf("root ::= [abc]{0,900}");
+  CHECK_THROWS_AS(Structure(counting, trie, {.memory = 1000, .eager = true}), std::length_error);
 }

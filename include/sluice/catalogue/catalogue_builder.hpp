@@ -135,7 +135,8 @@ class LazyCatalogueBuilder {
   }
 
   detail::KeptBytes image() const {
-    using namespace detail;
+    using detail::aligned_64, detail::catalogue_head, detail::catalogue_level, detail::CatalogueHead,
+        detail::CatalogueLevel, detail::Marks, detail::store_little;
     auto const count = static_cast<std::uint32_t>(order_.size());
     CatalogueHead head{.items = count,
                        .shortest = std::numeric_limits<std::uint32_t>::max(),
@@ -164,9 +165,9 @@ class LazyCatalogueBuilder {
     }
     head.bytes = end;
 
-    auto made = zeroed_bytes(end);
+    auto made = detail::zeroed_bytes(end);
     auto* const to = made.second;
-    write_head(to, head);
+    detail::write_head(to, head);
     std::vector<std::uint32_t> next(levels.size());
     for_each_node([&](std::uint32_t item, std::size_t d, std::uint32_t token) {
       auto const& level = levels[d];
@@ -178,10 +179,10 @@ class LazyCatalogueBuilder {
         place_of[b] = static_cast<std::byte>((token - level.lowest) >> (8 * b) & 0xFF);
     });
     for (std::size_t d = 0; d < levels.size(); ++d) {
-      write_level(to + catalogue_head + d * catalogue_level, levels[d]);
+      detail::write_level(to + catalogue_head + d * catalogue_level, levels[d]);
       if (levels[d].bits) Marks::count_blocks(to + levels[d].marks, count);
     }
-    seal({to, end});
+    detail::seal({to, end});
     return {std::move(made.first), {to, end}};
   }
 

@@ -37,6 +37,9 @@ struct StructureOptions {
   std::size_t memory = std::size_t{64} << 20;
   std::int32_t masks = 1024;  ///< sets of tokens that are kept, of V / 8 bytes each, of two kinds; >= 1
   CertainText certain = CertainText::any;
+  /// Works out at once what else takes some milliseconds when outputs first come to a string, or another place where almost
+  /// any token may stand. Not for grammars that count far: each of the last places of a count is such a place.
+  bool eager = false;
 };
 
 /// Outputs obey a grammar: a Rule for any search, Structured<S>. Tokens that would break it, or after which it could not be
@@ -63,12 +66,14 @@ class LazyStructure {
   LazyStructure() = default;
   /// \param tokens  of the vocabulary with which the search will run; shared by all grammars of a model
   /// \throws std::invalid_argument  for options that make no sense, or tokens of which there are none
+  /// \throws std::length_error  if `options.eager` takes more than `options.memory`
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
   LazyStructure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {}) {
     require(options.masks >= 1, "options.masks", options.masks, "must be at least 1");
     if (grammar.trivial()) return;
     require(!tokens.empty(), "tokens", "none", "a grammar needs the tokens' bytes: TokenTrie(bytes, vocabulary)");
     data_ = std::make_shared<Data>(std::move(grammar), std::move(tokens), options);
+    if (options.eager) data_->make()->prepare(*data_->grammar.automaton());
   }
 
   /// \throws std::invalid_argument  for another vocabulary than the tokens are of

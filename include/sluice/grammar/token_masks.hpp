@@ -48,6 +48,11 @@ class LazyTokenMasks {
   ~LazyTokenMasks() = default;
 
   State initial() const { return machine_.initial(); }
+  /// Works out the tokens of all nodes of an automaton now.
+  void prepare(Automaton const& automaton) {
+    for (std::int32_t node = 0; node < automaton.nodes(); ++node)
+      if (!automaton.bytes(node).empty()) (void)nodes_.of(node, trie_, machine_, completion_);
+  }
   Pushdown& machine() { return machine_; }
   Completion& completion() { return completion_; }
 
