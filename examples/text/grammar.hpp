@@ -21,7 +21,7 @@ namespace text {
 struct GrammarSource {
   std::filesystem::path grammar{};      ///< GBNF; empty: none
   std::filesystem::path json_schema{};  ///< empty: none
-  std::optional<std::string> regex{};  ///< nothing: none
+  std::optional<std::string> regex{};   ///< nothing: none
 };
 
 /// Compiled; any text if there is nothing.
