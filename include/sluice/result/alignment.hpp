@@ -38,9 +38,10 @@ inline Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_
   require(target_words.size() == size, "target_words", target_words.size(), "is not the number of tokens");
   require(hypothesis.attached.size() == size, "attached", hypothesis.attached.size(), "is not the number of tokens");
   auto const words = [](std::span<std::int32_t const> of) {
-    std::int32_t last = -1;
-    for (auto const word : of) last = std::max(last, word);
-    return static_cast<std::size_t>(last + 1);
+    std::size_t count = 0;
+    for (auto const word : of)
+      if (word >= 0) count = std::max(count, static_cast<std::size_t>(word) + 1);
+    return count;
   };
   Alignment alignment(words(target_words), std::vector<float>(words(source_words)));
   for (std::size_t i = 0; i < size; ++i) {
