@@ -93,7 +93,7 @@ using SlotLedger = LazySlotLedger<>;
 template <class = void>
 class LazySlotBlocks {
  public:
-  LazySlotBlocks(AnyModelSide& model, bool follows) : model_(model), follows_(follows), ledger_(model.limits.slots) {}
+  LazySlotBlocks(AnyModelSide& model, bool counts) : model_(model), follows_(counts), ledger_(model.limits.slots) {}
 
   std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
   /// A sentence has been started there.
