@@ -65,6 +65,12 @@ TEST_CASE("what a schema accepts is what matches", "[json_schema]") {
       {R"({"type":"string","pattern":"^a\"?[\\n\\\\]+"})",
        {"\"a\\\"\\n...\"", "\"a\\\\\""},
        {"\"a\"", "\"a\\u000a\"", "\"ba\\n\""}},
+      {R"({"type":"string","pattern":"^\\S+$"})",  // ECMA-262's spaces
+       {"\"ab\""},
+       {"\"a b\"", "\"\xC2\xA0\"", "\"\xE2\x80\xA8\"", "\"\xEF\xBB\xBF\"", "\"\\u000b\"", "\"\""}},
+      {R"({"type":"string","pattern":"^[\\s]$"})",
+       {"\" \"", "\"\xC2\xA0\"", "\"\xE3\x80\x80\"", "\"\xEF\xBB\xBF\"", "\"\\u000b\""},
+       {"\"a\"", "\"\""}},
       {R"({"type":"string","pattern":"b|c$"})", {"\"abx\"", "\"xc\""}, {"\"cx\"", "\"\""}},
       {R"({"format":"date","type":"string"})",
        {"\"2024-02-29\"", "\"2000-02-29\"", "\"1999-12-31\""},

@@ -118,6 +118,19 @@ TEST_CASE("RE2's syntax", "[regex]") {
   }
 }
 
+TEST_CASE("where sets of places are too many, or limits small, each place is for itself", "[regex]") {
+  for (auto const size : {80, 200, 1000, 1'000'000}) {
+    INFO(size);
+    auto const grammar = Grammar::from_regex("[ab]*a[ab]{30}", {.size = size});
+    std::mt19937_64 random(1);
+    for (int round = 0; round < 200; ++round) {
+      std::string text;
+      for (auto length = random() % 60; length > 0; --length) text += random() % 2 == 0 ? 'a' : 'b';
+      CHECK(grammar.matches(text) == (text.size() > 30 && text[text.size() - 31] == 'a'));
+    }
+  }
+}
+
 TEST_CASE("a class of Unicode matches its characters and no other bytes", "[regex]") {
   std::mt19937_64 random(9);
   auto const character = [&] {

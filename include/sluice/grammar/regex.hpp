@@ -242,7 +242,7 @@ class LazyRegex {
     if (in_.end()) in_.fail_at(place, "ends in the middle");
     auto const c = in_.character();
     if (is_class_letter(c)) {
-      auto const of = letter_class(c);
+      auto const of = letter_class(c, search_);
       ranges.insert(ranges.end(), of.begin(), of.end());
       return {};
     }
@@ -261,11 +261,6 @@ class LazyRegex {
     if (c >= '1' && c <= '9') in_.fail_at(place, "back-references are not supported");
     if (c < 0x80 && is_word(static_cast<char>(c)) && c != '_') in_.fail_at(place, "an escape that is not supported");
     return c;
-  }
-  std::vector<CharacterRange> space() const {
-    if (!search_) return {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
-    return {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
-            {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
   }
   char32_t number(char32_t kind, std::size_t place) {
     char32_t value = 0;

@@ -41,9 +41,13 @@ inline bool is_class_letter(char32_t c) {
   return small == 'd' || small == 's' || small == 'w';
 }
 /// As in \d \D \s \S \w \W.
-inline std::vector<CharacterRange> letter_class(char32_t letter) {
+/// \param unicode  \s is ECMA-262's: all that Unicode calls a space, and ends of lines
+inline std::vector<CharacterRange> letter_class(char32_t letter, bool unicode) {
   std::vector<CharacterRange> of;
   if (letter == 'd' || letter == 'D') of = {{'0', '9'}};
+  else if ((letter == 's' || letter == 'S') && unicode)
+    of = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+          {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
   else if (letter == 's' || letter == 'S') of = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
   else of = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
   return letter < 'a' ? negated(of) : of;

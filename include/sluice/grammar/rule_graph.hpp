@@ -135,9 +135,14 @@ class LazyRuleGraph {
   std::int32_t number(std::vector<Id> set) {
     auto const [it, fresh] = numbers_.try_emplace(std::move(set), static_cast<std::int32_t>(sets_.size()));
     if (fresh) sets_.push_back(&it->first), weight_ += it->first.size();
-    auto const limit = static_cast<std::size_t>(expressions_.limits().size) * 4;
-    require(weight_ <= limit, "limits.size", limit / 4, "the grammar has more than four times as many ways on");
+    bound(weight_);
     return it->second;
+  }
+  /// There are so many ways on: too many for sets of places, or at all.
+  void bound(std::size_t ways) {
+    auto const limit = static_cast<std::size_t>(expressions_.limits().size) * 4;
+    if (budget_ > 0) over_ = over_ || ways > limit || weight_ > budget_;
+    else require(ways <= limit, "limits.size", limit / 4, "the grammar has more than four times as many ways on");
   }
   /// Of where one gets from one place alone; looked for once.
   std::int32_t number_of(Id place) {
@@ -150,25 +155,20 @@ class LazyRuleGraph {
   bool make_nodes(Automaton& automaton, Id first, std::size_t budget) {
     auto const nodes = automaton.all.size(), bytes = automaton.byte_edges.size(), calls = automaton.call_edges.size();
     auto const base = static_cast<std::int32_t>(nodes);
-    numbers_.clear(), sets_.clear(), weight_ = 0;
+    numbers_.clear(), sets_.clear(), weight_ = 0, budget_ = budget, over_ = false;
     if (budget == 0) numbers_of_places_.assign(places_.size(), -1);
     number(closure({&first, 1}));
-    for (std::size_t i = 0; i < sets_.size(); ++i) {  // NOLINT(modernize-loop-convert): sets_ grows
-      if (budget > 0 && weight_ > budget) {
-        automaton.all.resize(nodes), automaton.byte_edges.resize(bytes), automaton.call_edges.resize(calls);
-        return false;
-      }
+    for (std::size_t i = 0; i < sets_.size() && !over_; ++i) {
       auto const& set = *sets_[i];
       automaton.all.push_back({static_cast<std::int32_t>(automaton.byte_edges.size()),
                                static_cast<std::int32_t>(automaton.call_edges.size())});
       automaton.all.back().end = std::ranges::any_of(set, [&](Id p) { return places_[at(p)].kind == Place::end; });
-      auto const limit = static_cast<std::size_t>(expressions_.limits().size) * 4;
-      require(automaton.byte_edges.size() + automaton.call_edges.size() + set.size() <= limit, "limits.size", limit / 4,
-              "the grammar has more than four times as many ways on");
+      bound(automaton.byte_edges.size() + automaton.call_edges.size() + set.size());
       if (budget == 0) each_edge(automaton, set, base);
       else joined_edges(automaton, set, base);
     }
-    return true;
+    if (over_) automaton.all.resize(nodes), automaton.byte_edges.resize(bytes), automaton.call_edges.resize(calls);
+    return !over_;
   }
 
   void each_edge(Automaton& automaton, std::vector<Id> const& set, std::int32_t base) {
@@ -195,7 +195,7 @@ class LazyRuleGraph {
     std::ranges::sort(opens), std::ranges::sort(closes);
     // Along the bytes; `to`: where the ranges lead that have begun and not ended.
     std::size_t open = 0, close = 0;
-    while (close < closes.size()) {
+    while (close < closes.size() && !over_) {
       auto const first = open < opens.size() ? std::min(opens[open].first, closes[close].first) : closes[close].first;
       gone.clear(), kept.clear();
       while (close < closes.size() && closes[close].first == first) gone.push_back(closes[close++].second);
@@ -223,7 +223,8 @@ class LazyRuleGraph {
   std::vector<Id> touched_;
   std::map<std::vector<Id>, std::int32_t> numbers_;
   std::vector<std::vector<Id> const*> sets_;  // [node of this rule]
-  std::size_t weight_ = 0;
+  std::size_t weight_ = 0, budget_ = 0;
+  bool over_ = false;  // there are too many sets of places: one for each place
   std::vector<std::int32_t> numbers_of_places_;
 };
 using RuleGraph = LazyRuleGraph<>;
