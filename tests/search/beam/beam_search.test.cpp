@@ -21,8 +21,6 @@ using namespace sluice::test;
 
 namespace {
 
-using sluice::test::text;  // beside our own
-
 static_assert(Search<BeamSearch>);
 using BeamRequest = TableRequest<BeamSearch>;
 
@@ -45,7 +43,7 @@ double score(LengthPenalty const& penalty, double log_prob, std::size_t length) 
   return total / std::pow((penalty.beta + n) / (penalty.beta + 1), penalty.alpha);
 }
 
-std::string text(BeamSearch const& search) {
+std::string options(BeamSearch const& search) {
   return "width " + std::to_string(search.width) + ", n_best " + std::to_string(search.n_best) + ", length " +
          std::to_string(search.length.min) + " to " + std::to_string(search.length.max) + ", finished " +
          std::to_string(static_cast<int>(search.finished)) + ", at maximum " +
@@ -113,7 +111,7 @@ TEST_CASE("a beam wide enough finds the n best of all sequences", "[beam_search]
     if (all.empty()) continue;  // no ordinary token and eos too early
     search.width = static_cast<std::int32_t>(all.size());
     search.n_best = 1 + static_cast<std::int32_t>(random() % all.size());
-    INFO("seed " << seed << ", V = " << table.size << ", " << text(search) << ", stage "
+    INFO("seed " << seed << ", V = " << table.size << ", " << options(search) << ", stage "
                  << static_cast<int>(search.stage) << ", prefix " << text(universe.prefix) << ", prompt "
                  << universe.prompt.size() << ", second eos " << table.second_eos);
     auto const expected = n_best(all, static_cast<std::size_t>(search.n_best),
@@ -137,7 +135,7 @@ TEST_CASE("a beam ends with what the maximum length leaves of it", "[beam_search
     auto all = all_sequences(table, seed, {.maximum = max, .must_finish = false});
     BeamSearch search{.width = static_cast<std::int32_t>(all.size()), .n_best = static_cast<std::int32_t>(all.size())};
     search.length.max = max, search.penalty = penalty, search.finished = static_cast<Finished>(random() % 4);
-    INFO("seed " << seed << ", V = " << table.size << ", " << text(search));
+    INFO("seed " << seed << ", V = " << table.size << ", " << options(search));
 
     auto finished = all;
     std::erase_if(finished, [](Sequence const& s) { return !s.finished; });
@@ -175,7 +173,7 @@ TEST_CASE("a beam gives the same bits in any batch, order and set of abilities",
     if (seed % 6 == 0) table.has_eos = false;
     if (seed % 9 == 0) table.second_eos = 4;
     auto const search = random_search(random, 6);
-    INFO("seed " << seed << ", V = " << table.size << ", " << text(search));
+    INFO("seed " << seed << ", V = " << table.size << ", " << options(search));
     std::vector<BeamRequest> requests;
     std::vector<Result> alone;
     for (std::uint64_t i = 0; i < 12; ++i) {
@@ -211,7 +209,7 @@ TEST_CASE("whatever a beam's options: its numbers are true, its list sorted, its
     if (seed % 9 == 0) table.second_eos = 4;
     auto search = random_search(random, 7);
     search.stage = Stage::after_softmax, search.prefix_scored = true;
-    INFO("seed " << seed << ", V = " << table.size << ", " << text(search));
+    INFO("seed " << seed << ", V = " << table.size << ", " << options(search));
     CheckedTable<> model(TableModel<everything>{table}, {.slots = static_cast<std::size_t>(search.width)});
     std::vector<std::uint64_t> const sources{seed};
     auto const result = decode(model, sources, search).at(0);
@@ -248,7 +246,7 @@ TEST_CASE("a shorter n-best list is the beginning of a longer one", "[beam_searc
     search.n_best = search.width;
     auto const all = run_one(table, seed, search);
     for (search.n_best = 1; search.n_best < search.width; ++search.n_best) {
-      INFO("seed " << seed << ", " << text(search));
+      INFO("seed " << seed << ", " << options(search));
       auto const some = run_one(table, seed, search);
       auto const n = std::min(all.hypotheses.size(), static_cast<std::size_t>(search.n_best));
       REQUIRE(some.hypotheses.size() == n);
@@ -274,7 +272,7 @@ TEST_CASE("the exact stop ends early and loses nothing", "[beam_search]") {
     patient.stop = {.rule = Stop::Rule::count, .finished = 1 << 20};
     patient.surplus = true;
     search.stop.rule = Stop::Rule::exact;
-    INFO("seed " << seed << ", V = " << table.size << ", " << text(search));
+    INFO("seed " << seed << ", V = " << table.size << ", " << options(search));
     Counters early, late;
     auto const a = run(table, std::vector<BeamRequest>{{.source = seed}}, search, Batched{}, {}, &early).at(0);
     auto const b = run(table, std::vector<BeamRequest>{{.source = seed}}, patient, Batched{}, {}, &late).at(0);
@@ -301,7 +299,7 @@ TEST_CASE("a beam of width one that cuts at the maximum is greedy", "[beam_searc
     BeamSearch search{.width = 1, .length = length, .penalty = {.kind = LengthPenalty::Kind::none}};
     search.finished = static_cast<Finished>(random() % 4);
     search.at_maximum = AtMaximum::truncate;
-    INFO("seed " << seed << ", " << text(search));
+    INFO("seed " << seed << ", " << options(search));
     CHECK(identical(run_one(table, seed, search), run_one(table, seed, Greedy{.length = length})));
   }
 }
@@ -313,7 +311,7 @@ TEST_CASE("every hypothesis scores what a forced score of its tokens says, bit f
     auto search = random_search(random, 6);
     search.stage = Stage::after_softmax, search.prefix_scored = true;
     if (search.at_maximum == AtMaximum::force_eos_free) search.at_maximum = AtMaximum::force_eos;
-    INFO("seed " << seed << ", " << text(search));
+    INFO("seed " << seed << ", " << options(search));
     for (auto const& h : run_one(table, seed, search).hypotheses) {
       std::vector<TableRequest<ForcedScore>> const target{{.source = seed, .prefix = h.tokens}};
       auto const again = run<everything>(table, target, ForcedScore{.penalty = search.penalty}).at(0).hypotheses.at(0);
@@ -332,7 +330,7 @@ TEST_CASE("a beam never says what the vocabulary forbids", "[beam_search]") {
     auto search = random_search(random, 5);
     search.stage = Stage::before_softmax;  // what is forbidden takes no probability
     search.pruning = {};
-    INFO("seed " << seed << ", " << text(search));
+    INFO("seed " << seed << ", " << options(search));
     auto const expected = run_one(table, seed, search);
     for (auto const kind : {Kind::logits, Kind::log_probs})
       for (auto const& options :
