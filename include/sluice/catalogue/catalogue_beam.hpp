@@ -88,7 +88,8 @@ struct LazyCatalogueBeam {
     items.require_possible(state, {sentence.prefix, prefix, *sentence.vocabulary},
                            s.inner.bounds.max - static_cast<std::int32_t>(prefix));
     s.lists.nodes.assign(1, state.node);
-    s.lists.list(items, s.inner, s.inner.beam, among == Among::children);
+    // Where a prefix is scored, its model is asked whatever follows.
+    s.lists.list(items, s.inner, s.inner.beam, among == Among::children && !scores_prefix(s.inner));
   }
 
   void plan(State& s, Plan& plan) const {
@@ -108,7 +109,7 @@ struct LazyCatalogueBeam {
                 .rank = rank,
                 .best = 0,
                 .probes = s.lists.tokens_of(listed),
-                .normalise = among == Among::all_tokens});
+                .normalise = among == Among::all_tokens || (inner.first && scores_prefix(inner))});
     }
   }
 
@@ -144,6 +145,8 @@ struct LazyCatalogueBeam {
  private:
   using Listed = detail::ChildrenLists::Listed;
   static constexpr auto none = std::numeric_limits<std::uint32_t>::max();
+
+  bool scores_prefix(detail::BeamState const& s) const { return beam.prefix_scored && s.prefix.size() > 0; }
 
   /// What a hypothesis' candidates have been told: one score each; nothing where nothing was asked.
   static std::span<float const> told(Listed const& listed, Expansion const& answer) {

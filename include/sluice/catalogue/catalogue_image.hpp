@@ -86,6 +86,7 @@ class LazyCatalogueImage {
     head_ = read_head(bytes.data());
     if (head_.bytes > bytes.size()) cut();
     if (head_.bytes < bytes.size()) fail_catalogue("something follows the end");
+    if (head_.bytes % 64 != 0) fail_catalogue(std::to_string(head_.bytes) + " bytes are no multiple of 64");
     within("items", head_.items, 1, std::numeric_limits<std::int32_t>::max());
     within("levels", head_.levels, 1, catalogue_levels);
     within("shortest item", head_.shortest, 1, head_.levels);

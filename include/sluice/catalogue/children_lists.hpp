@@ -68,9 +68,10 @@ struct ChildrenLists {
       if (entry.ended) continue;
       auto const parent = static_cast<std::size_t>(s.holder[static_cast<std::size_t>(entry.from)]);
       auto const& one = listed[parent];
+      if (one.children == 0) continue;  // of a file that nobody has checked: siblings may come in any order
       auto const begin = tokens.begin() + one.begin;
       auto const at =
-          static_cast<std::size_t>(std::lower_bound(begin, begin + one.children, entry.token) - tokens.begin());
+          static_cast<std::size_t>(std::lower_bound(begin, begin + one.children - 1, entry.token) - tokens.begin());
       next_[i] = {nodes[parent].depth + 1, first[at], last[at]};
     }
     nodes.swap(next_);
