@@ -57,6 +57,8 @@ namespace sluice::inline v0::cuda {
 template <class T>
 class ClusteredProjection {
  public:
+  static constexpr bool answers_entropy = false;
+
   /// \param weights  [V, d], in the device's memory; referred to, must outlive this
   /// \param bias     [V] or empty, in the host's memory; copied
   /// \param clusters copied to the device

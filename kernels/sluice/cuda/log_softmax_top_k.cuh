@@ -73,6 +73,8 @@ LineTask<T> rows_of(LineTask<T> task, std::ptrdiff_t first, std::ptrdiff_t count
 /// once need two objects. Allocates nothing once it has seen its largest task.
 class LogSoftmaxTopK {
  public:
+  static constexpr bool answers_entropy = false;
+
   LogSoftmaxTopK() = default;
   /// \param bias  added to every line, [V], in the host's memory, copied; empty: none
   /// \throws Error  of CUDA

@@ -80,7 +80,7 @@ struct AnyModelSide : Part {
   Limits limits{};
   Abilities abilities{};
   bool encodes = false, proposes = false;
-  bool attaches = false;
+  bool attaches = false, answers_entropy = true;
   bool alike = false;  ///< sources say nothing: all is in the prompts
 };
 

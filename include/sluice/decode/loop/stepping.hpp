@@ -85,7 +85,7 @@ class LazyStepping {
     if (!forking_.empty()) arrange();
     shared_.room.slots.release(step_.released);
     if (shared_.trace == nullptr) return;
-    if (shared_.trace->wants_entropy())
+    if (shared_.model.answers_entropy && shared_.trace->wants_entropy())
       for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
     shared_.trace->planned(step_);
   }

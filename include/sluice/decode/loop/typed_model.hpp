@@ -31,6 +31,7 @@ struct ModelSideOf final : AnyModelSide {
     alike = std::is_empty_v<Source> && std::is_default_constructible_v<Source>;
     encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
     attaches = AttachingModel<M>;
+    if constexpr (requires { E::answers_entropy; }) answers_entropy = E::answers_entropy;
   }
   std::int32_t source_length(void const* source) const override {
     return sluice::source_length(std::as_const(model), *static_cast<Source const*>(source));
