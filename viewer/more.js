@@ -73,7 +73,7 @@ class AttentionView {
     this.sentence = sentence;
     this.bar.hidden = hypotheses.length < 2;
     const one = hypotheses[Number(this.chooser.value)], attached = one.attached ?? [];
-    const width = attached.reduce((most, line) => Math.max(most, line.length), 0), largest = Math.max(1e-9, ...attached.flat().map(Math.abs));
+    const width = attached.reduce((most, line) => Math.max(most, line.length), 0), largest = attached.reduce((most, line) => line.reduce((m, x) => Math.max(m, Math.abs(x)), most), 1e-9);
     const heading = (i) => sentence.source[i] ?? (sentence.source.length > 0 && i === sentence.source.length ? 'end' : String(i));
     const heat = (x, line, i) => {
       const cell = h('td', { class: 'heat number', 'data-value': x, title: `${label(this.trace, one.tokens[line])} from ${heading(i)}: ${number(x, 4)}` }, Math.abs(x) >= 0.05 * largest ? number(x, 2) : '');

@@ -10,6 +10,7 @@
 #include <translate/options.hpp>
 #include <translate/tokenizer.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -20,16 +21,21 @@
 namespace translate {
 
 /// The word, of those between spaces, that each token belongs to; -1 for what writes nothing.
-inline std::vector<std::int32_t> words_of(std::span<sluice::Token const> tokens, Tokenizer const& tokenizer) {
+/// \param printed  whether it is text that comes out, where an unknown piece is a sign of its own, or text that went in, where it
+///                 stood for some characters
+inline std::vector<std::int32_t> words_of(std::span<sluice::Token const> tokens, Tokenizer const& tokenizer,
+                                          bool printed) {
   std::vector<std::int32_t> words;
   std::int32_t word = 0;
-  auto empty = true;  // so far
+  auto empty = true, apart = false;  // so far; behind a space
   for (auto const token : tokens) {
-    auto const text = tokenizer.text(token);
-    if (!empty && text.starts_with(' ')) ++word, empty = true;
+    auto const text = !printed && token == tokenizer.unk() ? "?" : tokenizer.text(token);
+    if (!empty && (apart || text.starts_with(' '))) ++word, empty = true;
     if (text.find_first_not_of(' ') != text.npos) empty = false;
+    if (!text.empty()) apart = text.ends_with(' ');
     words.push_back(text.empty() ? -1 : word);
   }
+  if (empty) std::ranges::replace(words, word, -1);  // spaces at the end
   return words;
 }
 
@@ -37,7 +43,10 @@ inline std::vector<std::int32_t> words_of(std::span<sluice::Token const> tokens,
 inline std::string alignment_of(sluice::Hypothesis const& hypothesis, std::vector<std::int32_t> source_words,
                                 Tokenizer const& tokenizer, AlignmentFormat const& format) {
   source_words.push_back(-1);
-  auto const alignment = sluice::align_words(hypothesis, source_words, words_of(hypothesis.tokens, tokenizer));
+  auto target_words = words_of(hypothesis.tokens, tokenizer, true);
+  for (std::size_t i = 0; i < target_words.size(); ++i)
+    if (hypothesis.attached[i].empty()) target_words[i] = -1;  // of a prefix that is not scored nothing is known
+  auto const alignment = sluice::align_words(hypothesis, source_words, target_words);
   if (format.threshold) return sluice::to_pharaoh(sluice::alignment_above(alignment, *format.threshold));
   if (!format.soft) return sluice::to_pharaoh(sluice::hard_alignment(alignment));
   std::string text;

@@ -172,7 +172,8 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
     std::lock_guard const lock(writing_);
     if (sentence) {
       if (options_.constrained() || options_.alignments)
-        due_.emplace(number, Due{std::move(constraints), words_of(sentence->source, resources_.models.tokenizer())});
+        due_.emplace(number,
+                     Due{std::move(constraints), words_of(sentence->source, resources_.models.tokenizer(), false)});
       sentence->place = number - 1, --count;
       sentences.push_back(std::move(*sentence));
     } else {

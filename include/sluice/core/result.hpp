@@ -26,7 +26,7 @@ struct Hypothesis {
   std::vector<std::int32_t> blocks{};  ///< of Blockwise: tokens settled in each round, as Stern et al. (2018) count
   std::int32_t stop = -1;              ///< which of its rule's stops ended it, see StopAt; -1: none
   /// [tokens.size()]: what the model attached to the line that each token was chosen from, see Attachments; nothing where it
-  /// attaches nothing
+  /// attaches nothing, and for tokens of a prefix that is not scored
   std::vector<std::vector<float>> attached{};
 };
 

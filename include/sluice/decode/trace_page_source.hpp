@@ -16,7 +16,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-wd4v6wIwPpjDJiWGn87NujcrORnbEL/YBV0f8xKzdA4='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-kdD6U8xU0zVd/8gBV/GLgOxher3d3lkc2c0JSAqwybs='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -1198,7 +1198,7 @@ class AttentionView {
     this.sentence = sentence;
     this.bar.hidden = hypotheses.length < 2;
     const one = hypotheses[Number(this.chooser.value)], attached = one.attached ?? [];
-    const width = attached.reduce((most, line) => Math.max(most, line.length), 0), largest = Math.max(1e-9, ...attached.flat().map(Math.abs));
+    const width = attached.reduce((most, line) => Math.max(most, line.length), 0), largest = attached.reduce((most, line) => line.reduce((m, x) => Math.max(m, Math.abs(x)), most), 1e-9);
     const heading = (i) => sentence.source[i] ?? (sentence.source.length > 0 && i === sentence.source.length ? 'end' : String(i));
     const heat = (x, line, i) => {
       const cell = h('td', { class: 'heat number', 'data-value': x, title: `${label(this.trace, one.tokens[line])} from ${heading(i)}: ${number(x, 4)}` }, Math.abs(x) >= 0.05 * largest ? number(x, 2) : '');
