@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <http/member.hpp>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -110,10 +111,10 @@ class Fields {
     return chosen = found->second;
   }
 
-  /// A field as JSON, its objects' members in the order in which they were sent.
+  /// A field as JSON, byte for byte as it was sent.
   std::optional<std::string> source(std::string const& name) {
     if (find(name) == nullptr) return std::nullopt;
-    return text::parse_json<nlohmann::ordered_json>(body_, deepest)[name].dump();
+    return std::string(member_text(body_, name));
   }
 
   /// \throws BadField  for a field that nobody has asked for

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <array>
 #include <http/answers.hpp>
 #include <http/connection.hpp>
 #include <http/guard.hpp>
+#include <netinet/in.h>
+#include <string>
 
 namespace serve {
 
@@ -14,7 +17,15 @@ std::string_view host_of(std::string_view authority) {
   return authority.substr(0, end);
 }
 
-bool is_local(std::string_view host) { return host == "localhost" || host == "[::1]" || host.starts_with("127."); }
+/// 127.0.0.1 and its like; not names that begin so, which their owners let lead anywhere.
+bool is_loopback(std::string const& host) {
+  in_addr address{};
+  return host.starts_with("127.") && inet_pton(AF_INET, host.c_str(), &address) == 1;
+}
+
+bool is_local(std::string_view host) {
+  return host == "localhost" || host == "[::1]" || is_loopback(std::string(host));
+}
 
 bool refuse(httplib::Response& response, int status, char const* why) {
   send_error(response, status, why);

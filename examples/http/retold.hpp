@@ -166,7 +166,7 @@ struct Retold {
   }
 
  private:
-  static constexpr std::size_t most = 32;  // tokens in a row: their lines of scores are in memory together
+  static constexpr std::size_t most = 32;  // tokens in a step: their lines of scores are in memory together
 
   /// The slot that holds the prompt.
   sluice::Slot kept() const { return search.slots(); }
@@ -175,7 +175,8 @@ struct Retold {
   /// How many of so many go into the next row.
   static std::size_t next(State const& s, std::size_t size) {
     auto const& abilities = s.sentence.abilities;
-    return std::min(size - std::min(s.told, size), abilities.blocks && abilities.ragged ? most : 1);
+    auto const share = std::max<std::size_t>(1, most / std::max<std::size_t>(1, s.result.hypotheses.size()));
+    return std::min(size - std::min(s.told, size), abilities.blocks && abilities.ragged ? share : 1);
   }
 
   sluice::Query query(sluice::Token const& token) const { return {.best = best, .probes = {&token, 1}}; }

@@ -89,10 +89,14 @@ std::vector<Candidate::Piece> ContinuationJob::prompt_pieces() const {
 Answer ContinuationJob::answer(sluice::Result const& result) {
   Answer answer{.failure = result.failure, .message = result.message, .source_tokens = prompt_size_};
   auto const& all = result.hypotheses;
+  auto const count = static_cast<std::size_t>(settings_->wants.choices);
+  if (result.ok() && (all.empty() || settings_->most == 0)) {  // nothing was to be generated
+    answer.candidates.assign(count, {.text = before_, .pieces = prompt_pieces()});
+    return answer;
+  }
   for (auto const& one : all) answer.tokens += one.tokens.size();
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  auto const count = static_cast<std::size_t>(settings_->wants.choices);
   if (order.size() > count) {
     if (settings_->samples())
       std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
@@ -113,8 +117,6 @@ Answer ContinuationJob::answer(sluice::Result const& result) {
     auto const& told = search.notes->hypotheses[place];
     for (std::size_t i = 0; i < told.size(); ++i) one.pieces.push_back(piece(hypothesis.tokens[i], told[i]));
   }
-  if (result.ok() && all.empty())  // nothing was to be generated
-    answer.candidates.assign(count, {.text = before_, .pieces = prompt_pieces()});
   return answer;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <http/flight.hpp>
 #include <optional>
 #include <random>
 #include <serve_llama/continuation_settings.hpp>
@@ -31,15 +32,28 @@ std::vector<std::pair<sluice::Token, float>> read_biases(Fields& fields, std::in
   return biases;
 }
 
+// Strangers write these grammars: each is compiled in a moment or refused, and what is kept of it is a few megabytes.
+constexpr sluice::GrammarLimits limits{.text = std::size_t{64} << 10, .repetition = 2000, .size = 20'000};
+constexpr sluice::StructureOptions kept{.memory = std::size_t{16} << 20, .masks = 256};
+
 sluice::Grammar compile(std::string const& field, std::string const& source) {
-  if (field == "grammar") return sluice::Grammar::from_gbnf(source);
-  if (field == "regex") return sluice::Grammar::from_regex(source);
-  return sluice::Grammar::from_json_schema(source);
+  if (field == "grammar") return sluice::Grammar::from_gbnf(source, limits);
+  if (field == "regex") return sluice::Grammar::from_regex(source, limits);
+  return sluice::Grammar::from_json_schema(source, {.limits = limits});
 }
 
 }  // namespace
 
-sluice::Structure Grammars::read(Fields& fields) {
+std::optional<sluice::Structure> Grammars::find(std::string const& key) {
+  std::lock_guard const lock(mutex_);
+  auto const found = std::ranges::find(
+      known_, key, [](auto const& one) -> auto& { return one.first; });
+  if (found == known_.end()) return std::nullopt;
+  std::rotate(known_.begin(), found, found + 1);
+  return known_.front().second;
+}
+
+sluice::Structure Grammars::read(Fields& fields, std::chrono::milliseconds time) {
   std::optional<std::pair<std::string, std::string>> wanted;  // field, source
   for (auto const* field : {"json_schema", "grammar", "regex"}) {
     if (!fields.has(field)) continue;
@@ -50,17 +64,12 @@ sluice::Structure Grammars::read(Fields& fields) {
   }
   if (!wanted) return {};
   auto const key = wanted->first + '\n' + wanted->second;
-  {
-    std::lock_guard const lock(mutex_);
-    auto const found = std::ranges::find(
-        known_, key, [](auto const& one) -> auto& { return one.first; });
-    if (found != known_.end()) {
-      std::rotate(known_.begin(), found, found + 1);
-      return known_.front().second;
-    }
-  }
+  if (auto const known = find(key)) return *known;
+  std::unique_lock const alone(compiler_, time);
+  if (!alone) throw Refused(504, "late: too many grammars are being compiled");
+  if (auto const known = find(key)) return *known;  // who was before us asked for it, too
   try {
-    sluice::Structure const structure(compile(wanted->first, wanted->second), tokens_);
+    sluice::Structure const structure(compile(wanted->first, wanted->second), tokens_, kept);
     std::lock_guard const lock(mutex_);
     known_.emplace_front(key, structure);
     if (known_.size() > most) known_.pop_back();
@@ -81,7 +90,7 @@ ContinuationSettings continuation_settings(Completion const& completion, Fields&
   if (completion.seed) settings.seed = *completion.seed;
   else settings.seed = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
   settings.biases = read_biases(fields, vocabulary);
-  settings.structure = grammars.read(fields);
+  settings.structure = grammars.read(fields, bounds.time);
   return settings;
 }
 

@@ -7,6 +7,7 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,6 +15,7 @@
 #include <http/fields.hpp>
 #include <http/task.hpp>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,19 +33,24 @@ struct ContinuationSettings final : Settings {
   bool samples() const { return wants.temperature.value_or(1) > 0; }
 };
 
-/// Grammars that were asked for last, compiled. Any thread may call.
+/// Grammars that were asked for last, compiled, one at a time. Any thread may call.
 class Grammars {
  public:
   explicit Grammars(sluice::TokenTrie tokens) : tokens_(std::move(tokens)) {}
 
   /// Of the fields `json_schema`, `grammar` and `regex`, of which a request may have one; without, anything goes.
+  /// \param time  to wait at most while others are compiled
   /// \throws BadField  for more than one, and whatever is no such thing
-  sluice::Structure read(Fields& fields);
+  /// \throws Refused  if it has waited that long
+  sluice::Structure read(Fields& fields, std::chrono::milliseconds time);
 
  private:
   static constexpr std::size_t most = 16;
 
+  std::optional<sluice::Structure> find(std::string const& key);
+
   sluice::TokenTrie tokens_;
+  std::timed_mutex compiler_;
   std::mutex mutex_;
   std::deque<std::pair<std::string, sluice::Structure>> known_;  // the last used in front
 };

@@ -101,6 +101,9 @@ def logprobs():
                     check(f"{a} and {b}", abs(a - b) < 1e-3)
         both = complete(prompt, temperature=0, max_tokens=12, logprobs=5, echo=True)["choices"][0]
         count = len(told["tokens"])
+        three = complete(prompt, max_tokens=0, echo=True, logprobs=1, n=3)["choices"]
+        check(f"{len(three)} choices of nothing", [c["index"] for c in three] == [0, 1, 2] and
+              all(c["text"] == prompt and c["logprobs"] == three[0]["logprobs"] for c in three))
         check("echo", both["text"] == prompt + answer["text"] and both["logprobs"]["tokens"][-count:] == told["tokens"])
         for a, b in zip(both["logprobs"]["token_logprobs"][-count:], told["token_logprobs"], strict=True):
             check(f"behind the prompt: {a} and {b}", abs(a - b) < 1e-3)
@@ -148,6 +151,8 @@ def grammars():
                 check(f"{text!r}", re.fullmatch("[a-f]{3}( [x-z]{2})+", text))
             for text in texts(prompt, grammar='root ::= "yes" | "no"', max_tokens=12, **fields):
                 check(f"{text!r}", text in ("yes", "no"))
+            for text in texts(prompt, json_schema={"enum": [True, None]}, max_tokens=12, **fields):
+                check(f"{text!r}", text in ("true", "null"))
         first = texts(prompt, temperature=0, max_tokens=1)[0]
         check("a bias", {texts(prompt, temperature=0, max_tokens=1, logit_bias={str(token): 100})[0] for token in range(7, 59)} >=
               set("abc"))
@@ -224,6 +229,15 @@ def bodies():
             ("stream_options", 400, {"prompt": "a", "stream_options": {}})]:
         got, text, _ = post("/v1/completions", body)
         check(f"{body}: {got} {text[:300]}", got == code and json.loads(text)["error"]["param"] == field)
+    # Schemas are read as they were sent; what takes too much is refused at once.
+    many = json.dumps({f"a{i}": {} for i in range(50000)})
+    for schema, why in [
+            ('{ "enum" : [1],\n "type" : "circle"} ', "line 2, column 11: is no type"), ('{"type": "null", "type": "null"}', "comes twice"),
+            ('{"const": {"\\u0061": "}", "a": 1}}', "comes twice"), ("12345678901234567890123", "must be an object"),
+            ('{"properties": %s}' % many, "limits.text = 65536"), ('{"type": "array", "minItems": 2001}', "limits.repetition = 2000"),
+            ('{"pattern": "([a-z]{90}){900}"}', "limits.size = 20000")]:
+        got, text, _ = post("/v1/completions", b'{"prompt": "a", "stop": ["{,\\""], "json\\u005fschema":' + schema.encode() + b"}")
+        check(f"{schema[:80]}: {got} {text[:300]}", got == 400 and why in json.loads(text)["error"]["message"])
 
 
 {"same": same, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops, "grammars": grammars, "many": many,

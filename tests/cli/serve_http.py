@@ -154,6 +154,9 @@ def wire():
             ("chunks too large", b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
              b"Transfer-Encoding: chunked\r\n\r\n" + b"4000\r\n" + b"x" * 0x4000 + b"\r\n0\r\n\r\n", 413),
             ("another host", b"GET /health HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", 403),
+            ("a name like an address", b"GET /health HTTP/1.1\r\nHost: 127.attacker.example\r\nConnection: close\r\n\r\n", 403),
+            ("an address and more", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1.example:80\r\nConnection: close\r\n\r\n", 403),
+            ("its own address", b"GET /health HTTP/1.1\r\nHost: 127.1.2.3:80\r\nConnection: close\r\n\r\n", 200),
             ("another site", head(2, "Origin: http://example.org\r\n") + b"{}", 403),
             ("a form", head(2).replace(b"application/json", b"text/plain") + b"{}", 415),
             ("packed", head(2, "Content-Encoding: gzip\r\n") + b"{}", 415),

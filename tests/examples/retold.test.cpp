@@ -19,6 +19,7 @@
 #include <http/retold.hpp>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -102,7 +103,32 @@ void check_search(S const& search) {
 
 LengthLimits const length{.max = 40};
 
+/// Notes how many lines its largest step asks for where it tells.
+struct Watched : serve::Retold<Sample> {
+  using Retold::Retold;
+  std::shared_ptr<std::size_t> most = std::make_shared<std::size_t>(0);
+
+  void plan(State& s, Plan& plan) const {
+    Retold::plan(s, plan);
+    if (s.phase == Phase::telling) *most = std::max(*most, plan.queries().size());
+  }
+};
+
 }  // namespace
+
+TEST_CASE("retold: a step has 32 lines, or one of each hypothesis") {
+  for (auto const& [samples, most] : {std::pair{1, 32}, {5, 30}, {12, 24}, {40, 40}}) {
+    INFO(samples << " samples");
+    Table const endless{.size = 12, .scale = 6, .eos_bias = -60};
+    Watched search{Sample{.temperature = 1, .samples = samples, .length = {.max = 60}}};
+    search.notes = std::make_shared<serve::Notes>();
+    std::vector<TableRequest<Watched>> requests(1, {.source = 1, .search = search});
+    auto const results = run(everything, endless, requests, search);
+    CHECK(*search.most == static_cast<std::size_t>(most));
+    REQUIRE(results[0].hypotheses.size() == static_cast<std::size_t>(samples));
+    CHECK(search.notes->hypotheses.back().size() == results[0].hypotheses.back().tokens.size());
+  }
+}
 
 TEST_CASE("retold: outputs of any search, none of which is another for it") {
   check_search(Greedy{.length = length});

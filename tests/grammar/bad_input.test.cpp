@@ -2,6 +2,7 @@
 // What is endless, huge, deep, ambiguous or broken gives an error with its place, or works; nothing hangs or eats memory.
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/json_value.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
@@ -69,6 +70,13 @@ void judge(std::vector<Case> const& cases, std::function<Grammar(std::string con
 
 constexpr int ten_megabytes = 10 << 20;
 
+/// `before` 1000 `behind`, `before` 1001 `behind`, ...
+std::string numbered(std::string const& before, int count, std::string const& behind) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += (i == 0 ? "" : ",") + before + std::to_string(1000 + i) + behind;
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("bad grammars", "[bad_input]") {
@@ -114,6 +122,76 @@ TEST_CASE("bad expressions", "[bad_input]") {
           {"(?=a)", "line 1, column "},
       },
       [](std::string const& text) { return Grammar::from_regex(text); });
+}
+
+TEST_CASE("many values", "[bad_input]") {
+  auto const begin = std::chrono::steady_clock::now();
+  auto const tagged = [](std::string const& before, int count) {
+    return R"({"oneOf":[)" + numbered(R"({"type":"object","required":["t"],"properties":{)" + before, count, "}}}") +
+           "]}";
+  };
+  std::string pairs;  // each two differ, by no property that all of them have
+  for (int i = 0; i < 400; ++i) {
+    std::string names, properties;
+    for (int bit = 0; bit < 9; ++bit) {
+      auto const comma = bit == 0 ? "" : ",";
+      auto const name = '"' + std::to_string(bit) + '"';
+      names += comma + name, properties += comma + name + R"(:{"const":)" + std::to_string(i >> bit & 1) + "}";
+    }
+    pairs += std::string(i == 0 ? "" : ",") + R"({"type":"object","required":[)" + names + R"(],"properties":{)" +
+             properties + "}}";
+  }
+  judge(
+      {
+          {R"({"enum":[)" + numbered("", 20'000, "") + "]}", ""},
+          {R"({"enum":[)" + numbered("[", 20'000, "]") + "]}", ""},
+          {R"({"oneOf":[)" + numbered(R"({"const":)", 5000, "}") + "]}", ""},
+          {R"({"oneOf":[)" + numbered(R"({"enum":[")", 5000, "\"]}") + "]}", ""},
+          {R"({"oneOf":[)" + numbered(R"({"const":)", 200, "}") + R"(,{"const":10.01e2}]})", "schemas 1 and 200"},
+          {tagged(R"("t":{"const":)", 1000), ""},
+          {tagged(R"("t":{"minimum":)", 5000), "schemas 0 and 1"},
+          {R"({"oneOf":[)" + pairs + "]}", "oneOf has too many schemas for comparing each with each"},
+      },
+      [](std::string const& text) { return Grammar::from_json_schema(text); });
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 20);  // mostly 2
+}
+
+TEST_CASE("equal values", "[bad_input]") {
+  auto const key = [](std::string const& text) {
+    return detail::json_key(detail::JsonReader::parse("value", text, {}));
+  };
+  std::vector<std::vector<std::string>> const alike{{"0", "-0", "0e5", "0.00"},
+                                                    {"150", "1.5e2", "150.00", "1500e-1", "15E+1"},
+                                                    {"-150", "-15e1"},
+                                                    {"0.015", "15e-3", "1.5E-2"},
+                                                    {"12345678901234567890123"},
+                                                    {"12345678901234567890124"},
+                                                    {"1e999"},
+                                                    {"1e998"},
+                                                    {"\"1\"", "\"\\u0031\""},
+                                                    {"1", "1.0"},
+                                                    {"\"\""},
+                                                    {"null"},
+                                                    {"\"null\""},
+                                                    {"true"},
+                                                    {"false"},
+                                                    {"[]"},
+                                                    {"{}"},
+                                                    {"[1,2]", "[1.0, 2]"},
+                                                    {"[[1],2]"},
+                                                    {"[12]"},
+                                                    {"[\"1,2\"]"},
+                                                    {R"({"a":1,"b":[2]})", R"({"b":[2.0],"a":1e0})"},
+                                                    {R"({"a":1,"b":2})"},
+                                                    {R"({"a":1})"},
+                                                    {R"({"a\":1":2})"}};
+  for (std::size_t i = 0; i < alike.size(); ++i)
+    for (auto const& one : alike[i])
+      for (std::size_t j = 0; j < alike.size(); ++j)
+        for (auto const& other : alike[j]) {
+          CAPTURE(one, other);
+          CHECK((key(one) == key(other)) == (i == j));
+        }
 }
 
 TEST_CASE("bad schemas", "[bad_input]") {

@@ -213,22 +213,41 @@ struct JsonDecimal {
   }
 };
 
-/// As JSON schema compares: by value.
-inline bool json_equal(JsonValue const& a, JsonValue const& b) {
+/// A text that equal values share, as JSON schema compares, and no others: 1.50 and 15e-1 are equal, the order of members
+/// does not count.
+inline std::string json_key(JsonValue const& value) {
   using Kind = JsonValue::Kind;
-  if (a.kind != b.kind) return false;
-  if (a.is(Kind::number)) {
-    JsonDecimal x, y;
-    return JsonDecimal::parse(a.text, x) && JsonDecimal::parse(b.text, y) ? JsonDecimal::compare(x, y) == 0
-                                                                          : a.text == b.text;
+  switch (value.kind) {
+    case Kind::null: return "null";
+    case Kind::boolean: return value.truth ? "true" : "false";
+    case Kind::string: return json_quoted(value.text);
+    case Kind::number: {
+      JsonDecimal x;
+      if (!JsonDecimal::parse(value.text, x)) return "?" + value.text;
+      if (x.zero()) return "0";
+      auto digits = x.whole + x.fraction;
+      auto exponent = -static_cast<long>(x.fraction.size());
+      digits.erase(0, digits.find_first_not_of('0'));
+      auto const end = digits.find_last_not_of('0') + 1;
+      exponent += static_cast<long>(digits.size() - end);
+      return (x.negative ? "-" : "") + digits.substr(0, end) + "e" + std::to_string(exponent);
+    }
+    case Kind::array: {
+      std::string key = "[";
+      for (auto const& item : value.items) key += json_key(item) + ",";
+      return key + "]";
+    }
+    case Kind::object: break;
   }
-  if (a.is(Kind::array)) return std::ranges::equal(a.items, b.items, json_equal);
-  if (a.is(Kind::object))
-    return a.members.size() == b.members.size() && std::ranges::all_of(a.members, [&](auto const& member) {
-             auto const* const other = b.find(member.first);
-             return other != nullptr && json_equal(member.second, *other);
-           });
-  return a.truth == b.truth && a.text == b.text;
+  std::vector<std::string> members;
+  for (auto const& [name, member] : value.members) members.push_back(json_quoted(name) + ":" + json_key(member));
+  std::ranges::sort(members);
+  std::string key = "{";
+  for (auto const& member : members) key += member + ",";
+  return key + "}";
 }
+
+/// As JSON schema compares: by value.
+inline bool json_equal(JsonValue const& a, JsonValue const& b) { return json_key(a) == json_key(b); }
 
 }  // namespace sluice::inline v0::detail
