@@ -76,6 +76,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/grammar.hpp
   include/sluice/grammar/interner.hpp
   include/sluice/grammar/json_conjunctions.hpp
+  include/sluice/grammar/json_disjoint.hpp
   include/sluice/grammar/json_formats.hpp
   include/sluice/grammar/json_numbers.hpp
   include/sluice/grammar/json_scalars.hpp

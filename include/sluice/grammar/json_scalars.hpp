@@ -5,6 +5,7 @@
 
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_conjunctions.hpp>
+#include <sluice/grammar/json_disjoint.hpp>
 #include <sluice/grammar/json_formats.hpp>
 #include <sluice/grammar/json_numbers.hpp>
 #include <sluice/grammar/json_texts.hpp>
@@ -23,12 +24,12 @@ namespace sluice::inline v0::detail {
 
 /// What a conjunction of schemas accepts that holds no other value.
 template <class = void>
-class LazyJsonScalars : protected JsonConjunctions {
+class LazyJsonScalars : protected JsonDisjoint {
  protected:
   using Id = Expressions::Id;
 
   LazyJsonScalars(std::string_view text, GrammarLimits const& limits, Expressions& out, std::int32_t white_space)
-      : JsonConjunctions(text, limits), out_(out), texts_(out, white_space) {}
+      : JsonDisjoint(text, limits), out_(out), texts_(out, white_space) {}
 
   Id number_of(Parts const& parts, bool integers) {
     std::optional<JsonBound> low, high;
