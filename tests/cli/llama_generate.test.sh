@@ -113,6 +113,7 @@ check 'answers the other' grep -q '^== 2$' out
 
 # ---- a trained model -----------------------------------------------------------------------------------------------------
 
+[ -n "$stories" ] || echo "not tried: a trained model, which lies beside the repository"
 if [ -n "$stories" ]; then
   always=(-m "$stories" --threads 1 --exact --end 1)
   run 'Once upon a time' --stop '.' >out

@@ -54,6 +54,7 @@ check 'a prompt that never fits' grep -q -E '^(400|413)$' <(ask /v1/completions 
 stop
 
 # ---- a trained model ----
+[ -n "$stories" ] || echo "not tried: a trained model, which lies beside the repository"
 if [ -n "$stories" ]; then
   always=(-m "$stories" --threads 1 --exact --end 1)
   start

@@ -140,6 +140,10 @@ struct Beside {
 }  // namespace
 
 TEST_CASE("a grammar allows what llama.cpp's sampler allows") {
+  if (*SLUICE_LLAMA_MODELS == 0) {
+    std::cout << "SKIPPED: needs vocabularies, as scripts/fetch-llama brings them\n";
+    return;
+  }
   begin_llama();
   auto params = llama_model_default_params();
   params.vocab_only = true;
@@ -160,5 +164,5 @@ TEST_CASE("a grammar allows what llama.cpp's sampler allows") {
     std::cout << all.outputs << " outputs, " << all.complete << " of them complete, " << all.steps << " steps, "
               << all.tokens << " tokens compared\n";
   }
-  if (*SLUICE_LLAMA_MODELS != 0) CHECK(all.steps > 60);
+  CHECK(all.steps > 60);
 }
