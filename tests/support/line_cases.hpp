@@ -167,7 +167,13 @@ struct LineCase {
 
   void ask(std::size_t row) {
     Query query{.best = row == 0 ? k : static_cast<std::int32_t>(below(static_cast<std::size_t>(k) + 1))};
-    auto const token = [&] { return static_cast<Token>(below(size)); };
+    // Now and then one that the line does not have.
+    auto const token = [&] {
+      if (!one_of(12)) return static_cast<Token>(below(size));
+      auto const behind = size + below(20);
+      std::uint32_t const outside[] = {~std::uint32_t{0}, 1u << 31, 0x7fffffffu, static_cast<std::uint32_t>(behind)};
+      return static_cast<Token>(outside[below(4)]);
+    };
     if (one_of(2)) {
       auto& list = probes.emplace_back();
       for (auto n = below(6); n > 0; --n) list.push_back(token());

@@ -7,6 +7,7 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
+#include <sluice/cuda/relaxed_capture.cuh>
 
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -65,6 +66,7 @@ class Gemm {
     auto* const memory = workspace_.get(bytes, stream);
     if (handle_ == nullptr) {
       cublasHandle_t handle = nullptr;
+      RelaxedCapture const relaxed;  // it allocates
       check(cublasCreate(&handle), "cublasCreate");
       handle_.reset(handle);
     } else if (stream == stream_) {

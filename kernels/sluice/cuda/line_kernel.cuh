@@ -17,7 +17,8 @@ namespace sluice::inline v0::cuda {
 
 /// A block for every part of every line, the parts of a line side by side.
 template <class Format, bool many>
-__global__ void __launch_bounds__(line_threads, 4) line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
+__global__ void __launch_bounds__(line_threads, line_blocks_at_once)
+    line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
   using Block = DeviceBlock<line_threads>;
   using Memory = LineMemory<line_threads>;
   __shared__ alignas(16) unsigned char memory[sizeof(Memory)];

@@ -7,6 +7,7 @@
 #include <sluice/cuda/host_device.cuh>
 #include <sluice/cuda/key.cuh>
 #include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/rounding.cuh>
 #include <sluice/cuda/score_format.cuh>
 
 #include <cstdint>
@@ -91,14 +92,14 @@ class LineReader {
       for (int c = 0; c < wide; c += 4) {
         auto const bias = block.read16(bias_ + first + c);
         SLUICE_UNROLL
-        for (int i = 0; i < 4; ++i) x[c + i] += Float32::value(bias.word[i]);
+        for (int i = 0; i < 4; ++i) x[c + i] = rounded_sum(x[c + i], Float32::value(bias.word[i]));
       }
       // Behind the end the bias is 0, so what lies there has stayed -infinity.
     }
     if (edited && !after_) apply(first, x);
     if (scale_ != 1.0f) {
       SLUICE_UNROLL
-      for (int c = 0; c < wide; ++c) x[c] *= scale_;
+      for (int c = 0; c < wide; ++c) x[c] = rounded_product(x[c], scale_);
     }
   }
 
@@ -107,13 +108,14 @@ class LineReader {
     if (edited && after_) apply(group * wide, x);
   }
 
-  /// One score as the selection sees it, wherever it is.
+  /// One score as the selection sees it, wherever it is; -infinity behind the end.
   template <class Block>
   SLUICE_DEVICE float ranked(Block& block, std::uint32_t place) const {
+    if (place >= size_) return minus_infinity;
     auto x = Format::value(block.read(data_ + place));
-    if (bias_ != nullptr) x += bias_[place];
+    if (bias_ != nullptr) x = rounded_sum(x, bias_[place]);
     if (!after_) x = change(place, x);
-    x *= scale_;
+    x = rounded_product(x, scale_);
     return after_ ? change(place, x) : x;
   }
 
@@ -138,8 +140,8 @@ class LineReader {
   }
 
   SLUICE_DEVICE float change(Edit const& edit, float x) const {
-    if (!after_ && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : x * edit.penalty;
-    return x + edit.add;
+    if (!after_ && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : rounded_product(x, edit.penalty);
+    return rounded_sum(x, edit.add);
   }
 
   /// All edits of one token, in their order.
@@ -149,12 +151,12 @@ class LineReader {
     return x;
   }
 
-  /// All edits of a group's tokens, in their order.
+  /// All edits of a group's tokens, in their order; what is behind the end stays as it is.
   SLUICE_DEVICE void apply(std::uint32_t first, float (&x)[wide]) const {
     SLUICE_ROLLED
     for (int i = 0; i < edit_count_; ++i) {
-      auto const at = static_cast<std::uint32_t>(edits_[i].token) - first;
-      if (at >= wide) continue;
+      auto const place = static_cast<std::uint32_t>(edits_[i].token), at = place - first;
+      if (at >= wide || place >= size_) continue;
       auto value = x[0];
       SLUICE_UNROLL
       for (std::uint32_t c = 1; c < wide; ++c) value = c == at ? x[c] : value;

@@ -30,6 +30,7 @@ class ProductPass {
   void enqueue(LogSoftmaxTopK& output, LineTask<float> task, cudaStream_t stream, Product&& product) {
     auto const rows = task.scores.rows, columns = task.scores.columns;
     if (rows == 0) return;
+    output.check_device();  // before memory is taken there
     constexpr auto chunk = LogSoftmaxTopK::tile_columns<float>();
     auto const chunks = (columns + chunk - 1) / chunk;
     auto const whole = task.k > most_listed;

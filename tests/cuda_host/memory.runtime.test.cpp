@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose memory cuda::LogSoftmaxTopK uses, on which device, and when it may: over a runtime in the host's memory.
+#include <sluice/cuda/log_softmax_top_k.cuh>
+
+#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
+#include <support/catch.hpp>
+#include <support/device_memory.hpp>
+#include <support/emulated_launches.hpp>
+#include <support/line_cases.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr auto none = -std::numeric_limits<float>::infinity();
+
+/// Lines on the emulated device and a plain task over them.
+struct PlainLines {
+  PlainLines(std::size_t rows, std::size_t size, std::int32_t k)
+      : rows_(rows), size_(size), k_(k), scores(rows * size), best(rows * static_cast<std::size_t>(k)), results(rows) {
+    std::mt19937_64 random(rows * size);
+    std::normal_distribution<float> normal(0, 3);
+    std::vector<float> x(rows * size);
+    for (auto& value : x) value = normal(random);
+    scores.set(x);
+  }
+  cuda::LineTask<float> task() const {
+    cuda::LineTask<float> task;
+    auto const columns = static_cast<std::ptrdiff_t>(size_);
+    task.scores = {scores.data(), static_cast<std::ptrdiff_t>(rows_), columns, columns};
+    task.k = task.query.best = k_;
+    task.best = best.data(), task.results = results.data();
+    return task;
+  }
+  /// Waits, and forgets what is there.
+  std::vector<Candidate> answer() const {
+    cuda::check(cudaStreamSynchronize(nullptr), "wait");
+    auto const found = best.get();
+    cuda::fill_now(best.data(), 0xff, found.size() * sizeof(Candidate));
+    return found;
+  }
+
+  std::size_t rows_, size_;
+  std::int32_t k_;
+  OnDevice<float> scores;
+  OnDevice<Candidate> best;
+  OnDevice<cuda::LineResult> results;
+};
+
+/// The machine as it was, when a test is done with it.
+struct Restore {
+  ~Restore() { HostCuda::get().device = 0, HostCuda::get().others_capture = false; }
+};
+
+}  // namespace
+
+TEST_CASE("what is copied to the device at the beginning is there, whoever reads it", "[cuda]") {
+  std::vector<float> const numbers{1, 2, 3, 4};
+  OnDevice<float> const stale(4), fresh(4);
+  cuda::check(cudaMemcpy(stale.data(), numbers.data(), 16, cudaMemcpyHostToDevice), "cudaMemcpy");
+  CHECK(std::isnan(stale.get()[0]));  // what the runtime may do, and this one does
+  cuda::copy_now(fresh.data(), numbers.data(), 16);
+  CHECK(fresh.get() == numbers);
+}
+
+TEST_CASE("cuda log_softmax_top_k takes memory while others capture, and breaks nothing", "[cuda]") {
+  Restore const restore;
+  auto& machine = HostCuda::get();
+  auto const broken = machine.use.broken_captures;
+  machine.others_capture = true;
+  CHECK_THROWS_AS(cuda::check(cudaMalloc(std::vector<void*>(1).data(), 16), "an allocation as usual"), cuda::Error);
+  CHECK(machine.use.broken_captures == broken + 1);
+  machine.others_capture = false;
+  {
+    PlainLines const lines(3, 5000, 4);
+    Query const query{.best = 4};
+    machine.others_capture = true;
+    cuda::LogSoftmaxTopK expander(std::vector<float>(5000, 0.5f));
+    auto const scores = cuda::scores<float>(lines.scores.data(), 1, 5000);
+    CHECK(expander.expand(scores, std::span(&query, 1), {})[0].best.size() == 4);
+    expander.enqueue(lines.task(), nullptr);
+    CHECK(lines.answer()[0].token >= 0);
+    machine.others_capture = false;
+  }
+  machine.others_capture = true;
+  { cuda::LogSoftmaxTopK const freed(std::vector<float>(10)); }
+  CHECK(machine.use.broken_captures == broken + 1);
+  CHECK(machine.mode == cudaStreamCaptureModeGlobal);  // as it was
+}
+
+TEST_CASE("cuda log_softmax_top_k refuses a device that is not its own", "[cuda]") {
+  Restore const restore;
+  PlainLines const lines(2, 100, 3);
+  cuda::LogSoftmaxTopK used, with_bias(std::vector<float>(100));
+  used.enqueue(lines.task(), nullptr);
+  auto const answer = lines.answer();
+  HostCuda::get().device = 1;
+  Query const query{.best = 3};
+  auto const scores = cuda::scores<float>(lines.scores.data(), 1, 100);
+  for (auto* const expander : {&used, &with_bias}) {
+    CHECK_THROWS_AS(expander->expand(scores, std::span(&query, 1), {}), std::invalid_argument);
+    CHECK_THROWS_AS(expander->workspace_bytes(lines.task()), std::invalid_argument);
+    CHECK_THROWS_WITH(expander->enqueue(lines.task(), nullptr),
+                      "sluice: LogSoftmaxTopK: the current device = 1: must be 0, which was current at its first use");
+  }
+  cuda::LogSoftmaxTopK fresh;
+  fresh.enqueue(lines.task(), nullptr);
+  CHECK(lines.answer() == answer);
+  HostCuda::get().device = 0;
+  CHECK_THROWS_AS(fresh.enqueue(lines.task(), nullptr), std::invalid_argument);
+  used.enqueue(lines.task(), nullptr);
+  CHECK(lines.answer() == answer);
+}
+
+TEST_CASE("cuda log_softmax_top_k works in the caller's memory, and takes none", "[cuda]") {
+  for (auto const& [rows, size, k] : {std::tuple<std::size_t, std::size_t, std::int32_t>{2, 30000, 7},
+                                      {1, 3000, 1},
+                                      {5, 9000, 64},
+                                      {3, 700, 90},
+                                      {1, 20000, 100}}) {
+    INFO(rows << " x " << size << ", k = " << k);
+    PlainLines const lines(rows, size, k);
+    cuda::LogSoftmaxTopK own, given;
+    own.enqueue(lines.task(), nullptr);
+    auto const expected = lines.answer();
+    CHECK(std::none_of(expected.begin(), expected.end(), [](Candidate const& c) { return c.token < 0; }));
+
+    auto const bytes = given.workspace_bytes(lines.task());
+    OnDevice<std::byte> const memory(bytes + 64);  // of ones: its contents do not matter
+    auto const before = HostCuda::get().use.allocations;
+    given.enqueue(lines.task(), std::span(memory.data(), bytes), nullptr);
+    CHECK(lines.answer() == expected);
+    given.enqueue(lines.task(), std::span(memory.data(), bytes), nullptr);
+    CHECK(lines.answer() == expected);
+    CHECK(HostCuda::get().use.allocations == before);
+    CHECK(given.workspace() == 0);
+    auto const behind = memory.get();
+    for (auto at = bytes; at < behind.size(); ++at) REQUIRE(behind[at] == std::byte{0xff});
+    if (bytes > 0)
+      CHECK_THROWS_AS(given.enqueue(lines.task(), std::span(memory.data(), bytes - 1), nullptr), std::invalid_argument);
+  }
+}
+
+TEST_CASE("all that comes back from the device has been written", "[cuda]") {
+  // Fewer than asked: -infinity is not listed, nor is anything of a line that is not valid.
+  std::vector<float> x(3 * 40, none);
+  for (std::size_t v = 0; v < 5; ++v) x[v * 7] = static_cast<float>(v);
+  x[50] = std::numeric_limits<float>::quiet_NaN();
+  OnDevice<float> const memory(x);
+  std::vector<Token> const probes{-1, 40, 7, std::numeric_limits<Token>::max(), std::numeric_limits<Token>::min()};
+  std::vector<Query> queries(3, Query{.best = 20});
+  queries[0].probes = queries[1].probes = probes;
+  for (auto const best : {20, 1, 30}) {
+    for (auto& query : queries) query.best = best;
+    auto const before = HostCuda::get().use.never_written;
+    cuda::LogSoftmaxTopK expander;
+    std::vector<Group> const groups{{.lines = 3, .keep = 4}};
+    for (auto const& wanted : {std::span<Group const>(), std::span<Group const>(groups)}) {
+      auto const answer = expander.expand(cuda::scores<float>(memory.data(), 3, 40), queries, wanted);
+      CHECK(answer[0].probes[0] == none);
+      CHECK(answer[0].probes[1] == none);
+      CHECK(answer[0].probes[2] > none);
+      CHECK(answer[0].probes[3] == none);
+      CHECK(answer[0].probes[4] == none);
+      CHECK_FALSE(answer[1].valid);
+    }
+    CHECK(HostCuda::get().use.never_written == before);
+  }
+}
+
+TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
+  using cuda::LineShape;
+  constexpr int threads = cuda::line_threads;
+  auto const plan = [](std::ptrdiff_t rows, std::ptrdiff_t size, std::int32_t k) {
+    cuda::LineTask<float> task;
+    task.scores = {nullptr, rows, size, size}, task.k = k;
+    cuda::LinePlan<float> const lines(task, 132);
+    return lines.launch(nullptr, nullptr);
+  };
+  auto const chunks = LineShape::chunks<cuda::Float32>(600000, threads);
+  CHECK(chunks == 147);
+  CHECK_FALSE(LineShape::fits(chunks, 64, threads));
+  for (auto const rows : {1, 320}) {
+    auto const launch = plan(rows, 600000, 64);
+    CHECK(LineShape::fits(launch.splits, 64, threads));
+    CHECK(std::int64_t{launch.splits} * launch.chunks >= chunks);
+  }
+  CHECK(plan(1, 600000, 5).splits == 147);  // as far as it goes where that fits
+  CHECK_THROWS_AS(plan(1, 3000000, 64), std::invalid_argument);
+}
+
+TEST_CASE("the split of lines counts in waves of blocks", "[cuda]") {
+  using cuda::LineShape;
+  auto const time = [](std::int64_t line_chunks, std::int64_t rows, std::int64_t places, std::int64_t chunks) {
+    auto const blocks = rows * ((line_chunks + chunks - 1) / chunks);
+    return (blocks + places - 1) / places * (1 + chunks);
+  };
+  for (std::int64_t const places : {1, 16, 432, 528})
+    for (std::int64_t line_chunks = 1; line_chunks < 70; ++line_chunks)
+      for (std::int64_t const rows : {1, 5, 64, 320, 4096}) {
+        auto const shape = LineShape::of(line_chunks, rows, places);
+        INFO(rows << " lines of " << line_chunks << " chunks, " << places << " places: " << shape.chunks_of_block);
+        REQUIRE(shape.splits == (line_chunks + shape.chunks_of_block - 1) / shape.chunks_of_block);
+        for (std::int64_t chunks = 1; chunks <= std::min<std::int64_t>(LineShape::most_chunks, line_chunks); ++chunks)
+          REQUIRE(time(line_chunks, rows, places, shape.chunks_of_block) <= time(line_chunks, rows, places, chunks));
+      }
+  // 320 lines of 32,000 floats on 132 multiprocessors: 640 blocks of four chunks would be one wave and a fifth of another.
+  auto const shape = LineShape::of(8, 320, 528);
+  CHECK(shape.chunks_of_block == 3);
+  CHECK(shape.splits == 3);
+  CHECK(LineShape::of(62, 1, 528).chunks_of_block == 1);
+  CHECK(LineShape::of(62, 4096, 528).chunks_of_block == 4);
+}
