@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's program of LogSoftmaxTopK, run on an emulated device.
 #include <sluice/cuda/line_block.cuh>
+#include <sluice/cuda/token_masks.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_device.hpp>
@@ -75,11 +76,15 @@ class Launcher {
     answers.k = lines.k;
     std::vector<Edit> edits;
     std::vector<Token> probes;
+    cuda::TokenMasks masks;
+    masks.collect(lines.queries, static_cast<std::ptrdiff_t>(lines.size));
+    std::vector<std::uint32_t> words(masks.words());
+    masks.write(words.data());
     for (auto const& query : lines.queries) {
-      answers.queries.push_back({query.best, query.normalise, query.temperature, query.stage,
-                                 static_cast<std::int32_t>(edits.size()), static_cast<std::int32_t>(query.edits.size()),
-                                 static_cast<std::int32_t>(probes.size()),
-                                 static_cast<std::int32_t>(query.probes.size())});
+      answers.queries.push_back(
+          {query.best, query.normalise, query.temperature, query.stage, static_cast<std::int32_t>(edits.size()),
+           static_cast<std::int32_t>(query.edits.size()), static_cast<std::int32_t>(probes.size()),
+           static_cast<std::int32_t>(query.probes.size()), masks.first(query.shortlist), masks.first(query.only)});
       edits.insert(edits.end(), query.edits.begin(), query.edits.end());
       probes.insert(probes.end(), query.probes.begin(), query.probes.end());
     }
@@ -103,6 +108,7 @@ class Launcher {
     launch.bias = lines.bias.empty() ? nullptr : reinterpret_cast<float const*>(bias_.data());
     launch.tokens = lines.tokens.empty() ? nullptr : lines.tokens.data();
     launch.edits = edits.data(), launch.probes = probes.data();
+    launch.masks = words.empty() ? nullptr : words.data();
     launch.keys = keys_.data(), launch.sums = sums_.data(), launch.tickets = tickets_.data();
     launch.best = answers.best.data(), launch.probe_values = answers.probes.data();
     launch.results = answers.results.data();
@@ -112,12 +118,12 @@ class Launcher {
     auto const residents = 1 + static_cast<int>(random() % 4);
     device.template run<Memory>(
         launch.rows * launch.splits, residents, random(), faults, [&](Block& block, Memory& memory, int number) {
-          if (launch.k == 1)
-            cuda::LineBlock<Format, false, Block>(block, memory, launch, number / launch.splits, number % launch.splits)
-                .run();
-          else
-            cuda::LineBlock<Format, true, Block>(block, memory, launch, number / launch.splits, number % launch.splits)
-                .run();
+          auto const row = number / launch.splits, split = number % launch.splits;
+          auto const many = launch.k > 1, masked = launch.masks != nullptr;
+          if (many && masked) cuda::LineBlock<Format, true, true, Block>(block, memory, launch, row, split).run();
+          else if (many) cuda::LineBlock<Format, true, false, Block>(block, memory, launch, row, split).run();
+          else if (masked) cuda::LineBlock<Format, false, true, Block>(block, memory, launch, row, split).run();
+          else cuda::LineBlock<Format, false, false, Block>(block, memory, launch, row, split).run();
         });
     if (faults.skipped == cuda::Barrier::count_ && !faults.no_fence && !faults.no_ticket) {
       REQUIRE(device.failure() == "");
@@ -170,11 +176,11 @@ TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is 
   Launcher<BFloat16, 64> launcher;
   // Whether somebody notices, for some case and some order of the threads.
   auto const missed = [&](Faults faults) {
-    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    for (std::uint64_t seed = 0; seed < 1000; ++seed) {
       LineCase<BFloat16> const lines(seed, 14000, 2);
-      launcher.device.uneven = false;
+      launcher.device.uneven = launcher.device.racing = false;
       auto const right = launcher.run(lines, 1000, seed);
-      launcher.device.uneven = seed % 2 != 0;
+      launcher.device.uneven = seed % 2 != 0, launcher.device.racing = seed % 3 == 0;
       if (launcher.run(lines, 1000, seed, faults) != right || launcher.device.failure() != "") return true;
     }
     return false;

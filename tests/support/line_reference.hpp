@@ -56,8 +56,12 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
   if (!e.valid) return e;
 
   auto const before = query.stage == Stage::before_softmax;
-  auto const changed = query.temperature != 1.0f || (before && (!query.edits.empty() || query.only != nullptr));
+  auto const changed = query.temperature != 1.0f || query.shortlist != nullptr ||
+                       (before && (!query.edits.empty() || query.only != nullptr));
   if (before) apply_edits(line, query);
+  if (query.shortlist != nullptr)
+    for (std::size_t v = 0; v < line.size(); ++v)
+      if (!query.shortlist->contains(static_cast<Token>(v))) line[v] = impossible;
   for (auto& x : line) {
     x /= static_cast<double>(query.temperature);
     if (x > impossible) e.largest = std::max(e.largest, std::abs(x));

@@ -84,6 +84,10 @@ class ClusteredProjection {
   Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     require(hidden.columns == weights_.columns, "cuda::ClusteredProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
+    for (auto const& query : queries) {
+      require(query.only == nullptr, "query.only", true, "is not answered over clusters on a device");
+      require(query.shortlist == nullptr, "query.shortlist", true, "is not answered over clusters on a device");
+    }
     LineTask<float> task;
     task.scores.columns = weights_.rows;
     return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {

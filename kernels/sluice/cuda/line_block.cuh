@@ -22,10 +22,11 @@ namespace sluice::inline v0::cuda {
 ///
 /// Sums are added in an order that depends on V and the type alone, and every one is rounded by itself, so answers do not
 /// depend on how lines are split.
-/// \tparam many  false: k is 1
-template <class Format, bool many, class Block>
-class LineBlock : private LinePart<Format, many, Block> {
-  using Part = LinePart<Format, many, Block>;
+/// \tparam many    false: k is 1
+/// \tparam masked  false: no query has a mask
+template <class Format, bool many, bool masked, class Block>
+class LineBlock : private LinePart<Format, many, masked, Block> {
+  using Part = LinePart<Format, many, masked, Block>;
   using Part::base_, Part::block_, Part::chunks_, Part::launch_, Part::memory_, Part::reader_, Part::row_, Part::split_;
   using Part::rank_elements, Part::select, Part::select_one, Part::streamed;
   using Part::threads, Part::wide;

@@ -39,8 +39,9 @@ struct LineMemory {
 /// The k best lie in the groups of the k best delegates, so a threshold from the threads' best delegates leaves little more
 /// than k groups to look at again (Gaihre et al. 2021, "Dr. Top-k: delegate-centric top-k on GPUs"). The cost depends
 /// neither on the order of the scores nor, much, on k; no thread keeps a list.
-/// \tparam many  false: k is 1
-template <class Format, bool many, class Block>
+/// \tparam many    false: k is 1
+/// \tparam masked  false: no query has a mask
+template <class Format, bool many, bool masked, class Block>
 class LinePart {
  public:
   static constexpr int threads = Block::threads;
@@ -134,7 +135,7 @@ class LinePart {
   Block& block_;
   Memory& memory_;
   LineLaunch<Format> const& launch_;
-  LineReader<Format> const reader_;
+  LineReader<Format, masked> const reader_;
   std::int32_t const row_, split_;
   std::int32_t const chunks_;  // of the line
   std::uint32_t const base_;   // the block's first group
@@ -184,11 +185,11 @@ class LinePart {
           SLUICE_UNROLL
           for (int c = 0; c < wide; ++c) delegate = larger(x[i][c], delegate);
           maximum = larger(delegate, maximum);
-          if (named && reader_.edited_after()) {
+          if ((named && reader_.edited_after()) || reader_.masked_after()) {
             float ranked[wide];
             SLUICE_UNROLL
             for (int c = 0; c < wide; ++c) ranked[c] = x[i][c];
-            reader_.rank(base_ + group, true, ranked);
+            reader_.rank(base_ + group, named, ranked);
             delegate = minus_infinity;
             SLUICE_UNROLL
             for (int c = 0; c < wide; ++c) delegate = larger(ranked[c], delegate);

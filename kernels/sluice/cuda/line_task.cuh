@@ -25,7 +25,9 @@ struct LineTask {
   Token const* probes = nullptr;       ///< a token outside [0, V): -infinity; an edit of one edits nothing
   Token const* tokens =
       nullptr;  ///< [V], ascending: the token of each place, where scores are those of some tokens only;
-                ///< edits and probes name places (-1: no place, an edit of nothing). None: the place itself
+                ///< edits, probes and masks name places (-1: no place, an edit of nothing). None: the place itself
+  std::uint32_t const* masks =
+      nullptr;                  ///< sets of places, a bit each and ceil(V / 32) words; queries say where theirs begin
   float const* bias = nullptr;  ///< [V], 16-byte aligned, with 7 zeros behind it; instead of the constructor's
 
   Candidate* best = nullptr;      ///< [rows, k]; of each line as many as its result says

@@ -173,6 +173,7 @@ class LogSoftmaxTopK {
   template <class T, class Add>
   Expansion exchange(LineTask<T> const& task, Kind kind, cudaStream_t stream, std::span<Query const> queries,
                      std::span<Group const> groups, Add&& add) {
+    QueryExchange::check_all(queries);  // needs no device
     if (!queries.empty()) check_device();
     return exchange_.run(task, kind, stream, queries, groups, std::forward<Add>(add));
   }

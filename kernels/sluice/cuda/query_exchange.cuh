@@ -15,6 +15,7 @@
 #include <sluice/cuda/merge_launch.cuh>
 #include <sluice/cuda/merge_plan.cuh>
 #include <sluice/cuda/merge_query.cuh>
+#include <sluice/cuda/token_masks.cuh>
 #include <sluice/output/line/line_lists.hpp>
 
 #include <cuda_runtime.h>
@@ -39,7 +40,7 @@ class QueryExchange {
   Expansion run(LineTask<T> task, Kind kind, cudaStream_t stream, std::span<Query const> queries,
                 std::span<Group const> groups, Add&& add) {
     auto const size = task.scores.columns;
-    for (auto const& query : queries) check_query(query);
+    check_all(queries);
     lists_.clear();
     if (queries.empty()) return lists_.answer(queries, groups);
     task.scores.rows = std::ssize(queries);
@@ -50,12 +51,14 @@ class QueryExchange {
     }
     plan_.build(queries, task.k <= most_listed ? groups : std::span<Group const>(), task.k, LargeMerge::lines,
                 LargeMerge::kept);
+    masks_.collect(queries, size);
     auto const merges = plan_.merges();
     auto const listed_in_all = queries.size() * static_cast<std::size_t>(task.k);
     Parts asked, answered;
     auto const ask_queries = asked.add<LineQuery>(queries.size());
     auto const ask_edits = asked.add<Edit>(edit_count);
     auto const ask_probes = asked.add<Token>(probe_count);
+    auto const ask_masks = asked.add<std::uint32_t>(masks_.words());
     auto const ask_groups = asked.add<MergeGroup>(merges ? plan_.groups().size() : 0);
     auto const ask_lines = asked.add<MergeLine>(merges ? plan_.lines().size() : 0);
     auto const tell_results = answered.add<LineResult>(queries.size());
@@ -67,6 +70,7 @@ class QueryExchange {
     auto* const tells = answered_.get(answered.size(), stream, true);  // all of it is copied, written or not
     write(queries, kind, size, part<LineQuery>(host, ask_queries), part<Edit>(host, ask_edits),
           part<Token>(host, ask_probes));
+    masks_.write(part<std::uint32_t>(host, ask_masks));
     if (merges) {
       std::ranges::copy(plan_.groups(), part<MergeGroup>(host, ask_groups));
       std::ranges::copy(plan_.lines(), part<MergeLine>(host, ask_lines));
@@ -74,6 +78,7 @@ class QueryExchange {
     check(cudaMemcpyAsync(asks, host, asked.size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     task.queries = part<LineQuery>(asks, ask_queries);
     task.edits = part<Edit>(asks, ask_edits), task.probes = part<Token>(asks, ask_probes);
+    if (masks_.words() > 0) task.masks = part<std::uint32_t>(asks, ask_masks);
     task.results = part<LineResult>(tells, tell_results), task.probe_values = part<float>(tells, tell_probes);
     task.best = merges ? static_cast<Candidate*>(lists_memory_.get(listed_in_all * sizeof(Candidate), stream))
                        : part<Candidate>(tells, tell_best);
@@ -97,6 +102,11 @@ class QueryExchange {
     return lists_.answer(queries, groups);
   }
 
+  /// \throws std::invalid_argument  for a query that the device does not answer, naming the field
+  static void check_all(std::span<Query const> queries) {
+    for (auto const& query : queries) check_query(query);
+  }
+
   /// Bytes of the device's memory in use.
   std::size_t workspace() const { return asked_.size() + answered_.size() + lists_memory_.size(); }
 
@@ -108,8 +118,6 @@ class QueryExchange {
     require(query.typical <= 0, "query.typical", query.typical, "is not answered on a device");
     require(query.noise == 0, "query.noise", query.noise, "is not answered on a device");
     require(!query.entropy, "query.entropy", true, "is not answered on a device");
-    require(query.only == nullptr, "query.only", true, "is not answered on a device");
-    require(query.shortlist == nullptr, "query.shortlist", true, "is not answered on a device");
     for (auto const& edit : query.edits)
       require(edit.penalty == 1 || query.stage == Stage::before_softmax, "edit.penalty", edit.penalty,
               "is not applied after the softmax on a device");
@@ -120,16 +128,18 @@ class QueryExchange {
     return static_cast<std::int32_t>(std::min<std::ptrdiff_t>(query.best, size));
   }
 
-  static void write(std::span<Query const> queries, Kind kind, std::ptrdiff_t size, LineQuery* lines, Edit* edits,
-                    Token* probes) {
+  void write(std::span<Query const> queries, Kind kind, std::ptrdiff_t size, LineQuery* lines, Edit* edits,
+             Token* probes) const {
     std::int32_t edit = 0, probe = 0;
     for (auto const& query : queries) {
-      auto const changed = query.temperature != 1.0f || (query.stage == Stage::before_softmax && !query.edits.empty());
+      auto const before = query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr);
+      auto const changed = before || query.shortlist != nullptr || query.temperature != 1.0f;
       LineQuery line;
       line.best = listed(query, size), line.temperature = query.temperature, line.stage = query.stage;
       line.normalise = query.normalise && (kind == Kind::logits || changed) ? 1 : 0;
       line.edits = edit, line.edit_count = static_cast<std::int32_t>(query.edits.size());
       line.probes = probe, line.probe_count = static_cast<std::int32_t>(query.probes.size());
+      line.shortlist = masks_.first(query.shortlist), line.only = masks_.first(query.only);
       *lines++ = line;
       std::copy(query.edits.begin(), query.edits.end(), edits + edit);
       std::copy(query.probes.begin(), query.probes.end(), probes + probe);
@@ -148,6 +158,7 @@ class QueryExchange {
   Buffer<Where::device> asked_, answered_, lists_memory_;
   Buffer<Where::host> host_;
   MergePlan plan_;
+  TokenMasks masks_;
   LineLists lists_;
 };
 
