@@ -233,6 +233,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/active_product.cuh
   kernels/sluice/cuda/active_union.cuh
   kernels/sluice/cuda/add_line.cuh
+  kernels/sluice/cuda/allocator.cuh
   kernels/sluice/cuda/barrier.cuh
   kernels/sluice/cuda/bits.cuh
   kernels/sluice/cuda/block.cuh
@@ -294,6 +295,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/setup.cuh
   kernels/sluice/cuda/skinny_product.cuh
   kernels/sluice/cuda/sorted_lines.cuh
+  kernels/sluice/cuda/token_masks.cuh
   kernels/sluice/cuda/union_lines.cuh
   kernels/sluice/cuda/union_terms.cuh
   kernels/sluice/cuda/upload.cuh

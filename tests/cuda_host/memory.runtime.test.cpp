@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose memory cuda::LogSoftmaxTopK uses, on which device, and when it may: over a runtime in the host's memory.
+#include <sluice/cuda/dense_projection.cuh>
 #include <sluice/cuda/log_softmax_top_k.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <random>
 #include <span>
@@ -222,4 +224,81 @@ TEST_CASE("the split of lines counts in waves of blocks", "[cuda]") {
   CHECK(shape.splits == 3);
   CHECK(LineShape::of(62, 1, 528).chunks_of_block == 1);
   CHECK(LineShape::of(62, 4096, 528).chunks_of_block == 4);
+}
+
+namespace {
+
+/// An allocator that counts.
+struct Lender {
+  std::size_t lent = 0, back = 0, most = ~std::size_t{0};
+  cuda::Allocator allocator() {
+    return {[](void* self, std::size_t bytes) -> void* {
+              auto& lender = *static_cast<Lender*>(self);
+              if (lender.lent + bytes > lender.most) return nullptr;
+              lender.lent += bytes;
+              return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+            },
+            [](void* self, void* memory, std::size_t bytes) {
+              static_cast<Lender*>(self)->back += bytes;
+              std::free(memory);
+            },
+            this};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("all memory of the device comes from the caller's allocator, and goes back there", "[cuda]") {
+  Lender lender;
+  auto const& use = HostCuda::get().use;
+  PlainLines const lines(2, 9000, 5), wide(2, 300, 80);
+  auto const expected = [&] {
+    cuda::LogSoftmaxTopK own;
+    own.enqueue(lines.task(), nullptr);
+    return lines.answer();
+  }();
+  auto const before = use.allocations;
+  {
+    cuda::LogSoftmaxTopK given({}, lender.allocator());
+    given.enqueue(lines.task(), nullptr);
+    CHECK(lines.answer() == expected);
+    given.enqueue(wide.task(), nullptr);
+    CHECK(wide.answer()[0].token >= 0);
+    CHECK(use.allocations == before);
+    CHECK(lender.lent == given.workspace());
+    Query const query{.best = 5};
+    auto const answer = given.expand(cuda::scores<float>(lines.scores.data(), 1, 9000), std::span(&query, 1), {});
+    CHECK(answer[0].best[0] == expected[0]);
+    CHECK(use.allocations == before + 1);  // of the host
+    CHECK(lender.back == 0);
+  }
+  CHECK(lender.back == lender.lent);
+  lender = {.most = 100};
+  CHECK_THROWS_AS(cuda::LogSoftmaxTopK(std::vector<float>(100), lender.allocator()), cuda::Error);
+}
+
+TEST_CASE("cuda dense_projection works with the caller's cuBLAS and memory", "[cuda]") {
+  std::ptrdiff_t const vocabulary = 3000, depth = 8;
+  std::vector<float> numbers(static_cast<std::size_t>((vocabulary + 2) * depth));
+  std::mt19937_64 random(5);
+  for (auto& x : numbers) x = static_cast<float>(static_cast<int>(random() % 17) - 8);
+  OnDevice<float> const memory(numbers);
+  MatrixView<float const> const weights{memory.data(), vocabulary, depth, depth};
+  PlainLines const lines(2, 3000, 4);  // for its answers
+  MatrixView<float const> const hidden{memory.data() + vocabulary * depth, 2, depth, depth};
+  cuda::DenseProjection<float> own(weights);
+  own.enqueue(lines.task(), hidden, nullptr);
+  auto const expected = lines.answer();
+
+  Lender lender;
+  cublasContext handle;
+  auto const before = HostCuda::get().use.allocations;
+  cuda::DenseProjection<float> given(weights, {}, 0, {lender.allocator(), &handle});
+  given.enqueue(lines.task(), hidden, nullptr);
+  CHECK(lines.answer() == expected);
+  CHECK(HostCuda::get().use.allocations == before);
+  CHECK(lender.lent == given.workspace());
+  CHECK(handle.products > 0);
+  CHECK(handle.streams_set == 0);  // it had that stream: its workspace stays
+  CHECK(handle.workspaces_set == 0);
 }

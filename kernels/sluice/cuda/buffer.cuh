@@ -3,6 +3,7 @@
 /// Memory that grows and stays.
 #pragma once
 
+#include <sluice/cuda/allocator.cuh>
 #include <sluice/cuda/error.cuh>
 #include <sluice/cuda/relaxed_capture.cuh>
 #include <sluice/cuda/setup.cuh>
@@ -24,6 +25,10 @@ enum class Where { device, host };  ///< host: page-locked, so that copies need 
 template <Where where>
 class Buffer {
  public:
+  Buffer() = default;
+  /// \param allocator  of the device's memory
+  explicit Buffer(Allocator const& allocator) : allocator_(allocator) {}
+
   /// At least so many bytes, at an address that is a multiple of 256. Their contents are lost where it has to grow. Other
   /// streams may be captured meanwhile.
   /// \param stream  what the memory is for: growing is refused while it is captured in a graph
@@ -46,8 +51,11 @@ class Buffer {
 
  private:
   struct Free {
+    Allocator allocator{};
+    std::size_t bytes = 0;
     void operator()(void* memory) const {
       RelaxedCapture const relaxed;
+      if (allocator.release != nullptr) return allocator.release(allocator.context, memory, bytes);
       static_cast<void>(where == Where::device ? cudaFree(memory) : cudaFreeHost(memory));
     }
   };
@@ -57,15 +65,22 @@ class Buffer {
     void* memory = nullptr;
     {
       RelaxedCapture const relaxed;
-      if constexpr (where == Where::device) check(cudaMalloc(&memory, bytes), "cudaMalloc");
-      else check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+      if constexpr (where == Where::host) {
+        check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+      } else if (allocator_.allocate != nullptr) {
+        memory = allocator_.allocate(allocator_.context, bytes);
+        if (memory == nullptr) throw Error(cudaErrorMemoryAllocation, "the caller's allocator");
+      } else {
+        check(cudaMalloc(&memory, bytes), "cudaMalloc");
+      }
     }
-    pieces_.emplace_back(memory);
+    pieces_.emplace_back(memory, Free{allocator_, bytes});
     size_ = bytes;
     if (zero) fill_now(memory, 0, bytes);
     return memory;
   }
 
+  Allocator allocator_{};
   std::vector<std::unique_ptr<void, Free>> pieces_;
   std::size_t size_ = 0;
 };

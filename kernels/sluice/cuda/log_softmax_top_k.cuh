@@ -7,6 +7,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/cuda/allocator.cuh>
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
 #include <sluice/cuda/home_device.cuh>
@@ -49,9 +50,16 @@ class LogSoftmaxTopK {
   static constexpr bool answers_entropy = false;
 
   LogSoftmaxTopK() = default;
-  /// \param bias  added to every line, [V], in the host's memory, copied; empty: none
+  /// \param bias       added to every line, [V], in the host's memory, copied; empty: none
+  /// \param allocator  of the device's memory
   /// \throws Error  of CUDA
-  explicit LogSoftmaxTopK(std::span<float const> bias) : bias_size_(std::ssize(bias)) {
+  explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {})
+      : bias_size_(std::ssize(bias)),
+        bias_memory_(allocator),
+        workspace_(allocator),
+        tickets_(allocator),
+        order_(allocator),
+        exchange_(allocator) {
     if (bias.empty()) return;
     check_device();
     bias_ = static_cast<float*>(bias_memory_.get((bias.size() + 8) * sizeof(float), true));

@@ -8,6 +8,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/add_line.cuh>
+#include <sluice/cuda/allocator.cuh>
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
 #include <sluice/cuda/line_query.cuh>
@@ -32,6 +33,11 @@ namespace sluice::inline v0::cuda {
 /// beams behind the work where groups ask for it. Allocates nothing once it has seen its largest step.
 class QueryExchange {
  public:
+  QueryExchange() = default;
+  /// \param allocator  of the device's memory
+  explicit QueryExchange(Allocator const& allocator)
+      : asked_(allocator), answered_(allocator), lists_memory_(allocator) {}
+
   /// Calls add(task), which adds to the stream what answers the task.
   /// \param task  all but what queries say
   /// \throws std::invalid_argument  for a query that the device does not answer, naming the field

@@ -11,7 +11,13 @@
 #include <utility>
 #include <vector>
 
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorStreamCaptureUnsupported, cudaErrorUnknown };
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorInvalidValue,
+  cudaErrorMemoryAllocation,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorUnknown
+};
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrL2CacheSize };
