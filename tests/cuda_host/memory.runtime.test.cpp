@@ -3,11 +3,9 @@
 #include <sluice/cuda/dense_projection.cuh>
 #include <sluice/cuda/log_softmax_top_k.cuh>
 
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
-#include <support/device_memory.hpp>
 #include <support/emulated_launches.hpp>
-#include <support/line_cases.hpp>
+#include <support/plain_lines.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,39 +25,6 @@ using namespace sluice::test;
 namespace {
 
 constexpr auto none = -std::numeric_limits<float>::infinity();
-
-/// Lines on the emulated device and a plain task over them.
-struct PlainLines {
-  PlainLines(std::size_t rows, std::size_t size, std::int32_t k)
-      : rows_(rows), size_(size), k_(k), scores(rows * size), best(rows * static_cast<std::size_t>(k)), results(rows) {
-    std::mt19937_64 random(rows * size);
-    std::normal_distribution<float> normal(0, 3);
-    std::vector<float> x(rows * size);
-    for (auto& value : x) value = normal(random);
-    scores.set(x);
-  }
-  cuda::LineTask<float> task() const {
-    cuda::LineTask<float> task;
-    auto const columns = static_cast<std::ptrdiff_t>(size_);
-    task.scores = {scores.data(), static_cast<std::ptrdiff_t>(rows_), columns, columns};
-    task.k = task.query.best = k_;
-    task.best = best.data(), task.results = results.data();
-    return task;
-  }
-  /// Waits, and forgets what is there.
-  std::vector<Candidate> answer() const {
-    cuda::check(cudaStreamSynchronize(nullptr), "wait");
-    auto const found = best.get();
-    cuda::fill_now(best.data(), 0xff, found.size() * sizeof(Candidate));
-    return found;
-  }
-
-  std::size_t rows_, size_;
-  std::int32_t k_;
-  OnDevice<float> scores;
-  OnDevice<Candidate> best;
-  OnDevice<cuda::LineResult> results;
-};
 
 /// The machine as it was, when a test is done with it.
 struct Restore {
@@ -180,50 +145,6 @@ TEST_CASE("all that comes back from the device has been written", "[cuda]") {
     }
     CHECK(HostCuda::get().use.never_written == before);
   }
-}
-
-TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
-  using cuda::LineShape;
-  constexpr int threads = cuda::line_threads;
-  auto const plan = [](std::ptrdiff_t rows, std::ptrdiff_t size, std::int32_t k) {
-    cuda::LineTask<float> task;
-    task.scores = {nullptr, rows, size, size}, task.k = k;
-    cuda::LinePlan<float> const lines(task, 132);
-    return lines.launch(nullptr, nullptr);
-  };
-  auto const chunks = LineShape::chunks<cuda::Float32>(600000, threads);
-  CHECK(chunks == 147);
-  CHECK_FALSE(LineShape::fits(chunks, 64, threads));
-  for (auto const rows : {1, 320}) {
-    auto const launch = plan(rows, 600000, 64);
-    CHECK(LineShape::fits(launch.splits, 64, threads));
-    CHECK(std::int64_t{launch.splits} * launch.chunks >= chunks);
-  }
-  CHECK(plan(1, 600000, 5).splits == 147);  // as far as it goes where that fits
-  CHECK_THROWS_AS(plan(1, 3000000, 64), std::invalid_argument);
-}
-
-TEST_CASE("the split of lines counts in waves of blocks", "[cuda]") {
-  using cuda::LineShape;
-  auto const time = [](std::int64_t line_chunks, std::int64_t rows, std::int64_t places, std::int64_t chunks) {
-    auto const blocks = rows * ((line_chunks + chunks - 1) / chunks);
-    return (blocks + places - 1) / places * (1 + chunks);
-  };
-  for (std::int64_t const places : {1, 16, 432, 528})
-    for (std::int64_t line_chunks = 1; line_chunks < 70; ++line_chunks)
-      for (std::int64_t const rows : {1, 5, 64, 320, 4096}) {
-        auto const shape = LineShape::of(line_chunks, rows, places);
-        INFO(rows << " lines of " << line_chunks << " chunks, " << places << " places: " << shape.chunks_of_block);
-        REQUIRE(shape.splits == (line_chunks + shape.chunks_of_block - 1) / shape.chunks_of_block);
-        for (std::int64_t chunks = 1; chunks <= std::min<std::int64_t>(LineShape::most_chunks, line_chunks); ++chunks)
-          REQUIRE(time(line_chunks, rows, places, shape.chunks_of_block) <= time(line_chunks, rows, places, chunks));
-      }
-  // 320 lines of 32,000 floats on 132 multiprocessors: 640 blocks of four chunks would be one wave and a fifth of another.
-  auto const shape = LineShape::of(8, 320, 528);
-  CHECK(shape.chunks_of_block == 3);
-  CHECK(shape.splits == 3);
-  CHECK(LineShape::of(62, 1, 528).chunks_of_block == 1);
-  CHECK(LineShape::of(62, 4096, 528).chunks_of_block == 4);
 }
 
 namespace {
