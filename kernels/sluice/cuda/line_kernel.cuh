@@ -15,9 +15,18 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A block for every part of every line, the parts of a line side by side. Masks take registers, so fewer blocks at once.
+/// Blocks on a multiprocessor, which bound registers. Masks take some; so do lists before sm_90, a few.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+template <bool many, bool masked>
+inline constexpr int line_residents = many || masked ? line_blocks_at_once - 1 : line_blocks_at_once;
+#else
+template <bool many, bool masked>
+inline constexpr int line_residents = masked ? line_blocks_at_once - 1 : line_blocks_at_once;
+#endif
+
+/// A block for every part of every line, the parts of a line side by side.
 template <class Format, bool many, bool masked>
-__global__ void __launch_bounds__(line_threads, masked ? line_blocks_at_once - 1 : line_blocks_at_once)
+__global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
     line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
   using Block = DeviceBlock<line_threads>;
   using Memory = LineMemory<line_threads>;

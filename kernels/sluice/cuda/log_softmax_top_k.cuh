@@ -132,7 +132,8 @@ class LogSoftmaxTopK {
     auto const chunk = tile_columns<T>(), size = task.scores.columns;
     require(tile.columns >= chunk && tile.columns % chunk == 0 && tile.rows == task.scores.rows,
             "LogSoftmaxTopK: tile.columns", tile.columns, "must be a multiple of tile_columns(), with all rows");
-    require(reinterpret_cast<std::uintptr_t>(tile.data) % 16 == 0 && tile.stride * sizeof(T) % 16 == 0,
+    require(reinterpret_cast<std::uintptr_t>(tile.data) % 16 == 0 &&
+                static_cast<std::size_t>(tile.stride) * sizeof(T) % 16 == 0,
             "LogSoftmaxTopK: tile.stride", tile.stride, "must be a multiple of 16 bytes, as the address");
     require(task.k <= most_listed, "LogSoftmaxTopK: k", task.k, "must be at most 64 where lines are made in tiles");
     task.scores.data = tile.data, task.scores.stride = tile.stride;
