@@ -92,7 +92,8 @@ char const* sluice_version(void) {
 sluice_status sluice_model_create(sluice_model_functions const* functions, sluice_model** model) {
   return guarded([&] {
     auto const& table = not_null(functions, "functions");
-    not_null(model, "model") = new sluice_model{Model(TableOfFunctions(table)), table.destroy, table.user};
+    auto& made = not_null(model, "model");
+    made = new sluice_model{Model(TableOfFunctions(table)), table.destroy, table.user};
     return SLUICE_OK;
   });
 }
@@ -185,26 +186,25 @@ sluice_status sluice_server_create(sluice_model* model, sluice_search const* sea
 sluice_status sluice_server_submit(sluice_server* server, sluice_request const* request,
                                    sluice_delivery const* delivery, uint64_t* id) {
   return guarded([&] {
-    auto const& its_delivery = not_null(delivery, "delivery");
-    auto const [user, done, settled, seconds] = its_delivery;
-    require(done != nullptr, "done", "null", "must be a function");
-    require(seconds >= 0, "seconds", seconds, "must be a number >= 0");
-    sluice::Delivery to{.done = [user = user, done = done](sluice::Result const& result) {
+    auto const its = not_null(delivery, "delivery");
+    require(its.done != nullptr, "done", "null", "must be a function");
+    require(its.seconds >= 0, "seconds", its.seconds, "must be a number >= 0");
+    sluice::Delivery to{.done = [its](sluice::Result const& result) {
       View view;
       auto const seen = view.of(result);
-      done(user, &seen);
+      its.done(its.user, &seen);
     }};
-    if (settled != nullptr)
-      to.settled = [user = user, settled = settled](std::uint64_t number, std::span<Token const> tokens) {
-        settled(user, number, tokens.data(), tokens.size());
+    if (its.settled != nullptr)
+      to.settled = [its](std::uint64_t number, std::span<Token const> tokens) {
+        its.settled(its.user, number, tokens.data(), tokens.size());
       };
-    if (seconds > 0 && seconds < 1e9)
-      to.deadline = sluice::ServerClock::now() +
-                    std::chrono::duration_cast<sluice::ServerClock::duration>(std::chrono::duration<double>(seconds));
+    if (its.seconds > 0 && its.seconds < 1e9)
+      to.deadline = sluice::ServerClock::now() + std::chrono::duration_cast<sluice::ServerClock::duration>(
+                                                     std::chrono::duration<double>(its.seconds));
     auto const& what = not_null(request, "request");
     auto const number = std::visit(
-        [&]<class S>(std::unique_ptr<Server<S>> const& its) {
-          return its->submit(make_request<S>(what), std::move(to));
+        [&]<class S>(std::unique_ptr<Server<S>> const& held) {
+          return held->submit(make_request<S>(what), std::move(to));
         },
         not_null(server, "server").server);
     if (!number) return failed(SLUICE_REFUSED, "sluice: the server's queue is full, or it has closed");
