@@ -100,3 +100,23 @@ TEST_CASE("nothing that is committed is taken back", "[simultaneous]") {
   CHECK_THROWS_WITH(Commitment(HoldBack{.n = -1}), "sluice: n = -1: must not be negative");
   CHECK_THROWS_WITH(Commitment(WaitK{.k = 0}), "sluice: k = 0: must be at least 1");
 }
+
+namespace {
+
+/// A policy that asks for more than there is.
+struct Greedily {
+  std::size_t outputs() const { return 1; }
+  std::size_t committable(Readings const&) const { return std::numeric_limits<std::size_t>::max(); }
+  void check() const {}
+};
+
+}  // namespace
+
+TEST_CASE("a policy of one's own cannot write more than there is, nor an end", "[simultaneous]") {
+  Commitment commitment(Greedily{}, {2, 3});
+  CHECK(copy(commitment.update(Tokens{}, 1)) == Tokens{});
+  CHECK(copy(commitment.update(Tokens{2}, 2)) == Tokens{});
+  CHECK(copy(commitment.update(Tokens{5, 2, 6, 3, 2}, 3)) == Tokens{5, 2, 6});  // an end within is none
+  CHECK(copy(commitment.update(Tokens{5, 2, 6, 3}, 4)) == Tokens{});
+  CHECK(copy(commitment.finish(Tokens{5, 2, 6, 3})) == Tokens{3});
+}
