@@ -49,7 +49,9 @@ class SluiceConan(ConanFile):
         toolchain.generate()
 
     def build(self):
-        CMake(self).configure()  # nothing to compile: this writes what find_package(sluice) reads
+        cmake = CMake(self)
+        cmake.configure()  # writes what find_package(sluice) reads
+        cmake.build()  # nothing, as long as all are headers
 
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))

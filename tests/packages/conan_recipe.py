@@ -52,5 +52,6 @@ assert recipe.package_type == "header-library", recipe.package_type
 options = [f"-DSLUICE_{what}=OFF" for what in ("BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_BENCHMARKS", "LLAMA", "CTRANSLATE2")]
 quiet = {"stdout": subprocess.DEVNULL, "check": True}
 subprocess.run(["cmake", "-S", folder / "source", "-B", folder / "build", *options], **quiet)
+subprocess.run(["cmake", "--build", folder / "build"], **quiet)
 subprocess.run(["cmake", "--install", folder / "build", "--prefix", folder / "prefix"], **quiet)
 print(recipe.version)

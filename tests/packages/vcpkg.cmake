@@ -21,6 +21,7 @@ function(vcpkg_cmake_configure)
 endfunction()
 
 function(vcpkg_cmake_install)
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${CURRENT_BUILDTREES_DIR} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${CMAKE_COMMAND} --install ${CURRENT_BUILDTREES_DIR} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
