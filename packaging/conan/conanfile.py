@@ -6,7 +6,7 @@ import re
 from conan import ConanFile
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
-from conan.tools.files import copy, load
+from conan.tools.files import copy, load, rmdir
 
 required_conan_version = ">=2.0"
 
@@ -56,6 +56,7 @@ class SluiceConan(ConanFile):
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         CMake(self).install()
+        rmdir(self, os.path.join(self.package_folder, "share", "doc"))  # the licence, once more
 
     def package_id(self):
         self.info.clear()

@@ -38,7 +38,7 @@ module("conan", ConanFile=object)
 module("conan.tools")
 module("conan.tools.build", check_min_cppstd=None)
 module("conan.tools.cmake", CMake=None, CMakeToolchain=None, cmake_layout=None)
-module("conan.tools.files", copy=copy, load=lambda recipe, path: pathlib.Path(path).read_text(encoding="utf-8"))
+module("conan.tools.files", copy=copy, rmdir=None, load=lambda recipe, path: pathlib.Path(path).read_text(encoding="utf-8"))
 
 folder = pathlib.Path(sys.argv[1])
 shutil.rmtree(folder, ignore_errors=True)
