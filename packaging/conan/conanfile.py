@@ -32,7 +32,9 @@ class SluiceConan(ConanFile):
         self.version = ".".join(part.group(1) for part in parts)
 
     def export_sources(self):
-        for pattern in ("CMakeLists.txt", "LICENSE", "README.md", "cmake/*", "include/*", "kernels/*"):
+        # All that CMake reads without tests, examples and benchmarks.
+        folders = [f"{folder}/*" for folder in ("c", "cmake", "include", "kernels") if os.path.isdir(os.path.join(self._root, folder))]
+        for pattern in ("CMakeLists.txt", "LICENSE", "README.md", *folders):
             copy(self, pattern, self._root, self.export_sources_folder)
 
     def layout(self):
