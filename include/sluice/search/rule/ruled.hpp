@@ -30,6 +30,13 @@ struct NeedsOf<Wrapper, S> {
   static constexpr Abilities needs = sluice::needs<S>();
 };
 
+/// Whether a search's probes are tokens that it may choose: then a rule's edits act on them.
+template <class S>
+consteval bool chooses_probes() {
+  if constexpr (requires { S::chooses_probes; }) return S::chooses_probes;
+  else return false;
+}
+
 /// How many tokens a search generates at most, forced prefix and end included, where it says so by a member `length` (of a
 /// search that it holds as `beam` or `search`, too).
 template <class S>
@@ -77,6 +84,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   struct State {
     typename S::State inner{};
     std::vector<Followed> slots;
+    Followed branch;                       // of a tree, beside its first path
     std::vector<std::vector<Edit>> edits;  // [line]
     detail::KnownEnds ends;
     Vocabulary const* vocabulary = nullptr;
@@ -133,9 +141,13 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::size_t line = 0;
     s.ends.clear();
     for (auto const& row : rows) {
-      auto& followed = slot(row.to);
-      cut(s, followed, row.length);
+      auto& kept_path = slot(row.to);
+      cut(s, kept_path, row.length);
+      auto const kept = row.kept();
       for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        if (i == kept) s.branch = kept_path;  // what branches off is not in the slot afterwards
+        auto& followed = i < kept ? kept_path : s.branch;
+        if (i >= kept) cut(s, followed, row.length + row.depth(i));
         followed.tokens.push_back(row.tokens[i]);
         if (followed.tokens.size() > s.prompt)
           followed.after.push_back(rule.next(followed.after.back(), row.tokens[i]));
@@ -171,6 +183,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto const base = draft.slot;
     auto const wanted = search.draft(s.inner, draft);
     if constexpr (restricts) {
+      draft.tree = nullptr;  // what the rule makes certain is a chain
       s.guesses = draft.tokens, s.wanted = draft.count;
       s.pending.assign(draft.pending.begin(), draft.pending.end());
       s.guessed_slot = static_cast<std::size_t>(draft.slot - base),
@@ -276,9 +289,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if (edits.empty()) return;
     for (auto const& e : edits)
       require(s.vocabulary->contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");
-    std::erase_if(edits, [&](Edit const& e) {
-      return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
-    });
+    if constexpr (!detail::chooses_probes<S>())
+      std::erase_if(edits, [&](Edit const& e) {
+        return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
+      });
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
     query.edits = edits;
   }
