@@ -20,6 +20,8 @@
 #include <numeric>
 #include <random>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 using namespace sluice;
@@ -206,4 +208,102 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
       }
     }
   }
+}
+
+namespace {
+
+/// Ways to get trees wrong.
+enum class Mistake : std::uint8_t { none, chain, last_path };
+
+/// A table that takes trees for chains, or keeps their last path.
+struct Careless {
+  using Source = std::uint64_t;
+  static constexpr Abilities abilities = with_trees;
+  TreeTable model;
+  Mistake mistake = Mistake::none;
+
+  Vocabulary vocabulary() const { return model.vocabulary(); }
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) { model.start(sources, slots); }
+  Scores<float> step(std::span<Row const> rows) {
+    std::vector<Row> changed(rows.begin(), rows.end());
+    for (auto& row : changed)
+      if (mistake == Mistake::chain) row.depths = nullptr;
+    auto answer = model.step(changed);
+    if (mistake != Mistake::last_path) return answer;
+    lines.assign(answer.data, answer.data + answer.rows * answer.columns);
+    for (auto const& row : rows) {
+      if (row.depths == nullptr) continue;
+      std::vector<Token> path;
+      for (std::size_t i = 0; i < row.tokens.size(); ++i)
+        path.resize(static_cast<std::size_t>(row.depths[i])), path.push_back(row.tokens[i]);
+      Row const again{row.to, row.to, row.length, path};
+      static_cast<void>(model.step(std::span(&again, 1)));
+    }
+    return scores(lines.data(), answer.rows, answer.columns);
+  }
+  std::vector<float> lines{};
+};
+
+bool says(std::string const& text, std::vector<std::string> const& parts) {
+  return std::ranges::all_of(parts, [&](auto const& part) { return text.find(part) != std::string::npos; });
+}
+template <class F>
+std::string error(F&& f) {
+  try {
+    f();
+  } catch (std::exception const& thrown) {
+    return thrown.what();
+  }
+  return {};
+}
+
+std::string checked_trees(Mistake mistake) {
+  Table const table{.size = 9, .scale = 4, .eos_bias = -3};
+  Careless model{TreeTable(table), mistake};
+  Checked checked(model, {.every = 2, .tolerance = 0});
+  Branching guessing(checked, table, Branches::best, 3);
+  auto const results = decode(guessing, std::vector<std::uint64_t>{1, 2, 3, 4},
+                              Blockwise<>{.block = 4, .length = {.max = 12}, .branches = 4}, Batched{.size = 3});
+  if (mistake == Mistake::none)
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(same_outputs(results[i], run_one<everything>(table, i + 1, Greedy{.length = {.max = 12}})));
+  return checked.violations().empty() ? "" : checked.violations().front();
+}
+
+}  // namespace
+
+TEST_CASE("Checked knows rows that branch", "[blockwise]") {
+  CHECK(checked_trees(Mistake::none) == "");
+  CHECK(says(checked_trees(Mistake::chain), {"clause 12: a tree gives other lines"}));
+  CHECK(says(checked_trees(Mistake::last_path), {"clause 12: a slot does not hold the first path"}));
+}
+
+TEST_CASE("rows that branch are refused where they make no sense", "[blockwise]") {
+  std::uint64_t const source = 1;
+  auto const* const pointer = &source;
+  Slot const slot = 0;
+  std::vector<Token> const tokens{bos, 3, 4};
+  auto const refused = [&](Abilities claimed, std::vector<std::int32_t> const& depths) {
+    CheckedModel<TreeTable> model(TreeTable(Table{}), claimed);
+    model.start(std::span(&pointer, 1), std::span(&slot, 1));
+    Row const row{0, 0, 0, tokens, 1, depths.data()};
+    try {
+      static_cast<void>(model.step(std::span(&row, 1)));
+    } catch (std::logic_error const& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refused(with_trees, {0, 1, 1}) == "");
+  CHECK(refused(with_trees, {0, 0, 1}) == "");
+  CHECK(says(refused(everything, {0, 1, 1}), {"clause 12", "takes no trees"}));
+  CHECK(says(refused(with_trees, {1, 1, 2}), {"depth 1 behind depth -1"}));
+  CHECK(says(refused(with_trees, {0, 1, 3}), {"depth 3 behind depth 1"}));
+  CHECK(says(refused(with_trees, {0, -1, 0}), {"depth -1 behind depth 0"}));
+}
+
+TEST_CASE("options of trees are checked", "[blockwise]") {
+  CHECK(says(error([] { Blockwise<>{.branches = 0}.check(); }), {"branches", "0"}));
+  CHECK(says(error([] { Blockwise<>{.nodes = -2}.check(); }), {"nodes", "-2"}));
+  CHECK(says(error([] { Blockwise<Rejection>{.accept = {-1}}.check(); }), {"accept.temperature"}));
 }
