@@ -76,6 +76,7 @@ concept EncodingModel = Model<M> &&
 struct DraftTree {
   std::int32_t nodes = 0;   ///< guesses in all, at most; Draft::count bounds those of a path
   std::int32_t leaves = 1;  ///< paths, at most. The sentence has as many slots, from Draft::slot on
+  double cost = 0;          ///< of a guess, as a part of a step: > 0: those that are not worth it need not be made
   bool draws = false;       ///< siblings are to be drawn independently of one distribution, which `drawn` tells
   /// [guess]: which guess it follows; -1: Draft::pending. Where it ends too early: the one before.
   std::vector<std::int32_t> parents{};

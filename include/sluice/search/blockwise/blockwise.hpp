@@ -91,8 +91,10 @@ struct Blockwise {
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
     std::uint64_t seed = 0;
+    double spread = 1;                    // adaptive: guesses made for each wanted in a row, by and by forgotten
     double right = 1, tried = 2;          // guesses, by and by forgotten; adaptive
     std::int32_t held = 0;                // tokens in the slot that stay
+    std::int32_t wanted = 0;              // guesses in a row, this round
     std::int32_t resting = 0;             // rounds without guesses
     double added = 0;                     // adaptive: what a token more adds to the step, as a part of it
     detail::TreeRows::Place seen{-1, 0};  // of the line that the last token was chosen from
@@ -122,7 +124,7 @@ struct Blockwise {
     s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
     s.shape = {.trees = sentence.abilities.trees, .alike = !sentence.abilities.ragged};
     s.tokens.clear(), s.log_probs.clear(), s.guesses.clear(), s.blocks.clear(), s.drafted.clear();
-    s.right = 1, s.tried = 2, s.built = false;
+    s.right = 1, s.tried = 2, s.spread = 1, s.built = false;
     s.pending.assign(1, sentence.last), s.held = sentence.held, s.resting = 0, s.seen = {-1, 0};
     s.first = true, s.finished = s.ended = false;
   }
@@ -130,6 +132,8 @@ struct Blockwise {
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     build(s);
+    if (s.guesses.size() > 1 && s.wanted > 0)
+      s.spread = 0.8 * s.spread + 0.2 * static_cast<double>(s.tree.size() - 1) / s.wanted;
     if constexpr (draws) name(s);
     s.rows.plan(plan, s.tree, s.held, s.pending, s.shape, [&](std::size_t node) {
       auto q = query(s, s.size() + s.tree.depth(node));
@@ -175,7 +179,7 @@ struct Blockwise {
     double best_rate = 1, tokens = 1, chance = 1;
     for (std::int32_t g = 1; g <= most; ++g) {
       tokens += chance *= p;
-      if (auto const rate = tokens / (1 + s.added * most_nodes(g)); rate > best_rate) best = g, best_rate = rate;
+      if (auto const rate = tokens / (1 + s.added * s.spread * g); rate > best_rate) best = g, best_rate = rate;
     }
     return best == 0 && s.resting >= 64 ? 1 : best;  // now and then: guesses may have become better
   }
@@ -186,9 +190,10 @@ struct Blockwise {
     s.added = cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25;
     auto count = wanted(s);
     if (adaptive && cost == 0 && draft.explore) count = std::max(count, std::min(1, most(s)));
-    s.resting = count == 0 ? s.resting + 1 : 0;
+    s.resting = count == 0 ? s.resting + 1 : 0, s.wanted = count;
     if (branches > 1 || draws) {
       s.drafted.nodes = most_nodes(count), s.drafted.leaves = branches, s.drafted.draws = draws;
+      s.drafted.cost = adaptive ? s.added : 0;
       draft.tree = &s.drafted;
       if (s.seen.slot >= 0) draft.seen = draft.slot + s.seen.slot, draft.seen_line = s.seen.line;
     }
