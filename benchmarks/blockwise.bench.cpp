@@ -90,10 +90,15 @@ Large const& large() {
   return model;
 }
 
-void blocks_large_model(benchmark::State& state) {
+/// How often the shipped model's heads are right: [place][rank], by blockwise_study --learn.
+std::vector<std::vector<double>> const head_accuracy{{0.600, 0.094, 0.040, 0.025}, {0.398, 0.099, 0.046, 0.033},
+                                                     {0.268, 0.098, 0.049, 0.031}, {0.206, 0.084, 0.043, 0.028},
+                                                     {0.206, 0.084, 0.043, 0.028}, {0.206, 0.084, 0.043, 0.028}};
+
+/// `nodes` > 0: guesses as good as the shipped heads', as a tree of so many nodes, or (`branches` 1) as a chain.
+void large_model(benchmark::State& state, std::size_t batch, std::int32_t block, std::int32_t branches,
+                 std::int32_t nodes) {
   sluice::bench::one_thread();
-  auto const batch = static_cast<std::size_t>(state.range(0));
-  auto const block = static_cast<std::int32_t>(state.range(1));
   auto const& all = large();
   Transformer model(all.weights, {.length = 64});
   std::vector<std::vector<Token>> sources;
@@ -107,12 +112,14 @@ void blocks_large_model(benchmark::State& state) {
   expected = run(model, Greedy{.length = length, .scores = false});
   for (std::size_t i = 0; i < batch; ++i) outputs[i] = expected[i].hypotheses.at(0).tokens;
   ::bench::Scripted scripted(model, outputs, ::bench::right_for(2.0, 4));
+  if (nodes > 0) scripted.branch(TreeShape::learn(head_accuracy, nodes, branches), head_accuracy);
+  Blockwise<> const search{.block = block, .length = length, .branches = branches, .nodes = nodes};
   std::vector<double> greedy, blockwise;
   double calls = 0, kept = 0, rounds = 0;
   for (auto _ : state) {
     greedy.push_back(seconds([&] { expected = run(model, Greedy{.length = length, .scores = false}); }));
     scripted.calls = 0;
-    blockwise.push_back(seconds([&] { found = run(scripted, Blockwise<>{.block = block, .length = length}); }));
+    blockwise.push_back(seconds([&] { found = run(scripted, search); }));
     calls = static_cast<double>(scripted.calls);
   }
   for (std::size_t i = 0; i < batch; ++i) {
@@ -128,6 +135,28 @@ void blocks_large_model(benchmark::State& state) {
   state.counters["call_ms"] = 1e3 * median(blockwise) / calls;
   state.counters["times_greedy"] = median(greedy) / median(blockwise);
 }
+
+void blocks_large_model(benchmark::State& state) {
+  large_model(state, static_cast<std::size_t>(state.range(0)), static_cast<std::int32_t>(state.range(1)), 1, 0);
+}
+
+/// A chain against trees of as good guesses, one by one.
+void trees_large_model(benchmark::State& state) {
+  large_model(state, 1, static_cast<std::int32_t>(state.range(0)), static_cast<std::int32_t>(state.range(1)),
+              static_cast<std::int32_t>(state.range(2)));
+}
+
+BENCHMARK(trees_large_model)
+    ->ArgNames({"k", "branches", "nodes"})
+    ->Args({2, 1, 1})
+    ->Args({3, 1, 2})
+    ->Args({4, 1, 3})
+    ->Args({6, 1, 5})
+    ->Args({4, 8, 4})
+    ->Args({6, 32, 8})
+    ->Args({6, 32, 16})
+    ->Args({6, 32, 32})
+    ->Unit(benchmark::kMillisecond);
 
 BENCHMARK(blocks_large_model)
     ->ArgNames({"batch", "k"})

@@ -17,11 +17,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -47,6 +49,21 @@ Table table_of(std::mt19937_64& random) {
   if (random() % 4 == 0) table.levels = 3;
   return table;
 }
+
+/// Behind an even token only 3, 4 and the end may come.
+struct NowAndThen {
+  using State = Token;
+  State initial(Sentence const&) const { return -1; }
+  State next(State, Token token) const { return token; }
+  void edit(State, Output const&, std::vector<Edit>&) const {}
+  std::shared_ptr<TokenSet const> may_follow(State const& last, std::int32_t) const {
+    if (last < 0 || last % 2 != 0) return nullptr;
+    TokenSet set(5);
+    for (auto const token : {eos, 3, 4}) set.insert(token);
+    return std::make_shared<TokenSet const>(std::move(set));
+  }
+  void require_possible(State const&, Output const&, std::int32_t) const {}
+};
 
 template <class S>
 std::vector<TableRequest<S>> tree_requests(std::uint64_t seed, Table const& table, std::size_t count) {
@@ -189,6 +206,9 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
     Sampling const rule{.temperature = 0.7f, .top_k = static_cast<std::int32_t>(random() % 4)};
     auto const drawn = run<everything>(table, tree_requests<Sample>(seed, table, 6),
                                        Sample{.temperature = 0.7f, .top_k = rule.top_k, .length = length});
+    using Now = Ruled<Greedy, NowAndThen>;
+    using NowInBlocks = Ruled<Blockwise<>, NowAndThen>;
+    auto const now = run<everything>(table, tree_requests<Now>(seed, table, 6), Now{Greedy{.length = length}, {}});
     using Never = Ruled<Greedy, NoRepeatNgram>;
     using NeverInBlocks = Ruled<Blockwise<>, NoRepeatNgram>;
     auto const kept =
@@ -202,7 +222,11 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
           branched(claimed, table, table, kind, tree_requests<NeverInBlocks>(seed, table, 6),
                    NeverInBlocks{Blockwise<>{.block = 4, .length = length, .branches = branches}, NoRepeatNgram{2}},
                    Batched{.size = 4});
+      auto const restricted = branched(claimed, table, table, kind, tree_requests<NowInBlocks>(seed, table, 6),
+                                       NowInBlocks{Blockwise<>{.block = 4, .length = length, .branches = branches}, {}},
+                                       Batched{.size = 4});
       for (std::size_t i = 0; i < sampled.size(); ++i) {
+        CHECK(same_outputs(restricted[i], now[i]));
         CHECK(same_outputs(sampled[i], drawn[i]));
         CHECK(same_outputs(ruled[i], kept[i]));
       }

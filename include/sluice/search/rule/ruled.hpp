@@ -99,6 +99,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::vector<Token> pending;                            // what comes before, behind
     std::size_t guessed_slot = 0, guessed_after = 0;       // so many tokens of this slot
     std::int32_t wanted = 0;                               // guesses
+    DraftTree const* drafted_tree = nullptr;               // where the guesses branch, if they may
     bool begun_planning = false;
   };
 
@@ -183,11 +184,16 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto const base = draft.slot;
     auto const wanted = search.draft(s.inner, draft);
     if constexpr (restricts) {
-      draft.tree = nullptr;  // what the rule makes certain is a chain
       s.guesses = draft.tokens, s.wanted = draft.count;
       s.pending.assign(draft.pending.begin(), draft.pending.end());
       s.guessed_slot = static_cast<std::size_t>(draft.slot - base),
       s.guessed_after = static_cast<std::size_t>(draft.length);
+      if (draft.tree != nullptr) {
+        auto const [state, n] = behind_pending(s);
+        if (rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)) != nullptr)
+          draft.tree = nullptr;  // what the rule makes certain is a chain
+      }
+      s.drafted_tree = draft.tree;
     }
     return wanted;
   }
@@ -208,6 +214,14 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       query.only = &s.both[line];
     } else query.only = set.get();
   }
+  /// The rule's state behind what was chosen, and how many tokens that is.
+  std::pair<typename R::State, std::size_t> behind_pending(State const& s) const {
+    auto n = s.guessed_after;
+    auto state = s.slots[s.guessed_slot].after[n > s.prompt ? n - s.prompt : 0];
+    for (auto const token : s.pending)
+      if (++n > s.prompt) state = rule.next(std::as_const(state), token);
+    return {std::move(state), n};
+  }
   /// Takes out guesses that the rule forbids, with all behind them, so that none is verified, and adds those that are
   /// certain: as many as fit into a block, whatever the search wanted, and whether or not the model guesses.
   void guess(State& s) const requires DraftingSearch<S> {
@@ -218,10 +232,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       if (s.guesses == nullptr) return;
     }
     auto& guesses = *std::exchange(s.guesses, nullptr);
-    auto n = s.guessed_after;
-    auto state = s.slots[s.guessed_slot].after[n > s.prompt ? n - s.prompt : 0];
-    for (auto const token : s.pending)
-      if (++n > s.prompt) state = rule.next(std::as_const(state), token);
+    if (s.drafted_tree != nullptr && !s.drafted_tree->parents.empty())
+      return;  // its lines are restricted, that will do
+    auto [state, n] = behind_pending(s);
     auto const allowed = [&] { return rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)); };
     std::size_t count = 0;
     for (; count < guesses.size(); ++count, ++n) {
