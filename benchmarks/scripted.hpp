@@ -29,6 +29,7 @@ class Scripted : public sluice::detail::Forwarding<M> {
   Scripted(M& model, std::vector<std::vector<sluice::Token>> const& outputs, double right)
       : sluice::detail::Forwarding<M>(model), outputs_(outputs), right_(right) {}
 
+  bool proposes() const { return true; }
   void start(std::span<Source const* const> sources, std::span<sluice::Slot const> slots) {
     this->model_.start(sources, slots);
   }
