@@ -149,7 +149,9 @@ class LazyDraftTrees {
                              .log_prob = log_prob});
       }
     }
-    std::ranges::stable_sort(tree.next, [](Path const& a, Path const& b) { return a.log_prob > b.log_prob; });
+    std::ranges::sort(tree.next, [](Path const& a, Path const& b) {
+      return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.node < b.node;
+    });
     if (std::ssize(tree.next) > draft.tree->leaves) tree.next.resize(index(draft.tree->leaves));
     place(tree, draft);
   }
@@ -158,8 +160,10 @@ class LazyDraftTrees {
   void choose(Tree& tree, Draft const& draft) {
     order_.resize(tree.pool.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int32_t>(i);
-    std::ranges::stable_sort(
-        order_, [&](auto a, auto b) { return tree.pool[index(a)].log_prob > tree.pool[index(b)].log_prob; });
+    std::ranges::sort(order_, [&](auto a, auto b) {
+      auto const x = tree.pool[index(a)].log_prob, y = tree.pool[index(b)].log_prob;
+      return x != y ? x > y : a < b;
+    });
     made_.assign(tree.pool.size(), -2), kids_.assign(tree.pool.size() + 1, 0);
     std::int32_t leaves = 0;
     double tokens = 1;

@@ -158,8 +158,10 @@ class WithLookup : public detail::Forwarding<M> {
       for (std::size_t i = 0; i + n < source.size(); ++i)
         if (std::equal(end.begin(), end.end(), source.begin() + static_cast<std::ptrdiff_t>(i)))
           places_.push_back(i + n);
-      std::ranges::stable_sort(places_, {},
-                               [&](std::size_t i) { return i > text.size() ? i - text.size() : text.size() - i; });
+      auto const distance = [&](std::size_t i) { return i > text.size() ? i - text.size() : text.size() - i; };
+      std::ranges::sort(places_, [&](std::size_t x, std::size_t y) {
+        return distance(x) != distance(y) ? distance(x) < distance(y) : x < y;
+      });
       for (auto const i : places_)
         if (!std::exchange(seen_[i], std::uint8_t{1}) && !insert(source.subspan(i), draft)) return;
       for (auto i = static_cast<std::ptrdiff_t>(text.size() - n) - 1; i >= 0; --i) {

@@ -171,7 +171,6 @@ TEST_CASE("a tree takes no more slots, tokens and room than it may", "[blockwise
     auto const kind = kinds[random() % kinds.size()];
     Limits const limits{.slots = search.branches + static_cast<std::int32_t>(random() % 9), .length = longest};
     auto const requests = tree_requests<Blockwise<>>(random(), table, 7);
-    auto const plain = tree_requests<Greedy>(1, table, 7);
     for (auto const claimed : shapes) {
       Counters counters;
       auto const found = branched(claimed, table, table, kind, requests, search, Batched{.size = 4}, &counters, limits);
