@@ -183,7 +183,7 @@ TEST_CASE("drawn guesses are kept so that outputs are distributed as the model",
   std::array const others{Table{.size = 9, .scale = 3, .order = 0, .has_eos = false},
                           Table{.size = 9, .scale = 2, .order = 1, .has_eos = false}, table};
   auto const* const more = std::getenv("SLUICE_DRAWS");
-  std::size_t const sentences = more == nullptr ? 300 : static_cast<std::size_t>(std::atoll(more));
+  std::size_t const sentences = more == nullptr ? 150 : static_cast<std::size_t>(std::atoll(more));
   constexpr std::int32_t length = 60;
   auto const count = [&](Table const& guesses, std::int32_t branches, Abilities claimed, float temperature,
                          auto&& with) {
