@@ -104,6 +104,7 @@ set(SLUICE_HEADERS
   include/sluice/model/check/trial_slots.hpp
   include/sluice/model/checked.hpp
   include/sluice/model/combine.hpp
+  include/sluice/model/draft_trees.hpp
   include/sluice/model/ensemble.hpp
   include/sluice/model/forwarding.hpp
   include/sluice/model/interpolate.hpp
@@ -115,6 +116,7 @@ set(SLUICE_HEADERS
   include/sluice/model/restarting.hpp
   include/sluice/model/slot_tokens.hpp
   include/sluice/model/token_by_token.hpp
+  include/sluice/model/tree_shape.hpp
   include/sluice/model/with_draft.hpp
   include/sluice/model/with_heads.hpp
   include/sluice/model/with_lookup.hpp
@@ -187,6 +189,9 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/survivors.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
   include/sluice/search/blockwise/blockwise.hpp
+  include/sluice/search/blockwise/guess_tree.hpp
+  include/sluice/search/blockwise/rejection.hpp
+  include/sluice/search/blockwise/tree_rows.hpp
   include/sluice/search/common/bans.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp

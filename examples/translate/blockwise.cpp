@@ -14,7 +14,9 @@ std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options
                                     .accept = accept,
                                     .minimum = options.minimum,
                                     .length = {.min = options.min_length, .max = options.max_length},
-                                    .adaptive = options.adaptive};
+                                    .adaptive = options.adaptive,
+                                    .branches = options.branches,
+                                    .nodes = options.tree_nodes};
   return make_workers(options, models, sluice::Ruled<sluice::Blockwise<A>, Restrictions>{search, restrictions});
 }
 

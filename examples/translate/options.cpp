@@ -257,7 +257,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       add("--accept", accept, "RULE", "guesses that are kept: exact or top:N (exact)"),
       add("--minimum", options.minimum, "N", "tokens that every round keeps, with --accept top:N (1)")
           ->check(range(1, 1024)),
-      app.add_flag("--explain", options.explain, "print the blocks instead of the translation")};
+      app.add_flag("--explain", options.explain, "print the blocks instead of the translation"),
+      add("--branches", options.branches, "B", "guess trees of B paths at most (1: a chain)")->check(range(1, 1024)),
+      add("--tree-nodes", options.tree_nodes, "N", "guesses of a tree at most ((K - 1) * B)")->check(range(1, 1024))};
   Group const masks{
       add("--no-repeat-ngram", options.no_repeat_ngram, "N", "no N tokens in a row twice")->check(range(1, many)),
       add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
@@ -413,6 +415,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (options.model_options.projection == ProjectionName::clustered)
       throw text::InputError("--projection clustered does not go with --search blockwise: what it leaves out would "
                              "depend on the guesses");
+    if (options.tree_nodes > 0 && options.branches == 1)
+      throw text::InputError("--tree-nodes " + std::to_string(options.tree_nodes) +
+                             " without --branches: a chain has none");
     if (options.minimum > options.block)
       throw text::InputError("--minimum " + std::to_string(options.minimum) + " is more than --block " +
                              std::to_string(options.block));

@@ -74,7 +74,9 @@ struct Options {
   bool adaptive = false;
   std::optional<std::int32_t> accept_top{};  ///< keep guesses among the best so many; nothing: the best one alone
   std::int32_t minimum = 1;
-  bool explain = false;  ///< print the blocks
+  std::int32_t branches = 1;    ///< paths of a tree of guesses
+  std::int32_t tree_nodes = 0;  ///< guesses of a tree; 0: (block - 1) * branches
+  bool explain = false;         ///< print the blocks
 
   // masks
   std::int32_t no_repeat_ngram = 0;

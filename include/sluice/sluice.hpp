@@ -37,6 +37,7 @@
 #include <sluice/model/restarting.hpp>
 #include <sluice/model/slot_tokens.hpp>
 #include <sluice/model/token_by_token.hpp>
+#include <sluice/model/tree_shape.hpp>
 #include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_heads.hpp>
 #include <sluice/model/with_lookup.hpp>
@@ -70,6 +71,7 @@
 #include <sluice/search/beam/presets.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/blockwise/rejection.hpp>
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>

@@ -95,7 +95,7 @@ class LazyStepping {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (step_.rows.empty()) return;
     shared_.room.slots.follow(step_.rows);
-    if (shared_.room.left() < 0) {
+    if (shared_.room.left() < (shared_.room.limited() ? unkept() : 0)) {
       no_room_ = true;
       return;
     }
@@ -175,6 +175,13 @@ class LazyStepping {
   }
 
  private:
+  /// Tokens of trees that no slot keeps when the step is over.
+  std::int64_t unkept() const {
+    std::int64_t sum = 0;
+    for (auto const& row : step_.rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
+    return sum;
+  }
+
   /// Has sentences keep what the model attached to their lines.
   void attach() {
     auto const attached = shared_.model.attachments(step_.queries.size());
