@@ -138,7 +138,7 @@ struct LazySample {
   Candidate choose(State& s, SamplerState& state, std::span<Candidate const> list, std::uint64_t own) const {
     if (s.plain) return draw(list, own);
     s.chain.apply(list, s.vocabulary->size, state, own, s.left);
-    return s.chain.draw(list, state, own, s.left);
+    return s.chain.took(draw(s.chain.candidates(s.left), own).token, list, state, s.left);
   }
 };
 using Sample = LazySample<>;

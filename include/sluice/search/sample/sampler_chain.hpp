@@ -38,7 +38,8 @@ struct SamplerState {
 template <class = void>
 struct LazySamplerChain : SamplerOptions {
   struct Scratch {
-    std::vector<Candidate> left, weights;
+    std::vector<Candidate> left;     // by logits, best first, the best 0
+    std::vector<Candidate> weights;  // the same with AdaptiveP's logits
   };
 
   SamplerState begin() const {
@@ -47,12 +48,20 @@ struct LazySamplerChain : SamplerOptions {
   }
   /// \param noise  of the draw; 0: several draw from the line, so the expander cannot
   void ask(Query& query, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise) const;
-  /// What is left of a line that was so asked, best first, to scratch.left: logits, the best 0. Empty where the line was.
+  /// What is left of a line that was so asked, to scratch; nothing where the line lists nothing.
   void apply(std::span<Candidate const> list, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise,
              Scratch& scratch) const;
-  /// Draws from what was left; not for an empty list. scratch.weights is the list drawn from, with log-probabilities not
-  /// normalised; it comes back with the log-probability that it has in `list`.
-  Candidate draw(std::span<Candidate const> list, SamplerState& state, std::uint64_t noise, Scratch& scratch) const;
+  /// What apply() says that is to be drawn from, by log-probabilities that are not normalised.
+  std::span<Candidate const> candidates(Scratch const& scratch) const {
+    return adaptive_p.target >= 0 ? scratch.weights : scratch.left;
+  }
+  /// One of them was drawn. \returns it as it stands in `list`
+  Candidate took(Token token, std::span<Candidate const> list, SamplerState& state, Scratch const& scratch) const;
+  /// Whether XTC removes tokens from a line under this noise.
+  bool strikes(std::uint64_t noise) const {
+    constexpr std::uint64_t own = 0x787463;
+    return uniform(derive(noise, own), 0) <= static_cast<double>(xtc.probability);
+  }
 
  private:
   struct Start {
@@ -66,10 +75,7 @@ struct LazySamplerChain : SamplerOptions {
     return start.any && start.first != Sampler::temperature && start.first != Sampler::xtc &&
            (start.first != Sampler::typical || min_keep <= 1);
   }
-  bool strikes(std::uint64_t noise) const {
-    constexpr std::uint64_t own = 0x787463;
-    return uniform(derive(noise, own), 0) <= static_cast<double>(xtc.probability);
-  }
+  void adapt(SamplerState const& state, Scratch& scratch) const;
   void heat(std::vector<Candidate>& left, std::size_t size) const;
   std::size_t kept(std::size_t wanted, std::size_t size) const {
     return std::max(wanted, std::min(static_cast<std::size_t>(min_keep), size));
@@ -179,6 +185,19 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
   }
   auto const best = left[0].log_prob;
   for (auto& c : left) c.log_prob -= best;
+  if (adaptive_p.target >= 0) adapt(state, scratch);
+}
+
+template <class Void>
+void LazySamplerChain<Void>::adapt(SamplerState const& state, Scratch& scratch) const {
+  auto const all = detail::mass(scratch.left);
+  auto const target = std::clamp(2 * adaptive_p.target - state.weighted_sum / state.weight, 0.0f, 1.0f);
+  scratch.weights.assign(scratch.left.begin(), scratch.left.end());
+  for (auto& c : scratch.weights) {
+    auto const probability = static_cast<float>(std::exp(static_cast<double>(c.log_prob)) / all);
+    auto const distance = std::abs(probability - target) / 0.3f;
+    c.log_prob = 5 - 10 * distance * distance / (1 + distance);
+  }
 }
 
 /// Divides by the temperature; `size` tokens are left, those of probability 0 counted.
@@ -204,26 +223,13 @@ void LazySamplerChain<Void>::heat(std::vector<Candidate>& left, std::size_t size
 }
 
 template <class Void>
-Candidate LazySamplerChain<Void>::draw(std::span<Candidate const> list, SamplerState& state, std::uint64_t noise,
-                                       Scratch& scratch) const {
-  auto const& left = scratch.left;
-  auto& weights = scratch.weights;
-  weights.assign(left.begin(), left.end());
-  auto const probability = [&, all = detail::mass(left)](Candidate c) {
-    return static_cast<float>(std::exp(static_cast<double>(c.log_prob)) / all);
-  };
-  if (adaptive_p.target >= 0) {
-    auto const target = std::clamp(2 * adaptive_p.target - state.weighted_sum / state.weight, 0.0f, 1.0f);
-    for (auto& c : weights) {
-      auto const distance = std::abs(probability(c) - target) / 0.3f;
-      c.log_prob = 5 - 10 * distance * distance / (1 + distance);
-    }
-  }
-  auto const token = sluice::draw(std::span<Candidate const>(weights), noise).token;
+Candidate LazySamplerChain<Void>::took(Token token, std::span<Candidate const> list, SamplerState& state,
+                                       Scratch const& scratch) const {
   auto const is_it = [token](Candidate c) { return c.token == token; };
-  auto const taken = probability(*std::ranges::find_if(left, is_it));
-  if (mirostat.tau > 0) state.surprise -= mirostat.eta * (-std::log2(taken) - mirostat.tau);
-  if (adaptive_p.target >= 0) {
+  if (mirostat.tau > 0 || adaptive_p.target >= 0) {
+    auto const log_prob = static_cast<double>(std::ranges::find_if(scratch.left, is_it)->log_prob);
+    auto const taken = static_cast<float>(std::exp(log_prob) / detail::mass(scratch.left));
+    if (mirostat.tau > 0) state.surprise -= mirostat.eta * (-std::log2(taken) - mirostat.tau);
     state.weighted_sum = taken + adaptive_p.decay * state.weighted_sum;
     state.weight = 1 + adaptive_p.decay * state.weight;
   }
