@@ -9,6 +9,7 @@
 
 #include <support/catch.hpp>
 #include <support/llama_models.hpp>
+#include <support/sampler_reference.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -40,25 +41,7 @@ struct Drawn {
   Token token(std::size_t size) { return static_cast<Token>(random() % size); }
 
   Sample sample() {
-    Sample s;
-    std::vector<Sampler> all{Sampler::top_n_sigma, Sampler::top_k, Sampler::typical,    Sampler::top_p,
-                             Sampler::min_p,       Sampler::xtc,   Sampler::temperature};
-    if (one_of(3)) std::shuffle(all.begin(), all.end(), random);
-    auto const hugging_face = one_of(3);
-    if (one_of(2)) s.temperature = 0.2f + 2 * part();
-    if (one_of(5)) s.mirostat = {.tau = 0.5f + 4 * part(), .eta = 0.05f + part()};
-    else if (one_of(4)) s.adaptive_p = {.target = part(), .decay = 0.99f * part()};
-    if (one_of(3)) s.top_k = static_cast<std::int32_t>(1 + random() % 50);
-    if (one_of(3)) s.top_p = 0.3f + 0.69f * part();
-    if (one_of(3)) s.min_p = 0.3f * part() * part();
-    if (one_of(4)) s.typical = 0.3f + 0.69f * part();
-    if (one_of(3)) s.top_n_sigma = 2 * part();
-    if (one_of(3)) s.xtc = {.probability = 0.1f + 0.9f * part(), .threshold = 0.3f * part()};
-    if (one_of(4)) s.dynamic_temperature = {.range = 2 * part(), .exponent = 0.3f + 2 * part()};
-    if (one_of(3)) s.min_keep = static_cast<std::int32_t>(random() % 8);
-    if (s.top_k > 0) s.min_keep = std::min(s.min_keep, s.top_k);
-    s.order = hugging_face ? SamplerOrder::hugging_face()
-                           : SamplerOrder({all[0], all[1], all[2], all[3], all[4], all[5], all[6]});
+    auto s = random_sampler(random);
     auto const order = s.order.samplers();
     // There llama.cpp makes NaN of a token whose probability is 0, be it for floats.
     if (s.typical < 1) s.temperature = std::max(s.temperature, 0.5f), s.dynamic_temperature = {};
