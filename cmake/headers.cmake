@@ -129,6 +129,7 @@ set(SLUICE_HEADERS
   include/sluice/output/clusters/train_clusters.hpp
   include/sluice/output/line/best_scores.hpp
   include/sluice/output/line/line_allowed.hpp
+  include/sluice/output/line/line_counts.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/line_norm.hpp
   include/sluice/output/line/line_pass.hpp

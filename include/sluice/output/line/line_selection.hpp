@@ -8,6 +8,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/line/line_allowed.hpp>
+#include <sluice/output/line/line_counts.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/line_norm.hpp>
 #include <sluice/output/line/line_pass.hpp>
@@ -82,10 +83,10 @@ class LazyLineSelection {
     if (query.best > 0 && query.noise == 0) list_best(line, norm, static_cast<std::size_t>(query.best));
     auto longest = lists_->best().size();
     if (query.mass > 0) longest = std::max(longest, holding(line, norm, static_cast<double>(query.mass)));
-    if (query.within > 0) longest = std::max(longest, within(line, static_cast<double>(query.within)));
-    if (query.deviations > 0) longest = std::max(longest, near(line, static_cast<double>(query.deviations)));
+    if (query.within > 0) longest = std::max(longest, count_within(line, static_cast<double>(query.within)));
+    if (query.deviations > 0) longest = std::max(longest, count_near(line, static_cast<double>(query.deviations)));
     if (query.at_least > 0)
-      longest = std::max(longest, from(line, std::log(static_cast<double>(query.at_least)) - norm(0)));
+      longest = std::max(longest, count_from(line, std::log(static_cast<double>(query.at_least)) - norm(0)));
     if (longest > lists_->best().size()) {
       lists_->shorten(0);
       list_best(line, norm, longest);
@@ -120,37 +121,6 @@ class LazyLineSelection {
       while (n < found.size() && held < mass) held += std::exp(norm(found[n++].score));
       if (n < found.size() || found.size() < k) return n;
     }
-  }
-
-  /// How many are at least `factor` times as probable as the best.
-  static std::size_t within(std::span<float const> line, double factor) {
-    return from(line, static_cast<double>(*std::max_element(line.begin(), line.end())) + std::log(factor));
-  }
-  /// How many are no less than `bar`.
-  static std::size_t from(std::span<float const> line, double bar) {
-    std::size_t count = 0;
-    for (auto const x : line) count += static_cast<double>(x) >= bar && x > LineScan::lowest;
-    return count;
-  }
-  /// How many are no more than so many standard deviations below the best.
-  static std::size_t near(std::span<float const> line, double deviations) {
-    auto const best = static_cast<double>(*std::max_element(line.begin(), line.end()));
-    constexpr std::size_t lanes = 8;  // sums of their own, for compilers to make vectors of
-    std::array<double, lanes> sums{}, squares{}, counts{};
-    auto const add = [&](std::size_t lane, float x) {
-      auto const counted = x > LineScan::lowest ? 1.0 : 0.0;
-      auto const below = x > LineScan::lowest ? static_cast<double>(x) - best : 0.0;
-      sums[lane] += below, squares[lane] += below * below, counts[lane] += counted;
-    };
-    std::size_t i = 0;
-    for (; i + lanes <= line.size(); i += lanes)
-      for (std::size_t lane = 0; lane < lanes; ++lane) add(lane, line[i + lane]);
-    for (; i < line.size(); ++i) add(i % lanes, line[i]);
-    double sum = 0, square = 0, count = 0;
-    for (std::size_t lane = 0; lane < lanes; ++lane) sum += sums[lane], square += squares[lane], count += counts[lane];
-    if (count == 0) return 0;
-    auto const mean = sum / count;
-    return from(line, best - deviations * std::sqrt(std::max(0.0, square / count - mean * mean)));
   }
 
   void add_typical(std::span<float const> line, LineNorm norm, Query const& query) {
