@@ -61,6 +61,11 @@ class SamplerOrder {
     if (samplers.size() > most) require(false, "order", samplers.size(), "has more samplers than there are");
     std::copy(samplers.begin(), samplers.end(), all_.begin());
   }
+  /// One more, behind the others.
+  constexpr void push_back(Sampler sampler) {
+    if (count_ == most) require(false, "order", count_ + 1, "has more samplers than there are");
+    all_[count_++] = sampler;
+  }
   /// Hugging Face transformers' (4.50, GenerationMixin._get_logits_processor): temperature, top_k, top_p, min_p, typical.
   /// top_n_sigma stands before them and xtc, which it has not, behind: Sample's default.
   static constexpr SamplerOrder hugging_face() {
