@@ -75,7 +75,7 @@ struct ReferenceSampler {
     std::vector<std::size_t> order;
     for (std::size_t v = 0; v < x.size(); ++v)
       if (there[v]) order.push_back(v);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return x[a] > x[b]; });
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return x[a] != x[b] ? x[a] > x[b] : a < b; });
     return order;
   }
   /// Keeps the first until they hold `wanted`, and min_keep of them.
@@ -138,8 +138,8 @@ struct ReferenceSampler {
           return p[v] > 0 ? std::abs(-std::log(p[v]) - entropy) : std::numeric_limits<double>::infinity();
         };
         auto by_distance = order;
-        std::stable_sort(by_distance.begin(), by_distance.end(),
-                         [&](auto a, auto b) { return distance(a) < distance(b); });
+        std::sort(by_distance.begin(), by_distance.end(),
+                  [&](auto a, auto b) { return distance(a) != distance(b) ? distance(a) < distance(b) : a < b; });
         for (std::size_t i = 1; i < order.size() && p[by_distance[i]] > 0; ++i)
           doubtful = doubtful || distance(by_distance[i]) - distance(by_distance[i - 1]) < 1e-5;
         keep_until(by_distance, number(s.typical));
