@@ -2,16 +2,17 @@
 #include <cstdint>
 #include <limits>
 #include <serve_llama/continuation_settings.hpp>
+#include <sstream>
 #include <stdexcept>
-#include <string>
 
 namespace serve {
 
 void read_samplers(Fields& fields, ContinuationSettings& settings) {
   auto const number = [&](char const* name, float& to, double low, double high) {
-    auto const wanted = "a number in " + std::to_string(low) + " to " + std::to_string(high);
+    std::ostringstream wanted;
+    wanted << "a number in " << low << " to " << high;
     auto const found = fields.number(
-        name, [&](double x) { return x >= low && x <= high; }, wanted);
+        name, [&](double x) { return x >= low && x <= high; }, wanted.str());
     if (found) to = static_cast<float>(*found);
   };
   auto const integer = [&](char const* name, std::int32_t& to, std::int64_t low, std::int64_t high) {
