@@ -131,6 +131,7 @@ set(SLUICE_HEADERS
   include/sluice/output/clusters/train_clusters.hpp
   include/sluice/output/line/best_scores.hpp
   include/sluice/output/line/line_allowed.hpp
+  include/sluice/output/line/line_counts.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/line_norm.hpp
   include/sluice/output/line/line_pass.hpp
@@ -219,14 +220,23 @@ set(SLUICE_HEADERS
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
+  include/sluice/search/rule/dry.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
+  include/sluice/search/rule/penalties.hpp
+  include/sluice/search/rule/recent_tokens.hpp
   include/sluice/search/rule/rule.hpp
   include/sluice/search/rule/ruled.hpp
   include/sluice/search/rule/rules.hpp
+  include/sluice/search/rule/sequence_breakers.hpp
   include/sluice/search/rule/stop_at.hpp
   include/sluice/search/rule/text_stream.hpp
+  include/sluice/search/sample/cuts.hpp
   include/sluice/search/sample/sample.hpp
+  include/sluice/search/sample/sample_presets.hpp
+  include/sluice/search/sample/sampler_chain.hpp
+  include/sluice/search/sample/sampler_options.hpp
+  include/sluice/search/sample/samplers.hpp
   include/sluice/search/sample/stochastic_beam.hpp
   include/sluice/search/sample/truncation.hpp
   include/sluice/search/sample/without_replacement.hpp

@@ -5,7 +5,10 @@
 #include <sluice/model/projected.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
+#include <sluice/search/rule/dry.hpp>
+#include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/sample_presets.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
 #include "typist.hpp"
@@ -66,6 +69,16 @@ void searches(Typist& model, sluice::DenseProjection const& keyboard) {
   // [sample]
   run("sample", sluice::Sample{.temperature = 1.5f, .top_p = 0.95f, .samples = 4});
   // [/sample]
+  // [samplers]
+  auto chain = sluice::presets::llama_cpp_sample();  // its samplers, in its order, with its defaults
+  chain.temperature = 2, chain.xtc = {.probability = 0.5f, .threshold = 0.05f}, chain.samples = 3;
+  run("samplers", chain);
+  sluice::Rules const rules(sluice::Penalties{.frequency = 0.5f, .window = 64}, sluice::Dry{.multiplier = 0.8f});
+  run("samplers", Ruled{chain, rules});
+  chain = {.temperature = 2, .top_k = 8, .min_p = 0.1f, .samples = 3};  // in an order of our own
+  chain.order = {sluice::Sampler::top_k, sluice::Sampler::temperature, sluice::Sampler::min_p};
+  run("samplers", chain);
+  // [/samplers]
   // [stochastic]
   run("stochastic", sluice::StochasticBeam{.width = 4});
   // [/stochastic]

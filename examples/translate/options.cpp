@@ -239,12 +239,17 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
           ->check(range(1, many))};
   auto* const penalty = add("--length-penalty", options.length_penalty, "A", "score = log-probability / length^A (1)")
                             ->check(any_number());
-  Group const sampling{
-      add("--temperature", options.temperature, "T", "of the samples (1)")->check(positive()),
-      add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(range(1, many)),
-      add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
-          ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
-      add("--seed", options.seed, "S", "of the samples (1)")->check(natural())};
+  auto& samplers = options.samplers;
+  auto sampling = samplers.add_by<CLI::Option>(add);
+  sampling.insert(
+      sampling.end(),
+      {add("--temperature", options.temperature, "T", "of the samples (1)")->check(positive()),
+       add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(range(1, many)),
+       add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
+           ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
+       add("--min-p", samplers.sample.min_p, "P", "samples: from tokens at least P times as probable as the best"),
+       add("--typical", samplers.sample.typical, "P", "samples: from the most typical tokens that hold P"),
+       add("--seed", options.seed, "S", "of the samples (1)")->check(natural())});
   Group const blockwise{
       add("--block", options.block, "K", "tokens settled in one round at most (4), and as many if possible")
           ->check(range(1, 1024)),
@@ -357,6 +362,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       useless("--search blockwise", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
       break;
   }
+  auto& sample = options.samplers.sample;
+  sample.temperature = options.temperature, sample.top_k = options.top_k, sample.top_p = options.top_p;
+  if (options.search == SearchName::sample) options.samplers.check();
   if (options.explain) useless("--explain", Group{aligning});
   if (models->count() > 0) useless("--ensemble", Group{aligning});
   if (aligning->count() > 0)

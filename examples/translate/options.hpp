@@ -6,6 +6,7 @@
 #include <sluice/schedule/streaming.hpp>
 
 #include <text/grammar.hpp>
+#include <text/samplers.hpp>
 #include <translate/model.hpp>
 
 #include <cstddef>
@@ -68,6 +69,7 @@ struct Options {
   std::int32_t top_k = 0;
   float top_p = 1;
   std::uint64_t seed = 1;
+  text::Samplers samplers{};
 
   // of SearchName::blockwise
   std::int32_t block = 4;
