@@ -179,9 +179,13 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/beam_options.hpp
   include/sluice/search/beam/beam_search.hpp
   include/sluice/search/beam/beam_state.hpp
+  include/sluice/search/beam/best_first_beam.hpp
+  include/sluice/search/beam/best_first_queue.hpp
+  include/sluice/search/beam/best_first_state.hpp
   include/sluice/search/beam/candidates.hpp
   include/sluice/search/beam/closing.hpp
   include/sluice/search/beam/diverse_beam_search.hpp
+  include/sluice/search/beam/kept_states.hpp
   include/sluice/search/beam/presets.hpp
   include/sluice/search/beam/stopping.hpp
   include/sluice/search/beam/survivors.hpp

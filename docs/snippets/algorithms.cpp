@@ -134,6 +134,20 @@ void exact(Typist& model, sluice::DenseProjection& keyboard) {
   // [/exact]
 }
 
+void best_first(Typist& model, sluice::DenseProjection& keyboard) {
+  // [best_first]
+  sluice::BeamSearch const beam{.width = 5, .penalty{.alpha = 0}, .stop{.rule = sluice::Stop::Rule::exact}};
+  auto const count = [&](auto const& search) {
+    auto const show = [](sluice::Result&& result) {
+      std::cout << Typist::text(result.hypotheses.at(0).tokens) << ' ' << result.hypotheses[0].score;
+    };
+    std::cout << ", rows: " << decode_each(model, sources, search, show, {}, keyboard).rows << '\n';
+  };
+  count(beam);
+  count(sluice::BestFirstBeam::as_beam(beam));
+  // [/best_first]
+}
+
 /// Knows which letters are common.
 struct Letters {
   using Source = std::monostate;
@@ -223,6 +237,7 @@ int main(int argc, char** argv) {
   if (wanted("align")) align(keyboard);
   if (wanted("score")) score(model, keyboard);
   if (wanted("exact")) exact(model, keyboard);
+  if (wanted("best_first")) best_first(model, keyboard);
   combine(model, keyboard);
   return 0;
 }

@@ -22,7 +22,8 @@ namespace translate {
 
 namespace {
 
-std::map<std::string, SearchName> const searches{{"greedy", SearchName::greedy},
+std::map<std::string, SearchName> const searches{{"best-first", SearchName::best_first},
+                                                 {"greedy", SearchName::greedy},
                                                  {"beam", SearchName::beam},
                                                  {"sample", SearchName::sample},
                                                  {"blockwise", SearchName::blockwise}};
@@ -218,7 +219,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   add("--input", input, "FILE", "text to translate (standard input)");
   add("--output", output, "FILE", "where the translations go (standard output)");
   auto* const searching =
-      add("--search", search, "NAME", "greedy, beam, sample or blockwise (beam)")->check(one_of(searches));
+      add("--search", search, "NAME", "greedy, beam, best-first, sample or blockwise (beam)")->check(one_of(searches));
   auto* const nbest =
       add("--n-best", n_best, "N", "print N hypotheses a line: index ||| text ||| score")->check(range(1, 10000));
   auto* const mbr =
@@ -348,6 +349,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
       break;
     case SearchName::beam: useless("--search beam", sampling, blockwise); break;
+    case SearchName::best_first: useless("--search best-first", sampling, blockwise, constraining, constrained); break;
     case SearchName::sample:
       useless("--search sample", Group{penalty}, beam, blockwise, constraining, constrained);
       break;
@@ -378,7 +380,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   }
   if (prune_finished == "none") options.prune_finished = std::numeric_limits<double>::infinity();
   else if (!prune_finished.empty()) options.prune_finished = std::stod(prune_finished);
-  if (options.search == SearchName::beam && n_best > options.width)
+  if ((options.search == SearchName::beam || options.search == SearchName::best_first) && n_best > options.width)
     throw text::InputError("--n-best " + std::to_string(n_best) + " is more than " +
                            (options.grid_base ? "--grid-base " : "--width ") + std::to_string(options.width));
   if (lengths[0]->count() > 0 && options.min_length >= options.max_length)

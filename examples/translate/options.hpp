@@ -18,7 +18,7 @@
 
 namespace translate {
 
-enum class SearchName { greedy, beam, sample, blockwise, score };
+enum class SearchName { greedy, beam, best_first, sample, blockwise, score };
 enum class PresetName { fairseq, ctranslate2, huggingface, sockeye, marian, varstream };
 enum class UtilityName { chrf, bleu };
 enum class ScheduleName { batched, streaming };
@@ -52,7 +52,7 @@ struct Options {
   std::int32_t min_length = 1;                  ///< a sentence is not translated by nothing
   std::int32_t max_length = 256;
 
-  // of SearchName::beam
+  // of SearchName::beam and SearchName::best_first
   std::optional<PresetName> preset{};
   std::int32_t width = 5;
   std::optional<double> length_penalty{};  ///< in place of the preset's; also of SearchName::score

@@ -66,6 +66,7 @@
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_options.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>

@@ -54,6 +54,14 @@ for name in fairseq ctranslate2 huggingface sockeye marian varstream; do
       ;;
   esac
 done
+# Best first is such a preset whose rule proves what it finds, in fewer rows; others are refused.
+preset huggingface --length-penalty 0
+rows[plain]=$(stat rows)
+run --search best-first --length-penalty 0 --n-best 2 --input few --stats stats >actual || fail '--search best-first'
+same preset actual
+check '--search best-first: rows' [ "$(stat rows)" -lt ${rows[plain]} ]
+run --search best-first --preset marian --input few >actual 2>complaint && fail '--search best-first --preset marian'
+check '--search best-first --preset marian' [ "$(grep -c 'finished = shrink' complaint)" -gt 0 ]
 for name in ctranslate2 huggingface marian; do # which need no end at the maximum length
   preset $name --max-length 3
   check "--preset $name --max-length" [ "$(texts preset | wc -w)" -gt "$(texts cut_off | wc -w)" ]
