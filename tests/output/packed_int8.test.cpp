@@ -74,8 +74,10 @@ TEST_CASE("an int8 product is exactly what plain integers say, on every processo
   std::normal_distribution<float> normal;
   auto const number = [&] { return normal(random); };
   for (int i = 0; i < 300; ++i) {
-    auto const rows = static_cast<std::ptrdiff_t>(random() % 28);
-    Layer layer{static_cast<std::ptrdiff_t>(1 + random() % 150), static_cast<std::ptrdiff_t>(random() % 80)};
+    auto const large = i % 50 == 0;  // several strips of tiles, rows longer than what stays in the nearest cache
+    auto const rows = static_cast<std::ptrdiff_t>(random() % (large ? 80 : 28));
+    Layer layer{static_cast<std::ptrdiff_t>(1 + random() % 150),
+                static_cast<std::ptrdiff_t>(large ? 900 + random() % 400 : random() % 80)};
     auto const stride = layer.d + static_cast<std::ptrdiff_t>(random() % 3);
     std::vector<float> x(static_cast<std::size_t>(rows * stride));
     for (auto* const numbers : {&layer.weights, &layer.bias, &x}) std::ranges::generate(*numbers, number);
@@ -99,11 +101,15 @@ TEST_CASE("an int8 product is exactly what plain integers say, on every processo
 
 TEST_CASE("ties are rounded to even", "[packed_int8]") {
   // A scale of 1: the numbers are what they are.
-  Layer layer{1, 8};
-  layer.weights = {127, 0, 0, 0, 0, 0, 0, 0};
-  std::vector<float> const x{127, 0.5, 1.5, -0.5, -1.5, 2.5, -2.5, 126.5};
-  std::vector<float> const expected{127, 0, 2, 0, -2, 2, -2, 126};
-  for (std::size_t k = 0; k < 8; ++k) {
+  // Eleven times eight numbers: what is rounded 64 at a time, a vector at a time, one by one.
+  Layer layer{1, 88};
+  layer.weights.assign(88, 0.0f);
+  std::vector<float> x, expected;
+  for (int i = 0; i < 11; ++i) {
+    for (auto const number : {127.0f, 0.5f, 1.5f, -0.5f, -1.5f, 2.5f, -2.5f, 126.5f}) x.push_back(number);
+    for (auto const number : {127, 0, 2, 0, -2, 2, -2, 126}) expected.push_back(static_cast<float>(number));
+  }
+  for (std::size_t k = 0; k < x.size(); ++k) {
     std::ranges::fill(layer.weights, 0.0f);
     layer.weights[k] = 127;
     CHECK(multiply(layer, x)[0] == 127 * expected[k]);

@@ -16,9 +16,8 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// As Blocks, where tile::granted(). Two tiles of rows times two of columns, or one times four, are summed at once: enough
-/// chains to hide the latency of a product. A tile's sums are added up over k in steps of 64 bytes of a row, whatever
-/// the number of rows.
+/// As Blocks, where tile::granted(). Two tiles of rows times two of columns, or one times two, are summed at once. A tile's
+/// sums are added up over k in steps of 64 bytes of a row, whatever the number of rows.
 ///
 /// Panels and X are DotPanels and Lines of one kind; Panels has `add_tiles<Sum, Inputs, Weights>()` besides, `tile_ending(column)`,
 /// and, where tiles_begin_with_bias, `bias()`.
@@ -41,6 +40,8 @@ class TileBlocks {
   static constexpr std::ptrdiff_t width = 16;                  // columns of a tile
   static constexpr std::ptrdiff_t pitch = panel / width * 64;  // bytes between the rows of a tile of weights
   static_assert(Panels::lanes == width);
+  // A panel of shorter rows (bytes) is still in the nearest cache when the next two strips want it.
+  static constexpr std::ptrdiff_t stays = 1024;
 
   /// Rows of a tile. The last one overlaps the one before, so that all have the same height; of it, `skip` rows are not
   /// written.
@@ -55,28 +56,35 @@ class TileBlocks {
       auto const wanted = first + i * height, row = std::min(wanted, last - height);
       return Strip{row, wanted - row};
     };
-    // The memory serves one stream of weights better than two; the second-level cache does not mind.
-    auto const wide = panels_.bytes() < std::size_t{1} << 20;
+    // Weights that two strips use, and no more, or so many that they do not stay in the nearest cache until the next two do,
+    // had better not come there.
+    auto const stay = x_.row_bytes() < stays;
     tile::Tiles const configured(height);
     for (auto column = first_column; column < end_column; column += 2 * panel) {
       auto const both = column + panel < end_column;
       std::ptrdiff_t i = 0;
       for (; i + 1 < tiles; i += 2) {
-        block<2, 2>({strip(i), strip(i + 1)}, height, column);
-        if (both) block<2, 2>({strip(i), strip(i + 1)}, height, column + panel);
+        Strip const strips[] = {strip(i), strip(i + 1)};
+        stay ? block<true>(strips, height, column) : block<false>(strips, height, column);
+        if (both) stay ? block<true>(strips, height, column + panel) : block<false>(strips, height, column + panel);
       }
       if (i == tiles) continue;
-      if (both && wide) {
-        block<1, 4>({strip(i)}, height, column);
-      } else {
-        block<1, 2>({strip(i)}, height, column);
-        if (both) block<1, 2>({strip(i)}, height, column + panel);
-      }
+      block<false>({strip(i)}, height, column);
+      if (both) block<false>({strip(i)}, height, column + panel);
     }
   }
 
-  template <int Rows, int Columns>
+  /// Loads weights; for how long is decided by `stay`.
+  template <bool stay, int Tile>
+  [[gnu::always_inline]] static void load_weights(char const* from) {
+    if constexpr (stay) tile::load<Tile>(from, pitch);
+    else tile::load_once<Tile>(from, pitch);
+  }
+
+  /// Two tiles of columns.
+  template <bool stay, int Rows>
   [[gnu::always_inline]] void block(Strip const (&strips)[Rows], std::ptrdiff_t height, std::ptrdiff_t column) const {
+    constexpr int Columns = 2;
     alignas(64) typename Panels::Sums sums[Rows][Columns][tile::most_rows];
     constexpr std::ptrdiff_t step = 2 * tile::bytes;  // of a panel
     auto const stride = x_.row_bytes();
@@ -84,26 +92,20 @@ class TileBlocks {
     auto const* const b = reinterpret_cast<char const*>(x_[strips[Rows - 1].row]);
     auto const* const weights = reinterpret_cast<char const*>(panels_.from(column));
     auto const steps = stride / tile::row_bytes;
-    auto const size = steps * step;
     begin<Rows, Columns>(column);
     for (std::ptrdiff_t k = 0; k < steps; ++k) {
       auto const* const w = weights + k * step;
       tile::load<tile::inputs>(a + k * tile::row_bytes, stride);
-      tile::load<tile::weights>(w, pitch);
+      load_weights<stay, tile::weights>(w);
+      if constexpr (Rows == 1) load_weights<stay, tile::weights + 1>(w + tile::row_bytes);
       Panels::template add_tiles<0, tile::inputs, tile::weights>();
       if constexpr (Rows == 2) {
         tile::load<tile::inputs + 1>(b + k * tile::row_bytes, stride);
         Panels::template add_tiles<Columns, tile::inputs + 1, tile::weights>();
+        load_weights<stay, tile::weights + 1>(w + tile::row_bytes);
       }
-      tile::load<tile::weights + 1>(w + tile::row_bytes, pitch);
       Panels::template add_tiles<1, tile::inputs, tile::weights + 1>();
       if constexpr (Rows == 2) Panels::template add_tiles<Columns + 1, tile::inputs + 1, tile::weights + 1>();
-      if constexpr (Columns == 4) {
-        tile::load<tile::weights>(w + size, pitch);
-        Panels::template add_tiles<2, tile::inputs, tile::weights>();
-        tile::load<tile::weights + 1>(w + size + tile::row_bytes, pitch);
-        Panels::template add_tiles<3, tile::inputs, tile::weights + 1>();
-      }
     }
     if constexpr (Panels::tiles_begin_with_bias) {
       if (write_.as_they_are(column + Columns * width)) return write_tiles<Rows, Columns>(strips, column);
