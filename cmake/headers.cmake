@@ -39,6 +39,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
+  include/sluice/decode/loop/confiding.hpp
   include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/fitting.hpp
