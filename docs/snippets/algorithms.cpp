@@ -137,14 +137,15 @@ void exact(Typist& model, sluice::DenseProjection& keyboard) {
 void best_first(Typist& model, sluice::DenseProjection& keyboard) {
   // [best_first]
   sluice::BeamSearch const beam{.width = 5, .penalty{.alpha = 0}, .stop{.rule = sluice::Stop::Rule::exact}};
-  auto const count = [&](auto const& search) {
-    auto const show = [](sluice::Result&& result) {
-      std::cout << Typist::text(result.hypotheses.at(0).tokens) << ' ' << result.hypotheses[0].score;
-    };
-    std::cout << ", rows: " << decode_each(model, sources, search, show, {}, keyboard).rows << '\n';
+  auto const run = [&](auto const& search) {
+    std::vector<sluice::Result> results;
+    auto const statistics = decode_each(
+        model, sources, search, [&](sluice::Result&& result) { results.push_back(result); }, {}, keyboard);
+    auto const& best = results[0].hypotheses.at(0);
+    std::cout << Typist::text(best.tokens) << ' ' << best.score << ", rows: " << statistics.rows << '\n';
   };
-  count(beam);
-  count(sluice::BestFirstBeam::as_beam(beam));
+  run(beam);
+  run(sluice::BestFirstBeam::as_beam(beam));
   // [/best_first]
 }
 

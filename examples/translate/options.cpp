@@ -280,6 +280,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto* const aligning =
       add("--alignments", alignments, "KIND", "print which words come from which: hard, soft, or those above a share")
           ->check(CLI::Validator([](std::string const& value) { return alignment_format(value).second; }, ""));
+  Group const doubting{
+      app.add_flag("--confidence", options.confidence, "print the probability of each word"),
+      add("--alternatives", options.alternatives, "N", "print the N best pieces in each place, whatever the search")
+          ->check(range(1, 1000))};
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
   auto* const projecting = add("--projection", projection, "NAME",
@@ -342,8 +346,8 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   options.search = score.empty() ? searches.at(search) : SearchName::score;
   switch (options.search) {
     case SearchName::score:
-      useless("--score", Group{searching, nbest, mbr, begin, aligning}, lengths, beam, sampling, blockwise, masks,
-              constraining, constrained);
+      useless("--score", Group{searching, nbest, mbr, begin, aligning}, doubting, lengths, beam, sampling, blockwise,
+              masks, constraining, constrained);
       break;
     case SearchName::greedy:
       useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
@@ -357,7 +361,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       useless("--search blockwise", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
       break;
   }
-  if (options.explain) useless("--explain", Group{aligning});
+  if (options.explain) useless("--explain", Group{aligning}, doubting);
   if (models->count() > 0) useless("--ensemble", Group{aligning});
   if (aligning->count() > 0)
     options.alignments = alignment_format(alignments).first, options.model_options.attention = true;

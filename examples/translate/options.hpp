@@ -49,6 +49,8 @@ struct Options {
   bool list = false;                            ///< print all of them, with index and score
   std::optional<UtilityName> mbr{};             ///< print the one of least Bayes risk
   std::optional<AlignmentFormat> alignments{};  ///< print them behind translations
+  bool confidence = false;                      ///< print the probability of each word behind translations
+  std::int32_t alternatives = 0;                ///< and so many of the best pieces in each place
   std::int32_t min_length = 1;                  ///< a sentence is not translated by nothing
   std::int32_t max_length = 256;
 

@@ -61,6 +61,7 @@
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
+#include <sluice/result/semantic_entropy.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
