@@ -52,7 +52,7 @@ void check_choice(Choice const& choice, Confidence const& asked, std::uint64_t s
   std::vector<Token> order(line.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Token>(i);
   auto const of = [&](Token token) { return line[static_cast<std::size_t>(token)]; };
-  std::ranges::stable_sort(order, [&](Token a, Token b) { return of(a) > of(b); });
+  std::ranges::sort(order, [&](Token a, Token b) { return of(a) != of(b) ? of(a) > of(b) : a < b; });
   for (std::size_t i = 0; i < choice.alternatives.size(); ++i) {
     CHECK(choice.alternatives[i].token == order[i]);
     CHECK_THAT(static_cast<double>(choice.alternatives[i].log_prob), WithinAbs(of(order[i]), 2e-5));
