@@ -3,14 +3,17 @@
 // in turns over the same numbers, one thread. Before the clock starts and after it stopped all must have the same sums.
 //
 // oneDNN gets its inputs in the type it multiplies (float32, bfloat16, unsigned bytes with signed ones) and writes its
-// sums (float32, float32, 32-bit integers): it converts nothing, neither inputs nor sums. Ours writes float32 always. Of
-// its two operations (matmul, inner product) the faster counts; the label has its name for the code that ran.
+// sums (float32, float32, 32-bit integers): it converts nothing, neither inputs nor sums. Ours writes float32 always; in
+// int8 it is therefore also set beside oneDNN writing float32, multiplied by a scale for each output (ours adds a scale
+// for each row, what makes the inputs' offset good, and a bias). Of its two operations (matmul, inner product) the
+// faster counts; the label has its name for the code that ran.
 //
 // Counters (medians over the rounds):
 //   ours_GFs            2 rows n d / our time, the rows already in our precision
 //   assigned_GFs        the same with PackedRows::assign, that is, rounding of the rows
 //   onednn_GFs          the same of oneDNN
 //   ours_over_onednn    oneDNN's time / ours, the rows already in our precision
+//   onednn_floats_GFs, ours_over_onednn_floats   likewise, where it writes scaled float32 (int8)
 //   openblas_GFs, ours_over_openblas, eigen_GFs, ours_over_eigen   likewise, float32
 //
 // SLUICE_BENCH_ALL: n x d of 32,000 x 512 too. The program starts itself again in an environment that lets OpenBLAS choose
@@ -83,6 +86,7 @@ struct Problem {
   Matrix const &weights, &x;
   std::ptrdiff_t rows = x.rows(), n = weights.rows(), d = weights.cols();
   std::vector<onednn::Product> peers;
+  std::vector<onednn::Product> scaled;  // that write scaled float32, in int8
 
   Problem(Precision kind, Matrix const& w, Matrix const& inputs) : precision(kind), weights(w), x(inputs) {
     auto const whole = [](Matrix const& m) { return onednn::view(m.data(), onednn::Type::f32, m.rows(), m.cols()); };
@@ -97,6 +101,12 @@ struct Problem {
         weights8 = std::make_unique<Bytes<std::int8_t>>(weights, 0);
         add(onednn::view(inputs8->numbers.data(), onednn::Type::u8, rows, d),
             onednn::view(weights8->numbers.data(), onednn::Type::s8, n, d), onednn::Type::s32);
+        for (auto const operation : {onednn::Operation::matmul, onednn::Operation::inner_product})
+          if (auto peer = onednn::Product::make(
+                  operation, onednn::view(inputs8->numbers.data(), onednn::Type::u8, rows, d),
+                  onednn::view(weights8->numbers.data(), onednn::Type::s8, n, d), onednn::Type::f32, rows, n, d,
+                  {weights8->scales.begin(), weights8->scales.end()}))
+            scaled.push_back(std::move(*peer));
         break;
     }
   }
@@ -110,6 +120,16 @@ struct Problem {
         weights8->numbers.data(), n, d);
     auto const excess = (shift * w.cast<std::int32_t>().rowwise().sum().transpose()).eval();
     return inputs8->scales.asDiagonal() * (sums.rowwise() - excess).cast<float>() * weights8->scales.asDiagonal();
+  }
+
+  /// The same of a peer that has multiplied its sums by the scales of the outputs.
+  Matrix meaning_of_scaled(onednn::Product const& peer) const {
+    Eigen::Map<Matrix const> const y(static_cast<float const*>(peer.sums()), rows, n);
+    Eigen::Map<Eigen::Matrix<std::int8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> const> const w(
+        weights8->numbers.data(), n, d);
+    Eigen::RowVectorXf const excess =
+        (shift * w.cast<std::int32_t>().rowwise().sum().transpose()).cast<float>() * weights8->scales.asDiagonal();
+    return inputs8->scales.asDiagonal() * (y.rowwise() - excess);
   }
 
  private:
@@ -163,6 +183,8 @@ void compare(benchmark::State& state, Precision precision, Shape const& shape, s
 
   std::vector<std::pair<std::size_t, std::string>> onednn;
   for (auto& peer : problem.peers) onednn.emplace_back(add([&peer] { peer.run(); }), peer.name());
+  std::vector<std::size_t> floats;
+  for (auto& peer : problem.scaled) floats.push_back(add([&peer] { peer.run(); }));
   std::vector<std::pair<char const*, std::size_t>> others;
   if (precision == Precision::float32) {
     others.emplace_back("eigen", add([&] { z.noalias() = x * weights.transpose(); }));
@@ -183,7 +205,9 @@ void compare(benchmark::State& state, Precision precision, Shape const& shape, s
   }
 
   auto const agreed = [&] {
-    return std::ranges::all_of(problem.peers, [&](auto const& peer) { return same(y, problem.meaning(peer), d); });
+    return std::ranges::all_of(problem.peers, [&](auto const& peer) { return same(y, problem.meaning(peer), d); }) &&
+           std::ranges::all_of(problem.scaled,
+                               [&](auto const& peer) { return same(y, problem.meaning_of_scaled(peer), d); });
   };
   if (!agreed()) return state.SkipWithError("oneDNN's product differs");
   for (auto _ : state) turns.round();
@@ -199,6 +223,7 @@ void compare(benchmark::State& state, Precision precision, Shape const& shape, s
     others.emplace(others.begin(), "onednn", who);
     label += ", oneDNN " + name;
   }
+  if (!floats.empty()) others.emplace_back("onednn_floats", *std::ranges::max_element(floats, {}, speed));
   for (auto const& [name, who] : others) {
     state.counters[std::string(name) + "_GFs"] = speed(who);
     state.counters[std::string("ours_over_") + name] = turns.ratio(who, ours);

@@ -92,9 +92,9 @@ set(folders
   "search/constraint:core search/common search/beam search/rule"
   "grammar:core search/common search/rule"
   "catalogue:core output/simd search/common search/beam search/rule"
-  "result:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
+  "result:core" "simultaneous:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
-  "cuda:core output/line output/projection output/clusters model")
+  "c:" "cuda:core output/line output/projection output/clusters model")
 set(above)
 foreach(line IN LISTS folders)
   string(REGEX MATCH "^([^:]*):(.*)$" matched "${line}")

@@ -231,6 +231,9 @@ set(SLUICE_HEADERS
   include/sluice/search/sample/stochastic_beam.hpp
   include/sluice/search/sample/truncation.hpp
   include/sluice/search/sample/without_replacement.hpp
+  include/sluice/simultaneous/commit_policy.hpp
+  include/sluice/simultaneous/commitment.hpp
+  include/sluice/simultaneous/latency.hpp
   include/sluice/sluice.hpp
   include/sluice/version.hpp)
 

@@ -102,4 +102,7 @@
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/search/sample/truncation.hpp>
 #include <sluice/search/sample/without_replacement.hpp>
+#include <sluice/simultaneous/commit_policy.hpp>
+#include <sluice/simultaneous/commitment.hpp>
+#include <sluice/simultaneous/latency.hpp>
 #include <sluice/version.hpp>
