@@ -39,6 +39,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
+  include/sluice/decode/loop/confiding.hpp
   include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/fitting.hpp
@@ -175,6 +176,7 @@ set(SLUICE_HEADERS
   include/sluice/output/tile/tiles.hpp
   include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
+  include/sluice/result/semantic_entropy.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp
   include/sluice/schedule/streaming.hpp
@@ -182,9 +184,13 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/beam_options.hpp
   include/sluice/search/beam/beam_search.hpp
   include/sluice/search/beam/beam_state.hpp
+  include/sluice/search/beam/best_first_beam.hpp
+  include/sluice/search/beam/best_first_queue.hpp
+  include/sluice/search/beam/best_first_state.hpp
   include/sluice/search/beam/candidates.hpp
   include/sluice/search/beam/closing.hpp
   include/sluice/search/beam/diverse_beam_search.hpp
+  include/sluice/search/beam/kept_states.hpp
   include/sluice/search/beam/presets.hpp
   include/sluice/search/beam/stopping.hpp
   include/sluice/search/beam/survivors.hpp

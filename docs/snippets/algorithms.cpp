@@ -147,6 +147,21 @@ void exact(Typist& model, sluice::DenseProjection& keyboard) {
   // [/exact]
 }
 
+void best_first(Typist& model, sluice::DenseProjection& keyboard) {
+  // [best_first]
+  sluice::BeamSearch const beam{.width = 5, .penalty{.alpha = 0}, .stop{.rule = sluice::Stop::Rule::exact}};
+  auto const run = [&](auto const& search) {
+    std::vector<sluice::Result> results;
+    auto const statistics = decode_each(
+        model, sources, search, [&](sluice::Result&& result) { results.push_back(result); }, {}, keyboard);
+    auto const& best = results[0].hypotheses.at(0);
+    std::cout << Typist::text(best.tokens) << ' ' << best.score << ", rows: " << statistics.rows << '\n';
+  };
+  run(beam);
+  run(sluice::BestFirstBeam::as_beam(beam));
+  // [/best_first]
+}
+
 /// Knows which letters are common.
 struct Letters {
   using Source = std::monostate;
@@ -236,6 +251,7 @@ int main(int argc, char** argv) {
   if (wanted("align")) align(keyboard);
   if (wanted("score")) score(model, keyboard);
   if (wanted("exact")) exact(model, keyboard);
+  if (wanted("best_first")) best_first(model, keyboard);
   combine(model, keyboard);
   return 0;
 }

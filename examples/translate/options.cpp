@@ -22,7 +22,8 @@ namespace translate {
 
 namespace {
 
-std::map<std::string, SearchName> const searches{{"greedy", SearchName::greedy},
+std::map<std::string, SearchName> const searches{{"best-first", SearchName::best_first},
+                                                 {"greedy", SearchName::greedy},
                                                  {"beam", SearchName::beam},
                                                  {"sample", SearchName::sample},
                                                  {"blockwise", SearchName::blockwise}};
@@ -218,7 +219,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   add("--input", input, "FILE", "text to translate (standard input)");
   add("--output", output, "FILE", "where the translations go (standard output)");
   auto* const searching =
-      add("--search", search, "NAME", "greedy, beam, sample or blockwise (beam)")->check(one_of(searches));
+      add("--search", search, "NAME", "greedy, beam, best-first, sample or blockwise (beam)")->check(one_of(searches));
   auto* const nbest =
       add("--n-best", n_best, "N", "print N hypotheses a line: index ||| text ||| score")->check(range(1, 10000));
   auto* const mbr =
@@ -286,6 +287,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto* const aligning =
       add("--alignments", alignments, "KIND", "print which words come from which: hard, soft, or those above a share")
           ->check(CLI::Validator([](std::string const& value) { return alignment_format(value).second; }, ""));
+  Group const doubting{
+      app.add_flag("--confidence", options.confidence, "print the probability of each word"),
+      add("--alternatives", options.alternatives, "N", "print the N best pieces in each place, whatever the search")
+          ->check(range(1, 1000))};
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
   auto* const projecting = add("--projection", projection, "NAME",
@@ -348,13 +353,14 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   options.search = score.empty() ? searches.at(search) : SearchName::score;
   switch (options.search) {
     case SearchName::score:
-      useless("--score", Group{searching, nbest, mbr, begin, aligning}, lengths, beam, sampling, blockwise, masks,
-              constraining, constrained);
+      useless("--score", Group{searching, nbest, mbr, begin, aligning}, doubting, lengths, beam, sampling, blockwise,
+              masks, constraining, constrained);
       break;
     case SearchName::greedy:
       useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
       break;
     case SearchName::beam: useless("--search beam", sampling, blockwise); break;
+    case SearchName::best_first: useless("--search best-first", sampling, blockwise, constraining, constrained); break;
     case SearchName::sample:
       useless("--search sample", Group{penalty}, beam, blockwise, constraining, constrained);
       break;
@@ -365,7 +371,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto& sample = options.samplers.sample;
   sample.temperature = options.temperature, sample.top_k = options.top_k, sample.top_p = options.top_p;
   if (options.search == SearchName::sample) options.samplers.check();
-  if (options.explain) useless("--explain", Group{aligning});
+  if (options.explain) useless("--explain", Group{aligning}, doubting);
   if (models->count() > 0) useless("--ensemble", Group{aligning});
   if (aligning->count() > 0)
     options.alignments = alignment_format(alignments).first, options.model_options.attention = true;
@@ -388,7 +394,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   }
   if (prune_finished == "none") options.prune_finished = std::numeric_limits<double>::infinity();
   else if (!prune_finished.empty()) options.prune_finished = std::stod(prune_finished);
-  if (options.search == SearchName::beam && n_best > options.width)
+  if ((options.search == SearchName::beam || options.search == SearchName::best_first) && n_best > options.width)
     throw text::InputError("--n-best " + std::to_string(n_best) + " is more than " +
                            (options.grid_base ? "--grid-base " : "--width ") + std::to_string(options.width));
   if (lengths[0]->count() > 0 && options.min_length >= options.max_length)

@@ -19,7 +19,7 @@
 
 namespace translate {
 
-enum class SearchName { greedy, beam, sample, blockwise, score };
+enum class SearchName { greedy, beam, best_first, sample, blockwise, score };
 enum class PresetName { fairseq, ctranslate2, huggingface, sockeye, marian, varstream };
 enum class UtilityName { chrf, bleu };
 enum class ScheduleName { batched, streaming };
@@ -50,10 +50,12 @@ struct Options {
   bool list = false;                            ///< print all of them, with index and score
   std::optional<UtilityName> mbr{};             ///< print the one of least Bayes risk
   std::optional<AlignmentFormat> alignments{};  ///< print them behind translations
+  bool confidence = false;                      ///< print the probability of each word behind translations
+  std::int32_t alternatives = 0;                ///< and so many of the best pieces in each place
   std::int32_t min_length = 1;                  ///< a sentence is not translated by nothing
   std::int32_t max_length = 256;
 
-  // of SearchName::beam
+  // of SearchName::beam and SearchName::best_first
   std::optional<PresetName> preset{};
   std::int32_t width = 5;
   std::optional<double> length_penalty{};  ///< in place of the preset's; also of SearchName::score

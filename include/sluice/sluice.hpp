@@ -62,11 +62,13 @@
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
+#include <sluice/result/semantic_entropy.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_options.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
