@@ -257,6 +257,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/active_product.cuh
   kernels/sluice/cuda/active_union.cuh
   kernels/sluice/cuda/add_line.cuh
+  kernels/sluice/cuda/allocator.cuh
   kernels/sluice/cuda/barrier.cuh
   kernels/sluice/cuda/bits.cuh
   kernels/sluice/cuda/block.cuh
@@ -271,6 +272,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/gather.cuh
   kernels/sluice/cuda/gemm.cuh
   kernels/sluice/cuda/hidden.cuh
+  kernels/sluice/cuda/home_device.cuh
   kernels/sluice/cuda/host_device.cuh
   kernels/sluice/cuda/indirection_block.cuh
   kernels/sluice/cuda/indirection_books.cuh
@@ -286,9 +288,12 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line_order.cuh
   kernels/sluice/cuda/line_order_kernel.cuh
   kernels/sluice/cuda/line_order_launch.cuh
+  kernels/sluice/cuda/line_part.cuh
+  kernels/sluice/cuda/line_plan.cuh
   kernels/sluice/cuda/line_query.cuh
   kernels/sluice/cuda/line_reader.cuh
   kernels/sluice/cuda/line_shape.cuh
+  kernels/sluice/cuda/line_task.cuh
   kernels/sluice/cuda/log_softmax_top_k.cuh
   kernels/sluice/cuda/merge_block.cuh
   kernels/sluice/cuda/merge_kernel.cuh
@@ -305,10 +310,16 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/product_pass.cuh
   kernels/sluice/cuda/projection_kernel.cuh
   kernels/sluice/cuda/projection_launch.cuh
+  kernels/sluice/cuda/query_exchange.cuh
+  kernels/sluice/cuda/relaxed_capture.cuh
+  kernels/sluice/cuda/rounding.cuh
   kernels/sluice/cuda/score_format.cuh
   kernels/sluice/cuda/scores.cuh
   kernels/sluice/cuda/selection.cuh
+  kernels/sluice/cuda/setup.cuh
   kernels/sluice/cuda/skinny_product.cuh
+  kernels/sluice/cuda/sorted_lines.cuh
+  kernels/sluice/cuda/token_masks.cuh
   kernels/sluice/cuda/union_lines.cuh
   kernels/sluice/cuda/union_terms.cuh
   kernels/sluice/cuda/upload.cuh
