@@ -7,6 +7,9 @@
 #define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0
 
+/// One number to compare in `#if`, where a later version is larger: 100 for 0.1.0, 10203 for 1.2.3.
+#define SLUICE_VERSION (SLUICE_VERSION_MAJOR * 10000 + SLUICE_VERSION_MINOR * 100 + SLUICE_VERSION_PATCH)
+
 namespace sluice::inline v0 {
 
 struct Version {

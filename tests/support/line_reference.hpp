@@ -111,6 +111,20 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
       if (at(t) >= bar) wanted.insert(t);
       e.doubtful = e.doubtful || (std::abs(at(t) - bar) < 1e-5 && query.within < 1);
     }
+  auto const from = [&](double bar) {
+    for (auto t : order) {
+      if (at(t) >= bar) wanted.insert(t);
+      e.doubtful = e.doubtful || std::abs(at(t) - bar) < 1e-5;
+    }
+  };
+  if (query.at_least > 0) from(std::log(static_cast<double>(query.at_least)));
+  if (query.deviations > 0 && !order.empty()) {
+    auto const count = static_cast<double>(order.size());
+    double mean = 0, variance = 0;
+    for (auto t : order) mean += at(t) / count;
+    for (auto t : order) variance += (at(t) - mean) * (at(t) - mean) / count;
+    from(at(order[0]) - static_cast<double>(query.deviations) * std::sqrt(variance));
+  }
   if (query.typical > 0) {
     auto const entropy = e.entropy;
     auto typical = order;

@@ -21,7 +21,7 @@
 
 namespace sluice::inline v0 {
 
-/// Outputs are items of a catalogue, but those that are switched off: a Rule for any search, Catalogued<S>. An output ends
+/// Outputs are items of a catalogue, but those that are switched off: a Rule for any search, `Catalogued<S>`. An output ends
 /// where an item does; where there is no eos, all items must have as many tokens as outputs have. What cannot be is
 /// refused at the start: a forced prefix that nothing left begins with, a maximum length that is less than the longest item
 /// and its end (so that nothing incomplete ends).

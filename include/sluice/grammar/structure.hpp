@@ -42,7 +42,7 @@ struct StructureOptions {
   bool eager = false;
 };
 
-/// Outputs obey a grammar: a Rule for any search, Structured<S>. Tokens that would break it, or after which it could not be
+/// Outputs obey a grammar: a Rule for any search, `Structured<S>`. Tokens that would break it, or after which it could not be
 /// completed within the search's maximum length, are forbidden, and the end is allowed where the text is complete: nothing
 /// incomplete ends, at the maximum length neither. What cannot be completed from the start is refused, and so is a
 /// forced prefix that breaks the grammar. The text is that of the output's tokens, prefix included; control tokens other

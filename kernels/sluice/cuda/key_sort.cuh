@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// CUB's sort of keys. Only instances.cuh includes it, files that nvcc compiles too get theirs from there: CUB brings a
-/// namespace ::cuda, beside which `cuda` is ambiguous after `using namespace sluice`.
+/// namespace of that name, beside which `cuda` is ambiguous after `using namespace sluice`.
 #pragma once
 
 #include <sluice/cuda/error.cuh>

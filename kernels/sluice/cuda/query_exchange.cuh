@@ -122,6 +122,8 @@ class QueryExchange {
     require(query.mass <= 0, "query.mass", query.mass, "is not answered on a device");
     require(query.within <= 0, "query.within", query.within, "is not answered on a device");
     require(query.typical <= 0, "query.typical", query.typical, "is not answered on a device");
+    require(query.deviations <= 0, "query.deviations", query.deviations, "is not answered on a device");
+    require(query.at_least <= 0, "query.at_least", query.at_least, "is not answered on a device");
     require(query.noise == 0, "query.noise", query.noise, "is not answered on a device");
     require(!query.entropy, "query.entropy", true, "is not answered on a device");
     for (auto const& edit : query.edits)

@@ -32,7 +32,7 @@ inline void require_inside(std::span<Token const> tokens, Sentence const& senten
 
 }  // namespace detail
 
-/// Tokens that never come (suppress_tokens, bad_words of one token, no <unk>).
+/// Tokens that never come (suppress_tokens, bad_words of one token, no `<unk>`).
 struct ForbidTokens {
   std::vector<Token> tokens{};
 

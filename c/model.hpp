@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A table of C functions as a model.
+#pragma once
+
+#include <sluice/c/sluice.h>
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sluice::c {
+
+/// Sources are pointers that the model knows. What a function returns that is not 0 is thrown.
+class TableOfFunctions {
+ public:
+  using Source = void const*;
+
+  /// \throws std::invalid_argument  for a table that makes no sense
+  explicit TableOfFunctions(sluice_model_functions const& functions) : functions_(functions) {
+    constexpr auto all = SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK;
+    require(functions.start != nullptr, "start", "null", "must be a function");
+    require(functions.step != nullptr, "step", "null", "must be a function");
+    require(functions.eos != nullptr || functions.eos_count == 0, "eos", "null", "must be eos_count tokens");
+    require(functions.never != nullptr || functions.never_count == 0, "never", "null", "must be never_count tokens");
+    require((functions.abilities & ~all) == 0, "abilities", functions.abilities, "has what is no ability");
+    require(functions.max_slots >= 0, "max_slots", functions.max_slots, "must not be negative");
+    require(functions.max_length >= 0, "max_length", functions.max_length, "must not be negative");
+    vocabulary_ = {.size = functions.vocabulary,
+                   .bos = functions.bos,
+                   .eos = {functions.eos, functions.eos + functions.eos_count},
+                   .never = {functions.never, functions.never + functions.never_count}};
+    vocabulary_.check();
+  }
+
+  Abilities abilities() const {
+    return {.ragged = (functions_.abilities & SLUICE_RAGGED) != 0,
+            .blocks = (functions_.abilities & SLUICE_BLOCKS) != 0,
+            .roll_back = (functions_.abilities & SLUICE_ROLL_BACK) != 0};
+  }
+  Vocabulary const& vocabulary() const { return vocabulary_; }
+  Limits limits() const {
+    Limits limits;
+    if (functions_.max_slots > 0) limits.slots = functions_.max_slots;
+    if (functions_.max_length > 0) limits.length = functions_.max_length;
+    return limits;
+  }
+  std::int32_t source_length(Source const& source) const {
+    return functions_.source_length == nullptr ? -1 : functions_.source_length(functions_.user, source);
+  }
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    sources_.clear();
+    for (auto const* const source : sources) sources_.push_back(*source);
+    demand(functions_.start(functions_.user, slots.size(), sources_.data(), slots.data()), "start");
+  }
+  Scores<float> step(std::span<Row const> rows) {
+    rows_.clear();
+    std::size_t lines = 0;
+    for (auto const& row : rows) {
+      rows_.push_back({row.from, row.to, row.length, row.lines, row.tokens.data(), row.tokens.size()});
+      lines += static_cast<std::size_t>(row.lines);
+    }
+    scores_.resize(lines * static_cast<std::size_t>(vocabulary_.size));
+    demand(functions_.step(functions_.user, rows_.size(), rows_.data(), scores_.data()), "step");
+    return scores(scores_.data(), static_cast<std::ptrdiff_t>(lines), vocabulary_.size,
+                  functions_.log_probs != 0 ? Kind::log_probs : Kind::logits);
+  }
+  void release(std::span<Slot const> slots) {
+    if (functions_.release != nullptr) functions_.release(functions_.user, slots.size(), slots.data());
+  }
+
+ private:
+  static void demand(int answer, std::string const& function) {
+    if (answer != 0) throw std::runtime_error("the model's " + function + " returned " + std::to_string(answer));
+  }
+
+  sluice_model_functions functions_;
+  Vocabulary vocabulary_;
+  std::vector<void const*> sources_;
+  std::vector<sluice_row> rows_;
+  std::vector<float> scores_;
+};
+
+}  // namespace sluice::c

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What goes across the C interface: errors, arrays, results.
+#pragma once
+
+#include <sluice/c/sluice.h>
+#include <sluice/core/error.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/types.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::c {
+
+/// What failed last in this thread.
+inline std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+inline sluice_status failed(sluice_status status, char const* what) noexcept {
+  try {
+    last_error() = what;
+  } catch (...) {
+    last_error().clear();
+  }
+  return status;
+}
+
+/// Nothing is thrown across the interface.
+template <class F>
+sluice_status guarded(F&& f) noexcept {
+  try {
+    return f();
+  } catch (std::invalid_argument const& error) {
+    return failed(SLUICE_BAD_ARGUMENT, error.what());
+  } catch (std::exception const& error) {
+    return failed(SLUICE_FAILED, error.what());
+  } catch (...) {
+    return failed(SLUICE_FAILED, "an exception that is not a std::exception");
+  }
+}
+
+template <class T>
+T& not_null(T* pointer, std::string_view name) {
+  require(pointer != nullptr, name, "null", "must point to something");
+  return *pointer;
+}
+
+inline std::vector<Token> copy(sluice_token const* tokens, std::size_t count, std::string_view name) {
+  require(tokens != nullptr || count == 0, name, "null", "must be as many tokens as it says");
+  return {tokens, tokens + count};
+}
+
+/// A result as C sees it; it refers to `result`.
+struct View {
+  std::vector<sluice_hypothesis> hypotheses;
+  sluice_result of(Result const& result) {
+    hypotheses.clear();
+    for (auto const& found : result.hypotheses)
+      hypotheses.push_back({.tokens = found.tokens.data(),
+                            .log_probs = found.log_probs.data(),
+                            .count = found.tokens.size(),
+                            .log_prob = found.log_prob,
+                            .score = found.score,
+                            .finished = found.finished ? 1 : 0,
+                            .constraints_met = found.constraints_met,
+                            .constraints_total = found.constraints_total});
+    return {.id = result.id,
+            .failure = name(result.failure),
+            .message = result.message.c_str(),
+            .hypotheses = hypotheses.data(),
+            .count = hypotheses.size()};
+  }
+};
+
+}  // namespace sluice::c

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface: include/sluice/c/sluice.h over the C++ library. The one file that has to be compiled.
+
+#include <sluice/c/sluice.h>
+#include <sluice/decode/decode.hpp>
+#include <sluice/decode/server.hpp>
+#include <sluice/model/any_model.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/version.hpp>
+
+#include "model.hpp"
+#include "options.hpp"
+#include "passing.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using namespace sluice::c;
+using sluice::require, sluice::Token;
+using Model = sluice::AnyModel<void const*>;
+
+template <class S>
+using Request = sluice::Request<void const*, S>;
+template <class S>
+using Server = sluice::Server<Model, S>;
+using AnyServer = std::variant<std::unique_ptr<Server<GreedySearch>>, std::unique_ptr<Server<Beam>>,
+                               std::unique_ptr<Server<Sampling>>>;
+
+}  // namespace
+
+struct sluice_model {
+  Model model;
+  void (*destroy)(void*);
+  void* user;
+};
+
+struct sluice_search {
+  SearchOptions options;
+};
+
+struct sluice_results {
+  std::vector<sluice::Result> results;
+  std::vector<View> views;
+  std::vector<sluice_result> list;
+};
+
+struct sluice_server {
+  AnyServer server;
+};
+
+namespace {
+
+template <class S>
+Request<S> make_request(sluice_request const& request) {
+  Request<S> made{.source = request.source,
+                  .prompt = copy(request.prompt, request.prompt_count, "prompt"),
+                  .prefix = copy(request.prefix, request.prefix_count, "prefix")};
+  if (request.seed != nullptr) made.seed = *request.seed;
+  if (request.search != nullptr) {
+    auto search = request.search->options.make();
+    require(std::holds_alternative<S>(search), "search", "of another kind", "must be of the kind that the call has");
+    made.search = std::get<S>(std::move(search));
+  }
+  return made;
+}
+
+sluice::Streaming schedule(std::size_t batch) { return {.size = batch == 0 ? 64 : batch, .refill_below = 1}; }
+
+}  // namespace
+
+extern "C" {
+
+char const* sluice_last_error(void) { return last_error().c_str(); }
+
+char const* sluice_version(void) {
+#define SLUICE_TEXT_OF(x) #x
+#define SLUICE_TEXT(x) SLUICE_TEXT_OF(x)
+  return SLUICE_TEXT(SLUICE_VERSION_MAJOR) "." SLUICE_TEXT(SLUICE_VERSION_MINOR) "." SLUICE_TEXT(SLUICE_VERSION_PATCH);
+}
+
+sluice_status sluice_model_create(sluice_model_functions const* functions, sluice_model** model) {
+  return guarded([&] {
+    auto const& table = not_null(functions, "functions");
+    auto& made = not_null(model, "model");
+    made = new sluice_model{Model(TableOfFunctions(table)), table.destroy, table.user};
+    return SLUICE_OK;
+  });
+}
+void sluice_model_free(sluice_model* model) {
+  if (model != nullptr && model->destroy != nullptr) model->destroy(model->user);
+  delete model;
+}
+
+sluice_status sluice_search_create(char const* kind, sluice_search** search) {
+  return guarded([&] {
+    std::string_view const wanted = &not_null(kind, "kind");
+    auto& made = not_null(search, "search");
+    if (wanted == "greedy") made = new sluice_search{{.plain = sluice::Greedy{}}};
+    else if (wanted == "beam") made = new sluice_search{{.plain = sluice::BeamSearch{}}};
+    else if (wanted == "sample") made = new sluice_search{{.plain = sluice::Sample{}}};
+    else require(false, "kind", wanted, "must be greedy, beam or sample");
+    return SLUICE_OK;
+  });
+}
+void sluice_search_free(sluice_search* search) { delete search; }
+
+sluice_status sluice_search_set(sluice_search* search, char const* name, double value) {
+  return guarded([&] {
+    auto& plain = not_null(search, "search").options.plain;
+    Setter setter(&not_null(name, "name"), value);
+    std::visit([&](auto& options) { set(options, setter); }, plain);
+    require(setter.found(), "name", name, "is no option of this kind of search");
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_search_demand(sluice_search* search, sluice_token const* tokens, size_t count) {
+  return guarded([&] {
+    auto& options = not_null(search, "search").options;
+    require(std::holds_alternative<sluice::BeamSearch>(options.plain), "search", "of another kind",
+            "only a beam takes phrases that must come");
+    options.demanded.push_back(copy(tokens, count, "tokens"));
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_search_forbid(sluice_search* search, sluice_token const* tokens, size_t count) {
+  return guarded([&] {
+    not_null(search, "search").options.forbidden.push_back(copy(tokens, count, "tokens"));
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_decode(sluice_model* model, sluice_search const* search, sluice_request const* requests,
+                            size_t count, size_t batch, sluice_results** results) {
+  return guarded([&] {
+    auto& its_model = not_null(model, "model").model;
+    auto& out = not_null(results, "results");
+    require(requests != nullptr || count == 0, "requests", "null", "must be as many as it says");
+    auto made = std::make_unique<sluice_results>();
+    std::visit(
+        [&]<class S>(S const& its_search) {
+          std::vector<Request<S>> wanted;
+          for (std::size_t i = 0; i < count; ++i) wanted.push_back(make_request<S>(requests[i]));
+          made->results = sluice::decode(its_model, std::move(wanted), its_search, schedule(batch));
+        },
+        not_null(search, "search").options.make());
+    made->views.resize(made->results.size());
+    for (std::size_t i = 0; i < made->results.size(); ++i) made->list.push_back(made->views[i].of(made->results[i]));
+    out = made.release();
+    return SLUICE_OK;
+  });
+}
+sluice_result const* sluice_results_at(sluice_results const* results, size_t index) {
+  return results != nullptr && index < results->list.size() ? &results->list[index] : nullptr;
+}
+size_t sluice_results_count(sluice_results const* results) { return results == nullptr ? 0 : results->list.size(); }
+void sluice_results_free(sluice_results* results) { delete results; }
+
+sluice_status sluice_server_create(sluice_model* model, sluice_search const* search, size_t batch, size_t queue,
+                                   sluice_server** server) {
+  return guarded([&] {
+    auto& its_model = not_null(model, "model").model;
+    auto& out = not_null(server, "server");
+    std::visit(
+        [&]<class S>(S const& its_search) {
+          sluice::ServerOptions options;
+          if (queue > 0) options.queue = queue;
+          auto made = std::make_unique<Server<S>>(its_model, its_search, schedule(batch), options);
+          out = new sluice_server{std::move(made)};
+        },
+        not_null(search, "search").options.make());
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_server_submit(sluice_server* server, sluice_request const* request,
+                                   sluice_delivery const* delivery, uint64_t* id) {
+  return guarded([&] {
+    auto const its = not_null(delivery, "delivery");
+    require(its.done != nullptr, "done", "null", "must be a function");
+    require(its.seconds >= 0, "seconds", its.seconds, "must be a number >= 0");
+    sluice::Delivery to{.done = [its](sluice::Result const& result) {
+      View view;
+      auto const seen = view.of(result);
+      its.done(its.user, &seen);
+    }};
+    if (its.settled != nullptr)
+      to.settled = [its](std::uint64_t number, std::span<Token const> tokens) {
+        its.settled(its.user, number, tokens.data(), tokens.size());
+      };
+    if (its.seconds > 0 && its.seconds < 1e9)
+      to.deadline = sluice::ServerClock::now() + std::chrono::duration_cast<sluice::ServerClock::duration>(
+                                                     std::chrono::duration<double>(its.seconds));
+    auto const& what = not_null(request, "request");
+    auto const number = std::visit(
+        [&]<class S>(std::unique_ptr<Server<S>> const& held) {
+          return held->submit(make_request<S>(what), std::move(to));
+        },
+        not_null(server, "server").server);
+    if (!number) return failed(SLUICE_REFUSED, "sluice: the server's queue is full, or it has closed");
+    if (id != nullptr) *id = *number;
+    return sluice_status{SLUICE_OK};
+  });
+}
+sluice_status sluice_server_cancel(sluice_server* server, uint64_t id) {
+  return guarded([&] {
+    std::visit([&](auto const& its) { its->cancel(id); }, not_null(server, "server").server);
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_server_close(sluice_server* server) {
+  return guarded([&] {
+    std::visit([&](auto const& its) { its->close(); }, not_null(server, "server").server);
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_server_drain(sluice_server* server) {
+  return guarded([&] {
+    std::visit([&](auto const& its) { its->drain(); }, not_null(server, "server").server);
+    return SLUICE_OK;
+  });
+}
+void sluice_server_free(sluice_server* server) { delete server; }
+
+}  // extern "C"

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program in C99 over the C interface: every search finds what C++ finds, and what is wrong is said. */
+#include <sluice/c/sluice.h>
+
+#include "expected.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { sentences = 23 };
+
+static int passed = 0, failures = 0;
+static void check(int condition, char const* what, int line) {
+  if (condition) {
+    ++passed;
+    return;
+  }
+  ++failures;
+  printf("FAILED: client.c:%d: %s (last error: %s)\n", line, what, sluice_last_error());
+}
+#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
+/* A call that is refused, with a message that holds `text`. */
+#define REFUSED(call, text)                                                                                            \
+  check((call) == SLUICE_BAD_ARGUMENT && strstr(sluice_last_error(), text) != NULL, #call, __LINE__)
+
+static sluice_search* made(char const* kind) {
+  sluice_search* search = NULL;
+  CHECK(sluice_search_create(kind, &search) == SLUICE_OK);
+  CHECK(sluice_search_set(search, "max_length", 12) == SLUICE_OK);
+  CHECK(sluice_search_set(search, "min_length", 2) == SLUICE_OK);
+  if (strcmp(kind, "beam") == 0) {
+    CHECK(sluice_search_set(search, "width", 4) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "n_best", 3) == SLUICE_OK);
+  }
+  return search;
+}
+
+/* The searches of expected.cpp. */
+static sluice_search* search_of(int way) {
+  static sluice_token const demanded[] = {5, 6, 7}, forbidden[] = {3, 4, 5};
+  sluice_search* const search = made(way == 0 || way == 4 ? "greedy" : way == 2 ? "sample" : "beam");
+  if (way == 2) {
+    CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "top_k", 4) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "samples", 3) == SLUICE_OK);
+  }
+  if (way == 3) {
+    CHECK(sluice_search_demand(search, demanded, 2) == SLUICE_OK);
+    CHECK(sluice_search_demand(search, demanded + 2, 1) == SLUICE_OK);
+  }
+  if (way == 4 || way == 5) {
+    CHECK(sluice_search_forbid(search, forbidden, 1) == SLUICE_OK);
+    CHECK(sluice_search_forbid(search, forbidden + 1, 2) == SLUICE_OK);
+  }
+  if (way == 7) {
+    CHECK(sluice_search_set(search, "penalty", 2) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "alpha", 0.6) == SLUICE_OK);
+  }
+  return search;
+}
+
+static void make_requests(int way, uint64_t* sources, sluice_request* requests) {
+  static sluice_token const prefix[] = {4, 4};
+  int i;
+  memset(requests, 0, sentences * sizeof *requests);
+  for (i = 0; i < sentences; ++i) {
+    sources[i] = 1000u * (uint64_t)way + (uint64_t)i;
+    requests[i].source = &sources[i];
+    if (way == 6) requests[i].prefix = prefix, requests[i].prefix_count = 2;
+  }
+}
+
+static void decodes(table* t, int32_t abilities) {
+  static size_t const batches[] = {0, 1, 5};
+  sluice_model_functions const functions = table_functions(t, abilities);
+  sluice_model* model = NULL;
+  int way;
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  for (way = 0; way < ways; ++way) {
+    uint64_t sources[sentences];
+    sluice_request requests[sentences];
+    sluice_search* const search = search_of(way);
+    size_t b;
+    make_requests(way, sources, requests);
+    for (b = 0; b < 3; ++b) {
+      sluice_results* results = NULL;
+      size_t i;
+      CHECK(sluice_decode(model, search, requests, sentences, batches[b], &results) == SLUICE_OK);
+      CHECK(sluice_results_count(results) == sentences);
+      for (i = 0; i < sentences && i < sluice_results_count(results); ++i) {
+        sluice_result const* const result = sluice_results_at(results, i);
+        CHECK(result->id == i);
+        CHECK(differs(way, sources[i], i, result) == 0);
+      }
+      CHECK(sluice_results_at(results, sentences) == NULL);
+      sluice_results_free(results);
+    }
+    sluice_search_free(search);
+  }
+  CHECK(t->released > 0);
+  CHECK(t->destroyed == 0);
+  sluice_model_free(model);
+  CHECK(t->destroyed == 1);
+}
+
+/* What a request of the server below is told. */
+typedef struct answer {
+  int way, done, settled, late, differences;
+  uint64_t source, seed;
+  sluice_token beginning[table_length];
+  size_t length;
+} answer;
+
+static void on_settled(void* user, uint64_t id, sluice_token const* tokens, size_t count) {
+  answer* const a = user;
+  (void)id;
+  ++a->settled;
+  a->late += a->done;
+  a->length = count;
+  memcpy(a->beginning, tokens, count * sizeof *tokens);
+}
+static void on_done(void* user, sluice_result const* result) {
+  answer* const a = user;
+  ++a->done;
+  a->differences += differs(a->way, a->source, a->seed, result);
+  a->differences += result->count > 0 && a->settled > 0 &&
+                    memcmp(a->beginning, result->hypotheses[0].tokens, a->length * sizeof(sluice_token)) != 0;
+}
+/* Another request, submitted and withdrawn by the server's own thread, so that nothing comes between. */
+typedef struct withdrawal {
+  sluice_server* server;
+  sluice_request request;
+  int first, cancelled, wrong;
+} withdrawal;
+
+static void on_withdrawn(void* user, sluice_result const* result) {
+  withdrawal* const w = user;
+  w->cancelled += strcmp(result->failure, "cancelled") == 0;
+}
+static void on_first(void* user, sluice_result const* result) {
+  withdrawal* const w = user;
+  sluice_delivery delivery;
+  uint64_t id = 0;
+  memset(&delivery, 0, sizeof delivery);
+  delivery.user = w, delivery.done = on_withdrawn;
+  w->first += strcmp(result->failure, "none") == 0;
+  w->wrong += sluice_server_submit(w->server, &w->request, &delivery, &id) != SLUICE_OK;
+  w->wrong += sluice_server_cancel(w->server, id) != SLUICE_OK;
+}
+
+static void serves(table* t) {
+  sluice_model_functions const functions = table_functions(t, 0);
+  sluice_model* model = NULL;
+  int way;
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  for (way = 0; way < ways; ++way) {
+    uint64_t sources[sentences];
+    sluice_request requests[sentences];
+    answer answers[sentences];
+    sluice_search* const search = search_of(way);
+    sluice_server* server = NULL;
+    int i, settled = 0;
+    make_requests(way, sources, requests);
+    memset(answers, 0, sizeof answers);
+    CHECK(sluice_server_create(model, search, 4, 3, &server) == SLUICE_OK);
+    sluice_search_free(search);
+    for (i = 0; i < sentences; ++i) {
+      sluice_delivery delivery;
+      uint64_t id = 0;
+      memset(&delivery, 0, sizeof delivery);
+      delivery.user = &answers[i], delivery.done = on_done, delivery.settled = on_settled;
+      answers[i].way = way, answers[i].source = sources[i], answers[i].seed = 77;
+      requests[i].seed = &answers[i].seed;
+      CHECK(sluice_server_submit(server, &requests[i], &delivery, &id) == SLUICE_OK);
+      CHECK(id == (uint64_t)i);
+    }
+    CHECK(sluice_server_close(server) == SLUICE_OK);
+    CHECK(sluice_server_drain(server) == SLUICE_OK);
+    for (i = 0; i < sentences; ++i) {
+      CHECK(answers[i].done == 1);
+      CHECK(answers[i].late == 0);
+      CHECK(answers[i].differences == 0);
+      settled += answers[i].settled;
+    }
+    CHECK(way == 2 || settled > 0); /* samples settle nothing */
+    {
+      sluice_delivery delivery;
+      memset(&delivery, 0, sizeof delivery);
+      delivery.done = on_done;
+      CHECK(sluice_server_submit(server, &requests[0], &delivery, NULL) == SLUICE_REFUSED);
+    }
+    sluice_server_free(server);
+  }
+  {
+    sluice_search* const search = made("greedy");
+    sluice_delivery delivery;
+    withdrawal w;
+    uint64_t source = 5;
+    memset(&w, 0, sizeof w), memset(&delivery, 0, sizeof delivery);
+    w.request.source = &source;
+    delivery.user = &w, delivery.done = on_first;
+    CHECK(sluice_server_create(model, search, 0, 0, &w.server) == SLUICE_OK);
+    CHECK(sluice_server_submit(w.server, &w.request, &delivery, NULL) == SLUICE_OK);
+    CHECK(sluice_server_drain(w.server) == SLUICE_OK);
+    CHECK(w.first == 1 && w.cancelled == 1 && w.wrong == 0);
+    delivery.seconds = -1;
+    REFUSED(sluice_server_submit(w.server, &w.request, &delivery, NULL), "seconds");
+    delivery.seconds = 0, delivery.done = NULL;
+    REFUSED(sluice_server_submit(w.server, &w.request, &delivery, NULL), "done");
+    REFUSED(sluice_server_submit(w.server, NULL, &delivery, NULL), "done");
+    REFUSED(sluice_server_submit(NULL, &w.request, &delivery, NULL), "done");
+    delivery.done = on_first;
+    REFUSED(sluice_server_submit(w.server, NULL, &delivery, NULL), "request");
+    REFUSED(sluice_server_submit(NULL, &w.request, &delivery, NULL), "server");
+    REFUSED(sluice_server_cancel(NULL, 0), "server");
+    REFUSED(sluice_server_create(NULL, search, 0, 0, &w.server), "model");
+    sluice_server_free(w.server);
+    sluice_search_free(search);
+  }
+  sluice_model_free(model);
+}
+
+static void refuses(table* t) {
+  sluice_model_functions functions = table_functions(t, 0);
+  sluice_model* model = NULL;
+  sluice_search *search = NULL, *beam = made("beam");
+  sluice_results* results = NULL;
+  sluice_request request;
+  sluice_token const outside[] = {table_size};
+  uint64_t source = 1;
+  memset(&request, 0, sizeof request);
+  request.source = &source;
+
+  functions.step = NULL;
+  REFUSED(sluice_model_create(&functions, &model), "step");
+  functions = table_functions(t, 8);
+  REFUSED(sluice_model_create(&functions, &model), "abilities = 8");
+  functions = table_functions(t, 0), functions.vocabulary = 0;
+  REFUSED(sluice_model_create(&functions, &model), "vocabulary");
+  functions = table_functions(t, 0);
+  REFUSED(sluice_model_create(&functions, NULL), "model");
+  REFUSED(sluice_model_create(NULL, &model), "functions");
+  CHECK(model == NULL && t->destroyed == 0);
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+
+  REFUSED(sluice_search_create("bream", &search), "bream");
+  REFUSED(sluice_search_create(NULL, &search), "kind");
+  CHECK(search == NULL);
+  CHECK(sluice_search_create("greedy", &search) == SLUICE_OK);
+  REFUSED(sluice_search_set(search, "width", 3), "name = width");
+  REFUSED(sluice_search_set(search, "max_length", 2.5), "max_length");
+  REFUSED(sluice_search_set(search, "penalty", 3), "penalty");
+  REFUSED(sluice_search_set(NULL, "alpha", 1), "search");
+  REFUSED(sluice_search_demand(search, outside, 1), "beam");
+  REFUSED(sluice_search_forbid(search, NULL, 1), "tokens");
+  REFUSED(sluice_decode(model, NULL, &request, 1, 0, &results), "search");
+  REFUSED(sluice_decode(model, search, NULL, 1, 0, &results), "requests");
+  CHECK(sluice_search_set(beam, "width", 0) == SLUICE_OK);
+  REFUSED(sluice_decode(model, beam, &request, 1, 0, &results), "width = 0");
+  request.search = beam;
+  REFUSED(sluice_decode(model, search, &request, 1, 0, &results), "kind");
+  CHECK(results == NULL);
+
+  /* A search of the request's own; what is wrong with a request, or with a model, is in the result. */
+  request.search = search, request.prefix = outside, request.prefix_count = 1;
+  CHECK(sluice_decode(model, search, &request, 1, 0, &results) == SLUICE_OK);
+  CHECK(strcmp(sluice_results_at(results, 0)->failure, "bad_request") == 0);
+  CHECK(strstr(sluice_results_at(results, 0)->message, "prefix = 8") != NULL);
+  sluice_results_free(results);
+  request.prefix_count = 0;
+  CHECK(sluice_search_set(search, "max_length", 3) == SLUICE_OK);
+  CHECK(sluice_decode(model, search, &request, 1, 0, &results) == SLUICE_OK);
+  CHECK(sluice_results_at(results, 0)->hypotheses[0].count <= 3);
+  sluice_results_free(results);
+  t->fails_start = 7;
+  CHECK(sluice_decode(model, search, &request, 1, 0, &results) == SLUICE_OK);
+  CHECK(strcmp(sluice_results_at(results, 0)->failure, "source") == 0);
+  CHECK(strstr(sluice_results_at(results, 0)->message, "start returned 7") != NULL);
+  sluice_results_free(results);
+  t->fails_start = 0, t->fails_step = -3;
+  CHECK(sluice_decode(model, search, &request, 1, 0, &results) == SLUICE_OK);
+  CHECK(strcmp(sluice_results_at(results, 0)->failure, "model") == 0);
+  CHECK(strstr(sluice_results_at(results, 0)->message, "step returned -3") != NULL);
+  sluice_results_free(results);
+
+  CHECK(sluice_decode(model, search, NULL, 0, 0, &results) == SLUICE_OK && sluice_results_count(results) == 0);
+  sluice_results_free(results);
+  sluice_results_free(NULL), sluice_search_free(NULL), sluice_model_free(NULL), sluice_server_free(NULL);
+  sluice_search_free(search), sluice_search_free(beam);
+  sluice_model_free(model);
+}
+
+int main(void) {
+  table* const t = malloc(sizeof *t);
+  if (t == NULL) return 2;
+  CHECK(strcmp(sluice_last_error(), "") == 0);
+  CHECK(strncmp(sluice_version(), "0.", 2) == 0);
+  decodes(t, 0);
+  decodes(t, SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK);
+  serves(t);
+  refuses(t);
+  free(t);
+  printf("%d passed, %d failed\n", passed, failures);
+  return failures == 0 ? 0 : 1;
+}

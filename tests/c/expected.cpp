@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expected.h"
+
+#include <sluice/decode/decode.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/sample/sample.hpp>
+
+#include <support/table_model.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+using namespace sluice;
+
+namespace {
+
+template <class S>
+Result decoded(std::uint64_t source, std::uint64_t id, S const& search, std::vector<Token> const& prefix = {}) {
+  test::TableModel<Abilities{.ragged = true, .blocks = true, .roll_back = true}> model;
+  using OneRequest = Request<std::uint64_t, S>;
+  return decode(model, std::vector<OneRequest>{{.source = source, .prefix = prefix, .seed = id}}, search).at(0);
+}
+
+Result expected(int way, std::uint64_t source, std::uint64_t id) {
+  LengthLimits const length{.min = 2, .max = 12};
+  BeamSearch const beam{.width = 4, .n_best = 3, .length = length};
+  std::vector<Phrase> const demanded{{5, 6}, {7}}, forbidden{{3}, {4, 5}};
+  switch (way) {
+    case 0: return decoded(source, id, Greedy{.length = length});
+    case 1: return decoded(source, id, beam);
+    case 2: return decoded(source, id, Sample{.temperature = 1.5f, .top_k = 4, .samples = 3, .length = length});
+    case 3: return decoded(source, id, ConstrainedBeamSearch<Phrases>{.beam = beam, .constraints = Phrases(demanded)});
+    case 4: return decoded(source, id, Ruled{Greedy{.length = length}, Forbidden(forbidden)});
+    case 5: return decoded(source, id, Ruled{beam, Forbidden(forbidden)});
+    case 6: return decoded(source, id, beam, {4, 4});
+    default: {
+      auto gnmt = beam;
+      gnmt.penalty = {.kind = LengthPenalty::Kind::gnmt, .alpha = 0.6};
+      return decoded(source, id, gnmt);
+    }
+  }
+}
+
+}  // namespace
+
+int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result) {
+  auto const want = expected(way, seed, id);
+  if (std::string_view(result->failure) != name(want.failure) || result->message != want.message) return 1;
+  if (result->count != want.hypotheses.size() || result->count == 0) return 1;
+  auto differences = 0;
+  for (std::size_t h = 0; h < result->count; ++h) {
+    auto const& found = result->hypotheses[h];
+    auto const& hypothesis = want.hypotheses[h];
+    differences += !std::ranges::equal(std::span(found.tokens, found.count), hypothesis.tokens);
+    differences += !std::ranges::equal(std::span(found.log_probs, found.count), hypothesis.log_probs);
+    differences += found.log_prob != hypothesis.log_prob || found.score != hypothesis.score;
+    differences += found.finished != (hypothesis.finished ? 1 : 0);
+    differences += found.constraints_met != hypothesis.constraints_met;
+    differences += found.constraints_total != hypothesis.constraints_total;
+  }
+  return differences;
+}

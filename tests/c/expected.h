@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What C++ finds: the answers that client.c compares with. */
+#ifndef TESTS_C_EXPECTED_H
+#define TESTS_C_EXPECTED_H
+
+#include <sluice/c/sluice.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { ways = 8 }; /* of decoding: see expected.cpp and client.c, which sets the same up in C */
+
+/* How many differences there are to what C++ finds for source `seed`, request number `id`, one way. */
+int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table.h"
+
+#include <math.h>
+#include <string.h>
+
+static sluice_token const ends[] = {2}, no_words[] = {0, 1};
+
+static uint64_t mix(uint64_t z) {
+  z ^= z >> 30, z *= UINT64_C(0xBF58476D1CE4E5B9);
+  z ^= z >> 27, z *= UINT64_C(0x94D049BB133111EB);
+  return z ^ (z >> 31);
+}
+
+/* Every number on the way is a multiple of 2^-21 and exact, so that compilers cannot differ. */
+static void logits(uint64_t seed, sluice_token const* context, int32_t count, float* out) {
+  uint64_t key = mix(seed + UINT64_C(0x9E3779B97F4A7C15));
+  int32_t i;
+  for (i = 0; i < count; ++i) key = mix(key ^ ((uint64_t)(context[i] + 1) * UINT64_C(0x9E3779B97F4A7C15)));
+  for (i = 0; i < table_size; ++i) {
+    uint64_t const bits = mix(key ^ ((uint64_t)(i + 1) * UINT64_C(0xD1B54A32D192ED03))) >> 40;
+    double x = 8 * ((double)bits / 16777216.0);
+    if (i == 2) x += -1 + 0.5 * (double)count;
+    out[i] = i < 2 ? -INFINITY : (float)x;
+  }
+}
+
+static int start(void* user, size_t count, void const* const* sources, int32_t const* slots) {
+  table* const t = user;
+  size_t i;
+  if (t->fails_start != 0) return t->fails_start;
+  for (i = 0; i < count; ++i) {
+    uint64_t const* const seed = sources[i];
+    t->seed[slots[i]] = *seed;
+    t->count[slots[i]] = 0;
+  }
+  return 0;
+}
+
+static int step(void* user, size_t count, sluice_row const* rows, float* scores) {
+  table* const t = user;
+  size_t i, k;
+  if (t->fails_step != 0) return t->fails_step;
+  for (i = 0; i < count; ++i) {
+    sluice_row const* const row = &rows[i];
+    if (row->from == row->to) continue;
+    t->seed[row->to] = t->seed[row->from];
+    t->count[row->to] = t->count[row->from];
+    memcpy(t->tokens[row->to], t->tokens[row->from], sizeof t->tokens[0]);
+  }
+  for (i = 0; i < count; ++i) {
+    sluice_row const* const row = &rows[i];
+    sluice_token* const held = t->tokens[row->to];
+    int32_t* const n = &t->count[row->to];
+    *n = row->length;
+    for (k = 0; k < row->count; ++k) {
+      int32_t skip;
+      if (*n >= table_length) return 99;
+      held[(*n)++] = row->tokens[k];
+      if (k + (size_t)row->lines < row->count) continue;
+      skip = held[0] == 1; /* the start symbol */
+      logits(t->seed[row->to], held + skip, *n - skip, scores);
+      scores += table_size;
+    }
+  }
+  return 0;
+}
+
+static void release(void* user, size_t count, int32_t const* slots) {
+  table* const t = user;
+  (void)slots;
+  t->released += (int)count;
+}
+static void destroy(void* user) { ++((table*)user)->destroyed; }
+
+sluice_model_functions table_functions(table* t, int32_t abilities) {
+  sluice_model_functions f;
+  memset(&f, 0, sizeof f);
+  memset(t, 0, sizeof *t);
+  f.vocabulary = table_size, f.bos = 1;
+  f.eos = ends, f.eos_count = 1;
+  f.never = no_words, f.never_count = 2;
+  f.abilities = abilities, f.max_slots = table_slots, f.max_length = table_length;
+  f.user = t;
+  f.start = start, f.step = step, f.release = release, f.destroy = destroy;
+  return f;
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# scripts/peers over programs that stand in for the benchmarks: their figures, the right way round; what is missing, and what fails,
+# is named; nothing is written where nothing was measured; OPENBLAS_CORETYPE reaches nobody.   peers.test.sh ROOT PYTHON
+set -euo pipefail
+root=$1 python=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+says() { grep -qF -- "$1" "$work/page.md" || { cat "$work/page.md" >&2; fail "the page lacks: $1"; }; }
+peers() { "$python" "$root/scripts/peers" --bin "$work/bin" --python /nowhere/python --quick "$@" 2>"$work/err"; }
+
+mkdir "$work/bin"
+if peers --out "$work/page.md"; then fail "nothing was found, and it ended well"; fi
+grep -q 'no peer was found' "$work/err" || fail "it does not say that nothing was found"
+[ ! -e "$work/page.md" ] || fail "nothing was found, and a page was written"
+
+cat >"$work/bin/sluice.bench.ctranslate2" <<'P'
+#!/bin/sh
+[ -z "${OPENBLAS_CORETYPE+set}" ] && [ "$OMP_NUM_THREADS" = 1 ] || exit 3
+echo 'beam of 5, batches of 64, 8 sentences'
+echo "  CTranslate2's own loop           8.00 ms a sentence   ratio 1.000 (1.000 to 1.000)   8 outputs the same"
+echo '  its hidden vectors, float32      4.00 ms a sentence   ratio 0.500 (0.400 to 0.800)   7 outputs the same'
+P
+cat >"$work/bin/sluice.bench.peer_onednn" <<'P'
+#!/bin/sh
+cat <<'J'
+{"context": {"onednn": "2.6.3", "openblas": "OpenBLAS 0.3.21 DYNAMIC_ARCH SkylakeX MAX_THREADS=64"}, "benchmarks": [
+{"run_name": "peer_onednn/float32/n:8000/d:256/rows:5", "ours_GFs": 60.0, "onednn_GFs": 30.0, "ours_over_onednn": 2.0,
+ "openblas_GFs": 120.0, "ours_over_openblas": 0.5}]}
+J
+P
+printf '#!/bin/sh\necho no such device >&2\nexit 1\n' >"$work/bin/sluice.bench.llama"
+chmod +x "$work"/bin/*
+OPENBLAS_CORETYPE=Prescott peers --out "$work/page.md" || fail "it failed: $(cat "$work/err")"
+
+says '| beam of 5, batches of 64 | its hidden vectors, float32 | 4.00 | **2.00** (1.25 to 2.50) | 7 of 8 |'
+says '| float32 | 5 | 60.0 | oneDNN | 30.0 | **2.00** |'
+says '| float32 | 5 | 60.0 | OpenBLAS | 120 | **0.50** |'
+says '| products, float32 | OpenBLAS | 0.50 to 0.50 |'
+says '| OpenBLAS | 0.3.21, which chose SkylakeX |'
+says 'Not measured: `sluice.bench.log_softmax_top_k` was not built.'
+says 'Not measured: `sluice.bench.llama` failed: no such device.'
+says 'These figures mean nothing.'
+echo "peers: all as it should be"
