@@ -39,7 +39,7 @@ for flag in --absolute-threshold --relative-threshold --temperature --top-p --re
 done
 refused "--relative-threshold: '1' is not a number between 0 and 1" --relative-threshold 1
 refused "--top-p: '1.5' is not a number in \(0, 1\]" --top-p 1.5
-refused "--search: 'deepest' is not one of beam, blockwise, greedy, sample" --search deepest
+refused "--search: 'deepest' is not one of beam, best-first, blockwise, greedy, sample" --search deepest
 refused "--preset: 'opennmt' is not one of ctranslate2, fairseq, huggingface, marian, sockeye, varstream" --preset opennmt
 refused "--mbr: 'meteor' is not one of bleu, chrf" --mbr meteor
 refused "--schedule: 'tomorrow' is not one of batched, streaming" --schedule tomorrow

@@ -280,10 +280,14 @@ struct Blockwise {
     auto const possible = [&](std::int32_t i) {
       return A::lossless || line.probes[static_cast<std::size_t>(i)] > -std::numeric_limits<float>::infinity();
     };
-    for (std::int32_t i = 0; !A::lossless && kept < 0 && i < std::ssize(kids); ++i)
-      if (accept.accepts(line, own, kids[static_cast<std::size_t>(i)]) && possible(i)) kept = i;
-    if (node == 0) s.tried = 0.9 * s.tried + 1, s.right = 0.9 * s.right + (kept >= 0);
-    else s.tried += 1, s.right += kept >= 0;
+    auto right = kept >= 0;
+    for (std::int32_t i = 0; !A::lossless && kept < 0 && i < std::ssize(kids); ++i) {
+      if (!accept.accepts(line, own, kids[static_cast<std::size_t>(i)])) continue;
+      right = true;
+      if (possible(i)) kept = i;
+    }
+    if (node == 0) s.tried = 0.9 * s.tried + 1, s.right = 0.9 * s.right + right;
+    else s.tried += 1, s.right += right;
     if (kept < 0 && settled < minimum && !is_eos(s, kids[0]) && possible(0)) kept = 0;
     if (kept < 0) return {-1, own};
     auto const i = static_cast<std::size_t>(kept);
