@@ -97,6 +97,9 @@ int report(Options const& options, P const& policy) {
     throw text::InputError(options.reference.string() + ": has " + std::to_string(references.size()) + " lines for " +
                            std::to_string(lines.size()));
   if (options.first > 0 && options.first < lines.size()) lines.resize(options.first);
+  std::ofstream output;
+  if (!options.output.empty()) output.open(options.output, std::ios::binary);
+  if (!output) throw text::InputError(options.output.string() + ": cannot be written");
 
   std::vector<std::vector<std::string>> words(lines.size());
   std::size_t longest = 0;
@@ -124,8 +127,6 @@ int report(Options const& options, P const& policy) {
   }
   auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  std::ofstream output;
-  if (!options.output.empty()) output.open(options.output, std::ios::binary);
   double al = 0, laal = 0, ap = 0, dal = 0;
   std::size_t measured = 0;
   std::vector<bleu::Counts> counts;
@@ -181,10 +182,12 @@ int main(int argc, char** argv) {
                  "hold (all but "
                  "the last N tokens), wait-k (a word for each behind the first K), whole (nothing)")
       ->check(CLI::IsMember({"local-agreement", "wait-k", "hold", "whole"}));
-  app.add_option("--n", options.n, "outputs that must agree (2), or tokens held back (4)")
-      ->check(CLI::Range(1, 1000000))
-      ->type_name("N");
-  app.add_option("--k", options.k, "words that wait-k waits for (3)")->check(CLI::Range(1, 1000000))->type_name("K");
+  auto* const outputs = app.add_option("--n", options.n, "outputs that must agree (2), or tokens held back (4)")
+                            ->check(CLI::Range(1, 1000000))
+                            ->type_name("N");
+  auto* const words = app.add_option("--k", options.k, "words that wait-k waits for (3)")
+                          ->check(CLI::Range(1, 1000000))
+                          ->type_name("K");
   app.add_option("--width,--beam", options.beam, "hypotheses in the beam (1)")
       ->check(CLI::Range(1, 10000))
       ->type_name("W");
@@ -196,13 +199,20 @@ int main(int argc, char** argv) {
           ->type_name("FILE")
           ->excludes(steps);
   app.add_option("--output", options.output, "of --report: the translations")->type_name("FILE")->needs(reference);
-  app.add_option("--first", options.first, "of --report: only so many sentences")->type_name("N")->needs(reference);
+  app.add_option("--first", options.first, "of --report: only so many sentences")
+      ->check(CLI::Range(1, 1000000000))
+      ->type_name("N")
+      ->needs(reference);
   app.add_option("--size", options.size, "of --report: sentences decoded together (64)")
       ->check(CLI::Range(1, 100000))
       ->type_name("N")
       ->needs(reference);
   try {
     app.parse(argc, argv);
+    auto const waits = options.policy == "wait-k";
+    if (words->count() > 0 && !waits) throw text::InputError("--k: has no effect with --policy " + options.policy);
+    if (outputs->count() > 0 && (waits || options.policy == "whole"))
+      throw text::InputError("--n: has no effect with --policy " + options.policy);
     if (!options.reference.empty() && options.input.empty()) throw text::InputError("--report: needs INPUT, a file");
     return run(options);
   } catch (CLI::Success const& asked) {

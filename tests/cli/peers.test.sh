@@ -31,7 +31,8 @@ J
 P
 printf '#!/bin/sh\necho no such device >&2\nexit 1\n' >"$work/bin/sluice.bench.llama"
 chmod +x "$work"/bin/*
-OPENBLAS_CORETYPE=Prescott peers --out "$work/page.md" || fail "it failed: $(cat "$work/err")"
+if OPENBLAS_CORETYPE=Prescott peers --out "$work/page.md"; then fail "a program failed, and it ended well"; fi
+grep -q 'a program failed' "$work/err" || fail "it failed: $(cat "$work/err")"
 
 says '| beam of 5, batches of 64 | its hidden vectors, float32 | 4.00 | **2.00** (1.25 to 2.50) | 7 of 8 |'
 says '| float32 | 5 | 60.0 | oneDNN | 30.0 | **2.00** |'
@@ -41,4 +42,10 @@ says '| OpenBLAS | 0.3.21, which chose SkylakeX |'
 says 'Not measured: `sluice.bench.log_softmax_top_k` was not built.'
 says 'Not measured: `sluice.bench.llama` failed: no such device.'
 says 'These figures mean nothing.'
+rm "$work/bin/sluice.bench.llama"
+[ -z "$(git -C "$root" status --porcelain docs/benchmarks/peers.md 2>/dev/null)" ] || before=changed
+peers >"$work/out" || fail "it failed: $(cat "$work/err")"
+grep -q '^# Peers in one table' "$work/out" || fail "--quick does not write to its output"
+[ -n "${before-}" ] || [ -z "$(git -C "$root" status --porcelain docs/benchmarks/peers.md 2>/dev/null)" ] ||
+  fail "--quick wrote the page that ships"
 echo "peers: all as it should be"

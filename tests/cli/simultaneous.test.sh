@@ -74,6 +74,10 @@ check 'invalid UTF-8: the others' [ "$(line out 1)" = "$(line out 3)" ]
 refused '--policy' --policy never
 refused '--k' --k 0
 refused '--n' --n none
+refused '--n: has no effect with --policy wait-k' --policy wait-k --n 5
+refused '--k: has no effect with --policy hold' --policy hold --k 5
+refused '--first' in --report reference --first 0
+refused 'cannot be written' in --report reference --output nowhere/texts
 refused '--width' --width 0
 refused 'frobnicate' --frobnicate
 refused 'nowhere' nowhere

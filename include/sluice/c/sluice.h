@@ -144,9 +144,8 @@ SLUICE_API void sluice_results_free(sluice_results* results);
 typedef struct sluice_delivery {
   void* user;                                            /* given to both */
   void (*done)(void* user, sluice_result const* result); /* called exactly once */
-  void (*settled)(void* user, uint64_t id, sluice_token const* tokens,
-                  size_t count); /* may be null: all that is certain,
-                                                                                              whenever that is more */
+  /* may be null: all that is certain, whenever that is more */
+  void (*settled)(void* user, uint64_t id, sluice_token const* tokens, size_t count);
   double seconds;                /* after these the result is what there is, with the failure "late"; 0: never */
 } sluice_delivery;
 
@@ -155,7 +154,8 @@ typedef struct sluice_server sluice_server;
  * copied, the model is used until the server is freed. */
 SLUICE_API sluice_status sluice_server_create(sluice_model* model, sluice_search const* search, size_t batch,
                                               size_t queue, sluice_server** server);
-/* From any thread. `id` may be null. */
+/* From any thread. `id` may be null. `done` may be called before this has returned, and so before *id is written: there, take the id
+ * of the result. */
 SLUICE_API sluice_status sluice_server_submit(sluice_server* server, sluice_request const* request,
                                               sluice_delivery const* delivery, uint64_t* id);
 /* The request ends with the failure "cancelled", and what there is. */

@@ -68,7 +68,7 @@ void LazySamplerOptions<Void>::check() const {
   require(truncation.top_k == 0 || min_keep <= truncation.top_k, "min_keep", min_keep,
           "must not be more than top_k leaves");
   for (auto const sampler : SamplerOrder::hugging_face().samplers())
-    require(!on(sampler) || order.contains(sampler), "order", static_cast<int>(sampler),
+    require(!on(sampler) || order.contains(sampler), "order", name(sampler),
             "is a sampler that is on and has no place");
 }
 

@@ -51,6 +51,20 @@ struct AdaptiveP {
 /// What acts in an order that can be set.
 enum class Sampler : std::uint8_t { temperature, top_n_sigma, top_k, typical, top_p, min_p, xtc };
 
+/// As its field of Sample is called.
+constexpr char const* name(Sampler sampler) {
+  switch (sampler) {
+    case Sampler::temperature: return "temperature";
+    case Sampler::top_n_sigma: return "top_n_sigma";
+    case Sampler::top_k: return "top_k";
+    case Sampler::typical: return "typical";
+    case Sampler::top_p: return "top_p";
+    case Sampler::min_p: return "min_p";
+    case Sampler::xtc: return "xtc";
+  }
+  return "unknown";
+}
+
 /// The order in which samplers act, each at most once. One that is on has to be in it.
 class SamplerOrder {
  public:
@@ -83,8 +97,7 @@ class SamplerOrder {
   bool contains(Sampler sampler) const { return std::ranges::find(samplers(), sampler) != samplers().end(); }
   void check() const {
     for (auto const sampler : samplers())
-      require(std::ranges::count(samplers(), sampler) == 1, "order", static_cast<int>(sampler),
-              "is a sampler that comes twice");
+      require(std::ranges::count(samplers(), sampler) == 1, "order", name(sampler), "is a sampler that comes twice");
   }
 
  private:
