@@ -52,7 +52,8 @@ inline translate::Pieces byte_pieces() {
   return pieces;
 }
 
-/// A line of demands, and behind it a text that may obey them: by bytes, by larger pieces and as a whole it does, or does not.
+/// A line of demands, and behind it a text that may obey them: byte by byte and as a whole it does, or
+/// does not.
 inline void demands(std::string_view text) {
   auto const lines = lines_of(text);
   if (lines.size() < 2) return;
