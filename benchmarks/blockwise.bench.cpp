@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,8 +46,10 @@ class Numbers {
   }
   PackedMatrix linear(std::ptrdiff_t out, std::ptrdiff_t in) {
     auto const weights = (*this)(out * in, 1.7f / std::sqrt(static_cast<float>(in)));
-    return PackedMatrix({weights.data(), out, in, in}, (*this)(out, 0.1f));
+    return PackedMatrix({weights.data(), out, in, in}, (*this)(out, 0.1f), precision);
   }
+
+  Precision precision = Precision::float32;
 
  private:
   std::uint64_t state_ = 1;
@@ -57,9 +60,10 @@ struct Large {
   std::unique_ptr<DenseProjection> projection;
   double bytes = 0;  // read by a step
 
-  Large() {
+  explicit Large(Precision precision) {
     auto w = std::make_shared<Weights>();
     Numbers numbers;
+    numbers.precision = precision;
     constexpr std::ptrdiff_t d = 1024, ff = 4096, size = 32000, layers = 6;
     w->d = d, w->ff = ff, w->heads = 16;
     w->vocabulary = {static_cast<std::int32_t>(size), 1, {2}, {0, 1, 2}};  // no end: all outputs are as long
@@ -79,55 +83,87 @@ struct Large {
     }
     w->source = numbers.linear(layers * 2 * d, d);
     w->en = w->dn = norm;
-    bytes = 4.0 * static_cast<double>(layers * (6 * d * d + 2 * d * ff) + size * d);
-    projection = std::make_unique<DenseProjection>(w->projection(), w->bias);
+    bytes = (precision == Precision::float32 ? 4.0 : 2.0) *
+            static_cast<double>(layers * (6 * d * d + 2 * d * ff) + size * d);
+    projection = std::make_unique<DenseProjection>(w->projection(), w->bias, precision);
     weights = std::move(w);
   }
 };
 
-Large const& large() {
-  static Large const model;
-  return model;
+Large const& large(Precision precision) {
+  static std::map<Precision, Large> models;
+  return models.try_emplace(precision, precision).first->second;
 }
 
-void blocks_large_model(benchmark::State& state) {
+/// How often the shipped model's heads are right: [place][rank], by blockwise_study --learn.
+std::vector<std::vector<double>> const head_accuracy{{0.600, 0.094, 0.040, 0.025}, {0.398, 0.099, 0.046, 0.033},
+                                                     {0.268, 0.098, 0.049, 0.031}, {0.206, 0.084, 0.043, 0.028},
+                                                     {0.206, 0.084, 0.043, 0.028}, {0.206, 0.084, 0.043, 0.028}};
+
+/// `nodes` > 0: guesses as good as the shipped heads', as a tree of so many nodes, or (`branches` 1) as a chain.
+void large_model(benchmark::State& state, Precision precision, std::size_t sentences, std::size_t batch,
+                 std::int32_t block, std::int32_t branches, std::int32_t nodes) {
   sluice::bench::one_thread();
-  auto const batch = static_cast<std::size_t>(state.range(0));
-  auto const block = static_cast<std::int32_t>(state.range(1));
-  auto const& all = large();
+  auto const& all = large(precision);
   Transformer model(all.weights, {.length = 64});
   std::vector<std::vector<Token>> sources;
-  for (std::size_t i = 0; i < batch; ++i) sources.emplace_back(12 + i % 5, static_cast<Token>(100 + i));
+  for (std::size_t i = 0; i < sentences; ++i) sources.emplace_back(12 + i % 5, static_cast<Token>(100 + i));
   LengthLimits const length{.max = tokens};
   auto const run = [&](auto& who, auto const& search) {
     return decode(who, sources, search, Batched{.size = batch}, DenseProjection(*all.projection));
   };
   std::vector<Result> expected, found;
-  std::vector<std::vector<Token>> outputs(batch);
+  std::vector<std::vector<Token>> outputs(sentences);
   expected = run(model, Greedy{.length = length, .scores = false});
-  for (std::size_t i = 0; i < batch; ++i) outputs[i] = expected[i].hypotheses.at(0).tokens;
+  for (std::size_t i = 0; i < sentences; ++i) outputs[i] = expected[i].hypotheses.at(0).tokens;
   ::bench::Scripted scripted(model, outputs, ::bench::right_for(2.0, 4));
+  if (nodes > 0) scripted.branch(TreeShape::learn(head_accuracy, nodes, branches), head_accuracy);
+  Blockwise<> const search{.block = block, .length = length, .branches = branches, .nodes = nodes};
   std::vector<double> greedy, blockwise;
   double calls = 0, kept = 0, rounds = 0;
+  auto const steps = static_cast<double>(tokens) * static_cast<double>(sentences) / static_cast<double>(batch);
   for (auto _ : state) {
     greedy.push_back(seconds([&] { expected = run(model, Greedy{.length = length, .scores = false}); }));
     scripted.calls = 0;
-    blockwise.push_back(seconds([&] { found = run(scripted, Blockwise<>{.block = block, .length = length}); }));
+    blockwise.push_back(seconds([&] { found = run(scripted, search); }));
     calls = static_cast<double>(scripted.calls);
   }
-  for (std::size_t i = 0; i < batch; ++i) {
+  for (std::size_t i = 0; i < sentences; ++i) {
     auto const& h = found[i].hypotheses.at(0);
     if (h.tokens != outputs[i]) state.SkipWithError("blocks gave another output");
     kept += static_cast<double>(h.tokens.size()), rounds += static_cast<double>(h.blocks.size());
   }
   state.counters["mean_block"] = kept / rounds;
   state.counters["calls"] = calls;
-  state.counters["greedy_ms"] = 1e3 * median(greedy) / tokens;
+  state.counters["greedy_ms"] = 1e3 * median(greedy) / steps;
   state.counters["greedy_of_reading"] =
-      median(greedy) / tokens / sluice::bench::read_seconds(static_cast<std::size_t>(all.bytes));
+      median(greedy) / steps / sluice::bench::read_seconds(static_cast<std::size_t>(all.bytes));
   state.counters["call_ms"] = 1e3 * median(blockwise) / calls;
   state.counters["times_greedy"] = median(greedy) / median(blockwise);
 }
+
+void blocks_large_model(benchmark::State& state) {
+  auto const batch = static_cast<std::size_t>(state.range(0));
+  large_model(state, Precision::float32, batch, batch, static_cast<std::int32_t>(state.range(1)), 1, 0);
+}
+
+/// A chain against trees of as good guesses, four sentences one by one, weights in bfloat16.
+void trees_large_model(benchmark::State& state) {
+  large_model(state, Precision::bfloat16, 4, 1, static_cast<std::int32_t>(state.range(0)),
+              static_cast<std::int32_t>(state.range(1)), static_cast<std::int32_t>(state.range(2)));
+}
+
+BENCHMARK(trees_large_model)
+    ->ArgNames({"k", "branches", "nodes"})
+    ->Args({2, 1, 1})
+    ->Args({3, 1, 2})
+    ->Args({4, 1, 3})
+    ->Args({6, 1, 5})
+    ->Args({4, 8, 4})
+    ->Args({6, 32, 8})
+    ->Args({6, 32, 16})
+    ->Args({6, 32, 32})
+    ->Unit(benchmark::kMillisecond);
 
 BENCHMARK(blocks_large_model)
     ->ArgNames({"batch", "k"})

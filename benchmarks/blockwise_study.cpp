@@ -32,6 +32,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <head_accuracy.hpp>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -54,13 +55,13 @@ std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Pr
 struct Options {
   std::string sources, references;
   std::vector<std::string> heads, accept{"exact"};
-  std::vector<std::int32_t> blocks{1, 2, 4, 6, 8, 10}, minimum{1};
+  std::vector<std::int32_t> blocks{1, 2, 4, 6, 8, 10}, minimum{1}, branches{1}, nodes{0};
   std::vector<std::size_t> batches{64};
   std::string guesses = "clusters", precision = "float32";
   std::size_t sentences = std::numeric_limits<std::size_t>::max();
-  std::int32_t rounds = 3, nearest = 1;
+  std::int32_t rounds = 3, nearest = 1, best = 4, learn = 0;
   double cost = 0;
-  bool adaptive = false, check = false;
+  bool adaptive = false, check = false, forks = false;
 };
 
 struct Text {
@@ -92,7 +93,7 @@ Text read(Options const& options, translate::Tokenizer const& tokenizer) {
 struct Outcome {
   std::vector<Result> results;
   double seconds = 0;
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0, fed = 0;
 };
 
 template <class M, class S, class P>
@@ -109,7 +110,7 @@ Outcome decode(M& model, sluice::DenseProjection const& output, Text const& text
       auto const id = static_cast<std::size_t>(result.id);
       outcome.results[id] = std::move(result);
     }
-    outcome.calls = decoder.statistics().model_calls;
+    outcome.calls = decoder.statistics().model_calls, outcome.fed = decoder.statistics().fed;
   });
   return outcome;
 }
@@ -122,13 +123,18 @@ double median(std::vector<double> numbers) {
 /// One row of the table.
 struct Case {
   std::string heads, accept;
-  std::int32_t minimum, block;
+  std::int32_t minimum, block, branches, nodes;
 };
 
 template <sluice::Acceptance A, class M>
 void measure(Options const& options, Text const& text, translate::Tokenizer const& tokenizer, Case const& which,
              A const& accept, M& headed, sluice::example::Transformer& plain, sluice::DenseProjection const& output) {
-  sluice::Blockwise<A> search{.block = which.block, .accept = accept, .minimum = which.minimum, .length = {.min = 1}};
+  sluice::Blockwise<A> search{.block = which.block,
+                              .accept = accept,
+                              .minimum = which.minimum,
+                              .length = {.min = 1},
+                              .branches = which.branches,
+                              .nodes = which.nodes};
   search.adaptive = options.adaptive;
   if (options.cost > 0) search.cost = options.cost;
   sluice::Greedy const greedy{.length = {.min = 1}, .scores = false};
@@ -157,9 +163,10 @@ void measure(Options const& options, Text const& text, translate::Tokenizer cons
     counts.push_back(bleu::count(bleu::Ngrams(tokenizer.decode(h.tokens)), text.references[i]));
   }
   auto const n = static_cast<double>(text.sources.size());
-  std::printf("| %s | %s | %d | %d | %.3f | %.2f | %llu | %.2f | %.1f %% |%s\n", which.heads.c_str(),
-              which.accept.c_str(), which.minimum, which.block, tokens / rounds, tokens / perfect,
-              static_cast<unsigned long long>(found.calls), bleu::score(bleu::sum(counts)).bleu,
+  std::printf("| %s | %s | %d | %d | %d, %d | %.3f | %.2f | %llu | %.2f | %.2f | %.1f %% |%s\n", which.heads.c_str(),
+              which.accept.c_str(), which.minimum, which.block, which.branches, which.nodes, tokens / rounds,
+              tokens / perfect, static_cast<unsigned long long>(found.calls),
+              static_cast<double>(found.fed) / static_cast<double>(found.calls), bleu::score(bleu::sum(counts)).bleu,
               100 * static_cast<double>(same) / n, times.c_str());
   std::fflush(stdout);
   if (A::lossless && same != text.sources.size()) throw std::runtime_error("exact blocks differ from greedy decoding");
@@ -188,15 +195,49 @@ void check(Text const& text, M& headed, sluice::example::Transformer& plain, slu
     }
 }
 
+/// The shipped model, which says that it takes no trees.
+struct Forks : sluice::example::Transformer {
+  using Transformer::Transformer;
+  static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
+};
+
+/// The tree that is learnt from the first sentences; none where none is wanted.
+template <class Heads, class E>
+sluice::TreeShape learn(Options const& options, Text const& text, sluice::example::Transformer& model, Heads& heads,
+                        E const& guessing, sluice::example::Transformer& plain, sluice::DenseProjection const& output) {
+  if (options.learn == 0) return {};
+  auto const places = *std::ranges::max_element(options.blocks);
+  auto some = text;
+  some.sources.resize(std::min(some.sources.size(), std::size_t{500}));
+  sluice::WithHeads showing(model, heads, guessing,
+                            {.best = options.best, .shape = bench::all_guesses(places, options.best)});
+  bench::Recording recording(showing, places, options.best);
+  decode(recording, output, some, sluice::Blockwise<>{.block = 2, .length = {.min = 1}}, sluice::Batched{32});
+  std::vector<std::vector<sluice::Token>> outputs;
+  for (auto const& result :
+       decode(plain, output, some, sluice::Greedy{.length = {.min = 1}, .scores = false}, sluice::Batched{32}).results)
+    outputs.push_back(result.hypotheses.at(0).tokens);
+  auto const accuracy = recording.accuracy(outputs);
+  for (std::size_t place = 0; place < accuracy.size(); ++place) {
+    std::printf("place %zu:", place + 1);
+    for (auto const x : accuracy[place]) std::printf(" %.3f", x);
+    std::printf("\n");
+  }
+  auto const shape = sluice::TreeShape::learn(accuracy, options.learn, options.learn);
+  std::printf("learnt: %zu nodes, %d paths\n\n", shape.nodes.size(), shape.leaves());
+  return shape;
+}
+
 void run(Options const& options) {
   Eigen::setNbThreads(1);
   translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
   auto const text = read(options, tokenizer);
   std::printf("%zu sentences, sorted by length, %s blocks, medians of %d.\n\n", text.sources.size(),
               options.adaptive ? "adaptive" : "fixed", options.rounds);
-  std::printf("| heads | accept | minimum | k | mean block | perfect guesses | model calls | BLEU | same as greedy |");
+  std::printf("| heads | accept | minimum | k | branches, nodes | mean block | perfect guesses | model calls | tokens "
+              "a call | BLEU | same as greedy |");
   for (auto const batch : options.batches) std::printf(" speed, batch %zu |", batch);
-  std::printf("\n|---|---|---|---|---|---|---|---|---|");
+  std::printf("\n|---|---|---|---|---|---|---|---|---|---|---|");
   for (std::size_t i = 0; i < options.batches.size(); ++i) std::printf("---|");
   std::printf("\n");
   auto const precision = precisions.at(options.precision);
@@ -216,18 +257,30 @@ void run(Options const& options) {
     auto const of_heads = options.guesses == "clusters" ? sluice::Precision::int8 : precisions.at(options.guesses);
     auto heads = sluice::example::load_heads(sluice::example::Safetensors(file), weights->d, of_heads);
     sluice::example::Transformer model(weights), plain(weights);
-    sluice::WithHeads headed(model, heads, guessing);
+    sluice::HeadTrees const trees{.best = options.best,
+                                  .shape = learn(options, text, model, heads, guessing, plain, output)};
+    sluice::WithHeads headed(model, heads, guessing, trees);
+    Forks forks(weights);
+    sluice::WithHeads forking(forks, heads, guessing, trees);
     auto const name = std::filesystem::path(file).stem().string();
     for (auto const& accept : options.accept)
       for (auto const minimum : options.minimum)
-        for (auto const block : options.blocks) {
-          if (minimum > block || (minimum > 1 && accept == "exact")) continue;
-          Case const which{name, accept, minimum, block};
-          if (accept == "exact")
-            measure(options, text, tokenizer, which, sluice::Exact{.scores = false}, headed, plain, output);
-          else
-            measure(options, text, tokenizer, which, sluice::TopK{std::stoi(accept.substr(3))}, headed, plain, output);
-        }
+        for (auto const block : options.blocks)
+          for (auto const branches : options.branches)
+            for (auto const nodes : options.nodes) {
+              if (minimum > block || (minimum > 1 && accept == "exact")) continue;
+              Case const which{name, accept, minimum, block, branches, nodes};
+              auto const with = [&](auto& model_of_guesses) {
+                if (accept == "exact")
+                  measure(options, text, tokenizer, which, sluice::Exact{.scores = false}, model_of_guesses, plain,
+                          output);
+                else
+                  measure(options, text, tokenizer, which, sluice::TopK{std::stoi(accept.substr(3))}, model_of_guesses,
+                          plain, output);
+              };
+              if (options.forks) with(forking);
+              else with(headed);
+            }
     if (options.check) check(text, headed, plain, output);
   }
 }
@@ -254,6 +307,16 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 100));
   app.add_option("--blocks", options.blocks, "k")->delimiter(',')->check(CLI::Range(1, 100));
+  app.add_option("--branches", options.branches, "paths of a tree of guesses; 1: a chain")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--nodes", options.nodes, "guesses in a tree; 0: (k - 1) * branches")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1000));
+  app.add_option("--best", options.best, "guesses of each head that a tree may take")->check(CLI::Range(1, 100));
+  app.add_option("--learn", options.learn, "a tree of so many nodes, learnt from 500 sentences; 0: by confidence")
+      ->check(CLI::Range(0, 1000));
+  app.add_flag("--forks", options.forks, "verify trees by forks, as a model that takes no trees");
   app.add_option("--batches", options.batches, "sentences at a time")
       ->delimiter(',')
       ->check(CLI::Range(std::size_t{1}, std::size_t{10000}));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A draw from a line of logits: the expander's Gumbel-max against what one would write first, softmax, cumulative sum
-// and binary search.
+// and binary search; by chains of samplers.
 #include <sluice/core/noise.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/search/sample/sample_presets.hpp>
 #include <sluice/search/sample/truncation.hpp>
 
 #include <benchmark/benchmark.h>
@@ -68,6 +69,43 @@ void argmax(benchmark::State& state) {
   expand(state, [](std::uint64_t) { return sluice::Query{.best = 1}; });
 }
 
+/// Draws by a chain, as Sample does.
+void chain(benchmark::State& state, sluice::Sample const& options) {
+  auto const vocabulary = static_cast<std::size_t>(state.range(0));
+  auto const size = static_cast<std::int32_t>(vocabulary);
+  auto const all = logits(vocabulary);
+  auto const view = sluice::scores(all.data(), lines, static_cast<std::ptrdiff_t>(vocabulary));
+  sluice::LogSoftmaxTopK expander;
+  std::vector<sluice::Query> queries(lines);
+  auto const samplers = options.chain();
+  std::vector<sluice::SamplerState> states(lines, samplers.begin());
+  sluice::SamplerChain::Scratch scratch;
+  std::uint64_t step = 0;
+  for (auto _ : state) {
+    ++step;
+    for (std::size_t i = 0; i < lines; ++i)
+      queries[i] = {}, samplers.ask(queries[i], size, states[i], sluice::derive(step, i));
+    auto const answer = expander.expand(view, queries, {});
+    for (std::size_t i = 0; i < lines; ++i) {
+      auto const noise = sluice::derive(step, i);
+      samplers.apply(answer[i].best, size, states[i], noise, scratch);
+      auto const token = sluice::draw(samplers.candidates(scratch), noise).token;
+      benchmark::DoNotOptimize(samplers.took(token, answer[i].best, states[i], scratch));
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(lines));
+}
+void chain_llama_cpp(benchmark::State& state) { chain(state, sluice::presets::llama_cpp_sample()); }
+void chain_llama_cpp_xtc_dynamic(benchmark::State& state) {
+  auto options = sluice::presets::llama_cpp_sample();
+  options.xtc.probability = 0.5f, options.dynamic_temperature.range = 0.5f;
+  chain(state, options);
+}
+void chain_top_n_sigma(benchmark::State& state) { chain(state, {.top_n_sigma = 1}); }
+void chain_mirostat(benchmark::State& state) { chain(state, {.mirostat = {.tau = 5}}); }
+void chain_xtc_alone(benchmark::State& state) { chain(state, {.xtc = {.probability = 0.5f}}); }
+void chain_adaptive_p(benchmark::State& state) { chain(state, {.min_p = 0.05f, .adaptive_p = {.target = 0.5f}}); }
+
 /// The baseline: one uniform number a draw.
 void cumulative_sum(benchmark::State& state) {
   auto const vocabulary = static_cast<std::size_t>(state.range(0));
@@ -96,5 +134,11 @@ BENCHMARK(cumulative_sum)->SLUICE_VOCABULARIES;
 BENCHMARK(sample_tempered)->SLUICE_VOCABULARIES;
 BENCHMARK(sample_top_k_40)->SLUICE_VOCABULARIES;
 BENCHMARK(sample_top_p_0_9)->SLUICE_VOCABULARIES;
+BENCHMARK(chain_llama_cpp)->SLUICE_VOCABULARIES;
+BENCHMARK(chain_llama_cpp_xtc_dynamic)->SLUICE_VOCABULARIES;
+BENCHMARK(chain_top_n_sigma)->SLUICE_VOCABULARIES;
+BENCHMARK(chain_mirostat)->SLUICE_VOCABULARIES;
+BENCHMARK(chain_xtc_alone)->SLUICE_VOCABULARIES;
+BENCHMARK(chain_adaptive_p)->SLUICE_VOCABULARIES;
 BENCHMARK(stochastic_beam_5)->SLUICE_VOCABULARIES;
 BENCHMARK(argmax)->SLUICE_VOCABULARIES;

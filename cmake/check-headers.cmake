@@ -53,11 +53,11 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$
+set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/packed/bfloat16_dot$ ^output/packed/dot_panels$ ^output/packed/tile_blocks$ ^output/packed/product_writer$ ^output/packed/gathered_matrix$ ^output/packed/int8_in_place$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
-  ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/common/placement$
+  ^output/projection/active_tokens$ ^output/projection/subset_projection$ ^search/beam/beam_state$ ^search/beam/best_first_queue$ ^search/beam/best_first_state$ ^search/beam/kept_states$ ^search/common/placement$ ^search/rule/recent_tokens$ ^search/sample/cuts$
   ^grammar/ # large: who wants it includes sluice/grammar/structure.hpp
   ^catalogue/ # maps files: who wants it includes sluice/catalogue/catalogue_beam.hpp
   ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$

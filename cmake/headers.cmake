@@ -39,6 +39,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
+  include/sluice/decode/loop/confiding.hpp
   include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/fitting.hpp
@@ -104,6 +105,7 @@ set(SLUICE_HEADERS
   include/sluice/model/check/trial_slots.hpp
   include/sluice/model/checked.hpp
   include/sluice/model/combine.hpp
+  include/sluice/model/draft_trees.hpp
   include/sluice/model/ensemble.hpp
   include/sluice/model/forwarding.hpp
   include/sluice/model/interpolate.hpp
@@ -115,6 +117,7 @@ set(SLUICE_HEADERS
   include/sluice/model/restarting.hpp
   include/sluice/model/slot_tokens.hpp
   include/sluice/model/token_by_token.hpp
+  include/sluice/model/tree_shape.hpp
   include/sluice/model/with_draft.hpp
   include/sluice/model/with_heads.hpp
   include/sluice/model/with_lookup.hpp
@@ -129,6 +132,7 @@ set(SLUICE_HEADERS
   include/sluice/output/clusters/train_clusters.hpp
   include/sluice/output/line/best_scores.hpp
   include/sluice/output/line/line_allowed.hpp
+  include/sluice/output/line/line_counts.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/line_norm.hpp
   include/sluice/output/line/line_pass.hpp
@@ -172,6 +176,7 @@ set(SLUICE_HEADERS
   include/sluice/output/tile/tiles.hpp
   include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
+  include/sluice/result/semantic_entropy.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp
   include/sluice/schedule/streaming.hpp
@@ -179,14 +184,21 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/beam_options.hpp
   include/sluice/search/beam/beam_search.hpp
   include/sluice/search/beam/beam_state.hpp
+  include/sluice/search/beam/best_first_beam.hpp
+  include/sluice/search/beam/best_first_queue.hpp
+  include/sluice/search/beam/best_first_state.hpp
   include/sluice/search/beam/candidates.hpp
   include/sluice/search/beam/closing.hpp
   include/sluice/search/beam/diverse_beam_search.hpp
+  include/sluice/search/beam/kept_states.hpp
   include/sluice/search/beam/presets.hpp
   include/sluice/search/beam/stopping.hpp
   include/sluice/search/beam/survivors.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
   include/sluice/search/blockwise/blockwise.hpp
+  include/sluice/search/blockwise/guess_tree.hpp
+  include/sluice/search/blockwise/rejection.hpp
+  include/sluice/search/blockwise/tree_rows.hpp
   include/sluice/search/common/bans.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
@@ -214,14 +226,23 @@ set(SLUICE_HEADERS
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
+  include/sluice/search/rule/dry.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
+  include/sluice/search/rule/penalties.hpp
+  include/sluice/search/rule/recent_tokens.hpp
   include/sluice/search/rule/rule.hpp
   include/sluice/search/rule/ruled.hpp
   include/sluice/search/rule/rules.hpp
+  include/sluice/search/rule/sequence_breakers.hpp
   include/sluice/search/rule/stop_at.hpp
   include/sluice/search/rule/text_stream.hpp
+  include/sluice/search/sample/cuts.hpp
   include/sluice/search/sample/sample.hpp
+  include/sluice/search/sample/sample_presets.hpp
+  include/sluice/search/sample/sampler_chain.hpp
+  include/sluice/search/sample/sampler_options.hpp
+  include/sluice/search/sample/samplers.hpp
   include/sluice/search/sample/stochastic_beam.hpp
   include/sluice/search/sample/truncation.hpp
   include/sluice/search/sample/without_replacement.hpp
@@ -236,6 +257,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/active_product.cuh
   kernels/sluice/cuda/active_union.cuh
   kernels/sluice/cuda/add_line.cuh
+  kernels/sluice/cuda/allocator.cuh
   kernels/sluice/cuda/barrier.cuh
   kernels/sluice/cuda/bits.cuh
   kernels/sluice/cuda/block.cuh
@@ -250,6 +272,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/gather.cuh
   kernels/sluice/cuda/gemm.cuh
   kernels/sluice/cuda/hidden.cuh
+  kernels/sluice/cuda/home_device.cuh
   kernels/sluice/cuda/host_device.cuh
   kernels/sluice/cuda/indirection_block.cuh
   kernels/sluice/cuda/indirection_books.cuh
@@ -265,9 +288,12 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line_order.cuh
   kernels/sluice/cuda/line_order_kernel.cuh
   kernels/sluice/cuda/line_order_launch.cuh
+  kernels/sluice/cuda/line_part.cuh
+  kernels/sluice/cuda/line_plan.cuh
   kernels/sluice/cuda/line_query.cuh
   kernels/sluice/cuda/line_reader.cuh
   kernels/sluice/cuda/line_shape.cuh
+  kernels/sluice/cuda/line_task.cuh
   kernels/sluice/cuda/log_softmax_top_k.cuh
   kernels/sluice/cuda/merge_block.cuh
   kernels/sluice/cuda/merge_kernel.cuh
@@ -284,10 +310,16 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/product_pass.cuh
   kernels/sluice/cuda/projection_kernel.cuh
   kernels/sluice/cuda/projection_launch.cuh
+  kernels/sluice/cuda/query_exchange.cuh
+  kernels/sluice/cuda/relaxed_capture.cuh
+  kernels/sluice/cuda/rounding.cuh
   kernels/sluice/cuda/score_format.cuh
   kernels/sluice/cuda/scores.cuh
   kernels/sluice/cuda/selection.cuh
+  kernels/sluice/cuda/setup.cuh
   kernels/sluice/cuda/skinny_product.cuh
+  kernels/sluice/cuda/sorted_lines.cuh
+  kernels/sluice/cuda/token_masks.cuh
   kernels/sluice/cuda/union_lines.cuh
   kernels/sluice/cuda/union_terms.cuh
   kernels/sluice/cuda/upload.cuh

@@ -4,4 +4,21 @@ macro(sluice_find_cuda)
   find_package(CUDAToolkit 12 QUIET) # the first release with C++20
   find_package(CCCL CONFIG QUIET
     HINTS ${CUDAToolkit_LIBRARY_DIR}/cmake ${CUDAToolkit_LIBRARY_ROOT}/lib64/cmake)
+  if(CUDAToolkit_FOUND AND NOT TARGET CUDA::cublas AND SLUICE_CUBLAS_ROOT)
+    sluice_find_cublas()
+  endif()
 endmacro()
+
+# CUDA::cublas where the toolkit has none: SLUICE_CUBLAS_ROOT is a folder with include/ and lib/, such as that of PyPI's
+# nvidia-cublas (site-packages/nvidia/cublas or nvidia/cu13), whose libraries have a version in their names alone.
+function(sluice_find_cublas)
+  find_path(SLUICE_CUBLAS_INCLUDE cublas_v2.h HINTS ${SLUICE_CUBLAS_ROOT}/include NO_DEFAULT_PATH)
+  find_library(SLUICE_CUBLAS_LIBRARY HINTS ${SLUICE_CUBLAS_ROOT}/lib NO_DEFAULT_PATH
+    NAMES cublas libcublas.so.${CUDAToolkit_VERSION_MAJOR} libcublas.so.13 libcublas.so.12)
+  if(SLUICE_CUBLAS_INCLUDE AND SLUICE_CUBLAS_LIBRARY)
+    add_library(CUDA::cublas SHARED IMPORTED GLOBAL)
+    set_target_properties(CUDA::cublas PROPERTIES IMPORTED_LOCATION ${SLUICE_CUBLAS_LIBRARY}
+      INTERFACE_INCLUDE_DIRECTORIES ${SLUICE_CUBLAS_INCLUDE}
+      INTERFACE_LINK_OPTIONS "LINKER:-rpath-link,${SLUICE_CUBLAS_ROOT}/lib;LINKER:-rpath,${SLUICE_CUBLAS_ROOT}/lib")
+  endif()
+endfunction()

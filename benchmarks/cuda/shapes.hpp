@@ -3,11 +3,14 @@
 /// What is measured, the most telling first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <record.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace sluice::bench {
@@ -55,6 +58,44 @@ inline std::vector<Shape> shapes(std::string_view which) {
           for (auto const k : {1, 5, 10, 32, 50, 64})
             some.push_back({.experiment = "all", .rows = rows, .columns = columns, .k = k, .type = type});
   return some;
+}
+
+/// One shape alone, for a profiler: takes --rows, --columns, --k and --type out of a program's arguments.
+/// \throws std::invalid_argument  where some of them are missing or make no sense
+inline std::optional<Shape> take_shape(std::vector<char*>& arguments) {
+  using enum Type;
+  Shape shape{.experiment = "all", .rows = 0, .columns = 0, .k = 0};
+  auto found = false;
+  for (std::size_t i = 1; i < arguments.size();) {
+    std::string const argument = arguments[i];
+    if (argument != "--rows" && argument != "--columns" && argument != "--k" && argument != "--type") {
+      ++i;
+      continue;
+    }
+    if (i + 1 == arguments.size()) throw std::invalid_argument(argument + ": a value is missing");
+    std::string const value = arguments[i + 1];
+    auto const number = [&](auto& to) {
+      std::size_t end = 0;
+      auto const n = value.find_first_not_of("0123456789") == std::string::npos ? std::stoll(value, &end) : 0;
+      if (n < 1 || n > 0x7fffffff) throw std::invalid_argument(argument + ": a number from 1 on, not " + value);
+      to = static_cast<std::remove_reference_t<decltype(to)>>(n);
+    };
+    if (argument == "--rows") number(shape.rows);
+    else if (argument == "--columns") number(shape.columns);
+    else if (argument == "--k") number(shape.k);
+    else if (value == "float32") shape.type = float32;
+    else if (value == "float16") shape.type = float16;
+    else if (value == "bfloat16") shape.type = bfloat16;
+    else throw std::invalid_argument("--type: float32, float16 or bfloat16, not " + value);
+    found = true;
+    arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i),
+                    arguments.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+  }
+  if (!found) return {};
+  if (shape.rows == 0 || shape.columns == 0 || shape.k == 0)
+    throw std::invalid_argument("--rows, --columns and --k make a shape together");
+  if (shape.k > shape.columns) throw std::invalid_argument("--k: more than --columns");
+  return shape;
 }
 
 }  // namespace sluice::bench

@@ -2,7 +2,9 @@
 // cuda::LogSoftmaxTopK against what bounds it and against other ways of doing the same; a line of JSON for every figure.
 //
 //   sluice.bench.cuda.top_k [--shapes usual|all|smoke] [--seconds N] [--list]
+//   sluice.bench.cuda.top_k --rows 320 --columns 250000 --k 5 [--type float32|float16|bfloat16] [--list]
 //
+// The latter is ours alone, for one shape: what a profiler is to look at.
 // Each way's answers are compared with double precision before it is timed. Inputs are cold: they take turns until they are
 // four times as large as the second-level cache together; where one fits into it, it is timed warm too. Exit code 1 where an
 // answer was wrong, 3 where there is no device, 4 where time did not allow for all shapes.
@@ -263,8 +265,17 @@ void run(Machine& machine, Shape const& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::vector<char*> arguments(argv, argv + argc);
+  std::optional<Shape> one;
+  try {
+    one = take_shape(arguments);
+  } catch (std::invalid_argument const& error) {
+    std::cerr << "sluice.bench.cuda.top_k: " << error.what() << '\n';
+    return 2;
+  }
   return run_program(
-      "sluice.bench.cuda.top_k", argc, argv, [](std::string const& which) { return shapes(which); },
+      "sluice.bench.cuda.top_k", static_cast<int>(arguments.size()), arguments.data(),
+      [&](std::string const& which) { return one ? std::vector<Shape>{*one} : shapes(which); },
       [](char const* name, Shape const& shape) { return Record(name, shape); },
       [](Machine& machine, Shape const& shape) { run(machine, shape); });
 }

@@ -5,7 +5,10 @@
 #include <sluice/model/projected.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
+#include <sluice/search/rule/dry.hpp>
+#include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/sample_presets.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
 #include "typist.hpp"
@@ -66,6 +69,16 @@ void searches(Typist& model, sluice::DenseProjection const& keyboard) {
   // [sample]
   run("sample", sluice::Sample{.temperature = 1.5f, .top_p = 0.95f, .samples = 4});
   // [/sample]
+  // [samplers]
+  auto chain = sluice::presets::llama_cpp_sample();  // its samplers, in its order, with its defaults
+  chain.temperature = 2, chain.xtc = {.probability = 0.5f, .threshold = 0.05f}, chain.samples = 3;
+  run("samplers", chain);
+  sluice::Rules const rules(sluice::Penalties{.frequency = 0.5f, .window = 64}, sluice::Dry{.multiplier = 0.8f});
+  run("samplers", Ruled{chain, rules});
+  chain = {.temperature = 2, .top_k = 8, .min_p = 0.1f, .samples = 3};  // in an order of our own
+  chain.order = {sluice::Sampler::top_k, sluice::Sampler::temperature, sluice::Sampler::min_p};
+  run("samplers", chain);
+  // [/samplers]
   // [stochastic]
   run("stochastic", sluice::StochasticBeam{.width = 4});
   // [/stochastic]
@@ -132,6 +145,21 @@ void exact(Typist& model, sluice::DenseProjection& keyboard) {
   std::cout << Typist::text(best.hypotheses.at(0).tokens) << ' ' << best.hypotheses[0].score
             << ", and nothing scores more than " << best.bound << '\n';
   // [/exact]
+}
+
+void best_first(Typist& model, sluice::DenseProjection& keyboard) {
+  // [best_first]
+  sluice::BeamSearch const beam{.width = 5, .penalty{.alpha = 0}, .stop{.rule = sluice::Stop::Rule::exact}};
+  auto const run = [&](auto const& search) {
+    std::vector<sluice::Result> results;
+    auto const statistics = decode_each(
+        model, sources, search, [&](sluice::Result&& result) { results.push_back(result); }, {}, keyboard);
+    auto const& best = results[0].hypotheses.at(0);
+    std::cout << Typist::text(best.tokens) << ' ' << best.score << ", rows: " << statistics.rows << '\n';
+  };
+  run(beam);
+  run(sluice::BestFirstBeam::as_beam(beam));
+  // [/best_first]
 }
 
 /// Knows which letters are common.
@@ -223,6 +251,7 @@ int main(int argc, char** argv) {
   if (wanted("align")) align(keyboard);
   if (wanted("score")) score(model, keyboard);
   if (wanted("exact")) exact(model, keyboard);
+  if (wanted("best_first")) best_first(model, keyboard);
   combine(model, keyboard);
   return 0;
 }

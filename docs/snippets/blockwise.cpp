@@ -24,21 +24,18 @@ class Capitals {
 
   static sluice::Vocabulary vocabulary() { return {.size = 128, .bos = 0, .eos = {end}, .never = {0}}; }
   void start(std::span<Source const* const> sources, std::span<sluice::Slot const> slots) {
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      auto const slot = static_cast<std::size_t>(slots[i]);
-      if (slot >= sources_.size()) sources_.resize(slot + 1);
-      sources_[slot] = *sources[i];
-    }
+    for (std::size_t i = 0; i < slots.size(); ++i) source(slots[i]) = *sources[i];
   }
   sluice::Scores<float> step(std::span<sluice::Row const> rows) {
     ++calls;
     answer_.clear();
+    for (auto const& row : rows)  // all that a slot holds beside tokens is which source it is
+      if (auto const from = source(row.from); row.from != row.to) source(row.to) = from;
     for (auto const& row : rows)
       for (auto line = row.tokens.size() - static_cast<std::size_t>(row.lines); line < row.tokens.size(); ++line) {
-        auto const& source = sources_[static_cast<std::size_t>(row.to)];
         auto const at = static_cast<std::size_t>(row.length) + line;  // tokens of the output so far: bos is not one
         answer_.resize(answer_.size() + 128, 0.0f);
-        answer_[answer_.size() - 128 + static_cast<std::size_t>(next(source, at))] = 9;
+        answer_[answer_.size() - 128 + static_cast<std::size_t>(next(source(row.to), at))] = 9;
       }
     return sluice::scores(answer_.data(), std::ssize(answer_) / 128, 128);
   }
@@ -50,6 +47,10 @@ class Capitals {
     if (at >= source.size()) return end;
     auto const capital = at == 0 || (at > 1 && source[at - 2] == '.');
     return capital ? std::toupper(source[at]) : source[at];
+  }
+  Source& source(sluice::Slot slot) {
+    if (static_cast<std::size_t>(slot) >= sources_.size()) sources_.resize(static_cast<std::size_t>(slot) + 1);
+    return sources_[static_cast<std::size_t>(slot)];
   }
   std::vector<Source> sources_;
   std::vector<float> answer_;
@@ -86,6 +87,23 @@ void lookup() {
   std::cout << greedy_calls << " calls greedily, " << model.calls << " in blocks\n";
 }
 
+void trees() {
+  Capitals model;
+  std::vector<std::vector<Token>> const sources(
+      1, letters("a red hat, a red cap, a red hat, a red coat, a blue hat, a blue coat, a red cap, a blue hat."));
+  sluice::WithLookup guessing(model, {.source = false});  // from the output alone
+  auto const chain = sluice::decode(guessing, sources, sluice::Blockwise<>{.block = 6});
+  auto const chain_calls = std::exchange(model.calls, 0);
+  // [trees]
+  sluice::Blockwise<> const search{.block = 6, .branches = 4, .nodes = 12};  // 4 paths and 12 guesses at most
+  auto const results = sluice::decode(guessing, sources, search);
+  // [/trees]
+  if (!only.empty() && only != "trees") return;
+  std::cout << text(results[0].hypotheses.at(0).tokens)
+            << (results[0].hypotheses[0].tokens == chain[0].hypotheses.at(0).tokens ? "\nthe same; " : "\nanother; ")
+            << chain_calls << " calls with chains, " << model.calls << " with trees\n";
+}
+
 // [own]
 /// Somebody of your own, who guesses " the" everywhere.
 template <class M>
@@ -111,6 +129,6 @@ void own() {
 /// blockwise [WHAT]
 int main(int argc, char** argv) {
   if (argc > 1) only = argv[1];
-  lookup(), own();
+  lookup(), trees(), own();
   return 0;
 }

@@ -38,7 +38,7 @@ void read_unsupported(Fields& fields) {
     if (auto const* const value = fields.find(name); value != nullptr && *value != harmless)
       throw BadField(name, std::string(name) + " is not supported: " + text::shown(*value));
   };
-  only("presence_penalty", 0), only("frequency_penalty", 0), only("suffix", "");
+  only("suffix", "");
   fields.text("user");
 }
 

@@ -44,6 +44,8 @@ void check(Options const& o) {
   if (o.blockwise() && beams) refuse("--lookup and --draft need --search greedy or sample");
   if (o.blockwise() && o.n_best > 1)
     refuse("--lookup and --draft give one output, not --n-best " + std::to_string(o.n_best));
+  if (o.samplers.given && (o.search != SearchName::sample || o.blockwise()))
+    refuse("samplers beside temperature, top-k, top-p, min-p and typical need --search sample without guesses");
   if (o.lookup && !o.draft.empty()) refuse("--lookup and --draft: one of them guesses");
   if (o.stream && o.n_best > 1) refuse("--stream shows one output, not --n-best " + std::to_string(o.n_best));
   if (o.stream && o.json) refuse("--stream and --json: one of them is the output");
@@ -118,6 +120,10 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--min-p", o.min_p, "P", "samples: of tokens this part as probable as the best (0)");
   add("--typical", o.typical, "P", "samples: of the most typical tokens that have this together (1)");
   add("--seed", o.seed, "N", "of samples (0)");
+  auto const samplers = o.samplers.add_by<CLI::Option>(add);
+  add("--dry-sequence-breaker", o.breakers, "TEXT", "samples: DRY counts anew behind it; may be repeated (\\n : \" *)")
+      ->allow_extra_args(false)
+      ->take_all();
   add("--phrase", o.phrases, "TEXT", "beams: a phrase that the output must have; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
@@ -145,12 +151,17 @@ std::optional<Options> parse(int argc, char const* const* argv) {
     throw text::InputError(error.what());
   }
   o.search = searches.at(search);
+  for (auto const* const option : samplers) o.samplers.given = o.samplers.given || option->count() > 0;
   for (auto const& prompt : o.prompts)
     if (!text::valid_utf8(prompt)) throw text::InputError("prompt: not valid UTF-8");
   if (!lines.empty())
     for (auto& line : text::read_lines(lines)) o.prompts.push_back(std::move(line));
   if (!file.empty()) o.prompts.push_back(whole(file));
   check(o);
+  auto& sample = o.samplers.sample;
+  sample.temperature = o.temperature, sample.top_k = o.top_k, sample.top_p = o.top_p, sample.min_p = o.min_p;
+  sample.typical = o.typical, sample.samples = o.n_best, sample.length = {.min = o.min_length, .max = o.max_length};
+  if (o.search == SearchName::sample) o.samplers.check();
   if (o.prompts.empty()) o.prompts = text::read_lines(std::cin, "standard input");
   return o;
 }

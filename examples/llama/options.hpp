@@ -6,6 +6,7 @@
 #include <sluice/core/types.hpp>
 
 #include <text/grammar.hpp>
+#include <text/samplers.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -44,6 +45,8 @@ struct Options {
   std::uint64_t seed = 0;
   std::vector<std::string> phrases, stops;
   text::GrammarSource structure;  // what outputs obey
+  text::Samplers samplers;
+  std::vector<std::string> breakers{"\n", ":", "\"", "*"};  // of DRY
   bool lookup = false;
   std::int32_t block = 4;
 

@@ -3,6 +3,8 @@
 #include <sluice/search/sample/sample.hpp>
 
 #include <llama/run.hpp>
+#include <string_view>
+#include <tuple>
 
 namespace generate {
 
@@ -13,14 +15,14 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
                sluice::Blockwise<sluice::Sampling>{.block = o.block,
                                                    .accept = {o.temperature, o.top_k, o.top_p, o.min_p, o.typical},
                                                    .length = length});
-  return run(o, engine, grammar,
-             sluice::Sample{.temperature = o.temperature,
-                            .top_k = o.top_k,
-                            .top_p = o.top_p,
-                            .min_p = o.min_p,
-                            .typical = o.typical,
-                            .samples = o.n_best,
-                            .length = length});
+  auto search = o.samplers.search();
+  auto& dry = std::get<sluice::Dry>(search.rule.rules);
+  if (dry.multiplier > 0)
+    dry.breakers =
+        sluice::SequenceBreakers::from_text(engine.tokenizer().token_bytes(), o.breakers, [&](std::string_view rest) {
+          return engine.tokenizer().tokens(rest, false);
+        });
+  return run(o, engine, grammar, search);
 }
 
 }  // namespace generate

@@ -5,6 +5,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/exact/exact_search.hpp>
 
 #include <bleu/bleu.hpp>
@@ -32,6 +33,7 @@ struct Options {
   double alpha = 0;
   std::int64_t steps = 20000;
   std::size_t size = 64, first = 0;
+  bool rows = false;
 };
 
 using Source = std::vector<sluice::Token>;
@@ -71,6 +73,43 @@ class Row {
   std::size_t empty_ = 0;
 };
 
+/// What a search ran.
+struct Work {
+  double rows = 0, fed = 0;  // of a sentence
+  double seconds = 0;        // of all
+};
+
+/// What beams of several widths run until they know that nothing can be better, in three ways.
+void print_rows(Options const& options, auto& model, std::vector<Source> const& sources,
+                sluice::LengthLimits const& length, sluice::LengthPenalty const& penalty, auto const& output) {
+  auto const run = [&](auto const& search, std::vector<sluice::Hypothesis>* hypotheses) {
+    auto const statistics = sluice::decode_each(
+        model, sources, search,
+        [&](sluice::Result&& result) {
+          if (hypotheses != nullptr) hypotheses->push_back(std::move(result.hypotheses.at(0)));
+        },
+        sluice::Streaming{.size = options.size, .refill_below = 1}, output);
+    auto const count = static_cast<double>(std::max<std::size_t>(sources.size(), 1));
+    return Work{static_cast<double>(statistics.rows) / count, static_cast<double>(statistics.fed) / count,
+                statistics.seconds.total()};
+  };
+  std::printf("%-8s%14s%26s%34s\n", "", "width ended", "nothing can be better", "best first");
+  std::printf("%-8s%8s%6s%18s%8s%18s%8s%8s%10s\n", "beam", "rows", "s", "rows", "s", "rows", "fed", "s", "differ");
+  for (auto const width : options.widths) {
+    sluice::BeamSearch beam{.width = width, .length = length, .penalty = penalty};
+    auto const counted = run(beam, nullptr);
+    beam.stop.rule = sluice::Stop::Rule::exact;
+    std::vector<sluice::Hypothesis> expected, found;
+    auto const proved = run(beam, &expected);
+    auto const first = run(sluice::BestFirstBeam::as_beam(beam), &found);
+    std::size_t differ = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) differ += found[i].tokens != expected[i].tokens;
+    std::printf("%-8d%8.1f%6.0f%18.1f%8.0f%18.1f%8.1f%8.0f%10zu\n", width, counted.rows, counted.seconds, proved.rows,
+                proved.seconds, first.rows, first.fed, first.seconds, differ);
+    std::fflush(stdout);
+  }
+}
+
 void run(Options const& options) {
   translate::Models models({options.model});
   auto const& tokenizer = models.tokenizer();
@@ -89,6 +128,8 @@ void run(Options const& options) {
   sluice::LengthLimits const length{.max = 256};
   sluice::LengthPenalty const penalty{.alpha = options.alpha};
   sluice::Streaming const schedule{.size = options.size, .refill_below = 1};
+
+  if (options.rows) return print_rows(options, model, sources, length, penalty, models.output());
 
   // The best that any beam has found: nothing that scores less needs to be looked at.
   std::vector<std::vector<sluice::Hypothesis>> found;
@@ -168,6 +209,8 @@ int main(int argc, char** argv) {
   app.add_option("--size", options.size, "sentences decoded together (64)")
       ->check(CLI::Range(1, 100000))
       ->type_name("N");
+  app.add_flag("--rows", options.rows,
+               "print instead what beams run until nothing can be better, and best first: rows of a sentence, seconds");
   app.add_option("--first", options.first, "only so many sentences")->check(CLI::NonNegativeNumber)->type_name("N");
   try {
     app.parse(argc, argv);

@@ -13,6 +13,9 @@ TranslationSettings completion_settings(Completion const& c, Fields& fields, Bou
     throw BadField("best_of", "best_of is not supported, unless it is n: " + std::to_string(*c.best_of));
   if (auto const* const bias = fields.find("logit_bias"); bias != nullptr && *bias != Json::object())
     throw BadField("logit_bias", "logit_bias is not supported: " + text::shown(*bias));
+  for (auto const* name : {"presence_penalty", "frequency_penalty"})
+    if (auto const* const value = fields.find(name); value != nullptr && *value != 0)
+      throw BadField(name, std::string(name) + " is not supported: " + text::shown(*value));
   TranslationSettings settings;
   auto& o = settings.search;
   o.candidates = c.choices;

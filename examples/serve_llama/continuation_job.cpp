@@ -15,11 +15,11 @@ namespace {
 decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
   using Any = decltype(Continuing::search);
   sluice::LengthLimits const length{.min = 0, .max = settings.most};
-  if (settings.samples())
-    return Any(sluice::Sample{.temperature = static_cast<float>(settings.wants.temperature.value_or(1)),
-                              .top_p = static_cast<float>(settings.wants.top_p.value_or(1)),
-                              .samples = settings.outputs,
-                              .length = length});
+  if (settings.samples()) {
+    auto sample = settings.sample;
+    sample.samples = settings.outputs, sample.length = length;
+    return Any(sample);
+  }
   if (settings.outputs == 1) return Any(sluice::Greedy{.length = length, .scores = false});
   return Any(sluice::BeamSearch{
       .width = settings.outputs, .n_best = settings.outputs, .length = length, .penalty = {.alpha = 1}});
@@ -43,7 +43,10 @@ ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSet
       prompt_size_(prompt.size()) {
   auto const& wants = settings_->wants;
   if (wants.echo) before_ = ask.text;
-  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, stop_, settings_->structure);
+  auto dry = settings_->dry;
+  if (dry.multiplier > 0) dry.breakers = texts.breakers;
+  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_,
+                            settings_->structure);
   search = Continuation(Continuing(search_of(*settings_), rules));
   if (!wants.logprobs) return;
   search.best = *wants.logprobs, search.notes = std::make_shared<Notes>();

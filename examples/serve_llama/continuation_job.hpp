@@ -28,15 +28,17 @@
 namespace serve {
 
 /// Structured outputs, and ends, and biases, of any of the searches.
-using Continuing = sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
-                                 sluice::Rules<sluice::TokenBias, sluice::StopAt, sluice::Structure>>;
+using Continuing =
+    sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
+                  sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopAt, sluice::Structure>>;
 using Continuation = Retold<Continuing>;
 
 /// What all jobs share.
 struct Texts {
   sluice::LlamaTokenizer const& tokenizer;
   sluice::TokenBytes bytes;
-  bool special = false;  ///< names of control tokens in prompts are those tokens
+  bool special = false;                 ///< names of control tokens in prompts are those tokens
+  sluice::SequenceBreakers breakers{};  ///< of DRY: llama.cpp's
 };
 
 class ContinuationJob final : public Job {

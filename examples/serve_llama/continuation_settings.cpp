@@ -90,6 +90,7 @@ ContinuationSettings continuation_settings(Completion const& completion, Fields&
   if (completion.seed) settings.seed = *completion.seed;
   else settings.seed = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
   settings.biases = read_biases(fields, vocabulary);
+  read_samplers(fields, settings);
   settings.structure = grammars.read(fields, bounds.time);
   return settings;
 }

@@ -6,6 +6,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/search/rule/dry.hpp>
+#include <sluice/search/rule/penalties.hpp>
+#include <sluice/search/sample/sample.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -28,6 +31,9 @@ struct ContinuationSettings final : Settings {
   std::int32_t most = 16;    ///< tokens of each
   std::uint64_t seed = 0;
   std::vector<std::pair<sluice::Token, float>> biases{};
+  sluice::Sample sample{};  ///< the samplers; the rest of it stands above
+  sluice::Penalties penalties{};
+  sluice::Dry dry{};
   sluice::Structure structure{};  ///< what outputs obey
 
   bool samples() const { return wants.temperature.value_or(1) > 0; }
@@ -54,6 +60,10 @@ class Grammars {
   std::mutex mutex_;
   std::deque<std::pair<std::string, sluice::Structure>> known_;  // the last used in front
 };
+
+/// Those of llama-server's samplers that a request has, under its names.
+/// \throws BadField  for what makes no sense
+void read_samplers(Fields& fields, ContinuationSettings& settings);
 
 /// \param vocabulary  how many tokens there are
 /// \throws BadField  for what makes no sense

@@ -5,7 +5,10 @@
 #include <llama/engine.hpp>
 #include <serve_llama/continuation_job.hpp>
 #include <serve_llama/continuer.hpp>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace serve {
 
@@ -17,12 +20,20 @@ sluice::Intake intake(generate::Options const& options, generate::Engine& engine
   return {.prompt_chunk = options.chunk, .shared_tokens = engine.model().abilities().roll_back ? share : 0};
 }
 
+/// llama.cpp's own.
+sluice::SequenceBreakers breakers(sluice::LlamaTokenizer const& tokenizer) {
+  static std::vector<std::string> const texts{"\n", ":", "\"", "*"};
+  return sluice::SequenceBreakers::from_text(tokenizer.token_bytes(), texts,
+                                             [&](std::string_view rest) { return tokenizer.tokens(rest, false); });
+}
+
 class Continuer final : public Backend {
  public:
   explicit Continuer(ContinuerOptions const& options)
       : options_(options),
         engine_(options.engine),
-        texts_{engine_.tokenizer(), engine_.tokenizer().token_bytes(), options.engine.special},
+        texts_{engine_.tokenizer(), engine_.tokenizer().token_bytes(), options.engine.special,
+               breakers(engine_.tokenizer())},
         grammars_(sluice::TokenTrie(texts_.bytes, engine_.model().vocabulary())),
         server_(engine_.model(), Continuation{}, sluice::Streaming{.size = options.size, .refill_below = 1},
                 {.queue = options.queue + options.size,

@@ -51,6 +51,15 @@ struct KeysValues {
   }
 };
 
+/// The same of a path through a tree: the keys and values of its positions, wherever each lies.
+struct PathKeysValues {
+  std::span<float const* const> positions;
+  std::ptrdiff_t offset;
+  std::ptrdiff_t value;
+
+  float const* key(std::int32_t position) const { return positions[static_cast<std::size_t>(position)] + offset; }
+};
+
 namespace detail {
 
 /// Numbers after which the heads come in the same lanes again.
@@ -58,9 +67,9 @@ inline std::ptrdiff_t period(int heads) { return std::lcm(heads, simd::lanes); }
 
 /// scores[p * period ..] = the products of a query and the keys of Count positions from `first` on, as far as they come to
 /// the same lanes.
-template <std::int32_t Count, class Period>
-[[gnu::always_inline]] inline void products(float const* query, std::ptrdiff_t d, Period period,
-                                            KeysValues const& memory, std::int32_t first, float* scores) {
+template <std::int32_t Count, class Period, class Memory>
+[[gnu::always_inline]] inline void products(float const* query, std::ptrdiff_t d, Period period, Memory const& memory,
+                                            std::int32_t first, float* scores) {
   float const* keys[Count];
   for (std::int32_t p = 0; p < Count; ++p) keys[p] = memory.key(first + p);
   for (std::ptrdiff_t lane = 0; lane < period; lane += simd::lanes) {
@@ -99,8 +108,8 @@ void add_lanes(float* scores, Period period, int heads) {
 }
 
 /// Count vectors of the answer, one period apart: factor * sum over positions of weight * value.
-template <int Count, class Period>
-[[gnu::always_inline]] inline void weighted_sum(float const* weights, Period period, KeysValues const& memory,
+template <int Count, class Period, class Memory>
+[[gnu::always_inline]] inline void weighted_sum(float const* weights, Period period, Memory const& memory,
                                                 std::ptrdiff_t column, std::int32_t positions, simd::Vec factor,
                                                 float* out) {
   simd::Vec sum[Count] = {};
@@ -114,9 +123,9 @@ template <int Count, class Period>
 }
 
 /// attend(), see below; `period` is a constant where it is one vector.
-template <class Period>
-void attend(Period period, float const* query, std::ptrdiff_t d, int heads, KeysValues const& memory,
-            std::int32_t count, float* scratch, float* out) {
+template <class Period, class Memory>
+void attend(Period period, float const* query, std::ptrdiff_t d, int heads, Memory const& memory, std::int32_t count,
+            float* scratch, float* out) {
   std::int32_t p = 0;
   for (; p + 4 <= count; p += 4) products<4>(query, d, period, memory, p, scratch);
   for (; p < count; ++p) products<1>(query, d, period, memory, p, scratch);
@@ -152,11 +161,13 @@ inline std::ptrdiff_t attention_scratch(int heads, std::int32_t count) { return 
 /// belong to heads, and nothing is added across lanes but the last few parts of a score.
 ///
 /// \param query    [d], already divided by the square root of the head's size
+/// \param memory   KeysValues, or PathKeysValues
 /// \param heads    d / heads is a multiple of 16
 /// \param scratch  [attention_scratch(heads, count)], 64-byte aligned
 /// \param out      [d]
-inline void attend(float const* query, std::ptrdiff_t d, int heads, KeysValues const& memory, std::int32_t count,
-                   float* scratch, float* out) {
+template <class Memory = KeysValues>
+void attend(float const* query, std::ptrdiff_t d, int heads, Memory const& memory, std::int32_t count, float* scratch,
+            float* out) {
   using OneVector = std::integral_constant<std::ptrdiff_t, simd::lanes>;
   auto const period = detail::period(heads);
   if (period == OneVector{}) detail::attend(OneVector{}, query, d, heads, memory, count, scratch, out);

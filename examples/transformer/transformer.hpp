@@ -66,7 +66,7 @@ struct TransformerOptions {
 class Transformer {
  public:
   using Source = std::vector<Token>;  ///< pieces; the model adds Weights::end
-  static constexpr Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
+  static constexpr Abilities abilities{.ragged = true, .blocks = true, .roll_back = true, .trees = true};
 
   /// The source as the decoder sees it: pages laid out as those of the cache.
   struct Memory {
@@ -138,6 +138,7 @@ class Transformer {
     std::int32_t length = 0;             // positions before them
     std::size_t pages = 0, sources = 0;  // where its pages, and those of its source, begin in pages_
     std::int32_t source_length = 0;
+    std::size_t paths = 0;  // where those of its tokens begin in paths_, if they branch
   };
 
   /// Numbers per position of the cache. A page holds, for each layer, its keys [d], then its values [d].
@@ -180,6 +181,9 @@ class Transformer {
   }
   void prepare(std::span<Row const> rows);
   void prepare_attached(std::span<Row const> rows);
+  std::size_t prepare_paths(Row const& row, std::span<float const* const> pages);
+  void attend_paths(Row const& row, Part const& part, std::ptrdiff_t layer, MatrixView<float> queries, float* scores,
+                    MatrixView<float> out) const;
 
   std::shared_ptr<Weights const> weights_;
   TransformerOptions options_;
@@ -191,6 +195,7 @@ class Transformer {
   std::vector<Part> parts_;
   std::vector<PagedCache<float>::Place> places_;  // by token
   std::vector<float const*> pages_;
+  std::vector<float const*> paths_, path_;  // of tokens that branch: where each position lies
   Buffer x_, normed_, qkv_, attended_, inner_, scores_, answer_, attached_to_;
   std::vector<std::int32_t> widths_;  // of what is attached, [lines]
   std::ptrdiff_t widest_ = 0;
@@ -295,12 +300,16 @@ inline void Transformer::prepare(std::span<Row const> rows) {
     require(row.length >= 0 && row.length <= cache_.length(row.from), "Transformer: row.length", row.length,
             "must be in [0, tokens that row.from holds]");
     require(!row.tokens.empty(), "Transformer: row.tokens.size()", row.tokens.size(), "must be > 0");
-    require(std::ssize(row.tokens) <= options_.length - row.length, "Transformer: row.length + row.tokens.size()",
-            row.tokens.size() + static_cast<std::size_t>(row.length), "must not exceed the length limit");
     require(row.lines >= 1 && row.lines <= std::ssize(row.tokens), "Transformer: row.lines", row.lines,
             "must be in [1, row.tokens.size()]");
-    for (auto const token : row.tokens)
+    for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+      auto const token = row.tokens[i], depth = row.depth(i);
       require(token >= 0 && token < weights_->vocabulary.size, "Transformer: token", token, "must be in [0, V)");
+      require(depth >= 0 && depth <= (i == 0 ? 0 : row.depth(i - 1) + 1), "Transformer: row.depths", depth,
+              "must be at most one more than the one before, and 0 first");
+      require(depth < options_.length - row.length, "Transformer: row.length + depth", row.length + depth,
+              "must not reach the length limit");
+    }
   }
   for (auto const& row : rows)
     if (row.from != row.to) {
@@ -313,23 +322,39 @@ inline void Transformer::prepare(std::span<Row const> rows) {
   std::ptrdiff_t total = 0;
   for (auto const& row : rows) total += std::ssize(row.tokens);
   auto const x = view(x_, total, d);
-  parts_.clear(), places_.clear(), pages_.clear();
+  parts_.clear(), places_.clear(), pages_.clear(), paths_.clear();
   auto const copy = [this](auto... arguments) { copy_page(arguments...); };
   for (auto const& row : rows) {
     auto const& source = *at(row.to);
     Part part{static_cast<std::int32_t>(places_.size()), row.length, 0, 0, source.length};
-    auto position = row.length;
-    for (auto const token : row.tokens) {
-      embed(token, position++, x.data + std::ssize(places_) * d);
+    for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+      embed(row.tokens[i], row.length + row.depth(i), x.data + std::ssize(places_) * d);
       places_.push_back(cache_.append(row.to, copy));
     }
     part.pages = pages_.size();
     cache_.pages(row.to, pages_);
+    if (row.depths != nullptr) part.paths = prepare_paths(row, std::span(pages_).subspan(part.pages));
     part.sources = pages_.size();
     for (std::int32_t p = 0; p < source.length; p += KeysValues::page)
       pages_.push_back(source.numbers.data() + p * width());
     parts_.push_back(part);
   }
+}
+
+/// Writes to paths_ where the positions lie that each token of a tree attends to: [tokens, row.length + its depth + 1].
+inline std::size_t Transformer::prepare_paths(Row const& row, std::span<float const* const> pages) {
+  auto const first = paths_.size();
+  auto const lies = [&](std::int32_t i) {
+    return pages[static_cast<std::size_t>(i / KeysValues::page)] + i % KeysValues::page * weights_->d;
+  };
+  path_.clear();
+  for (std::int32_t p = 0; p < row.length; ++p) path_.push_back(lies(p));
+  for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+    path_.resize(static_cast<std::size_t>(row.length + row.depths[i]));
+    path_.push_back(lies(row.length + static_cast<std::int32_t>(i)));
+    paths_.insert(paths_.end(), path_.begin(), path_.end());
+  }
+  return first;
 }
 
 inline void Transformer::prepare_attached(std::span<Row const> rows) {
@@ -339,6 +364,21 @@ inline void Transformer::prepare_attached(std::span<Row const> rows) {
     widest_ = std::max<std::ptrdiff_t>(widest_, parts_[r].source_length);
   }
   attached_to_.resize(std::ssize(widths_) * widest_);
+}
+
+/// Attention of a tree's tokens to what each follows.
+inline void Transformer::attend_paths(Row const& row, Part const& part, std::ptrdiff_t layer, MatrixView<float> queries,
+                                      float* scores, MatrixView<float> out) const {
+  auto const d = weights_->d;
+  auto const* path = paths_.data() + part.paths;
+  for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+    auto const count = static_cast<std::size_t>(row.length + row.depths[i] + 1);
+    auto const t = part.first + static_cast<std::ptrdiff_t>(i);
+    attend(queries.data + t * queries.stride, d, weights_->heads,
+           PathKeysValues{{path, count}, layer * 2 * KeysValues::page * d, KeysValues::page * d},
+           static_cast<std::int32_t>(count), scores, out.data + t * d);
+    path += count;
+  }
 }
 
 inline Hidden<float> Transformer::step(std::span<Row const> rows) {
@@ -364,6 +404,10 @@ inline Hidden<float> Transformer::step(std::span<Row const> rows) {
     }
     for (std::size_t r = 0; r < rows.size(); ++r) {
       auto const& part = parts_[r];
+      if (rows[r].depths != nullptr) {
+        attend_paths(rows[r], part, l, qkv, scores.data, attended);
+        continue;
+      }
       auto const target = memory(part.pages, l);
       for (std::int32_t i = 0; i < std::ssize(rows[r].tokens); ++i)
         attend(qkv.data + (part.first + i) * qkv.stride, d, w.heads, target, part.length + i + 1, scores.data,
@@ -394,6 +438,8 @@ inline Hidden<float> Transformer::step(std::span<Row const> rows) {
     apply(layer.fo, inner, x, rows_, {.add = true});
   }
 
+  for (auto const& row : rows)
+    if (row.depths != nullptr) cache_.truncate(row.to, row.length + static_cast<std::int32_t>(row.kept()));
   std::ptrdiff_t lines = 0;
   for (auto const& row : rows) lines += row.lines;
   auto const answer = view(answer_, lines, d);

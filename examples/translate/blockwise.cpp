@@ -14,7 +14,9 @@ std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options
                                     .accept = accept,
                                     .minimum = options.minimum,
                                     .length = {.min = options.min_length, .max = options.max_length},
-                                    .adaptive = options.adaptive};
+                                    .adaptive = options.adaptive,
+                                    .branches = options.branches,
+                                    .nodes = options.tree_nodes};
   return make_workers(options, models, sluice::Ruled<sluice::Blockwise<A>, Restrictions>{search, restrictions});
 }
 
@@ -23,7 +25,7 @@ std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options
 std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Restrictions const& restrictions) {
   if (options.accept_top) return make_accepting(sluice::TopK{*options.accept_top}, options, models, restrictions);
   // As greedy: probabilities are needed only where a penalty depends on them, or somebody looks.
-  sluice::Exact const exact{.scores = options.repetition_penalty != 1 || !options.trace.empty()};
+  sluice::Exact const exact{.scores = options.repetition_penalty != 1 || !options.trace.empty() || options.confidence};
   return make_accepting(exact, options, models, restrictions);
 }
 

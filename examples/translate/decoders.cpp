@@ -8,6 +8,7 @@ namespace translate {
 std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Restrictions const& restrictions) {
   switch (options.search) {
     case SearchName::greedy: return make_greedy(options, models, restrictions);
+    case SearchName::best_first: return make_best_first(options, models, restrictions);
     case SearchName::sample: return make_sample(options, models, restrictions);
     case SearchName::blockwise: return make_blockwise(options, models, restrictions);
     case SearchName::score: return make_score(options, models, std::get<sluice::Structure>(restrictions.rules));

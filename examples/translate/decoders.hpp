@@ -35,6 +35,7 @@ class Decoders {
 std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Restrictions const& restrictions);
 std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Restrictions const& restrictions);
 std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Restrictions const& restrictions);
+std::unique_ptr<Decoders> make_best_first(Options const& options, Models& models, Restrictions const& restrictions);
 std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Restrictions const& restrictions);
 std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Restrictions const& restrictions);
 std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Restrictions const& restrictions);

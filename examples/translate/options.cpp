@@ -22,7 +22,8 @@ namespace translate {
 
 namespace {
 
-std::map<std::string, SearchName> const searches{{"greedy", SearchName::greedy},
+std::map<std::string, SearchName> const searches{{"best-first", SearchName::best_first},
+                                                 {"greedy", SearchName::greedy},
                                                  {"beam", SearchName::beam},
                                                  {"sample", SearchName::sample},
                                                  {"blockwise", SearchName::blockwise}};
@@ -218,7 +219,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   add("--input", input, "FILE", "text to translate (standard input)");
   add("--output", output, "FILE", "where the translations go (standard output)");
   auto* const searching =
-      add("--search", search, "NAME", "greedy, beam, sample or blockwise (beam)")->check(one_of(searches));
+      add("--search", search, "NAME", "greedy, beam, best-first, sample or blockwise (beam)")->check(one_of(searches));
   auto* const nbest =
       add("--n-best", n_best, "N", "print N hypotheses a line: index ||| text ||| score")->check(range(1, 10000));
   auto* const mbr =
@@ -239,12 +240,17 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
           ->check(range(1, many))};
   auto* const penalty = add("--length-penalty", options.length_penalty, "A", "score = log-probability / length^A (1)")
                             ->check(any_number());
-  Group const sampling{
-      add("--temperature", options.temperature, "T", "of the samples (1)")->check(positive()),
-      add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(range(1, many)),
-      add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
-          ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
-      add("--seed", options.seed, "S", "of the samples (1)")->check(natural())};
+  auto& samplers = options.samplers;
+  auto sampling = samplers.add_by<CLI::Option>(add);
+  sampling.insert(
+      sampling.end(),
+      {add("--temperature", options.temperature, "T", "of the samples (1)")->check(positive()),
+       add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(range(1, many)),
+       add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
+           ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
+       add("--min-p", samplers.sample.min_p, "P", "samples: from tokens at least P times as probable as the best"),
+       add("--typical", samplers.sample.typical, "P", "samples: from the most typical tokens that hold P"),
+       add("--seed", options.seed, "S", "of the samples (1)")->check(natural())});
   Group const blockwise{
       add("--block", options.block, "K", "tokens settled in one round at most (4), and as many if possible")
           ->check(range(1, 1024)),
@@ -257,7 +263,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       add("--accept", accept, "RULE", "guesses that are kept: exact or top:N (exact)"),
       add("--minimum", options.minimum, "N", "tokens that every round keeps, with --accept top:N (1)")
           ->check(range(1, 1024)),
-      app.add_flag("--explain", options.explain, "print the blocks instead of the translation")};
+      app.add_flag("--explain", options.explain, "print the blocks instead of the translation"),
+      add("--branches", options.branches, "B", "guess trees of B paths at most (1: a chain)")->check(range(1, 1024)),
+      add("--tree-nodes", options.tree_nodes, "N", "guesses of a tree at most ((K - 1) * B)")->check(range(1, 1024))};
   Group const masks{
       add("--no-repeat-ngram", options.no_repeat_ngram, "N", "no N tokens in a row twice")->check(range(1, many)),
       add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
@@ -279,6 +287,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto* const aligning =
       add("--alignments", alignments, "KIND", "print which words come from which: hard, soft, or those above a share")
           ->check(CLI::Validator([](std::string const& value) { return alignment_format(value).second; }, ""));
+  Group const doubting{
+      app.add_flag("--confidence", options.confidence, "print the probability of each word"),
+      add("--alternatives", options.alternatives, "N", "print the N best pieces in each place, whatever the search")
+          ->check(range(1, 1000))};
   auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
   add("--score", score, "FILE", "print scores of these translations, a line for each line");
   auto* const projecting = add("--projection", projection, "NAME",
@@ -341,13 +353,14 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   options.search = score.empty() ? searches.at(search) : SearchName::score;
   switch (options.search) {
     case SearchName::score:
-      useless("--score", Group{searching, nbest, mbr, begin, aligning}, lengths, beam, sampling, blockwise, masks,
-              constraining, constrained);
+      useless("--score", Group{searching, nbest, mbr, begin, aligning}, doubting, lengths, beam, sampling, blockwise,
+              masks, constraining, constrained);
       break;
     case SearchName::greedy:
       useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
       break;
     case SearchName::beam: useless("--search beam", sampling, blockwise); break;
+    case SearchName::best_first: useless("--search best-first", sampling, blockwise, constraining, constrained); break;
     case SearchName::sample:
       useless("--search sample", Group{penalty}, beam, blockwise, constraining, constrained);
       break;
@@ -355,7 +368,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       useless("--search blockwise", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
       break;
   }
-  if (options.explain) useless("--explain", Group{aligning});
+  auto& sample = options.samplers.sample;
+  sample.temperature = options.temperature, sample.top_k = options.top_k, sample.top_p = options.top_p;
+  if (options.search == SearchName::sample) options.samplers.check();
+  if (options.explain) useless("--explain", Group{aligning}, doubting);
   if (models->count() > 0) useless("--ensemble", Group{aligning});
   if (aligning->count() > 0)
     options.alignments = alignment_format(alignments).first, options.model_options.attention = true;
@@ -378,7 +394,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   }
   if (prune_finished == "none") options.prune_finished = std::numeric_limits<double>::infinity();
   else if (!prune_finished.empty()) options.prune_finished = std::stod(prune_finished);
-  if (options.search == SearchName::beam && n_best > options.width)
+  if ((options.search == SearchName::beam || options.search == SearchName::best_first) && n_best > options.width)
     throw text::InputError("--n-best " + std::to_string(n_best) + " is more than " +
                            (options.grid_base ? "--grid-base " : "--width ") + std::to_string(options.width));
   if (lengths[0]->count() > 0 && options.min_length >= options.max_length)
@@ -413,6 +429,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (options.model_options.projection == ProjectionName::clustered)
       throw text::InputError("--projection clustered does not go with --search blockwise: what it leaves out would "
                              "depend on the guesses");
+    if (options.tree_nodes > 0 && options.branches == 1)
+      throw text::InputError("--tree-nodes " + std::to_string(options.tree_nodes) +
+                             " without --branches: a chain has none");
     if (options.minimum > options.block)
       throw text::InputError("--minimum " + std::to_string(options.minimum) + " is more than --block " +
                              std::to_string(options.block));

@@ -6,6 +6,7 @@
 #include <sluice/schedule/streaming.hpp>
 
 #include <text/grammar.hpp>
+#include <text/samplers.hpp>
 #include <translate/model.hpp>
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 namespace translate {
 
-enum class SearchName { greedy, beam, sample, blockwise, score };
+enum class SearchName { greedy, beam, best_first, sample, blockwise, score };
 enum class PresetName { fairseq, ctranslate2, huggingface, sockeye, marian, varstream };
 enum class UtilityName { chrf, bleu };
 enum class ScheduleName { batched, streaming };
@@ -49,10 +50,12 @@ struct Options {
   bool list = false;                            ///< print all of them, with index and score
   std::optional<UtilityName> mbr{};             ///< print the one of least Bayes risk
   std::optional<AlignmentFormat> alignments{};  ///< print them behind translations
+  bool confidence = false;                      ///< print the probability of each word behind translations
+  std::int32_t alternatives = 0;                ///< and so many of the best pieces in each place
   std::int32_t min_length = 1;                  ///< a sentence is not translated by nothing
   std::int32_t max_length = 256;
 
-  // of SearchName::beam
+  // of SearchName::beam and SearchName::best_first
   std::optional<PresetName> preset{};
   std::int32_t width = 5;
   std::optional<double> length_penalty{};  ///< in place of the preset's; also of SearchName::score
@@ -68,13 +71,16 @@ struct Options {
   std::int32_t top_k = 0;
   float top_p = 1;
   std::uint64_t seed = 1;
+  text::Samplers samplers{};
 
   // of SearchName::blockwise
   std::int32_t block = 4;
   bool adaptive = false;
   std::optional<std::int32_t> accept_top{};  ///< keep guesses among the best so many; nothing: the best one alone
   std::int32_t minimum = 1;
-  bool explain = false;  ///< print the blocks
+  std::int32_t branches = 1;    ///< paths of a tree of guesses
+  std::int32_t tree_nodes = 0;  ///< guesses of a tree; 0: (block - 1) * branches
+  bool explain = false;         ///< print the blocks
 
   // masks
   std::int32_t no_repeat_ngram = 0;

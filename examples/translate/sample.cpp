@@ -6,12 +6,12 @@
 namespace translate {
 
 std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Restrictions const& restrictions) {
-  sluice::Sample const search{.temperature = options.temperature,
-                              .top_k = options.top_k,
-                              .top_p = options.top_p,
-                              .samples = options.candidates,
-                              .length = {.min = options.min_length, .max = options.max_length}};
-  return make_workers(options, models, sluice::Ruled<sluice::Sample, Restrictions>{search, restrictions});
+  auto search = options.samplers.search();
+  search.search.temperature = options.temperature;
+  search.search.top_k = options.top_k, search.search.top_p = options.top_p;
+  search.search.samples = options.candidates;
+  search.search.length = {.min = options.min_length, .max = options.max_length};
+  return make_workers(options, models, sluice::Ruled<text::Samplers::Looking, Restrictions>{search, restrictions});
 }
 
 }  // namespace translate

@@ -84,7 +84,7 @@ class Translation final : public Exchange {
   };
   Finished format(std::size_t number, sluice::Result const& result, Due const& due);
   /// What is printed behind a translation.
-  std::string alignment(sluice::Hypothesis const& hypothesis, Due const& due) const;
+  std::string details(sluice::Hypothesis const& hypothesis, Due const& due) const;
   /// Says what a translation lacks.
   void judge(std::size_t number, WholeWords const& constraints, std::string const& text, Finished& line) const;
   std::string text_of(sluice::Hypothesis const& hypothesis) const;

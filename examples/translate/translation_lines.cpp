@@ -2,6 +2,7 @@
 // What translate prints of a sentence.
 #include <text/lines.hpp>
 #include <translate/alignment.hpp>
+#include <translate/confidence.hpp>
 #include <translate/mbr.hpp>
 #include <translate/translation.hpp>
 
@@ -45,24 +46,28 @@ Finished Translation::format(std::size_t number, sluice::Result const& result, D
     for (auto const& hypothesis : hypotheses)
       out.append(out.empty() ? "" : "\n")
           .append(std::to_string(number - 1) + " ||| " + text_of(hypothesis) + " ||| ")
-          .append(translate::format(hypothesis.score) + alignment(hypothesis, due));
+          .append(translate::format(hypothesis.score) + details(hypothesis, due));
   } else if (options_.mbr) {
     auto const& best = least_risk(options_, hypotheses, [&](auto const& hypothesis) { return text_of(hypothesis); });
     out = text_of(best);
     judge(number, due.constraints, out, line);
-    out += alignment(best, due);
+    out += details(best, due);
   } else {
     out = text_of(hypotheses.front());
     judge(number, due.constraints, out, line);
-    out += alignment(hypotheses.front(), due);
+    out += details(hypotheses.front(), due);
   }
   out += '\n';
   return line;
 }
 
-std::string Translation::alignment(sluice::Hypothesis const& hypothesis, Due const& due) const {
-  if (!options_.alignments) return {};
-  return " ||| " + alignment_of(hypothesis, due.source_words, resources_.models.tokenizer(), *options_.alignments);
+std::string Translation::details(sluice::Hypothesis const& hypothesis, Due const& due) const {
+  auto const& tokenizer = resources_.models.tokenizer();
+  std::string all;
+  if (options_.alignments) all += " ||| " + alignment_of(hypothesis, due.source_words, tokenizer, *options_.alignments);
+  if (options_.confidence) all += " ||| " + confidence_of(hypothesis, tokenizer);
+  if (options_.alternatives > 0) all += " ||| " + alternatives_of(hypothesis, tokenizer);
+  return all;
 }
 
 void Translation::judge(std::size_t number, WholeWords const& constraints, std::string const& text,

@@ -46,7 +46,7 @@ class Workers final : public Decoders {
   Workers(Options const& options, Models& models, S const& search, Schedule const& schedule, Own const& own) {
     sluice::Intake const intake{.window = options.window.value_or(0), .encode_ahead = options.encode_ahead};
     for (std::size_t i = 0; i < options.threads; ++i)
-      workers_.push_back(std::make_unique<Worker>(models, search, schedule, intake, options.batch, own));
+      workers_.push_back(std::make_unique<Worker>(models, search, schedule, intake, options, own));
   }
 
   void run(Exchange& exchange) override {
@@ -81,14 +81,15 @@ class Workers final : public Decoders {
 
  private:
   struct Worker {
-    Worker(Models& models, S const& search, Schedule const& schedule, sluice::Intake const& intake, std::size_t batch,
-           Own const& own_search)
+    Worker(Models& models, S const& search, Schedule const& schedule, sluice::Intake const& intake,
+           Options const& options, Own const& own_search)
         : shared(search),
           own(own_search),
           model(models.make()),
           decoder(model, search, schedule, models.output(), {}, intake),
-          portion(std::max(intake.window, batch)),
-          enough(std::max(intake.encode_ahead, batch)) {}
+          portion(std::max(intake.window, options.batch)),
+          enough(std::max(intake.encode_ahead, options.batch)),
+          confidence{.alternatives = options.alternatives} {}
 
     void work(Exchange& exchange) {
       decoder.trace().file = exchange.trace();
@@ -117,7 +118,8 @@ class Workers final : public Decoders {
         auto const id = decoder.submit({.source = std::move(sentence.source),
                                         .prefix = std::move(sentence.prefix),
                                         .search = std::move(search),
-                                        .seed = sentence.seed});
+                                        .seed = sentence.seed,
+                                        .confidence = confidence});
         places.emplace(id, sentence.place);
         if (decoder.trace().file != nullptr)
           decoder.trace().file->describe(id, "line " + std::to_string(sentence.place + 1) + ": " + text, pieces);
@@ -138,6 +140,7 @@ class Workers final : public Decoders {
     sluice::Decoder<Model, S, Schedule, Output, Trace> decoder;
     std::size_t portion;  // taken at once: whole windows, so that they are sorted as a whole
     std::size_t enough;   // waiting: a batch can be filled, the encoder has work
+    sluice::Confidence confidence;
     std::vector<Sentence> taken{};
     std::unordered_map<std::uint64_t, std::size_t> places{};  // of those submitted, by id
   };

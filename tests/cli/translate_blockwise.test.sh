@@ -12,7 +12,7 @@ head -n 3 "$sample" >three
 
 # ---- refused --------------------------------------------------------------------------------------------------------------
 
-own=('--block 3' --adaptive '--proposer ngram' '--heads x' '--draft-model x' '--accept top:2' '--minimum 2' --explain)
+own=('--block 3' --adaptive '--proposer ngram' '--heads x' '--draft-model x' '--accept top:2' '--minimum 2' '--branches 4' '--tree-nodes 4' --explain)
 printf '\n\n\n' >nothing
 for flag in "${own[@]}"; do
   for search in greedy beam sample; do
@@ -38,6 +38,7 @@ refused '--proposer ngram,draft needs --draft-model' --search blockwise --propos
 refused '--draft-model has no effect with --proposer heads' --search blockwise --draft-model second
 refused '--heads has no effect with --proposer ngram' --search blockwise --proposer ngram --heads x
 refused '--heads has no effect with --proposer draft' --search blockwise --proposer $itself --heads x
+refused '--tree-nodes 3 without --branches: a chain has none' --search blockwise --tree-nodes 3
 refused '--minimum 5 is more than --block 4' --search blockwise --accept top:2 --minimum 5
 refused '--minimum 2 keeps guesses that are wrong, --accept exact none: choose --accept top:N' --search blockwise --minimum 2
 for mask in '--no-repeat-ngram 3' '--repetition-penalty 1.1' '--forbid nothing'; do

@@ -37,6 +37,8 @@ for who; do
   done
   blockwise --proposer $who --adaptive --block 8 --input few >actual || fail "$who --adaptive"
   same few_greedy actual "$who --adaptive"
+  blockwise --proposer $who --block 5 --branches 4 --tree-nodes 7 --input few >actual || fail "$who --branches"
+  same few_greedy actual "$who --branches"
   for options in '--batch 1' '--batch 3' '--schedule streaming --batch 7 --refill-below 1' '--threads 2 --batch 5' \
     '--encode-ahead 16' '--encode-ahead 16 --schedule streaming --batch 3 --threads 2' '--accept top:1'; do
     blockwise --proposer $who $options --input few >actual || fail "$who $options"

@@ -39,7 +39,7 @@ for flag in --absolute-threshold --relative-threshold --temperature --top-p --re
 done
 refused "--relative-threshold: '1' is not a number between 0 and 1" --relative-threshold 1
 refused "--top-p: '1.5' is not a number in \(0, 1\]" --top-p 1.5
-refused "--search: 'deepest' is not one of beam, blockwise, greedy, sample" --search deepest
+refused "--search: 'deepest' is not one of beam, best-first, blockwise, greedy, sample" --search deepest
 refused "--preset: 'opennmt' is not one of ctranslate2, fairseq, huggingface, marian, sockeye, varstream" --preset opennmt
 refused "--mbr: 'meteor' is not one of bleu, chrf" --mbr meteor
 refused "--schedule: 'tomorrow' is not one of batched, streaming" --schedule tomorrow
@@ -59,13 +59,18 @@ useless() {
   for option; do refused "${option%% *} has no effect with $with" ${with/--score/--score prefix} $option; done
 }
 beam=('--preset marian' '--width 3' '--absolute-threshold 1' '--relative-threshold 0.1' '--max-per-parent 2')
-sampling=('--temperature 2' '--top-k 3' '--top-p 0.5' '--seed 2')
+sampling=('--temperature 2' '--top-k 3' '--top-p 0.5' '--seed 2' '--min-p 0.1' '--top-n-sigma 1' '--dry-multiplier 1')
 useless '--search greedy' "${beam[@]}" "${sampling[@]}" '--n-best 1' '--length-penalty 1' '--mbr chrf'
 useless '--search beam' "${sampling[@]}"
 useless '--search sample' "${beam[@]}" '--length-penalty 1'
 useless '--score' "${beam[@]}" "${sampling[@]}" '--n-best 2' '--mbr bleu' '--min-length 2' '--max-length 3' \
   '--prefix prefix' '--search greedy' '--search beam' '--no-repeat-ngram 3' '--repetition-penalty 2' '--forbid prefix'
 useless '--schedule batched' '--refill-below 1' '--order oldest_first' '--max-rows 9' '--drain-after 9'
+refused "--samplers: there is no 'taste'" --search sample --samplers top_k,taste
+refused "--samplers: 'top_k' comes twice" --search sample --samplers top_k,top_k
+refused 'order = 0: is a sampler that is on and has no place' --search sample --temperature 2 --samplers top_k
+refused 'xtc.probability' --search sample --xtc-probability 2
+refused 'dry.base' --search sample --dry-base 0.5
 refused '--model has no effect with --ensemble' --model "$model" --ensemble "$model,second"
 refused '--n-best 6 is more than --width 5' --n-best 6
 refused '--n-best 6 is more than --width 5' --n-best 6 --mbr chrf

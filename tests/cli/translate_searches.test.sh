@@ -54,6 +54,24 @@ for name in fairseq ctranslate2 huggingface sockeye marian varstream; do
       ;;
   esac
 done
+# Best first is such a preset whose rule proves what it finds, in fewer rows; others are refused.
+preset huggingface --length-penalty 0
+rows[plain]=$(stat rows)
+run --search best-first --length-penalty 0 --n-best 2 --input few --stats stats >actual || fail '--search best-first'
+same preset actual
+check '--search best-first: rows' [ "$(stat rows)" -lt ${rows[plain]} ]
+run --search best-first --preset marian --input few >actual 2>complaint && fail '--search best-first --preset marian'
+check '--search best-first --preset marian' [ "$(grep -c 'finished = shrink' complaint)" -gt 0 ]
+# How sure it was: a probability for each word, alternatives for each piece, and the same for whoever finds the same.
+echo 'Wo hast du meine Brille hingelegt?' >line
+run --search greedy --confidence --alternatives 2 --input line >actual || fail '--confidence'
+check '--confidence: a number for each word' \
+  [ "$(awk -F ' [|][|][|] ' '{ print $1 }' actual | wc -w)" -eq "$(awk -F ' [|][|][|] ' '{ print $2 }' actual | wc -w)" ]
+run --search greedy --alternatives 1 --input line | awk -F ' [|][|][|] ' '{ gsub(/:[0-9.]+/, "", $2); gsub(/ /, "", $2); print $2 }' >pieces
+run --search greedy --input line | sed 's/^/ /; s/ /▁/g; s,$,</s>,' >best_pieces # of greedy search the taken are the best
+same best_pieces pieces
+run --width 1 --confidence --alternatives 2 --input line >again
+same actual again
 for name in ctranslate2 huggingface marian; do # which need no end at the maximum length
   preset $name --max-length 3
   check "--preset $name --max-length" [ "$(texts preset | wc -w)" -gt "$(texts cut_off | wc -w)" ]

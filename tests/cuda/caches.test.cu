@@ -81,7 +81,7 @@ TEST_CASE("a cache behind cuda's indirection holds what a copied one holds", "[c
   if (no_device()) return;
   cudaStream_t stream = nullptr;
   cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < rounds(30); ++seed) {
     std::int32_t const width = seed % 4 == 0 ? 70 : 1 + static_cast<std::int32_t>(seed % 9);
     std::int32_t const slots = width == 70 ? 70 : 64, positions = seed % 5 == 0 ? 300 : 63;
     INFO("seed " << seed << ", width " << width);
@@ -89,13 +89,12 @@ TEST_CASE("a cache behind cuda's indirection holds what a copied one holds", "[c
     auto const size = static_cast<std::size_t>(slots * positions);
     OnDevice<Token> const memory(size), to(size);
     RandomSteps steps(seed, slots, width, positions);
-    for (int i = 0; i < 100; ++i) {
+    for (std::uint64_t i = 0; i < 10 * rounds(10); ++i) {
       INFO("step " << i);
       steps.next();
       Fed const fed(steps.rows);
       OnDevice<std::int32_t> const rows(fed.slots), lengths(fed.lengths), first(fed.first);
       OnDevice<Token> const tokens(fed.tokens);
-      cuda::check(cudaDeviceSynchronize(), "copies");
       // [indirection]
       cache.release(steps.released);
       cache.step(steps.rows, stream);
@@ -122,7 +121,7 @@ TEST_CASE("a cache in cuda's pages holds what a copied one holds", "[cuda]") {
   if (no_device()) return;
   cudaStream_t stream = nullptr;
   cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < rounds(30); ++seed) {
     std::int32_t const slots = 1 + static_cast<std::int32_t>(seed % 40), positions = 200;
     std::int32_t const planes = seed % 3 == 0 ? 24 : 1;
     INFO("seed " << seed << ", slots " << slots << ", planes " << planes);
@@ -134,13 +133,12 @@ TEST_CASE("a cache in cuda's pages holds what a copied one holds", "[cuda]") {
                                    .max_length = positions});
     OnDevice<Token> const to(static_cast<std::size_t>(slots * positions));
     RandomSteps steps(seed, slots, slots, positions);
-    for (int i = 0; i < 100; ++i) {
+    for (std::uint64_t i = 0; i < 10 * rounds(10); ++i) {
       INFO("step " << i);
       steps.next();
       Fed const fed(steps.rows);
       OnDevice<std::int32_t> const lengths(fed.lengths), first(fed.first);
       OnDevice<Token> const tokens(fed.tokens);
-      cuda::check(cudaDeviceSynchronize(), "copies");
       cache.release(steps.released);
       cache.step(steps.rows, stream);
       if (steps.rows.empty()) continue;
@@ -191,7 +189,7 @@ TEST_CASE("cuda's caches are told of steps before a graph, and keep their addres
   capture([&] { fresh.enqueue(chosen.data(), positions, stream); });
   cuda::check(cudaGraphInstantiate(&update, graph, 0), "graph");
   cuda::check(cudaGraphDestroy(graph), "graph");
-  for (int i = 0; i < 50; ++i) {
+  for (std::uint64_t i = 0; i < 10 * rounds(5); ++i) {
     steps.next();
     Fed const fed(steps.rows);
     OnDevice<std::int32_t> const rows(fed.slots), lengths(fed.lengths), first(fed.first);
@@ -200,9 +198,7 @@ TEST_CASE("cuda's caches are told of steps before a graph, and keep their addres
     for (auto const slot : steps.released) said[static_cast<std::size_t>(slot)] = {slot, 0, 0};
     for (auto const& r : steps.rows)
       said[static_cast<std::size_t>(r.to)] = {r.from, r.length, static_cast<std::int32_t>(r.tokens.size())};
-    cuda::check(cudaMemcpy(chosen.data(), said.data(), said.size() * sizeof(cuda::SlotStep), cudaMemcpyHostToDevice),
-                "copy");
-    cuda::check(cudaDeviceSynchronize(), "copies");
+    chosen.set(said);
     cuda::check(cudaGraphLaunch(update, stream), "graph");
     std::vector<std::int32_t> held;
     for (Slot slot = 0; slot < slots; ++slot) held.push_back(steps.tokens.length(slot));
@@ -210,9 +206,7 @@ TEST_CASE("cuda's caches are told of steps before a graph, and keep their addres
       write<<<static_cast<unsigned>(steps.rows.size()), 32, 0, stream>>>(fresh.view(), memory.data(), rows.data(),
                                                                          lengths.data(), first.data(), tokens.data());
     cuda::check(cudaStreamSynchronize(stream), "step");
-    cuda::check(cudaMemcpy(all.data(), held.data(), held.size() * sizeof(std::int32_t), cudaMemcpyHostToDevice),
-                "copy");
-    cuda::check(cudaDeviceSynchronize(), "copies");
+    all.set(held);
     cuda::check(cudaGraphLaunch(runnable, stream), "graph");
     cuda::check(cudaStreamSynchronize(stream), "graph");
     auto const found = to.get();

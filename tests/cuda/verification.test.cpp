@@ -63,7 +63,7 @@ struct OnDeviceCase {
 
 TEST_CASE("cuda verify settles what Blockwise settles", "[cuda]") {
   if (no_device()) return;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < rounds(1000); ++seed) {
     INFO("seed " << seed);
     VerificationCase const blocks(seed);
     OnDeviceCase const memory(blocks);

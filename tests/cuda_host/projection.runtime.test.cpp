@@ -214,12 +214,13 @@ TEST_CASE("a union is listed in order, and each of its barriers is missed", "[cu
       query.edits = static_cast<std::int32_t>(edits.size());
       query.edit_count = static_cast<std::int32_t>(below(random, 20));
       for (std::int32_t i = 0; i < query.edit_count; ++i)
-        edits.push_back({static_cast<Token>(below(random, 32 * words)), below(random, 3) == 0 ? 1 : none});
+        edits.push_back({below(random, 9) == 0 ? -1 : static_cast<Token>(below(random, 32 * words)),
+                         below(random, 3) == 0 ? 1 : none});
     }
     auto const past = before;
     Answer answer{std::vector<Token>(2 * 32 * words, -1), std::vector<cuda::UnionResult>(1 + unions)};
     cuda::UnionLaunch launch;
-    launch.words = words, launch.lines = lines, launch.unions = unions;
+    launch.words = words, launch.size = 32 * words, launch.lines = lines, launch.unions = unions;
     launch.union_of = union_of.data(), launch.first = first.data();
     launch.queries = queries.data(), launch.edits = edits.data();
     launch.joint = joint.data(), launch.own = own.data(), launch.before = before.data();
@@ -246,7 +247,8 @@ TEST_CASE("a union is listed in order, and each of its barriers is missed", "[cu
         auto wanted = queries[i].best;
         for (std::int32_t e = 0; e < queries[i].edit_count; ++e) {
           auto const& edit = edits[static_cast<std::size_t>(queries[i].edits + e)];
-          wanted += edit.add == none && cuda::has_bit(launch.mask(u), static_cast<std::uint32_t>(edit.token));
+          wanted += edit.token >= 0 && edit.add == none &&
+                    cuda::has_bit(launch.mask(u), static_cast<std::uint32_t>(edit.token));
         }
         if (union_of[i] == u) result.wanted = std::max(result.wanted, wanted);
       }

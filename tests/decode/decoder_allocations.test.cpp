@@ -3,6 +3,10 @@
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/dry.hpp>
+#include <sluice/search/rule/penalties.hpp>
+#include <sluice/search/rule/rules.hpp>
+#include <sluice/search/sample/sample_presets.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>
@@ -17,7 +21,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// Decodes the same sentences a few times; returns the allocations of the last time's steps in which nobody began or
+/// Decodes the same sentences a few times, with the same random numbers; returns the allocations of the last time's steps in which nobody began or
 /// ended.
 template <class S>
 std::size_t allocations_when_warm(S const& search, std::size_t& counted) {
@@ -28,7 +32,7 @@ std::size_t allocations_when_warm(S const& search, std::size_t& counted) {
   Result result;
   std::size_t inside = 0;
   for (int round = 0; round < 4; ++round) {
-    for (std::uint64_t i = 0; i < 8; ++i) decoder.submit({.source = 5});
+    for (std::uint64_t i = 0; i < 8; ++i) decoder.submit({.source = 5, .seed = 1});
     inside = counted = 0;
     for (auto more = true; more;) {
       auto const waiting = decoder.waiting(), running = decoder.running();
@@ -56,4 +60,16 @@ TEST_CASE("a warm decoder's step allocates nothing", "[decoder_allocations]") {
   }
   CHECK(allocations_when_warm(BeamSearch{.width = 5, .length = {.min = 10}, .stop = {.rule = Stop::Rule::exact}},
                               steps) == 0);
+  auto chain = presets::llama_cpp_sample();
+  chain.samples = 3, chain.length.min = 10;
+  auto const looking_back = Rules(Penalties{.presence = 0.5f}, Dry{.multiplier = 0.8f});
+  using Looking = Ruled<Sample, Rules<Penalties, Dry>>;
+  CHECK(allocations_when_warm(Looking{chain, looking_back}, steps) == 0);
+  CHECK(steps > 5);
+  chain.top_n_sigma = 1, chain.xtc.probability = 0.5f, chain.dynamic_temperature.range = 0.5f;
+  CHECK(allocations_when_warm(chain, steps) == 0);
+  chain.mirostat.tau = 3;
+  CHECK(allocations_when_warm(chain, steps) == 0);
+  chain.mirostat.tau = 0, chain.adaptive_p.target = 0.4f;
+  CHECK(allocations_when_warm(chain, steps) == 0);
 }

@@ -148,6 +148,44 @@ TEST_CASE("tokens may come one by one or in blocks, beside rows of other lengths
   }
 }
 
+TEST_CASE("tokens that branch see what they follow, bit for bit, and the first path stays", "[transformer]") {
+  std::mt19937 random(6);
+  auto const source = random_tokens(random, 9);
+  for (auto const precision : {Precision::float32, Precision::int8})
+    for (int round = 0; round < 5; ++round) {
+      Transformer model(weights(precision));
+      start(model, source, 0), start(model, source, 1);
+      auto const text = random_tokens(random, 1 + random() % 6);
+      step(model, {{0, 0, 0, text}, {1, 1, 0, text}});
+      auto const tree = random_tokens(random, 2 + random() % 12);
+      std::vector<std::int32_t> depths{0};
+      while (depths.size() < tree.size())
+        depths.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(depths.back() + 2)));
+      auto const length = static_cast<std::int32_t>(text.size());
+      Row const row{0, 0, length, tree, static_cast<std::int32_t>(tree.size()), depths.data()};
+      Row const beside{1, 1, length, {tree.data(), 1}};
+      auto const found = step(model, {row, beside});
+      REQUIRE(found.size() == tree.size() + 1);
+      auto path = text;
+      for (std::size_t i = 0; i < tree.size(); ++i) {
+        path.resize(text.size() + static_cast<std::size_t>(depths[i]));
+        path.push_back(tree[i]);
+        CHECK(found[i] == alone(source, path, precision).back());
+      }
+      CHECK(found.back() == found.front());
+      auto kept = text;
+      kept.insert(kept.end(), tree.begin(), tree.begin() + static_cast<std::ptrdiff_t>(row.kept()));
+      auto const next = random_tokens(random, 1);
+      auto const after = step(model, {{0, 0, static_cast<std::int32_t>(kept.size()), next}});
+      kept.push_back(next[0]);
+      CHECK(after.at(0) == alone(source, kept, precision).back());
+      CHECK_THROWS_AS(step(model, {{0, 0, static_cast<std::int32_t>(kept.size()) + 1, next}}), std::invalid_argument);
+      std::vector<std::int32_t> const wrong{0, 2};
+      auto const two = random_tokens(random, 2);
+      CHECK_THROWS_AS(step(model, {{0, 0, 0, two, 1, wrong.data()}}), std::invalid_argument);
+    }
+}
+
 TEST_CASE("slots fork and roll back", "[transformer]") {
   std::mt19937 random(3);
   auto const source = random_tokens(random, 5), tokens = random_tokens(random, 36);

@@ -11,13 +11,17 @@
 #include <support/hidden_model.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -154,4 +158,157 @@ TEST_CASE("heads of shapes that do not fit are refused", "[with_heads]") {
   ResidualHeads heads({{good_up, good_down}});
   auto const weights = numbers(random, size * d, 1);
   CHECK_THROWS_AS((WithHeads(model, heads, DenseProjection({weights.data(), size, d, d}))), std::invalid_argument);
+}
+
+namespace {
+
+/// Compares trees by confidence with all products of the heads' probabilities, or with a given shape.
+template <class M>
+struct WatchingTrees : detail::Forwarding<M> {
+  using Source = typename M::Source;
+  WatchingTrees(M& model, Net const& n, std::vector<float> const& w, std::vector<float> const& b, HeadTrees const& t)
+      : detail::Forwarding<M>(model), net(n), weights(w), bias(b), trees(t) {}
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    for (std::size_t i = 0; i < slots.size(); ++i) held.clear(slots[i]), source[slots[i]] = *sources[i];
+    this->model_.start(sources, slots);
+  }
+  void release(std::span<Slot const> slots) { this->model_.release(slots); }
+  decltype(auto) step(std::span<Row const> rows) {
+    held.apply(rows);
+    return this->model_.step(rows);
+  }
+  void propose(std::span<Draft const> drafts) {
+    this->model_.propose(drafts);
+    for (auto const& draft : drafts) check(draft);
+  }
+  using Ranked = std::vector<std::pair<double, Token>>;
+  /// The best guesses of a head behind h.
+  Ranked best_of(std::size_t head, std::span<float const> h) const {
+    auto const z = net.apply(head, h);
+    Ranked all;
+    double sum = 0;
+    for (Token v = 0; v < size; ++v) {
+      double x = bias[static_cast<std::size_t>(v)];
+      for (std::size_t k = 0; k < z.size(); ++k)
+        x += z[k] * static_cast<double>(weights[static_cast<std::size_t>(v) * z.size() + k]);
+      sum += std::exp(x);
+      if (v >= eos) all.push_back({x, v});
+    }
+    for (auto& one : all) one.first -= std::log(sum);
+    std::ranges::sort(all, std::greater<>());
+    all.resize(static_cast<std::size_t>(trees.best));
+    return all;
+  }
+  void check(Draft const& draft) {
+    Base fresh(size, d);
+    auto const* const from = &source[draft.slot];
+    Slot const slot = 0;
+    fresh.start({&from, 1}, {&slot, 1});
+    auto const kept = held[draft.slot].first(static_cast<std::size_t>(draft.length));
+    std::vector<Token> text(kept.begin(), kept.end());
+    text.insert(text.end(), draft.pending.begin(), draft.pending.end() - 1);  // the last was chosen from what they give
+    later += draft.pending.size() > 1;
+    Row const row{0, 0, 0, text, 1};
+    auto const h = fresh.step({&row, 1})[0];
+    auto const depth = static_cast<std::size_t>(std::min(draft.count, net.heads.size()));
+    std::vector<Ranked> places;
+    for (std::size_t i = 0; i < depth; ++i) places.push_back(best_of(i, h));
+    // Every path of the tree, by ranks, and how probable it is.
+    std::map<std::vector<std::size_t>, double> found;
+    std::vector<std::vector<std::size_t>> paths;
+    for (std::size_t i = 0; i < draft.tokens->size(); ++i) {
+      auto const parent = draft.tree->parents.at(i);
+      auto path = parent < 0 ? std::vector<std::size_t>{} : paths.at(static_cast<std::size_t>(parent));
+      REQUIRE(path.size() < depth);
+      auto const& place = places[path.size()];
+      auto const rank = static_cast<std::size_t>(
+          std::ranges::find(place, (*draft.tokens)[i], &std::pair<double, Token>::second) - place.begin());
+      REQUIRE(rank < place.size());
+      path.push_back(rank);
+      double log_prob = 0;
+      for (std::size_t j = 0; j < path.size(); ++j) log_prob += places[j][path[j]].first;
+      paths.push_back(path);
+      CHECK(found.emplace(path, log_prob).second);
+      ++guesses;
+    }
+    if (!trees.shape.nodes.empty()) {
+      std::size_t fit = 0;
+      for (auto const& node : trees.shape.nodes) fit += static_cast<std::size_t>(node.depth) < depth;
+      CHECK(found.size() == std::min(fit, static_cast<std::size_t>(draft.tree->nodes)));
+      return;
+    }
+    std::vector<double> all, taken;
+    for (auto const& [path, log_prob] : found) taken.push_back(log_prob);
+    std::vector<std::size_t> ranks;
+    auto const walk = [&](auto const& self, double before) -> void {
+      if (ranks.size() == depth) return;
+      for (std::size_t r = 0; r < places[ranks.size()].size(); ++r) {
+        auto const log_prob = before + places[ranks.size()][r].first;
+        all.push_back(log_prob), ranks.push_back(r);
+        self(self, log_prob);
+        ranks.pop_back();
+      }
+    };
+    walk(walk, 0);
+    std::ranges::sort(all, std::greater<>()), std::ranges::sort(taken, std::greater<>());
+    REQUIRE(taken.size() == std::min(all.size(), static_cast<std::size_t>(draft.tree->nodes)));
+    for (std::size_t i = 0; i < taken.size(); ++i) CHECK(std::abs(taken[i] - all[i]) < 1e-4);
+  }
+  Net const& net;
+  std::vector<float> const& weights;
+  std::vector<float> const& bias;
+  HeadTrees const& trees;
+  SlotTokens held;
+  std::map<Slot, std::uint64_t> source;
+  std::size_t guesses = 0, later = 0;
+};
+
+}  // namespace
+
+TEST_CASE("heads guess the most probable trees, or a given one, behind any path", "[with_heads]") {
+  std::mt19937_64 random(4);
+  auto const weights = numbers(random, size * d, 1), bias = numbers(random, size, 1);
+  DenseProjection const projection({weights.data(), size, d, d}, bias);
+  std::vector<std::uint64_t> const seeds{1, 2, 3, 4, 5, 6, 7};
+  std::array const widths{3, 2};
+  std::size_t later = 0;
+  for (int round = 0; round < 8; ++round) {
+    Net net(random, 3);
+    HeadTrees trees{.best = 3};
+    if (round % 3 == 2) trees.shape = TreeShape::full(widths);
+    Base model(size, d);
+    WithHeads with(model, net.heads, projection, trees);
+    WatchingTrees watching(with, net, weights, bias, trees);
+    auto const expected = decode(model, seeds, Greedy{.length = {.max = 25}}, Batched{}, projection);
+    Blockwise<> const search{
+        .block = 4, .length = {.max = 25}, .branches = 30, .nodes = static_cast<std::int32_t>(2 + random() % 14)};
+    for (std::size_t const batch : {1u, 4u}) {
+      auto const found = decode(watching, seeds, search, Streaming{.size = batch}, projection);
+      for (std::size_t i = 0; i < seeds.size(); ++i) CHECK(same_outputs(found[i], expected[i]));
+    }
+    CHECK(watching.guesses > 100);
+    later += watching.later;
+  }
+  CHECK(later > 10);  // paths that were not the first
+}
+
+TEST_CASE("shapes of trees", "[with_heads]") {
+  using Nodes = std::vector<TreeShape::Node>;
+  std::array const widths{2, 1};
+  CHECK(TreeShape::full(widths).nodes == Nodes{{-1, 0, 0}, {-1, 0, 1}, {0, 1, 0}, {1, 1, 0}});
+  auto const given = TreeShape::of({{0, 1}, {0}, {2}});
+  CHECK(given.nodes == Nodes{{-1, 0, 0}, {0, 1, 1}, {-1, 0, 2}});
+  CHECK(given.leaves() == 2);
+  CHECK(given.depth() == 2);
+  // 0.6; then 0.6 * 0.5 = 0.3 and 0.3 * 0.9, 0.2 = the second guess of the first place, 0.1 = that and the first behind it
+  std::vector<std::vector<double>> const accuracy{{0.6, 0.2}, {0.5, 0.1}, {0.9}};
+  CHECK(TreeShape::learn(accuracy, 4, 9).nodes == Nodes{{-1, 0, 0}, {0, 1, 0}, {1, 2, 0}, {-1, 0, 1}});
+  CHECK(TreeShape::learn(accuracy, 9, 1).leaves() == 1);
+  CHECK(TreeShape::learn(accuracy, 0, 9).nodes.empty());
+  std::vector<std::vector<double>> const wrong{{1.5}};
+  CHECK_THROWS_AS(TreeShape::learn(wrong, 1, 1), std::invalid_argument);
+  CHECK_THROWS_AS(TreeShape::of({{-1}}), std::invalid_argument);
+  std::array const none{0};
+  CHECK_THROWS_AS(TreeShape::full(none), std::invalid_argument);
+  CHECK_THROWS_AS((HeadTrees{.best = 1, .shape = given}.check()), std::invalid_argument);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/cuda/error.cuh>
+#include <sluice/cuda/setup.cuh>
 
 #include <cuda_runtime.h>
 
@@ -42,7 +43,7 @@ class OnDevice {
   explicit OnDevice(std::size_t size) : size_(size) {
     auto const bytes = (size * sizeof(T) + 16) / 16 * 16;
     cuda::check(cudaMalloc(&data_, bytes), "cudaMalloc");
-    cuda::check(cudaMemset(data_, 0xff, bytes), "cudaMemset");
+    cuda::fill_now(data_, 0xff, bytes);
   }
   explicit OnDevice(std::vector<T> const& from) : OnDevice(from.size()) { set(from); }
   OnDevice(OnDevice const&) = delete;
@@ -50,10 +51,7 @@ class OnDevice {
   ~OnDevice() { static_cast<void>(cudaFree(data_)); }
 
   T* data() const { return data_; }
-  void set(std::vector<T> const& from) {
-    if (from.empty()) return;
-    cuda::check(cudaMemcpy(data_, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-  }
+  void set(std::vector<T> const& from) const { cuda::copy_now(data_, from.data(), from.size() * sizeof(T)); }
   std::vector<T> get() const {
     std::vector<T> to(size_);
     if (to.empty()) return to;

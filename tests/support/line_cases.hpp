@@ -130,8 +130,18 @@ struct LineCase {
   std::vector<Query> queries;
   std::deque<std::vector<Edit>> edits;
   std::deque<std::vector<Token>> probes;
+  std::deque<TokenSet> sets;
 
  private:
+  /// Of few tokens, of most, of none; perhaps made for another vocabulary.
+  TokenSet const* set() {
+    auto& made = sets.emplace_back(static_cast<std::int32_t>(one_of(3) ? below(size) : size + below(100)));
+    auto const share = one_of(8) ? size + 1 : 1 + below(5);
+    for (std::size_t v = 0; v < size + 3; ++v)
+      if (one_of(share)) made.insert(static_cast<Token>(v));
+    return &made;
+  }
+
   void fill(std::size_t row) {
     auto const none = -std::numeric_limits<float>::infinity();
     std::normal_distribution<float> normal(0, std::vector<float>{0.1f, 1, 4, 30}[below(4)]);
@@ -167,7 +177,13 @@ struct LineCase {
 
   void ask(std::size_t row) {
     Query query{.best = row == 0 ? k : static_cast<std::int32_t>(below(static_cast<std::size_t>(k) + 1))};
-    auto const token = [&] { return static_cast<Token>(below(size)); };
+    // Now and then one that the line does not have.
+    auto const token = [&] {
+      if (!one_of(12)) return static_cast<Token>(below(size));
+      auto const behind = size + below(20);
+      std::uint32_t const outside[] = {~std::uint32_t{0}, 1u << 31, 0x7fffffffu, static_cast<std::uint32_t>(behind)};
+      return static_cast<Token>(outside[below(4)]);
+    };
     if (one_of(2)) {
       auto& list = probes.emplace_back();
       for (auto n = below(6); n > 0; --n) list.push_back(token());
@@ -185,6 +201,8 @@ struct LineCase {
       query.edits = list;
     }
     if (one_of(4)) query.temperature = uniform(0.25f, 3);
+    if (one_of(5)) query.only = set();
+    if (one_of(6)) query.shortlist = row > 0 && one_of(2) && !sets.empty() ? &sets.front() : set();
     if (one_of(8)) query.normalise = false;
     queries.push_back(query);
   }

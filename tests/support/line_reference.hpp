@@ -38,6 +38,7 @@ struct ExpectedLine {
 
 inline void apply_edits(std::vector<double>& line, Query const& query) {
   for (auto const& edit : query.edits) {
+    if (static_cast<std::size_t>(edit.token) >= line.size()) continue;  // no token, or none of the line
     auto& x = line[static_cast<std::size_t>(edit.token)];
     x = (x > 0 ? x / static_cast<double>(edit.penalty) : x * static_cast<double>(edit.penalty)) +
         static_cast<double>(edit.add);
@@ -55,8 +56,12 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
   if (!e.valid) return e;
 
   auto const before = query.stage == Stage::before_softmax;
-  auto const changed = query.temperature != 1.0f || (before && (!query.edits.empty() || query.only != nullptr));
+  auto const changed = query.temperature != 1.0f || query.shortlist != nullptr ||
+                       (before && (!query.edits.empty() || query.only != nullptr));
   if (before) apply_edits(line, query);
+  if (query.shortlist != nullptr)
+    for (std::size_t v = 0; v < line.size(); ++v)
+      if (!query.shortlist->contains(static_cast<Token>(v))) line[v] = impossible;
   for (auto& x : line) {
     x /= static_cast<double>(query.temperature);
     if (x > impossible) e.largest = std::max(e.largest, std::abs(x));
@@ -106,6 +111,20 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
       if (at(t) >= bar) wanted.insert(t);
       e.doubtful = e.doubtful || (std::abs(at(t) - bar) < 1e-5 && query.within < 1);
     }
+  auto const from = [&](double bar) {
+    for (auto t : order) {
+      if (at(t) >= bar) wanted.insert(t);
+      e.doubtful = e.doubtful || std::abs(at(t) - bar) < 1e-5;
+    }
+  };
+  if (query.at_least > 0) from(std::log(static_cast<double>(query.at_least)));
+  if (query.deviations > 0 && !order.empty()) {
+    auto const count = static_cast<double>(order.size());
+    double mean = 0, variance = 0;
+    for (auto t : order) mean += at(t) / count;
+    for (auto t : order) variance += (at(t) - mean) * (at(t) - mean) / count;
+    from(at(order[0]) - static_cast<double>(query.deviations) * std::sqrt(variance));
+  }
   if (query.typical > 0) {
     auto const entropy = e.entropy;
     auto typical = order;
@@ -133,7 +152,8 @@ inline void check_line(Line const& line, ExpectedLine const& e, Query const& que
   REQUIRE(line.probes.size() == query.probes.size());
   for (std::size_t i = 0; i < query.probes.size(); ++i) {
     INFO("probe of token " << query.probes[i]);
-    auto const expected = e.log_probs[static_cast<std::size_t>(query.probes[i])];
+    auto const place = static_cast<std::size_t>(query.probes[i]);
+    auto const expected = place < e.log_probs.size() ? e.log_probs[place] : impossible;
     if (!close(static_cast<double>(line.probes[i]), expected)) CHECK(static_cast<double>(line.probes[i]) == expected);
   }
   if (!close(static_cast<double>(line.log_sum_exp), e.log_sum_exp))

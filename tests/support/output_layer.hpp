@@ -154,7 +154,10 @@ struct Step {
         made.push_back(std::make_unique<RandomQuery>(layer.random, size,
                                                      QueryFields{.only = masks && below(layer.random, 9) == 0}));
         auto query = made.back()->query;
-        if (query.noise != 0) query.mass = query.within = query.typical = 0;  // the order then has two masters
+        if (query.noise != 0) {  // the order then has two masters
+          query.mass = query.within = query.typical = 0;
+          query.deviations = query.at_least = 0;
+        }
         if (masked) query.only = &(made[made.size() - 1 - i]->only), query.stage = Stage::before_softmax;
         if (masked && i == 0)
           for (auto k = below(layer.random, size / 2 + 9); k > 0; --k)

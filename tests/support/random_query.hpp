@@ -28,7 +28,7 @@ inline std::vector<float> normal_numbers(std::mt19937_64& random, std::ptrdiff_t
 
 /// Which fields a RandomQuery may fill.
 struct QueryFields {
-  bool selection = true;  ///< mass, within, typical, noise, entropy
+  bool selection = true;  ///< mass, within, typical, deviations, at_least, noise, entropy
   bool edits = true, only = true, probes = true, after = true;
 };
 
@@ -47,6 +47,8 @@ struct RandomQuery {
       if (one_of(6)) query.mass = part();
       if (one_of(6)) query.within = part() * part();
       if (one_of(6)) query.typical = part();
+      if (one_of(8)) query.deviations = 3 * part();
+      if (one_of(8)) query.at_least = part() * part();
       if (one_of(5)) query.noise = random() | 1;
       query.entropy = one_of(5);
     }
@@ -71,7 +73,7 @@ struct RandomQuery {
       query.only = &only;
     }
     if (one_of(4)) query.temperature = 0.25f + 2 * part();
-    if (one_of(8)) query.normalise = false, query.mass = query.typical = 0, query.entropy = false;
+    if (one_of(8)) query.normalise = false, query.mass = query.typical = query.at_least = 0, query.entropy = false;
     query.probes = probes, query.edits = edits;
   }
   RandomQuery(RandomQuery const&) = delete;

@@ -124,9 +124,14 @@ class TableModel {
       auto& held = at(row.to);
       held.tokens.erase(held.tokens.begin() + row.length, held.tokens.end());
       for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        held.tokens.resize(static_cast<std::size_t>(row.length + row.depth(i)));
         held.tokens.push_back(row.tokens[i]);
         if (i + static_cast<std::size_t>(row.lines) >= row.tokens.size()) answer(held), ++lines;
       }
+      if (row.depths == nullptr) continue;
+      held.tokens.resize(static_cast<std::size_t>(row.length));
+      for (std::size_t i = 0; i < row.tokens.size() && row.depths[i] == static_cast<std::int32_t>(i); ++i)
+        held.tokens.push_back(row.tokens[i]);
     }
     return scores(scores_.data(), lines, table_.size, options_.kind);
   }

@@ -3,6 +3,7 @@
 /// The Model concept: what a user brings.
 #pragma once
 
+#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/named.hpp>
 #include <sluice/core/types.hpp>
@@ -70,6 +71,24 @@ concept EncodingModel = Model<M> &&
     model.start(encoded, items, slots);
   };
 
+/// Guesses that branch: what a search that takes a tree of them asks for, and who guesses fills in beside Draft::tokens.
+/// Of siblings the more probable ones come first; a guess comes behind the one that it follows.
+struct DraftTree {
+  std::int32_t nodes = 0;   ///< guesses in all, at most; Draft::count bounds those of a path
+  std::int32_t leaves = 1;  ///< paths, at most. The sentence has as many slots, from Draft::slot on
+  double cost = 0;          ///< of a guess, as a part of a step: > 0: those that are not worth it need not be made
+  bool draws = false;       ///< siblings are to be drawn independently of one distribution, which `drawn` tells
+  /// [guess]: which guess it follows; -1: Draft::pending. Where it ends too early: the one before.
+  std::vector<std::int32_t> parents{};
+  struct Range {
+    std::int32_t first = 0, count = 0;
+  };
+  std::vector<Range> drawn{};            ///< [guess], draws: the part of `candidates` that it was drawn from
+  std::vector<Candidate> candidates{};  ///< whose probabilities add up to 1 in each part; others have none
+
+  void clear() { parents.clear(), drawn.clear(), candidates.clear(); }
+};
+
 /// A sentence that would like its next tokens guessed (blockwise decoding).
 struct Draft {
   Slot slot = 0;
@@ -81,6 +100,11 @@ struct Draft {
   std::int32_t position = 0;             ///< of the first token to be guessed, in the output
   double added = -1;     ///< what a guess adds to a step, as a part of it, for each sentence; < 0: not known
   bool explore = false;  ///< now and then a guess is wanted to learn that
+  DraftTree* tree = nullptr;  ///< not null: guesses may branch
+  /// Where the model answered what pending's last token was chosen from: line `seen_line` of the last row that went to slot
+  /// `seen`. -1: behind the first `length` tokens of `slot`.
+  Slot seen = -1;
+  std::int32_t seen_line = 0;
 };
 
 /// A model that guesses tokens ahead: `propose` is asked once a step, for all sentences that take part.

@@ -40,6 +40,8 @@ class LazyPlan {
   void row(Slot from, Slot to, std::int32_t length, std::span<Token const> tokens, std::int32_t lines = 1) {
     step_.rows.push_back({from + base_, to + base_, length, tokens, lines});
   }
+  /// The tokens of the row just planned branch: Row::depths, one for each, valid as they are. Needs Abilities::trees.
+  void branch(std::span<std::int32_t const> depths) { step_.rows.back().depths = depths.data(); }
   /// What is wanted of the next line.
   void ask(Query const& query) { step_.queries.push_back(query), ++step_.groups.back().lines; }
   /// Only the sentence's `best` candidates by base + log_prob and, among equals, rank matter (Group::keep).

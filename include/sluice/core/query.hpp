@@ -77,8 +77,8 @@ class TokenSet {
   std::vector<std::uint64_t> words_;
 };
 
-/// What a search asks of one line. The first three fields that make the list ask together: it holds every token that any
-/// of them wants, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed. Under
+/// What a search asks of one line. The fields that make the list (`best` to `at_least`) ask together: it holds every token that
+/// any of them wants, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed. Under
 /// noise alone the order is that of the perturbed values.
 ///
 /// The order of what happens to a line: edits and `only` at Stage::before_softmax, shortlist, temperature, softmax, edits and `only`
@@ -90,6 +90,10 @@ struct Query {
   float mass = 0;         ///< list the best tokens until they hold this probability (top-p); in [0, 1]
   float within = 0;       ///< list all tokens at least this times as probable as the best (min-p); in [0, 1]; 0 = off
   float typical = 0;      ///< list the tokens whose information is nearest to that entropy, until they hold this
+  float deviations =
+      0;  ///< list all tokens whose score is at most so many standard deviations of the line's scores (those of
+          ///< -infinity left out) below the best (top-n-sigma); 0 = off
+  float at_least = 0;               ///< list all tokens of at least this probability; in [0, 1]; 0 = off
   std::span<Token const> probes{};  ///< the log-probability of these, whatever their rank; edits and `only` apply
   std::span<Edit const> edits{};    ///< a token named twice is edited twice
   Stage stage = Stage::before_softmax;
@@ -101,7 +105,12 @@ struct Query {
   std::int32_t bank =
       -1;  ///< for a trace alone: the bank that its hypothesis is in (progress of its constraints); -1: none
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
-                            ///< `within` and `typical` select by log_prob all the same
+                            ///< `within`, `typical`, `deviations` and `at_least` select by log_prob all the same
+
+  /// Whether the list takes more than the `best` tokens: another look at the line.
+  bool selects() const { return mass > 0 || within > 0 || typical > 0 || deviations > 0 || at_least > 0; }
+  /// Whether it asks for a list.
+  bool lists() const { return best > 0 || selects(); }
 };
 
 /// The lines of one sentence in a step: queries come grouped.

@@ -17,6 +17,16 @@
 
 namespace sluice::inline v0 {
 
+/// What is told of the choice of every token, as Hypothesis::choices, whatever the search. It is the model's own distribution over
+/// the tokens that may be generated: rules, temperature and truncation do not show. A step in which somebody asks makes two passes
+/// of the expander; nothing else changes, and who does not ask pays nothing.
+struct Confidence {
+  bool entropy = false;           ///< of the distribution, those tokens included that are never generated
+  std::int32_t alternatives = 0;  ///< so many of the best tokens, and the rank of the one taken among them; >= 0
+
+  bool asks() const { return entropy || alternatives > 0; }
+};
+
 /// One sentence to decode, with what is special about it.
 template <class Source, class SearchType>
 struct Request {
@@ -29,6 +39,7 @@ struct Request {
                                         ///< must have, and the end; probabilities are over them alone. See
                                         ///< ShortlistProjection
   std::int32_t direction = 0;           ///< of a multilingual model: which clusters serve it, see ClusteredProjection
+  Confidence confidence{};              ///< what is told of every choice; nothing
 };
 
 namespace detail {

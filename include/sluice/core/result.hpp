@@ -3,6 +3,7 @@
 /// What comes out: hypotheses, or the reason why there are none.
 #pragma once
 
+#include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
 
 #include <cstdint>
@@ -12,6 +13,16 @@
 #include <vector>
 
 namespace sluice::inline v0 {
+
+/// What the model thought where a token was chosen, before any rule, temperature or truncation: see Confidence.
+struct Choice {
+  float entropy =
+      std::numeric_limits<float>::quiet_NaN();  ///< in nats; NaN where it was not asked for, or nothing was run
+  std::int32_t rank =
+      -1;  ///< of the token that was taken, among the alternatives, from 0; as many as these: behind them all.
+           ///< -1 where none were asked for, or nothing was run
+  std::vector<Candidate> alternatives{};  ///< the best tokens, the one taken included, best first
+};
 
 /// One output sequence.
 struct Hypothesis {
@@ -28,6 +39,8 @@ struct Hypothesis {
   /// [tokens.size()]: what the model attached to the line that each token was chosen from, see Attachments; nothing where it
   /// attaches nothing, and for tokens of a prefix that is not scored
   std::vector<std::vector<float>> attached{};
+  /// [tokens.size()] where Request::confidence asks, else nothing
+  std::vector<Choice> choices{};
 };
 
 /// Why a request has no (or no complete) result.

@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -29,6 +30,19 @@ struct Row {
   std::int32_t length;            ///< after its first `length` tokens (fewer than it holds = roll back)
   std::span<Token const> tokens;  ///< with these; at least one; valid during the call
   std::int32_t lines = 1;         ///< answers wanted, after each of the last `lines` tokens; in [1, tokens.size()]
+  /// [tokens.size()]: a tree of tokens in preorder (Abilities::trees): how deep each lies. The first is at depth 0; any
+  /// other is at most one deeper than the one before it, and follows the last before it that is one less deep. Null: each
+  /// follows the one before it. When the step is over the slot holds the first path alone; see kept().
+  std::int32_t const* depths = nullptr;
+
+  std::int32_t depth(std::size_t i) const { return depths == nullptr ? static_cast<std::int32_t>(i) : depths[i]; }
+  /// How many of the tokens stay in the slot: those before the first that does not follow the one before it.
+  std::size_t kept() const {
+    if (depths == nullptr) return tokens.size();
+    std::size_t i = 0;
+    while (i < tokens.size() && depths[i] == static_cast<std::int32_t>(i)) ++i;
+    return i;
+  }
 };
 
 /// What a model's tokens are. Constant over the life of the model.
@@ -65,10 +79,12 @@ struct Abilities {
   bool ragged = false;     ///< rows of one step may differ in `length` and in number of tokens
   bool blocks = false;     ///< a row may bring several tokens and ask for several lines
   bool roll_back = false;  ///< Row::length may be less than `from` holds
+  bool trees = false;      ///< Row::depths: the tokens of a block may branch
 
   /// Whether these abilities include all of `needed`.
   constexpr bool include(Abilities needed) const {
-    return (ragged || !needed.ragged) && (blocks || !needed.blocks) && (roll_back || !needed.roll_back);
+    return (ragged || !needed.ragged) && (blocks || !needed.blocks) && (roll_back || !needed.roll_back) &&
+           (trees || !needed.trees);
   }
   friend constexpr bool operator==(Abilities, Abilities) = default;
 };

@@ -90,7 +90,8 @@ class LazyTraceFile {
       auto const to = static_cast<std::size_t>(row.to);
       line_.open('[').number(to < ids_.size() ? ids_[to] : 0).number(row.from).number(row.to).number(row.length);
       line_.numbers(row.tokens);
-      if (row.lines != 1) line_.number(row.lines);
+      if (row.lines != 1 || row.depths != nullptr) line_.number(row.lines);
+      if (row.depths != nullptr) line_.numbers(std::span(row.depths, row.tokens.size()));
       line_.close(']');
     }
     line_.close(']');

@@ -23,7 +23,7 @@ namespace sluice::inline v0 {
 
 namespace detail {
 constexpr Abilities with_roll_back(Abilities able) {
-  able.roll_back = true;
+  able.roll_back = true, able.trees = false;
   return able;
 }
 }  // namespace detail

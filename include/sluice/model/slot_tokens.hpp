@@ -38,7 +38,8 @@ class LazySlotTokens {
     for (auto const& row : rows) {
       auto& tokens = at(row.to);
       tokens.erase(tokens.begin() + row.length, tokens.end());
-      tokens.insert(tokens.end(), row.tokens.begin(), row.tokens.end());
+      auto const kept = row.tokens.first(row.kept());
+      tokens.insert(tokens.end(), kept.begin(), kept.end());
     }
   }
 

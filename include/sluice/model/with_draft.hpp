@@ -10,6 +10,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
+#include <sluice/model/draft_trees.hpp>
 #include <sluice/model/forwarding.hpp>
 #include <sluice/model/slot_tokens.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
@@ -51,6 +52,10 @@ struct EncodedByBoth<M, D> {
 ///
 /// `Choice` says how it chooses: Exact its best token, Sampling{...} what Sample would draw with the sentence's seed: the one
 /// to take where Blockwise samples. A guess costs one call of the draft for all sentences that still want one.
+///
+/// For a search that takes trees a beam of the draft makes them, as wide as the search takes paths: one call for all guesses of a
+/// depth. Where guesses are to be drawn (Rejection) they are drawn from the 16 tokens that the draft thinks most probable, at the
+/// temperature of `Choice`, if it has one.
 ///
 /// Refers to both models, which must outlive it. Encodes ahead if both do.
 template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = Exact>
@@ -94,8 +99,14 @@ class WithDraft : public detail::Forwarding<M> {
         [&] { draft_.start(encoded.draft, items, slots); });
   }
   void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
-    detail::release(this->model_, slots), detail::release(draft_, slots);
+    started_here_.clear();  // the model's forks are none of the draft's
+    for (auto const slot : slots) {
+      held_.clear(slot), drafted_.clear(slot);
+      auto const i = static_cast<std::size_t>(slot);
+      if (i < started_.size() && std::exchange(started_[i], std::uint8_t{0}) != 0) started_here_.push_back(slot);
+    }
+    detail::release(this->model_, slots);
+    if (!started_here_.empty()) detail::release(draft_, started_here_);
   }
   decltype(auto) step(std::span<Row const> rows) {
     held_.apply(rows);
@@ -113,6 +124,7 @@ class WithDraft : public detail::Forwarding<M> {
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
     std::sort(order_.begin(), order_.end(),  // rows ascend
               [&](std::size_t a, std::size_t b) { return drafts[a].slot < drafts[b].slot; });
+    branch(drafts);
     for (std::int32_t n = 0; ask(drafts, n); ++n) {
       auto const answer = expander_.expand(draft_.step(std::span<Row const>(rows_)), queries_, groups_);
       drafted_.apply(rows_);
@@ -127,6 +139,32 @@ class WithDraft : public detail::Forwarding<M> {
   }
 
  private:
+  static bool branches(Draft const& draft) {
+    return draft.tree != nullptr && (draft.tree->leaves > 1 || draft.tree->draws);
+  }
+
+  /// Guesses of those who take trees.
+  void branch(std::span<Draft const> drafts) {
+    branching_.clear(), branching_texts_.clear();
+    for (auto const i : order_)
+      if (branches(drafts[i])) branching_.push_back(&drafts[i]), branching_texts_.push_back(&texts_[i]);
+    if (branching_.empty()) return;
+    trees_.grow(
+        branching_, branching_texts_, drafted_, vocabulary_,
+        [&](Query& query, Draft const& draft, std::int32_t n) {
+          choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
+          query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice would be
+        },
+        [&](std::span<Row const> rows, std::span<Query const> queries, std::span<Group const> groups) {
+          auto const answer = expander_.expand(draft_.step(rows), queries, groups);
+          drafted_.apply(rows);
+          return answer;
+        });
+    auto const forked = trees_.forked();
+    for (auto const slot : forked) drafted_.clear(slot);
+    if (!forked.empty()) detail::release(draft_, forked);
+  }
+
   template <class F, class G>
   void start_both(std::span<Slot const> slots, F&& start_model, G&& start_draft) {
     for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
@@ -137,6 +175,11 @@ class WithDraft : public detail::Forwarding<M> {
       detail::release(this->model_, slots);
       throw;
     }
+    for (auto const slot : slots) {
+      auto const i = static_cast<std::size_t>(slot);
+      if (i >= started_.size()) started_.resize(i + 1);
+      started_[i] = 1;
+    }
   }
 
   /// The rows that lead to guess `n`, of those who want it; false if nobody does.
@@ -146,6 +189,7 @@ class WithDraft : public detail::Forwarding<M> {
       auto const& draft = drafts[i];
       auto const guessed = static_cast<std::int32_t>(draft.tokens->size());
       auto const& eos = vocabulary_.eos;
+      if (branches(draft)) continue;
       auto const over = guessed > 0 && std::find(eos.begin(), eos.end(), draft.tokens->back()) != eos.end();
       if (guessed != n || n >= draft.count || over) continue;
       std::span<Token const> const text = texts_[i];
@@ -171,6 +215,11 @@ class WithDraft : public detail::Forwarding<M> {
   std::vector<Group> groups_;
   std::vector<std::size_t> order_, who_;  // of drafts: by slot; of each row
   std::vector<Candidate> scratch_;
+  std::vector<std::uint8_t> started_;  // [slot]: whether the draft holds something there
+  std::vector<Slot> started_here_;
+  detail::DraftTrees trees_;
+  std::vector<Draft const*> branching_;  // by slot
+  std::vector<std::vector<Token> const*> branching_texts_;
 };
 
 }  // namespace sluice::inline v0

@@ -11,6 +11,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
 #include <sluice/model/forwarding.hpp>
+#include <sluice/model/tree_shape.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -34,6 +35,21 @@ concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float cons
 };
 // clang-format on
 
+/// How WithHeads makes trees, for a search that takes them.
+struct HeadTrees {
+  std::int32_t best = 4;  ///< guesses of each head that are looked at; >= 1
+  /// A given tree (Medusa's); of it, as much as the search takes. Without nodes: by confidence, the paths that the heads think
+  /// most probable (the tree that EAGLE-2 would choose: Li et al. 2024), and, where the search is adaptive, none that is not
+  /// worth its time.
+  TreeShape shape{};
+
+  void check() const {
+    require(best >= 1, "trees.best", best, "must be at least 1");
+    for (auto const& node : shape.nodes)
+      require(node.rank < best, "trees.shape: rank", node.rank, "must be below trees.best, " + std::to_string(best));
+  }
+};
+
 /// A model of hidden vectors whose guesses heads make (Stern, Shazeer and Uszkoreit 2018): from the hidden vector behind the
 /// last token that stays, which the model's own step has made already. Guessing costs the heads and one pass of the output
 /// layer for all sentences and heads together; no call of the model.
@@ -52,7 +68,10 @@ class WithHeads : public detail::Forwarding<M> {
  public:
   using Source = typename M::Source;
 
-  WithHeads(M& model, H& heads, E expander) : Base(model), heads_(heads), expander_(std::move(expander)) {
+  /// \throws std::invalid_argument  for a projection of another vocabulary, or trees that make no sense
+  WithHeads(M& model, H& heads, E expander, HeadTrees trees = {})
+      : Base(model), heads_(heads), expander_(std::move(expander)), trees_(std::move(trees)) {
+    trees_.check();
     Vocabulary const vocabulary = model.vocabulary();
     if constexpr (requires { expander_.vocabulary_size(); })
       require(expander_.vocabulary_size() == vocabulary.size, "WithHeads: projection.vocabulary_size()",
@@ -95,8 +114,9 @@ class WithHeads : public detail::Forwarding<M> {
     others_.clear(), who_.clear(), hidden_.clear();
     std::int32_t most = 0;
     for (auto const& draft : drafts) {
-      auto const& seen = at(draft.slot);
-      auto const line = draft.length - 1 - seen.first;  // behind the last token that stays
+      auto const& seen = at(draft.seen >= 0 ? draft.seen : draft.slot);
+      // Behind the last token that stays, or where the search says that the last one was chosen.
+      auto const line = draft.seen >= 0 ? draft.seen_line : draft.length - 1 - seen.first;
       if (line < 0 || static_cast<std::ptrdiff_t>(seen.vectors.size()) < (line + 1) * columns_) {
         others_.push_back(draft);
         continue;
@@ -133,22 +153,60 @@ class WithHeads : public detail::Forwarding<M> {
     for (std::int32_t i = 0; i < heads; ++i)
       heads_.apply(i, {hidden_.data(), n, columns_, columns_},
                    {made_.data() + i * n * columns_, n, columns_, columns_});
-    queries_.assign(lines, Query{.best = 1, .edits = never_, .stage = Stage::after_softmax, .normalise = false});
+    auto const trees = std::ranges::any_of(who_, [](Draft const* draft) { return branches(*draft); });
+    queries_.assign(lines, Query{.best = trees ? trees_.best : 1,
+                                 .edits = never_,
+                                 .stage = Stage::after_softmax,
+                                 .normalise = trees && trees_.shape.nodes.empty()});
     groups_.assign(lines, Group{.lines = 1});
     auto const answer =
         expander_.expand(sluice::hidden(made_.data(), std::ssize(queries_), columns_), queries_, groups_);
     for (std::ptrdiff_t s = 0; s < n; ++s) {
       auto const& draft = *who_[static_cast<std::size_t>(s)];
+      auto const place = [&](std::int32_t i) { return answer[static_cast<std::size_t>(i * n + s)].best; };
+      if (branches(draft)) {
+        branch(draft, heads, place);
+        continue;
+      }
       for (std::int32_t i = 0; i < std::min(heads, draft.count); ++i) {
-        auto const best = answer[static_cast<std::size_t>(i * n + s)].best;
+        auto const best = place(i);
         if (best.empty()) break;
         draft.tokens->push_back(best[0].token);
       }
     }
   }
 
+  static bool branches(Draft const& draft) { return draft.tree != nullptr && draft.tree->leaves > 1; }
+
+  /// A tree of what place(head) lists, best first.
+  template <class F>
+  void branch(Draft const& draft, std::int32_t heads, F&& place) {
+    auto& tree = *draft.tree;
+    auto const depth = std::min(heads, draft.count);
+    auto const* nodes = &trees_.shape.nodes;
+    if (nodes->empty())
+      nodes = &growth_.grow({depth, tree.nodes, tree.leaves, tree.cost}, [&](std::int32_t i, std::int32_t rank) {
+        auto const best = place(i);
+        auto const r = static_cast<std::size_t>(rank);
+        return rank < trees_.best && r < best.size() ? static_cast<double>(best[r].log_prob) : -1e31;
+      });
+    made_as_.assign(nodes->size(), -2);
+    for (std::size_t i = 0; i < nodes->size() && std::ssize(*draft.tokens) < tree.nodes; ++i) {
+      auto const& node = (*nodes)[i];
+      auto const behind = node.parent < 0 ? -1 : made_as_[static_cast<std::size_t>(node.parent)];
+      if (behind == -2 || node.depth >= depth || place(node.depth).size() <= static_cast<std::size_t>(node.rank))
+        continue;
+      made_as_[i] = static_cast<std::int32_t>(draft.tokens->size());
+      draft.tokens->push_back(place(node.depth)[static_cast<std::size_t>(node.rank)].token);
+      tree.parents.push_back(behind);
+    }
+  }
+
   H& heads_;
   E expander_;
+  HeadTrees trees_;
+  detail::TreeGrowth growth_;
+  std::vector<std::int32_t> made_as_;  // [node of a shape]: which guess; -2: none
   std::vector<Edit> never_;
   std::ptrdiff_t columns_ = 0;
   std::vector<Seen> seen_;         // [slot]

@@ -54,7 +54,8 @@ struct Lookup {
 /// punctuation, corrections, summaries, code) or themselves. The longest end of the output that occurs again counts; among
 /// equal ones the place in the source nearest to as far as the output is, then the latest in the output. Sentences about
 /// which it has nothing to say are passed to the model's own `propose`, if it has one. Known as prompt lookup or n-gram
-/// speculation.
+/// speculation. For a search that takes trees, what came behind all of these places, as one trie: longer ends first, and
+/// among equal ones in the same order, until there are as many paths and guesses as it takes.
 ///
 /// Refers to the model, which must outlive it. Can what the model can. A guess costs O(longest * (source + output)).
 template <Model M>
@@ -137,6 +138,7 @@ class WithLookup : public detail::Forwarding<M> {
     std::span<Token const> const text = text_;
     std::span<Token const> const source = options_.source ? source_of(draft.slot) : std::span<Token const>();
     auto const most = std::min(static_cast<std::size_t>(options_.longest), text.size());
+    if (draft.tree != nullptr && draft.tree->leaves > 1) return branch(text, source, most, draft);
     for (auto n = most; n >= static_cast<std::size_t>(options_.shortest); --n) {
       auto const end = text.last(n);
       if (auto const next = in_source(source, end, text.size()); next != source.size())
@@ -145,6 +147,57 @@ class WithLookup : public detail::Forwarding<M> {
         if (std::equal(end.begin(), end.end(), text.begin() + i))
           return append(text.subspan(static_cast<std::size_t>(i) + n), draft);
     }
+  }
+
+  /// All places, into a trie.
+  void branch(std::span<Token const> text, std::span<Token const> source, std::size_t most, Draft const& draft) {
+    seen_.assign(source.size() + text.size() + 1, 0);  // places whose continuation is in the tree
+    for (auto n = most; n >= static_cast<std::size_t>(options_.shortest); --n) {
+      auto const end = text.last(n);
+      places_.clear();
+      for (std::size_t i = 0; i + n < source.size(); ++i)
+        if (std::equal(end.begin(), end.end(), source.begin() + static_cast<std::ptrdiff_t>(i)))
+          places_.push_back(i + n);
+      auto const distance = [&](std::size_t i) { return i > text.size() ? i - text.size() : text.size() - i; };
+      std::ranges::sort(places_, [&](std::size_t x, std::size_t y) {
+        return distance(x) != distance(y) ? distance(x) < distance(y) : x < y;
+      });
+      for (auto const i : places_)
+        if (!std::exchange(seen_[i], std::uint8_t{1}) && !insert(source.subspan(i), draft)) return;
+      for (auto i = static_cast<std::ptrdiff_t>(text.size() - n) - 1; i >= 0; --i) {
+        auto const next = static_cast<std::size_t>(i) + n;
+        if (std::equal(end.begin(), end.end(), text.begin() + i) &&
+            !std::exchange(seen_[source.size() + next], std::uint8_t{1}) && !insert(text.subspan(next), draft))
+          return;
+      }
+    }
+  }
+  /// Adds what the trie lacks of a path; false if it is full.
+  static bool insert(std::span<Token const> path, Draft const& draft) {
+    auto& tokens = *draft.tokens;
+    auto& parents = draft.tree->parents;
+    std::int32_t parent = -1;
+    auto inside = true;  // the path has been in the trie so far
+    for (std::size_t depth = 0; depth < path.size() && depth < static_cast<std::size_t>(std::max(draft.count, 0));
+         ++depth) {
+      std::size_t i = 0;
+      while (inside && i < tokens.size() && (parents[i] != parent || tokens[i] != path[depth])) ++i;
+      if (!inside || i == tokens.size()) {
+        if (std::ssize(tokens) == draft.tree->nodes) return false;
+        if (inside && leaves(parents) == draft.tree->leaves && std::ranges::find(parents, parent) != parents.end())
+          return true;  // another one may still be a longer version of a path
+        inside = false, i = tokens.size();
+        tokens.push_back(path[depth]), parents.push_back(parent);
+      }
+      parent = static_cast<std::int32_t>(i);
+    }
+    return true;
+  }
+  static std::int32_t leaves(std::span<std::int32_t const> parents) {
+    std::int32_t count = 0;
+    for (std::size_t i = 0; i < parents.size(); ++i)
+      count += std::ranges::find(parents, static_cast<std::int32_t>(i)) == parents.end();
+    return count;
   }
 
   /// Behind which `end` in the source it goes on; source.size() if nowhere.
@@ -165,6 +218,8 @@ class WithLookup : public detail::Forwarding<M> {
   SlotTokens held_;
   std::vector<std::vector<Token>> sources_;  // [slot]
   std::vector<Token> text_;
+  std::vector<std::uint8_t> seen_;   // [place in the source, then in the text]
+  std::vector<std::size_t> places_;  // in the source
   std::vector<Draft> others_;
 };
 

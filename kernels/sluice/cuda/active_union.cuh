@@ -27,6 +27,7 @@ struct UnionResult {
 /// The arguments of the three kernels; all pointers are the device's. Lines that share a union lie side by side.
 struct UnionLaunch {
   std::int32_t words = 0;  ///< of a mask: ceil(V / 32)
+  std::int32_t size = 0;   ///< V: tokens outside [0, V) are in no mask
   std::int32_t lines = 0, nearest = 1, unions = 0;
 
   std::uint32_t const* always = nullptr;   ///< [words]
@@ -70,6 +71,7 @@ SLUICE_DEVICE void mark_line(Block& block, UnionLaunch const& launch, std::int32
   if (u < 0) return;
   auto const mark = [&](Token token) {
     auto const at = static_cast<std::uint32_t>(token);
+    if (at >= static_cast<std::uint32_t>(launch.size)) return;
     block.set(launch.joint + at / 32, 1u << (at % 32));
     if (launch.own != nullptr) block.set(launch.mask(u) + at / 32, 1u << (at % 32));
   };
@@ -158,7 +160,9 @@ class UnionBlock {
       auto asked = query.best;
       for (int i = 0; i < query.edit_count; ++i) {
         auto const& edit = launch_.edits[query.edits + i];
-        if (edit.add == minus_infinity && has_bit(mask, static_cast<std::uint32_t>(edit.token))) ++asked;
+        auto const token = static_cast<std::uint32_t>(edit.token);
+        if (edit.add == minus_infinity && token < static_cast<std::uint32_t>(launch_.size) && has_bit(mask, token))
+          ++asked;
       }
       wanted = asked > wanted ? asked : wanted;
     }

@@ -17,6 +17,7 @@ enum class Barrier {
   elements,   ///< the keys that may be among the best are listed
   ranked,     ///< the best are in order
   written,    ///< what the block found is in the workspace
+  summed,     ///< every warp's part of the sum is in memory
   ticket,     ///< it is known whether the block was the line's last
 
   // Of the merge of beams.

@@ -3,7 +3,10 @@
 /// Memory that grows and stays.
 #pragma once
 
+#include <sluice/cuda/allocator.cuh>
 #include <sluice/cuda/error.cuh>
+#include <sluice/cuda/relaxed_capture.cuh>
+#include <sluice/cuda/setup.cuh>
 
 #include <cuda_runtime.h>
 
@@ -22,7 +25,12 @@ enum class Where { device, host };  ///< host: page-locked, so that copies need 
 template <Where where>
 class Buffer {
  public:
-  /// At least so many bytes, at an address that is a multiple of 256. Their contents are lost where it has to grow.
+  Buffer() = default;
+  /// \param allocator  of the device's memory
+  explicit Buffer(Allocator const& allocator) : allocator_(allocator) {}
+
+  /// At least so many bytes, at an address that is a multiple of 256. Their contents are lost where it has to grow. Other
+  /// streams may be captured meanwhile.
   /// \param stream  what the memory is for: growing is refused while it is captured in a graph
   /// \param zero    begin with zeros
   /// \throws Error  for want of memory, or while `stream` is captured
@@ -33,26 +41,46 @@ class Buffer {
     if (status != cudaStreamCaptureStatusNone)
       throw Error(cudaErrorStreamCaptureUnsupported,
                   "a workspace has to grow while a graph is captured: run once before");
-    bytes = std::max({bytes, 2 * size_, std::size_t{4096}});
-    void* memory = nullptr;
-    if constexpr (where == Where::device) check(cudaMalloc(&memory, bytes), "cudaMalloc");
-    else check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
-    pieces_.emplace_back(memory);
-    size_ = bytes;
-    if (zero) {
-      check(cudaMemsetAsync(memory, 0, bytes, stream), "cudaMemsetAsync");
-      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");  // others may be the next to use it
-    }
-    return memory;
+    return grow(bytes, zero);
+  }
+  /// The same for memory that is made before there is a stream.
+  void* get(std::size_t bytes, bool zero = false) {
+    return bytes <= size_ && !pieces_.empty() ? pieces_.back().get() : grow(bytes, zero);
   }
   std::size_t size() const { return size_; }
 
  private:
   struct Free {
+    Allocator allocator{};
+    std::size_t bytes = 0;
     void operator()(void* memory) const {
+      RelaxedCapture const relaxed;
+      if (allocator.release != nullptr) return allocator.release(allocator.context, memory, bytes);
       static_cast<void>(where == Where::device ? cudaFree(memory) : cudaFreeHost(memory));
     }
   };
+
+  void* grow(std::size_t bytes, bool zero) {
+    bytes = std::max({bytes, 2 * size_, std::size_t{4096}});
+    void* memory = nullptr;
+    {
+      RelaxedCapture const relaxed;
+      if constexpr (where == Where::host) {
+        check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+      } else if (allocator_.allocate != nullptr) {
+        memory = allocator_.allocate(allocator_.context, bytes);
+        if (memory == nullptr) throw Error(cudaErrorMemoryAllocation, "the caller's allocator");
+      } else {
+        check(cudaMalloc(&memory, bytes), "cudaMalloc");
+      }
+    }
+    pieces_.emplace_back(memory, Free{allocator_, bytes});
+    size_ = bytes;
+    if (zero) fill_now(memory, 0, bytes);
+    return memory;
+  }
+
+  Allocator allocator_{};
   std::vector<std::unique_ptr<void, Free>> pieces_;
   std::size_t size_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <sluice/cuda/indirection_books.cuh>
 #include <sluice/cuda/indirection_launch.cuh>
 #include <sluice/cuda/indirection_view.cuh>
+#include <sluice/cuda/setup.cuh>
 #include <sluice/cuda/upload.cuh>
 
 #include <cuda_runtime.h>
@@ -44,10 +45,9 @@ class CacheIndirection {
   explicit CacheIndirection(CacheIndirectionOptions const& options) : options_(options), books_(options) {
     auto const slots = static_cast<std::size_t>(options.slots);
     auto const bytes = slots * static_cast<std::size_t>(options.positions) * sizeof(Slot);
-    table_ = static_cast<Slot*>(table_memory_.get(bytes, nullptr));
-    check(cudaMemset(table_, 0xff, bytes), "cudaMemset");            // IndirectionView::none
-    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // streams of any kind may be the next to use it
-    steps_ = static_cast<SlotStep*>(steps_memory_.get(slots * sizeof(SlotStep), nullptr));
+    table_ = static_cast<Slot*>(table_memory_.get(bytes));
+    fill_now(table_, 0xff, bytes);  // IndirectionView::none
+    steps_ = static_cast<SlotStep*>(steps_memory_.get(slots * sizeof(SlotStep)));
   }
 
   std::int32_t length(Slot slot) const { return books_.length(slot); }

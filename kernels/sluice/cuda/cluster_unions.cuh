@@ -13,6 +13,7 @@
 #include <sluice/cuda/gemm.cuh>
 #include <sluice/cuda/log_softmax_top_k.cuh>
 #include <sluice/cuda/projection_launch.cuh>
+#include <sluice/cuda/setup.cuh>
 #include <sluice/cuda/union_lines.cuh>
 #include <sluice/output/clusters/clusters.hpp>
 
@@ -103,10 +104,10 @@ class ClusterUnions {
     auto const at_begin = parts.add<std::int64_t>(clusters.begin.size());
     auto const at_tokens = parts.add<Token>(clusters.tokens.size());
     auto const at_always = parts.add<std::uint32_t>(always.size());
-    auto* const memory = kept_.get(parts.size(), nullptr, true);
+    auto* const memory = kept_.get(parts.size(), true);
     auto const copy = [&]<class X>(std::size_t at, std::span<X const> from) {
       auto* const to = part<X>(memory, at);
-      if (!from.empty()) check(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+      copy_now(to, from.data(), from.size_bytes());
       return to;
     };
     centroids_ = copy(at_centroids, std::span<T const>(centroids));
@@ -117,7 +118,7 @@ class ClusterUnions {
     Parts lists;
     auto const at_before = lists.add<std::uint32_t>(always.size());
     auto const at_list = lists.add<Token>(static_cast<std::size_t>(vocabulary_size_));
-    auto* const list = lists_.get(lists.size(), nullptr, true);
+    auto* const list = lists_.get(lists.size(), true);
     before_ = part<std::uint32_t>(list, at_before), tokens_ = part<Token>(list, at_list);
   }
 
@@ -149,7 +150,8 @@ class ClusterUnions {
     std::copy(lines_.first.begin(), lines_.first.end(), part<std::int32_t>(host_memory_, at_first));
 
     auto& launch = launch_ = {};
-    launch.words = static_cast<std::int32_t>(words_), launch.lines = static_cast<std::int32_t>(lines);
+    launch.words = static_cast<std::int32_t>(words_), launch.size = static_cast<std::int32_t>(vocabulary_size_);
+    launch.lines = static_cast<std::int32_t>(lines);
     launch.nearest = options_.nearest, launch.unions = static_cast<std::int32_t>(unions);
     launch.always = always_, launch.begin = cluster_begin_, launch.cluster_tokens = cluster_tokens_;
     launch.found = part<Candidate>(memory, at_found), launch.found_of = part<LineResult>(memory, at_found_of);

@@ -13,7 +13,6 @@
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/cluster_unions.cuh>
 #include <sluice/cuda/clustered_options.cuh>
-#include <sluice/cuda/error.cuh>
 #include <sluice/cuda/gemm.cuh>
 #include <sluice/cuda/hidden.cuh>
 #include <sluice/cuda/log_softmax_top_k.cuh>
@@ -21,6 +20,7 @@
 #include <sluice/cuda/product_pass.cuh>
 #include <sluice/cuda/projection_launch.cuh>
 #include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/setup.cuh>
 #include <sluice/output/clusters/clusters.hpp>
 
 #include <cuda_runtime.h>
@@ -73,8 +73,8 @@ class ClusteredProjection {
         pass_(options.tile_bytes) {
     if (bias.empty()) return;
     auto const size = (bias.size() + GatherLaunch::bias_tail) * sizeof(float);
-    bias_ = static_cast<float*>(kept_.get(size, nullptr, true));
-    check(cudaMemcpy(bias_, bias.data(), bias.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    bias_ = static_cast<float*>(kept_.get(size, true));
+    copy_now(bias_, bias.data(), bias.size_bytes());
   }
 
   /// \param hidden  one vector per query, [queries.size(), d]
@@ -84,6 +84,10 @@ class ClusteredProjection {
   Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     require(hidden.columns == weights_.columns, "cuda::ClusteredProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
+    for (auto const& query : queries) {
+      require(query.only == nullptr, "query.only", true, "is not answered over clusters on a device");
+      require(query.shortlist == nullptr, "query.shortlist", true, "is not answered over clusters on a device");
+    }
     LineTask<float> task;
     task.scores.columns = weights_.rows;
     return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {

@@ -37,10 +37,15 @@ class DenseProjection {
   /// \param weights     [V, d], in the device's memory; referred to, must outlive this
   /// \param bias        [V] or empty, in the host's memory; copied
   /// \param tile_bytes  see ProductPass
+  /// \param resources   the program's own memory and cuBLAS
   /// \throws std::invalid_argument  if the bias has another size
   /// \throws Error  of CUDA
-  explicit DenseProjection(MatrixView<T const> weights, std::span<float const> bias = {}, std::size_t tile_bytes = 0)
-      : weights_(weights), output_(fitting(bias, weights)), pass_(tile_bytes) {}
+  explicit DenseProjection(MatrixView<T const> weights, std::span<float const> bias = {}, std::size_t tile_bytes = 0,
+                           Resources const& resources = {})
+      : weights_(weights),
+        output_(fitting(bias, weights), resources.allocator),
+        pass_(tile_bytes, resources.allocator),
+        gemm_(resources) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
   /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not answer

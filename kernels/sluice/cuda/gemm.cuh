@@ -5,8 +5,10 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/cuda/allocator.cuh>
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
+#include <sluice/cuda/relaxed_capture.cuh>
 
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -26,9 +28,20 @@ inline void check(cublasStatus_t status, char const* what) {
     throw Error(cudaErrorUnknown, std::string(what) + ": " + cublasGetStatusString(status));
 }
 
+/// What an output layer is given of its program.
+struct Resources {
+  Allocator allocator{};
+  cublasHandle_t cublas =
+      nullptr;  ///< must outlive the layer; its stream is set, its workspace is its own affair. None:
+                ///< the layer makes one, with a workspace of 32 MB
+};
+
 /// Products of hidden vectors and weights, summed and stored as float.
 class Gemm {
  public:
+  Gemm() = default;
+  explicit Gemm(Resources const& resources) : workspace_(resources.allocator), given_(resources.cublas) {}
+
   /// product [n, m] = a [n, d] b [m, d]^T. Adds to the stream; allocates at the first call alone, which no capture may be.
   /// How cuBLAS adds depends on the shapes, so last bits may differ with n and m; the same shapes give the same bits.
   /// \tparam T  float, __half or __nv_bfloat16
@@ -39,10 +52,10 @@ class Gemm {
     std::ptrdiff_t const sizes[] = {a.rows, a.columns, a.stride, b.rows, b.stride, product.stride};
     for (auto const size : sizes) require(size <= 0x7fffffff, "Gemm: size", size, "must be 31 bits");
     if (a.rows == 0 || b.rows == 0) return;
-    begin(stream);
+    auto const handle = begin(stream);
     float const one = 1, zero = 0;
     // In cuBLAS's terms, column by column, the transposed product.
-    check(cublasGemmEx(handle_.get(), CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(b.rows), static_cast<int>(a.rows),
+    check(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(b.rows), static_cast<int>(a.rows),
                        static_cast<int>(a.columns), &one, b.data, type<T>(), static_cast<int>(b.stride), a.data,
                        type<T>(), static_cast<int>(a.stride), &zero, product.data, CUDA_R_32F,
                        static_cast<int>(product.stride), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
@@ -60,19 +73,27 @@ class Gemm {
     else return CUDA_R_16BF;
   }
 
-  void begin(cudaStream_t stream) {
+  cublasHandle_t begin(cudaStream_t stream) {
+    if (given_ != nullptr) {
+      cudaStream_t now = nullptr;
+      check(cublasGetStream(given_, &now), "cublasGetStream");
+      if (now != stream) check(cublasSetStream(given_, stream), "cublasSetStream");  // which takes a workspace away
+      return given_;
+    }
     constexpr std::size_t bytes = std::size_t{32} << 20;  // what cuBLAS recommends for compute capability 9.0
     auto* const memory = workspace_.get(bytes, stream);
     if (handle_ == nullptr) {
       cublasHandle_t handle = nullptr;
+      RelaxedCapture const relaxed;  // it allocates
       check(cublasCreate(&handle), "cublasCreate");
       handle_.reset(handle);
     } else if (stream == stream_) {
-      return;
+      return handle_.get();
     }
     check(cublasSetStream(handle_.get(), stream), "cublasSetStream");  // takes the workspace away
     check(cublasSetWorkspace(handle_.get(), memory, bytes), "cublasSetWorkspace");
     stream_ = stream;
+    return handle_.get();
   }
 
   struct Destroy {
@@ -80,6 +101,7 @@ class Gemm {
   };
   Buffer<Where::device> workspace_;
   std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, Destroy> handle_;
+  cublasHandle_t given_ = nullptr;
   cudaStream_t stream_ = nullptr;
 };
 

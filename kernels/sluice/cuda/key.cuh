@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/cuda/host_device.cuh>
+#include <sluice/cuda/rounding.cuh>
 
 #include <cstdint>
 #include <limits>
@@ -20,7 +21,7 @@ inline constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 SLUICE_DEVICE Key make_key(float score, std::uint32_t place) {
   if (!(score > minus_infinity)) return no_key;
-  auto const bits = __builtin_bit_cast(std::uint32_t, score + 0.0f);  // -0 becomes 0: they are equal
+  auto const bits = __builtin_bit_cast(std::uint32_t, rounded_sum(score, 0.0f));  // -0 becomes 0: they are equal
   auto const ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return static_cast<Key>(ordered) << 32 | static_cast<std::uint32_t>(~place);
 }

@@ -15,9 +15,19 @@
 
 namespace sluice::inline v0::cuda {
 
+/// Blocks on a multiprocessor, which bound registers. Masks take some; so do lists before sm_90, a few.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+template <bool many, bool masked>
+inline constexpr int line_residents = many || masked ? line_blocks_at_once - 1 : line_blocks_at_once;
+#else
+template <bool many, bool masked>
+inline constexpr int line_residents = masked ? line_blocks_at_once - 1 : line_blocks_at_once;
+#endif
+
 /// A block for every part of every line, the parts of a line side by side.
-template <class Format, bool many>
-__global__ void __launch_bounds__(line_threads, 4) line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
+template <class Format, bool many, bool masked>
+__global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
+    line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
   using Block = DeviceBlock<line_threads>;
   using Memory = LineMemory<line_threads>;
   __shared__ alignas(16) unsigned char memory[sizeof(Memory)];
@@ -25,16 +35,19 @@ __global__ void __launch_bounds__(line_threads, 4) line_kernel(__grid_constant__
   auto const number = static_cast<std::int32_t>(blockIdx.x);
   auto const splits = launch.splits_here();
   auto const row = number / splits;
-  LineBlock<Format, many, Block>(block, *reinterpret_cast<Memory*>(memory), launch, row,
-                                 launch.first_split + number - row * splits)
+  LineBlock<Format, many, masked, Block>(block, *reinterpret_cast<Memory*>(memory), launch, row,
+                                         launch.first_split + number - row * splits)
       .run();
 }
 
 template <class Format>
 void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream) {
   auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits_here());
-  if (launch.k == 1) line_kernel<Format, false><<<blocks, line_threads, 0, stream>>>(launch);
-  else line_kernel<Format, true><<<blocks, line_threads, 0, stream>>>(launch);
+  auto const many = launch.k > 1, masked = launch.masks != nullptr;
+  if (many && masked) line_kernel<Format, true, true><<<blocks, line_threads, 0, stream>>>(launch);
+  else if (many) line_kernel<Format, true, false><<<blocks, line_threads, 0, stream>>>(launch);
+  else if (masked) line_kernel<Format, false, true><<<blocks, line_threads, 0, stream>>>(launch);
+  else line_kernel<Format, false, false><<<blocks, line_threads, 0, stream>>>(launch);
   check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");
 }
 

@@ -9,7 +9,8 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr int line_threads = 256;  ///< of a block; sums, and so the last bits of answers, depend on it
+inline constexpr int line_threads = 256;       ///< of a block; sums, and so the last bits of answers, depend on it
+inline constexpr int line_blocks_at_once = 4;  ///< on a multiprocessor, by the registers that a block may take
 
 /// One launch; nothing is allocated and nothing waited for. Defined in line_kernel.cuh, which needs nvcc: files that a host
 /// compiler compiles leave it to a file with instances.cuh.

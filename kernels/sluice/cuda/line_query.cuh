@@ -24,6 +24,8 @@ struct LineQuery {
   Stage stage = Stage::before_softmax;       ///< of the edits; after the softmax their penalties are not looked at
   std::int32_t edits = 0, edit_count = 0;    ///< the line's part of LineLaunch::edits
   std::int32_t probes = 0, probe_count = 0;  ///< and of LineLaunch::probes
+  std::int32_t shortlist = -1;               ///< where its words begin in LineLaunch::masks; -1: all tokens
+  std::int32_t only = -1;                    ///< likewise, at `stage`
 };
 
 /// What becomes of one line beside its lists.
@@ -52,9 +54,10 @@ struct LineLaunch {
   LineQuery common{};                  ///< every line's query
   LineQuery const* queries = nullptr;  ///< or one each
   float const* bias = nullptr;         ///< [V], 16-byte aligned, with 7 zeros behind it
-  Token const* tokens = nullptr;       ///< [V], ascending: token of each place; edits and probes name places
+  Token const* tokens = nullptr;       ///< [V], ascending: token of each place; edits, probes and masks name places
   Edit const* edits = nullptr;
   Token const* probes = nullptr;
+  std::uint32_t const* masks = nullptr;  ///< bit p % 32 of word p / 32: whether place p is allowed
 
   SLUICE_HOST_DEVICE LineQuery const& query(std::int32_t row) const {
     return queries != nullptr ? queries[row] : common;

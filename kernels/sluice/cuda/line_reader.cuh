@@ -7,6 +7,7 @@
 #include <sluice/cuda/host_device.cuh>
 #include <sluice/cuda/key.cuh>
 #include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/rounding.cuh>
 #include <sluice/cuda/score_format.cuh>
 
 #include <cstdint>
@@ -15,30 +16,33 @@ namespace sluice::inline v0::cuda {
 
 /// Groups are counted from the line's first score, so that an answer does not depend on the line's address; where that is
 /// no multiple of 16, a group is cut from two loads.
-template <class Format>
+/// \tparam masked  false: queries have no masks, and nothing is spent on them
+template <class Format, bool masked = true>
 class LineReader {
  public:
   using Bits = typename Format::Bits;
   static constexpr int wide = Format::wide;
 
   SLUICE_DEVICE LineReader(LineLaunch<Format> const& launch, std::int32_t row)
-      : data_(launch.scores + row * launch.stride), bias_(launch.bias), size_(static_cast<std::uint32_t>(launch.size)) {
+      : launch_(launch), data_(launch.scores + row * launch.stride), row_(row) {
     auto const& query = launch.query(row);
-    edits_ = launch.edits + query.edits;
-    edit_count_ = query.edit_count;
-    after_ = query.stage == Stage::after_softmax;
+    edited_ = query.edit_count > 0, after_ = query.stage == Stage::after_softmax;
+    if constexpr (masked) masked_ = query.shortlist >= 0 || query.only >= 0;
     scale_ = 1 / query.temperature;
     lead_ = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data_) % 16);
   }
 
-  SLUICE_DEVICE bool edited() const { return edit_count_ > 0; }
+  SLUICE_DEVICE bool edited() const { return edited_; }
+  /// Whether rank() changes what scores() has given; of an edited group.
   SLUICE_DEVICE bool edited_after() const { return after_; }
-  SLUICE_DEVICE int edits() const { return edit_count_; }
-  SLUICE_DEVICE Edit const& edit(int i) const { return edits_[i]; }
+  /// The same of any group.
+  SLUICE_DEVICE bool masked_after() const { return masked && masked_ && after_; }
+  SLUICE_DEVICE int edits() const { return query().edit_count; }
+  SLUICE_DEVICE Edit const& edit(int i) const { return launch_.edits[query().edits + i]; }
 
   /// Whether all of these groups can be loaded by load().
   SLUICE_DEVICE bool inside(std::uint32_t first, std::uint32_t last) const {
-    auto const bytes = static_cast<std::uint64_t>(size_) * sizeof(Bits);
+    auto const bytes = static_cast<std::uint64_t>(size()) * sizeof(Bits);
     return std::uint64_t{last} * 16 + (lead_ == 0 ? 16 : 32 - lead_) <= bytes && (lead_ == 0 || first > 0);
   }
 
@@ -71,7 +75,7 @@ class LineReader {
         SLUICE_UNROLL
         for (std::uint32_t c = 0; c < wide / 4; ++c) {
           auto const place = group * wide + i * (wide / 4) + c;
-          auto const bits = place < size_ ? block.read(data_ + place) : Format::minus_infinity;
+          auto const bits = place < size() ? block.read(data_ + place) : Format::minus_infinity;
           words[0].word[i] |= static_cast<std::uint32_t>(bits) << (16 * c);
         }
       }
@@ -86,38 +90,45 @@ class LineReader {
                             float (&x)[wide]) const {
     auto const first = group * wide;
     unpack<Format>(words, x);
-    if (bias_ != nullptr && first < size_) {
+    if (launch_.bias != nullptr && first < size()) {
       SLUICE_UNROLL
       for (int c = 0; c < wide; c += 4) {
-        auto const bias = block.read16(bias_ + first + c);
+        auto const bias = block.read16(launch_.bias + first + c);
         SLUICE_UNROLL
-        for (int i = 0; i < 4; ++i) x[c + i] += Float32::value(bias.word[i]);
+        for (int i = 0; i < 4; ++i) x[c + i] = rounded_sum(x[c + i], Float32::value(bias.word[i]));
       }
       // Behind the end the bias is 0, so what lies there has stayed -infinity.
     }
     if (edited && !after_) apply(first, x);
+    if (masked && masked_) mask(after_ ? -1 : query().only, query().shortlist, first, x);
     if (scale_ != 1.0f) {
       SLUICE_UNROLL
-      for (int c = 0; c < wide; ++c) x[c] *= scale_;
+      for (int c = 0; c < wide; ++c) x[c] = rounded_product(x[c], scale_);
     }
   }
 
   /// Those as the selection sees them.
   SLUICE_DEVICE void rank(std::uint32_t group, bool edited, float (&x)[wide]) const {
     if (edited && after_) apply(group * wide, x);
+    if (masked_after()) mask(query().only, -1, group * wide, x);
   }
 
-  /// One score as the selection sees it, wherever it is.
+  /// One score as the selection sees it, wherever it is; -infinity behind the end.
   template <class Block>
   SLUICE_DEVICE float ranked(Block& block, std::uint32_t place) const {
+    if (place >= size() || (masked && masked_ && !allowed(place))) return minus_infinity;
     auto x = Format::value(block.read(data_ + place));
-    if (bias_ != nullptr) x += bias_[place];
+    if (launch_.bias != nullptr) x = rounded_sum(x, launch_.bias[place]);
     if (!after_) x = change(place, x);
-    x *= scale_;
+    x = rounded_product(x, scale_);
     return after_ ? change(place, x) : x;
   }
 
  private:
+  // Registers are few: what is seldom looked at is read again.
+  SLUICE_DEVICE std::uint32_t size() const { return static_cast<std::uint32_t>(launch_.size); }
+  SLUICE_DEVICE LineQuery const& query() const { return launch_.query(row_); }
+
   /// 16 bytes out of 32, from the lead on.
   SLUICE_DEVICE Words cut(Words const& low, Words const& high) const {
     std::uint32_t w[8];
@@ -137,41 +148,58 @@ class LineReader {
     return result;
   }
 
+  /// The word of a mask that has a place's bit; all ones where there is no mask.
+  SLUICE_DEVICE std::uint32_t word(std::int32_t mask, std::uint32_t place) const {
+    return mask < 0 ? ~std::uint32_t{0} : launch_.masks[mask + static_cast<std::int64_t>(place / 32)];
+  }
+  SLUICE_DEVICE bool allowed(std::uint32_t place) const {
+    return ((word(query().only, place) & word(query().shortlist, place)) >> (place % 32) & 1u) != 0;
+  }
+
+  /// Scores of a group that one of the masks lacks become -infinity; one that makes the line invalid stays.
+  SLUICE_DEVICE void mask(std::int32_t one, std::int32_t other, std::uint32_t first, float (&x)[wide]) const {
+    if (first >= size()) return;
+    auto const held = (word(one, first) & word(other, first)) >> (first % 32);  // a group's bits are in one word
+    SLUICE_UNROLL
+    for (int c = 0; c < wide; ++c)
+      if ((held >> c & 1u) == 0 && x[c] < plus_infinity) x[c] = minus_infinity;
+  }
+
   SLUICE_DEVICE float change(Edit const& edit, float x) const {
-    if (!after_ && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : x * edit.penalty;
-    return x + edit.add;
+    if (!after_ && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : rounded_product(x, edit.penalty);
+    return rounded_sum(x, edit.add);
   }
 
   /// All edits of one token, in their order.
   SLUICE_DEVICE float change(std::uint32_t place, float x) const {
-    for (int i = 0; i < edit_count_; ++i)
-      if (static_cast<std::uint32_t>(edits_[i].token) == place) x = change(edits_[i], x);
+    for (int i = 0; i < edits(); ++i)
+      if (static_cast<std::uint32_t>(edit(i).token) == place) x = change(edit(i), x);
     return x;
   }
 
-  /// All edits of a group's tokens, in their order.
+  /// All edits of a group's tokens, in their order; what is behind the end stays as it is.
   SLUICE_DEVICE void apply(std::uint32_t first, float (&x)[wide]) const {
+    auto const* const edits = launch_.edits + query().edits;
+    auto const count = query().edit_count;
     SLUICE_ROLLED
-    for (int i = 0; i < edit_count_; ++i) {
-      auto const at = static_cast<std::uint32_t>(edits_[i].token) - first;
-      if (at >= wide) continue;
+    for (int i = 0; i < count; ++i) {
+      auto const place = static_cast<std::uint32_t>(edits[i].token), at = place - first;
+      if (at >= wide || place >= size()) continue;
       auto value = x[0];
       SLUICE_UNROLL
       for (std::uint32_t c = 1; c < wide; ++c) value = c == at ? x[c] : value;
-      value = change(edits_[i], value);
+      value = change(edits[i], value);
       SLUICE_UNROLL
       for (std::uint32_t c = 0; c < wide; ++c) x[c] = c == at ? value : x[c];
     }
   }
 
+  LineLaunch<Format> const& launch_;
   Bits const* data_;
-  float const* bias_;
-  Edit const* edits_;
-  std::uint32_t size_;
-  std::int32_t edit_count_;
-  float scale_;         // 1 / temperature
-  bool after_;          // the softmax come the edits
-  std::uint32_t lead_;  // bytes between the last multiple of 16 and the line
+  std::int32_t row_;
+  float scale_;                           // 1 / temperature
+  bool edited_, masked_ = false, after_;  // after_: the softmax come the edits
+  std::uint32_t lead_;                    // bytes between the last multiple of 16 and the line
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -25,15 +25,35 @@ struct LineShape {
   std::int32_t chunks_of_block = 1;
   std::int32_t splits = 1;  ///< blocks of a line
 
-  /// Few lines are split as far as that goes; many as little as that keeps `wanted` blocks.
-  static LineShape of(std::int64_t line_chunks, std::int64_t rows, std::int64_t wanted) {
-    LineShape shape;
-    auto const splits = [&](std::int64_t chunks) { return (line_chunks + chunks - 1) / chunks; };
-    shape.chunks_of_block = most_chunks;
-    while (shape.chunks_of_block > 1 &&
-           (rows * splits(shape.chunks_of_block) < wanted || line_chunks <= shape.chunks_of_block / 2))
-      shape.chunks_of_block /= 2;
-    shape.splits = static_cast<std::int32_t>(splits(shape.chunks_of_block));
+  /// What takes least time where `places` blocks run at once, wave after wave: few lines are split as far as that goes, many
+  /// as little. Besides its chunks a block takes about the time of one more, for the selection (an estimate, not measured).
+  /// \param places  > 0
+  /// \param most    chunks of a block
+  static LineShape of(std::int64_t line_chunks, std::int64_t rows, std::int64_t places,
+                      std::int64_t most = most_chunks) {
+    LineShape best;
+    std::int64_t least = 0;
+    for (std::int32_t chunks = 1; chunks <= most_chunks && chunks <= most && chunks <= line_chunks; ++chunks) {
+      auto const splits = (line_chunks + chunks - 1) / chunks;
+      auto const waves = (rows * splits + places - 1) / places;
+      auto const time = waves * (1 + chunks);
+      if (chunks > 1 && time > least) continue;  // of equals, fewer blocks
+      least = time, best = {chunks, static_cast<std::int32_t>(splits)};
+    }
+    return best;
+  }
+
+  /// The same blocks for a line of `line_chunks`; larger ones, where the k best of all would be too many for one to merge.
+  LineShape over(std::int64_t line_chunks, std::int64_t k, int threads, std::int64_t most = most_chunks) const {
+    auto shape = *this;
+    auto const split = [&] {
+      return static_cast<std::int32_t>((line_chunks + shape.chunks_of_block - 1) / shape.chunks_of_block);
+    };
+    shape.splits = split();
+    while (!fits(shape.splits, k, threads) && shape.chunks_of_block < most && shape.chunks_of_block < most_chunks) {
+      ++shape.chunks_of_block;
+      shape.splits = split();
+    }
     return shape;
   }
 

@@ -46,13 +46,13 @@ class PagedCache {
   explicit PagedCache(PagedCacheOptions const& options) : options_(options), books_(options, sizeof(T)) {
     auto const rows = static_cast<std::size_t>(options.max_rows);
     lengths_at_ = parts_.add<std::int32_t>(rows), copies_at_ = parts_.add<PageCopy>(rows);
-    told_ = told_memory_.get(parts_.size(), nullptr);
+    told_ = told_memory_.get(parts_.size());
 
     auto const stride = books_.table().pages_of(options.max_length);
     auto const entries = rows * static_cast<std::size_t>(stride);
-    view_.table = table_ = static_cast<std::int32_t*>(table_memory_.get(entries * sizeof(std::int32_t), nullptr));
+    view_.table = table_ = static_cast<std::int32_t*>(table_memory_.get(entries * sizeof(std::int32_t)));
     auto const bytes = static_cast<std::size_t>(options.max_pages) * options.page_size() * sizeof(T);
-    view_.pool = static_cast<T*>(pool_.get(bytes, nullptr, true));  // no NaN where nothing has been written
+    view_.pool = static_cast<T*>(pool_.get(bytes, true));  // no NaN where nothing has been written
     view_.lengths = part<std::int32_t>(told_, lengths_at_);
     view_.stride = stride;
     view_.positions = options.positions_per_page, view_.planes = options.planes;

@@ -3,7 +3,9 @@
 /// A sum of exponentials as it grows (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
 #pragma once
 
+#include <sluice/cuda/barrier.cuh>
 #include <sluice/cuda/host_device.cuh>
+#include <sluice/cuda/rounding.cuh>
 
 #include <limits>
 
@@ -26,13 +28,13 @@ struct PartialSum {
   /// exp(x - from), in base 2: what the hardware has.
   template <class Block>
   SLUICE_DEVICE static float exp(float x, float from) {
-    return Block::exp2((x - from) * 1.4426950408889634f);
+    return Block::exp2(rounded_product(rounded_difference(x, from), 1.4426950408889634f));
   }
 
   /// `sum` as it is under a higher maximum.
   template <class Block>
   SLUICE_DEVICE void raise(float to) {
-    sum *= exp<Block>(maximum, to);
+    sum = rounded_product(sum, exp<Block>(maximum, to));
     maximum = to;
   }
 
@@ -40,8 +42,10 @@ struct PartialSum {
   SLUICE_DEVICE void add(PartialSum other) {
     auto const top = larger(other.maximum, maximum);
     raise<Block>(top), other.template raise<Block>(top);
-    sum += other.sum;
+    add(other.sum);
   }
+  /// A sum under the same maximum.
+  SLUICE_DEVICE void add(float other) { sum = rounded_sum(sum, other); }
 };
 
 /// The sum over a warp, the same bits in each of its lanes.
@@ -52,7 +56,7 @@ SLUICE_DEVICE PartialSum sum_of_warp(Block& block, PartialSum mine) {
   for (int distance = 16; distance > 0; distance /= 2) top = larger(block.exchange(top, distance), top);
   mine.template raise<Block>(top);
   SLUICE_UNROLL
-  for (int distance = 16; distance > 0; distance /= 2) mine.sum += block.exchange(mine.sum, distance);
+  for (int distance = 16; distance > 0; distance /= 2) mine.add(block.exchange(mine.sum, distance));
   return mine;
 }
 
@@ -63,6 +67,18 @@ SLUICE_DEVICE PartialSum sum_of(Block& block, int count, Read const& read) {
   PartialSum mine;
   for (int i = block.lane(); i < count; i += 32) mine.add<Block>(read(i));
   return sum_of_warp(block, mine);
+}
+
+/// The same for many, every thread some of them. The order depends on `count` and the size of the block.
+/// \param warp_sums  [warps], shared
+template <class Block, class Read>
+SLUICE_DEVICE PartialSum sum_of_block(Block& block, PartialSum* warp_sums, int count, Read const& read) {
+  PartialSum mine;
+  for (int i = block.thread(); i < count; i += Block::threads) mine.add<Block>(read(i));
+  mine = sum_of_warp(block, mine);
+  if (block.lane() == 0) warp_sums[block.warp()] = mine;
+  block.sync(Barrier::summed);
+  return sum_of(block, Block::warps, [&](int i) { return warp_sums[i]; });
 }
 
 }  // namespace sluice::inline v0::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/cuda/allocator.cuh>
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
 #include <sluice/cuda/log_softmax_top_k.cuh>
@@ -20,7 +21,9 @@ namespace sluice::inline v0::cuda {
 class ProductPass {
  public:
   /// \param tile_bytes  of a tile; 0: a third of the device's second-level cache (an estimate, not measured)
-  explicit ProductPass(std::size_t tile_bytes = 0) : tile_bytes_(tile_bytes) {}
+  /// \param allocator   of the device's memory
+  explicit ProductPass(std::size_t tile_bytes = 0, Allocator const& allocator = {})
+      : tile_bytes_(tile_bytes), tile_(allocator) {}
 
   /// Adds to the stream what answers a task. product(line, column, to) adds what writes the logits of lines line ..
   /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16 bytes.
@@ -30,6 +33,7 @@ class ProductPass {
   void enqueue(LogSoftmaxTopK& output, LineTask<float> task, cudaStream_t stream, Product&& product) {
     auto const rows = task.scores.rows, columns = task.scores.columns;
     if (rows == 0) return;
+    output.check_device();  // before memory is taken there
     constexpr auto chunk = LogSoftmaxTopK::tile_columns<float>();
     auto const chunks = (columns + chunk - 1) / chunk;
     auto const whole = task.k > most_listed;

@@ -27,13 +27,21 @@ SLUICE_DEVICE Key sort_warp(Block& block, Key key) {
   return key;
 }
 
-/// How many of 32 keys, best first, are better.
+/// How many of 32 keys, best first, are better; the sum over so many lists, side by side in memory. All are searched at
+/// once: each search waits for memory six times.
+template <int lists>
 SLUICE_DEVICE int better_than(Key key, Key const* sorted) {
-  int count = 0;
+  int counts[lists] = {};
   SLUICE_UNROLL
-  for (int step = 16; step > 0; step /= 2)
-    if (sorted[count + step - 1] > key) count += step;
-  return sorted[count] > key ? count + 1 : count;
+  for (int step = 16; step > 0; step /= 2) {
+    SLUICE_UNROLL
+    for (int i = 0; i < lists; ++i)
+      if (sorted[32 * i + counts[i] + step - 1] > key) counts[i] += step;
+  }
+  int sum = 0;
+  SLUICE_UNROLL
+  for (int i = 0; i < lists; ++i) sum += counts[i] + (sorted[32 * i + counts[i]] > key ? 1 : 0);
+  return sum;
 }
 
 /// How many of `count` keys are better: the key's place in their order.
@@ -58,9 +66,7 @@ SLUICE_DEVICE Key threshold(Block& block, ThresholdMemory<Block::threads>& memor
   auto const key = sort_warp(block, best);
   memory.sorted[block.thread()] = key;
   block.sync(Barrier::sorted);
-  int rank = 0;
-  SLUICE_ROLLED
-  for (int warp = 0; warp < Block::warps; ++warp) rank += better_than(key, memory.sorted + 32 * warp);
+  auto const rank = better_than<Block::warps>(key, memory.sorted);
   if (key != no_key && rank == k - 1) memory.threshold = key;
   if (key == no_key && rank < k) memory.threshold = no_key + 1;  // all of them write the same
   block.sync(Barrier::threshold);

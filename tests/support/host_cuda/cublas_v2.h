@@ -13,7 +13,10 @@ enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cudaDataType_t { CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT };
-struct cublasContext {};
+struct cublasContext {
+  cudaStream_t stream = nullptr;
+  int streams_set = 0, workspaces_set = 0, products = 0;
+};
 using cublasHandle_t = cublasContext*;
 
 inline char const* cublasGetStatusString(cublasStatus_t) { return "a cuBLAS error"; }
@@ -24,15 +27,23 @@ inline cublasStatus_t cublasDestroy(cublasHandle_t handle) {
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
-inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, std::size_t) { return CUBLAS_STATUS_SUCCESS; }
-inline cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k,
-                                   void const* alpha, void const* a, cudaDataType_t type, int lda, void const* b,
+inline cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t* stream) {
+  return *stream = handle->stream, CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  return handle->stream = stream, ++handle->streams_set, CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void*, std::size_t) {
+  return ++handle->workspaces_set, CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n,
+                                   int k, void const* alpha, void const* a, cudaDataType_t type, int lda, void const* b,
                                    cudaDataType_t type_b, int ldb, void const* beta, void* c, cudaDataType_t type_c,
                                    int ldc, cublasComputeType_t, cublasGemmAlgo_t) {
   if (of_a != CUBLAS_OP_T || of_b != CUBLAS_OP_N || type != type_b || type_c != CUDA_R_32F || lda < k || ldb < k ||
       ldc < m || type == CUDA_R_16F || *static_cast<float const*>(alpha) != 1 || *static_cast<float const*>(beta) != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
+  ++handle->products;
   sluice::test::HostCuda::get().add([=] {
     auto const number = [type](void const* data, std::ptrdiff_t at) {
       if (type == CUDA_R_32F) return static_cast<double>(static_cast<float const*>(data)[at]);

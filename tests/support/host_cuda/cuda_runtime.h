@@ -11,10 +11,22 @@
 #include <utility>
 #include <vector>
 
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorStreamCaptureUnsupported, cudaErrorUnknown };
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorInvalidValue,
+  cudaErrorMemoryAllocation,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorUnknown
+};
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrL2CacheSize };
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+constexpr unsigned cudaStreamNonBlocking = 1;
 using cudaStream_t = struct CUstream_st*;
 
 namespace sluice::test {
@@ -22,13 +34,20 @@ namespace sluice::test {
 /// What the program has done with the device so far.
 struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
+  std::size_t never_written = 0;    ///< words that were copied back and hold what allocations begin with
+  std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
 };
 
-/// The one stream, and what a test wants to know.
+/// The one stream, and what a test wants to know. Streams that the program makes are done with their work at once, and wait
+/// for nothing of the one.
 struct HostCuda {
   std::vector<std::function<void()>> stream;
+  std::vector<std::function<void()>> late;  ///< what cudaMemcpy has not brought to the device yet
   DeviceUse use;
   int processors = 4, second_level_cache = 3 << 20;
+  int device = 0;               ///< the current one
+  bool others_capture = false;  ///< another thread's stream is captured, in the usual mode
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 
   static HostCuda& get() {
     static HostCuda machine;
@@ -38,13 +57,26 @@ struct HostCuda {
   void wait() {
     for (auto const& work : std::exchange(stream, {})) work();
   }
+  /// What is done at once in a stream of its own, else when somebody waits.
+  void add(cudaStream_t to, std::function<void()> work) {
+    if (to == nullptr) add(std::move(work));
+    else work();
+  }
+  /// Whether a call that may wait for other streams is allowed.
+  bool refused() {
+    if (!others_capture || mode == cudaStreamCaptureModeRelaxed) return false;
+    ++use.broken_captures;
+    return true;
+  }
   cudaError_t allocate(void** to, std::size_t bytes) {
+    if (refused()) return cudaErrorStreamCaptureUnsupported;
     ++use.allocations;
     *to = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     std::memset(*to, 0xff, bytes);  // NaN, places outside of everything
     return cudaSuccess;
   }
   cudaError_t free(void* piece) {
+    static_cast<void>(refused());
     wait();  // as the real one does
     std::free(piece);
     return cudaSuccess;
@@ -69,24 +101,52 @@ cudaError_t cudaMalloc(T** to, std::size_t bytes) {
 inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cudaMalloc(to, bytes); }
 inline cudaError_t cudaFree(void* piece) { return sluice::test::HostCuda::get().free(piece); }
 inline cudaError_t cudaFreeHost(void* piece) { return cudaFree(piece); }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  sluice::test::HostCuda::get().wait();
+inline cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, sluice::test::HostCuda::get().mode);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  static char made;  // an address; whose does not matter
+  *stream = reinterpret_cast<cudaStream_t>(&made);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream == nullptr) sluice::test::HostCuda::get().wait();
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() {
+  sluice::test::HostCuda::get().wait();
+  for (auto const& copy : std::exchange(sluice::test::HostCuda::get().late, {})) copy();
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
   auto& use = sluice::test::HostCuda::get().use;
   if (kind == cudaMemcpyHostToDevice) ++use.copies_there;
   if (kind == cudaMemcpyDeviceToHost) ++use.copies_back, use.bytes_back += bytes;
-  sluice::test::HostCuda::get().stream.push_back([=] { std::memcpy(to, from, bytes); });
+  sluice::test::HostCuda::get().add(stream, [=, &use] {
+    if (kind == cudaMemcpyDeviceToHost)
+      for (std::size_t at = 0; at + 4 <= bytes; at += 4)
+        if (std::memcmp(static_cast<unsigned char const*>(from) + at, "\xff\xff\xff\xff", 4) == 0) ++use.never_written;
+    std::memcpy(to, from, bytes);
+  });
   return cudaSuccess;
 }
-inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
-  sluice::test::HostCuda::get().stream.push_back([=] { std::memset(to, value, bytes); });
+inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  sluice::test::HostCuda::get().add(stream, [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind) {
-  sluice::test::HostCuda::get().wait();
-  if (bytes > 0) std::memcpy(to, from, bytes);
+/// The worst that the real one may do with memory that is not page-locked: it returns when it has read the host's memory, and
+/// the device has the numbers when somebody waits for the device.
+inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
+  auto& machine = sluice::test::HostCuda::get();
+  machine.wait();
+  if (bytes == 0) return cudaSuccess;
+  if (kind == cudaMemcpyDeviceToHost) return std::memcpy(to, from, bytes), cudaSuccess;
+  auto const* const first = static_cast<unsigned char const*>(from);
+  machine.late.push_back(
+      [to, read = std::vector<unsigned char>(first, first + bytes)] { std::memcpy(to, read.data(), read.size()); });
   return cudaSuccess;
 }
 inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
@@ -94,7 +154,7 @@ inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   std::memset(to, value, bytes);
   return cudaSuccess;
 }
-inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+inline cudaError_t cudaGetDevice(int* device) { return *device = sluice::test::HostCuda::get().device, cudaSuccess; }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   auto const& machine = sluice::test::HostCuda::get();
   *value = attribute == cudaDevAttrMultiProcessorCount ? machine.processors : machine.second_level_cache;

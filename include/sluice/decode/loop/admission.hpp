@@ -58,6 +58,10 @@ class LazyAdmission {
     auto& r = *request;
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, shared_.model.vocabulary);
     r.check();
+    auto const& confidence = r.confidence;
+    require(confidence.alternatives >= 0, "confidence.alternatives", confidence.alternatives, "must not be negative");
+    require(!confidence.entropy || shared_.model.answers_entropy, "confidence.entropy", true,
+            "the expander tells no entropy (Expander)");
     r.source_length = shared_.model.source_length(r.source());
     waiting.push(id, std::move(request));
   }
@@ -223,6 +227,7 @@ class LazyAdmission {
       require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
               "is an end of sentence: nothing could follow");
     s.opening.reset(request.prompt, fed, shared_.model.abilities);
+    s.confiding.begin(request.confidence, vocabulary, s.base, s.slots, request.prompt.size());
     if (shared_.model.attaches) s.attaching.begin(s.base, s.slots, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,

@@ -48,6 +48,7 @@ class LazyAnswering {
         s.search->finish(result);
         if (!shared_.searches.takes_prefix) s.opening.complete(result);
         if (shared_.model.attaches) s.attaching.complete(result.hypotheses);
+        s.confiding.complete(result.hypotheses);
       } catch (...) {
         why = Failure::search, message = describe(std::current_exception()), cause = std::current_exception();
       }

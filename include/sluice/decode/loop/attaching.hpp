@@ -33,15 +33,23 @@ class LazyAttaching {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       auto const& row = rows[i];
       auto const unasked = std::ssize(row.tokens) - row.lines;
-      auto node = from_[i];
+      path_.assign(1, from_[i]);
+      auto end = from_[i];
+      auto const kept = static_cast<std::ptrdiff_t>(row.kept());
       for (std::ptrdiff_t t = 0; t < std::ssize(row.tokens); ++t) {
-        auto const position = row.length + static_cast<std::int32_t>(t);
-        if (position + 1 < prompt_) continue;
-        node = position + 1 == prompt_ ? root() : child(node, row.tokens[static_cast<std::size_t>(t)], true);
-        if (t >= unasked) keep(node, attached, line + t - unasked);
+        auto const depth = row.depth(static_cast<std::size_t>(t));
+        auto const position = row.length + depth;
+        auto node = path_[index(depth)];
+        path_.resize(index(depth) + 1);
+        if (position + 1 >= prompt_) {
+          node = position + 1 == prompt_ ? root() : child(node, row.tokens[static_cast<std::size_t>(t)], true);
+          if (t >= unasked) keep(node, attached, line + t - unasked);
+        }
+        path_.push_back(node);
+        if (t < kept) end = node;
       }
       line += row.lines;
-      ends_[static_cast<std::size_t>(row.to - base_)] = node;
+      ends_[static_cast<std::size_t>(row.to - base_)] = end;
     }
   }
 
@@ -111,6 +119,7 @@ class LazyAttaching {
   std::int32_t prompt_ = 0;
   std::vector<std::int32_t> ends_;  // [slot]: what it holds
   std::vector<std::int32_t> from_;  // [row]
+  std::vector<std::int32_t> path_;  // [depth]: of the row: what its token goes on from
   std::vector<Node> nodes_;
   std::vector<float> numbers_;
 };

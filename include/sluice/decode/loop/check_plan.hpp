@@ -71,6 +71,14 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
     if (row.lines < 1 || static_cast<std::size_t>(row.lines) > row.tokens.size())
       fail(std::to_string(row.lines) + " lines of " + std::to_string(row.tokens.size()) +
            " tokens: must be at least 1 and at most one a token");
+    if (row.depths != nullptr && !rules.abilities.trees)
+      fail("branches, and the model takes no trees (Abilities::trees)");
+    for (std::size_t t = 0, most = 0; row.depths != nullptr && t < row.tokens.size(); ++t) {
+      if (row.depths[t] < 0 || static_cast<std::size_t>(row.depths[t]) > most)
+        fail("token " + std::to_string(t) + " at depth " + std::to_string(row.depths[t]) + ": must be in [0, " +
+             std::to_string(most) + "]");
+      most = static_cast<std::size_t>(row.depths[t]) + 1;
+    }
     lines += row.lines;
     at(row.from) |= 1;
     if (row.from != row.to) at(row.to) |= 2;

@@ -130,7 +130,8 @@ class LazyOpening {
   bool widens() const {
     if (first_.rows.size() != 1) return false;
     auto const& row = first_.rows.front();
-    return row.to == 0 && row.length == held() && static_cast<std::size_t>(row.lines) == row.tokens.size();
+    return row.to == 0 && row.depths == nullptr && row.length == held() &&
+           static_cast<std::size_t>(row.lines) == row.tokens.size();
   }
 
   /// The first plan, `more` of the tokens before it in front of its row.

@@ -8,6 +8,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
@@ -16,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +41,7 @@ struct AnyRequest : Part {
   std::optional<std::uint64_t> seed{};
   std::optional<TokenSet> shortlist{};
   std::int32_t direction = 0;
+  Confidence confidence{};
   std::int32_t source_length = -1;
 };
 
@@ -62,13 +65,21 @@ struct AnySearches : Part {
   bool takes_prefix = false, drafts = false;
 };
 
+/// What the loop itself wants to know of the lines of a step.
+struct Aside {
+  std::vector<Query> queries{};
+  std::vector<Group> groups{};
+  std::function<void(Expansion const&)> told{};
+};
+
 /// The model and the expander.
 struct AnyModelSide : Part {
   virtual std::int32_t source_length(void const* source) const = 0;
   virtual void start(std::span<void const* const> sources, std::span<Slot const> slots) = 0;
   virtual void release(std::span<Slot const> slots) = 0;
-  /// Runs the rows and expands the answer; books the seconds.
-  virtual Expansion step(StepPlan const& step, Statistics::Seconds& seconds, Stopwatch& stopwatch) = 0;
+  /// Runs the rows and expands the answer; books the seconds. With an aside (or nullptr) its questions come first.
+  virtual Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
+                         Stopwatch& stopwatch) = 0;
   virtual void propose(std::span<Draft const> drafts) = 0;
   /// Of the step just run, whose plan had so many lines.
   virtual Attachments attachments(std::size_t lines) = 0;

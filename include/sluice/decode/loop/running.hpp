@@ -6,6 +6,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/attaching.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/confiding.hpp>
 #include <sluice/decode/loop/opening.hpp>
 #include <sluice/decode/loop/parts.hpp>
 
@@ -24,6 +25,7 @@ struct Running {
   std::unique_ptr<AnySearch> search{};
   Opening opening{};
   Attaching attaching{};
+  Confiding confiding{};
   Slot base = 0;
   std::int32_t slots = 0, age = 0, idle = 0;
   std::int64_t turn = 0;  // see Live

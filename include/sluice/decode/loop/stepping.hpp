@@ -18,6 +18,7 @@
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -95,7 +96,7 @@ class LazyStepping {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (step_.rows.empty()) return;
     shared_.room.slots.follow(step_.rows);
-    if (shared_.room.left() < 0) {
+    if (shared_.room.left() < (shared_.room.limited() ? unkept() : 0)) {
       no_room_ = true;
       return;
     }
@@ -103,7 +104,7 @@ class LazyStepping {
     shared_.statistics.count(step_);
     shared_.stopwatch.book(shared_.statistics.seconds.search);
     try {
-      answers_ = shared_.model.step(step_, shared_.statistics.seconds, shared_.stopwatch);
+      answers_ = shared_.model.step(step_, wonder(), shared_.statistics.seconds, shared_.stopwatch);
       if (answers_.size() != step_.queries.size())
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(step_.queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
@@ -175,6 +176,32 @@ class LazyStepping {
   }
 
  private:
+  /// Tokens of trees that no slot keeps when the step is over.
+  std::int64_t unkept() const {
+    std::int64_t sum = 0;
+    for (auto const& row : step_.rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
+    return sum;
+  }
+
+  /// What requests ask of their lines beside their searches; nullptr: nothing.
+  Aside const* wonder() {
+    auto const asks = [](Running const* s) { return s->confiding.asks() && s->lines() > 0 && !s->ended; };
+    if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
+    aside_.queries.assign(step_.queries.size(), {.best = 0, .normalise = false});
+    aside_.groups = step_.groups;
+    for (auto& group : aside_.groups) group.keep = 0;
+    for (auto const* s : chosen_)
+      for (auto i = s->part.from.queries; asks(s) && i < s->part.to.queries; ++i)
+        aside_.queries[i] = s->confiding.query(step_.queries[i].shortlist);
+    aside_.told = [this, asks](Expansion const& answer) {
+      for (auto* s : chosen_)
+        if (asks(s))
+          s->confiding.apply(std::span<Row const>(step_.rows).subspan(s->part.from.rows, s->rows()),
+                             answer.window(s->part.from.queries, s->lines()));
+    };
+    return &aside_;
+  }
+
   /// Has sentences keep what the model attached to their lines.
   void attach() {
     auto const attached = shared_.model.attachments(step_.queries.size());
@@ -267,6 +294,7 @@ class LazyStepping {
   std::vector<std::uint8_t> seen_;  // of check_plan()
   std::vector<Running*> forking_;   // whose prompts begin in somebody's slot
   StepPlan step_, sorted_;
+  Aside aside_;
   Expansion answers_;
   std::exception_ptr problem_;
   std::exception_ptr refusal_;  // the engine's own NoRoom, if it was not foreseen

@@ -35,7 +35,7 @@ class LazyTokenTree {
     }
     for (auto const& row : rows) {
       if (row.from == row.to) cut(row.to, row.length);
-      append(row.to, row.tokens);
+      append(row.to, row.tokens.first(row.kept()));
     }
   }
 

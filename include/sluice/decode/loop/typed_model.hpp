@@ -44,10 +44,12 @@ struct ModelSideOf final : AnyModelSide {
   void release([[maybe_unused]] std::span<Slot const> slots) override {
     if constexpr (ReleasingModel<M>) model.release(slots);
   }
-  Expansion step(StepPlan const& step, Statistics::Seconds& seconds, Stopwatch& stopwatch) override {
+  Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
+                 Stopwatch& stopwatch) override {
     auto&& answer = model.step(std::span<Row const>(step.rows));
     stopwatch.book(seconds.model);
     check_answer(answer, step.queries.size(), vocabulary.size);
+    if (aside != nullptr) aside->told(expander.expand(answer, aside->queries, aside->groups));
     auto const expansion = expander.expand(answer, step.queries, step.groups);
     stopwatch.book(seconds.output);
     return expansion;

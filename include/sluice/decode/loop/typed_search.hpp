@@ -21,7 +21,8 @@ struct RequestOf final : AnyRequest {
   RequestOf(Request<Source, S>&& request, AnyModelSide const& side)
       : text(std::move(request.source)), search(std::move(request.search)), model(side) {
     prompt = std::move(request.prompt), prefix = std::move(request.prefix);
-    seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction;
+    seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction,
+    confidence = request.confidence;
   }
   void const* source() const override { return &text; }
   void check() const override {

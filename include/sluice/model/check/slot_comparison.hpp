@@ -122,11 +122,13 @@ class SlotComparison {
   void compare(TrialSlots& slots, Row const& row, std::size_t i, Origin const& origin, std::uint64_t key) {
     auto const& held = contract_.held().at(row.from);
     Text text{origin.source, {held.begin(), held.begin() + row.length}};
-    text.tokens.insert(text.tokens.end(), row.tokens.begin(), row.tokens.end());
+    auto const kept = row.tokens.first(row.kept());
+    text.tokens.insert(text.tokens.end(), kept.begin(), kept.end());
     try_out(slots, text, key);
 
+    auto expected = row.depths == nullptr ? PlainLines{} : paths(slots, row, text);
     slots.start(text.source, 1);
-    auto expected = slots.feed(1, 0, text.tokens, row.lines);
+    if (row.depths == nullptr) expected = slots.feed(1, 0, text.tokens, row.lines);
     if (row.length > 0) {  // what the slot holds, apart from the batch
       auto alone = row;
       alone.to = slots.slots[0];
@@ -137,6 +139,22 @@ class SlotComparison {
     }
     slots.release(1);
     chosen_.push_back({i, std::move(expected), origin.encoded && row.length == 0});
+  }
+
+  /// What the paths of a tree give, each fed as a chain.
+  static PlainLines paths(TrialSlots& slots, Row const& row, Text const& text) {
+    PlainLines all;
+    auto path = text.tokens;
+    for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+      path.resize(static_cast<std::size_t>(row.length + row.depths[i]));
+      path.push_back(row.tokens[i]);
+      if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
+      slots.start(text.source, 1);
+      auto const line = slots.feed(1, 0, path, 1);
+      all.columns = line.columns, ++all.rows;
+      all.numbers.insert(all.numbers.end(), line.numbers.begin(), line.numbers.end());
+    }
+    return all;
   }
 
   void try_out(TrialSlots& slots, Text text, std::uint64_t key) {
@@ -167,7 +185,9 @@ class SlotComparison {
     for (std::ptrdiff_t i = 0; i < expected.rows; ++i)
       judge_.expect(lines[i], expected[i], clause,
                     "slot " + std::to_string(slot) + " after " +
-                        std::to_string(row.length + std::ssize(row.tokens) - expected.rows + i + 1) + " tokens" + how);
+                        std::to_string(row.length + 1 +
+                                       row.depth(row.tokens.size() - static_cast<std::size_t>(expected.rows - i))) +
+                        " tokens" + (row.depths == nullptr ? "" : " of a tree") + how);
   }
 
   static std::string history(Origin const& origin) {

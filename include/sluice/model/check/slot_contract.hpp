@@ -6,6 +6,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -175,9 +176,22 @@ class SlotContract {
       refuse("clause 6", who + ": the model takes one token at a time");
     if (row.lines < 1 || static_cast<std::size_t>(row.lines) > row.tokens.size())
       refuse("clause 7", who + ": lines must be in [1, tokens]");
+    examine_depths(row, who);
+    std::int32_t longest = 0;
+    for (std::size_t i = 0; i < row.tokens.size(); ++i) longest = std::max(longest, row.depth(i) + 1);
     auto const most = terms_.limits.length;
-    if (row.length > most || static_cast<std::size_t>(most - row.length) < row.tokens.size())
+    if (row.length > most || most - row.length < longest)
       refuse("limits", who + ": a slot holds " + std::to_string(most) + " tokens at most");
+  }
+
+  void examine_depths(Row const& row, std::string const& who) {
+    if (row.depths == nullptr) return;
+    if (!terms_.abilities.trees) refuse("clause 12", who + ": the model takes no trees");
+    for (std::int32_t before = -1; auto const depth : std::span(row.depths, row.tokens.size())) {
+      if (depth < 0 || depth > before + 1)
+        refuse("clause 12", who + ": depth " + std::to_string(depth) + " behind depth " + std::to_string(before));
+      before = depth;
+    }
   }
 
   void apply(std::span<Row const> rows) {
@@ -187,7 +201,8 @@ class SlotContract {
     for (auto const& row : rows) {
       auto& tokens = held_[row.to];
       tokens.erase(tokens.begin() + row.length, tokens.end());
-      tokens.insert(tokens.end(), row.tokens.begin(), row.tokens.end());
+      auto const kept = row.tokens.first(row.kept());
+      tokens.insert(tokens.end(), kept.begin(), kept.end());
       unsure_.erase(row.to);
     }
   }

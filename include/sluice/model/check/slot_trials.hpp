@@ -38,6 +38,7 @@ class SlotTrials {
     learn();
     restart();
     if (able_.blocks) block();
+    if (able_.trees) tree();
     together();
     fork();
     if (able_.roll_back) roll_back();
@@ -93,6 +94,25 @@ class SlotTrials {
       judge_.expect(lines[static_cast<std::ptrdiff_t>(i)], *expected[i],
                     "clause 11: a block gives other lines than its tokens one by one",
                     after(0, n_ + i) + ", in a block of " + std::to_string(n_ + 2));
+  }
+
+  /// Behind the text x, and beside that y and x behind it: the first path stays.
+  void tree() {
+    auto tokens = text_.tokens;
+    for (auto const token : {x_, y_, x_}) tokens.push_back(token);
+    std::vector<std::int32_t> depths;
+    for (std::size_t i = 0; i < tokens.size(); ++i) depths.push_back(static_cast<std::int32_t>(i <= n_ ? i : i - 1));
+    slots_.start(text_.source, 0);
+    Row const row{slots_.slots[0], slots_.slots[0], 0, tokens, 4, depths.data()};
+    auto const& lines = slots_.run(std::span(&row, 1));
+    std::array const expected{&text_line_, &x_line_, &y_line_, &yx_line_};
+    std::array const lengths{n_, n_ + 1, n_ + 1, n_ + 2};
+    for (std::size_t i = 0; i < 4; ++i)
+      judge_.expect(lines[static_cast<std::ptrdiff_t>(i)], *expected[i],
+                    "clause 12: a tree gives other lines than its paths one by one",
+                    after(0, lengths[i]) + (i < 2 ? ", on the first path" : ", on the second path"));
+    judge_.expect(feed(0, n_ + 1, y_), xy_line_, "clause 12: a slot does not hold the first path of its tree",
+                  after(0, n_ + 2));
   }
 
   /// The text in slot 0 and another one in slot 1, shorter where the model allows rows to differ.

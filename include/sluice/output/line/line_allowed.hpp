@@ -29,8 +29,8 @@ class LazyLineAllowed {
  public:
   static bool suffices(Query const& query) {
     constexpr std::size_t few = 64;
-    return query.only != nullptr && query.stage == Stage::after_softmax && query.noise == 0 && query.mass <= 0 &&
-           query.within <= 0 && query.typical <= 0 && query.edits.size() <= few;
+    return query.only != nullptr && query.stage == Stage::after_softmax && query.noise == 0 && !query.selects() &&
+           query.edits.size() <= few;
   }
   /// How many of the best scores the pass shall find.
   static std::size_t wanted(Query const& query) {

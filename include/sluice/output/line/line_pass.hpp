@@ -28,8 +28,8 @@ class LazyLinePass {
   static bool suffices(Query const& query) {
     constexpr std::size_t few = 64;  // looked for in every block
     auto const after = query.stage == Stage::after_softmax;
-    return query.noise == 0 && query.mass <= 0 && query.within <= 0 && query.typical <= 0 && !query.entropy &&
-           query.probes.size() + query.edits.size() <= few && !(after && query.only != nullptr);
+    return query.noise == 0 && !query.selects() && !query.entropy && query.probes.size() + query.edits.size() <= few &&
+           !(after && query.only != nullptr);
   }
   /// Whether blocks have to go through change() first.
   static bool changes(Query const& query) {

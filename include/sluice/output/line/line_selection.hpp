@@ -8,6 +8,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/line/line_allowed.hpp>
+#include <sluice/output/line/line_counts.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/line_norm.hpp>
 #include <sluice/output/line/line_pass.hpp>
@@ -26,8 +27,8 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Answers any query about a line that lies in memory as a whole: top-p, min-p, typical, noise, entropy, any number of
-/// edits.
+/// Answers any query about a line that lies in memory as a whole: top-p, min-p, typical, top-n-sigma, noise, entropy,
+/// any number of edits.
 template <class = void>
 class LazyLineSelection {
  public:
@@ -82,7 +83,10 @@ class LazyLineSelection {
     if (query.best > 0 && query.noise == 0) list_best(line, norm, static_cast<std::size_t>(query.best));
     auto longest = lists_->best().size();
     if (query.mass > 0) longest = std::max(longest, holding(line, norm, static_cast<double>(query.mass)));
-    if (query.within > 0) longest = std::max(longest, within(line, static_cast<double>(query.within)));
+    if (query.within > 0) longest = std::max(longest, count_within(line, static_cast<double>(query.within)));
+    if (query.deviations > 0) longest = std::max(longest, count_near(line, static_cast<double>(query.deviations)));
+    if (query.at_least > 0)
+      longest = std::max(longest, count_from(line, std::log(static_cast<double>(query.at_least)) - norm(0)));
     if (longest > lists_->best().size()) {
       lists_->shorten(0);
       list_best(line, norm, longest);
@@ -117,14 +121,6 @@ class LazyLineSelection {
       while (n < found.size() && held < mass) held += std::exp(norm(found[n++].score));
       if (n < found.size() || found.size() < k) return n;
     }
-  }
-
-  /// How many are at least `factor` times as probable as the best.
-  static std::size_t within(std::span<float const> line, double factor) {
-    auto const bar = static_cast<double>(*std::max_element(line.begin(), line.end())) + std::log(factor);
-    std::size_t count = 0;
-    for (auto const x : line) count += static_cast<double>(x) >= bar && x > LineScan::lowest;
-    return count;
   }
 
   void add_typical(std::span<float const> line, LineNorm norm, Query const& query) {
@@ -171,7 +167,7 @@ class LazyLineSelection {
         bar = ranked_.front().rank;
       }
     }
-    if (!lists_->best().empty()) return unite(norm);
+    if (query.selects()) return unite(norm);
     std::sort(ranked_.begin(), ranked_.end());
     for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
   }

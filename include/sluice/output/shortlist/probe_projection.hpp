@@ -82,8 +82,8 @@ class LazyProbeProjection {
   bool probes_alone(Query const& query) const {
     auto const inside = [size = vocabulary_size()](Token token) { return token >= 0 && token < size; };
     return std::all_of(query.probes.begin(), query.probes.end(), inside) && !query.normalise && query.best == 0 &&
-           query.mass <= 0 && query.within <= 0 && query.typical <= 0 && query.edits.empty() && query.only == nullptr &&
-           query.shortlist == nullptr && query.temperature == 1.0f && !query.entropy;
+           !query.selects() && query.edits.empty() && query.only == nullptr && query.shortlist == nullptr &&
+           query.temperature == 1.0f && !query.entropy;
   }
 
   /// Lines that follow each other are answered from one product, of what any of them asks for, as long as that is cheaper

@@ -102,9 +102,7 @@ class LazyKnownEnds {
   }
 
   /// Whether a query asks for a list.
-  static bool lists(Query const& query) {
-    return query.best > 0 || query.mass > 0 || query.within > 0 || query.typical > 0;
-  }
+  static bool lists(Query const& query) { return query.lists(); }
 
  private:
   struct Line {

@@ -30,6 +30,13 @@ struct NeedsOf<Wrapper, S> {
   static constexpr Abilities needs = sluice::needs<S>();
 };
 
+/// Whether a search's probes are tokens that it may choose: then a rule's edits act on them.
+template <class S>
+consteval bool chooses_probes() {
+  if constexpr (requires { S::chooses_probes; }) return S::chooses_probes;
+  else return false;
+}
+
 /// How many tokens a search generates at most, forced prefix and end included, where it says so by a member `length` (of a
 /// search that it holds as `beam` or `search`, too).
 template <class S>
@@ -77,6 +84,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   struct State {
     typename S::State inner{};
     std::vector<Followed> slots;
+    Followed branch;                       // of a tree, beside its first path
     std::vector<std::vector<Edit>> edits;  // [line]
     detail::KnownEnds ends;
     Vocabulary const* vocabulary = nullptr;
@@ -91,6 +99,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::vector<Token> pending;                            // what comes before, behind
     std::size_t guessed_slot = 0, guessed_after = 0;       // so many tokens of this slot
     std::int32_t wanted = 0;                               // guesses
+    DraftTree const* drafted_tree = nullptr;               // where the guesses branch, if they may
     bool begun_planning = false;
   };
 
@@ -133,9 +142,13 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::size_t line = 0;
     s.ends.clear();
     for (auto const& row : rows) {
-      auto& followed = slot(row.to);
-      cut(s, followed, row.length);
+      auto& kept_path = slot(row.to);
+      cut(s, kept_path, row.length);
+      auto const kept = row.kept();
       for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        if (i == kept) s.branch = kept_path;  // what branches off is not in the slot afterwards
+        auto& followed = i < kept ? kept_path : s.branch;
+        if (i >= kept) cut(s, followed, row.length + row.depth(i));
         followed.tokens.push_back(row.tokens[i]);
         if (followed.tokens.size() > s.prompt)
           followed.after.push_back(rule.next(followed.after.back(), row.tokens[i]));
@@ -175,6 +188,12 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       s.pending.assign(draft.pending.begin(), draft.pending.end());
       s.guessed_slot = static_cast<std::size_t>(draft.slot - base),
       s.guessed_after = static_cast<std::size_t>(draft.length);
+      if (draft.tree != nullptr) {
+        auto const [state, n] = behind_pending(s);
+        if (rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)) != nullptr)
+          draft.tree = nullptr;  // what the rule makes certain is a chain
+      }
+      s.drafted_tree = draft.tree;
     }
     return wanted;
   }
@@ -195,6 +214,14 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       query.only = &s.both[line];
     } else query.only = set.get();
   }
+  /// The rule's state behind what was chosen, and how many tokens that is.
+  std::pair<typename R::State, std::size_t> behind_pending(State const& s) const {
+    auto n = s.guessed_after;
+    auto state = s.slots[s.guessed_slot].after[n > s.prompt ? n - s.prompt : 0];
+    for (auto const token : s.pending)
+      if (++n > s.prompt) state = rule.next(std::as_const(state), token);
+    return {std::move(state), n};
+  }
   /// Takes out guesses that the rule forbids, with all behind them, so that none is verified, and adds those that are
   /// certain: as many as fit into a block, whatever the search wanted, and whether or not the model guesses.
   void guess(State& s) const requires DraftingSearch<S> {
@@ -205,10 +232,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       if (s.guesses == nullptr) return;
     }
     auto& guesses = *std::exchange(s.guesses, nullptr);
-    auto n = s.guessed_after;
-    auto state = s.slots[s.guessed_slot].after[n > s.prompt ? n - s.prompt : 0];
-    for (auto const token : s.pending)
-      if (++n > s.prompt) state = rule.next(std::as_const(state), token);
+    if (s.drafted_tree != nullptr && !s.drafted_tree->parents.empty())
+      return;  // its lines are restricted, that will do
+    auto [state, n] = behind_pending(s);
     auto const allowed = [&] { return rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)); };
     std::size_t count = 0;
     for (; count < guesses.size(); ++count, ++n) {
@@ -276,9 +302,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if (edits.empty()) return;
     for (auto const& e : edits)
       require(s.vocabulary->contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");
-    std::erase_if(edits, [&](Edit const& e) {
-      return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
-    });
+    if constexpr (!detail::chooses_probes<S>())
+      std::erase_if(edits, [&](Edit const& e) {
+        return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
+      });
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
     query.edits = edits;
   }

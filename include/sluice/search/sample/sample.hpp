@@ -10,6 +10,8 @@
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/common/prefix.hpp>
+#include <sluice/search/sample/sampler_chain.hpp>
+#include <sluice/search/sample/samplers.hpp>
 #include <sluice/search/sample/truncation.hpp>
 
 #include <algorithm>
@@ -22,14 +24,18 @@
 namespace sluice::inline v0 {
 
 /// Draws outputs token by token from p(v) ~ exp(x(v) / temperature), x the model's scores, where asked restricted to a
-/// part of the tokens (see Truncation), until eos or the maximum length; an output cut there is not `finished`.
+/// part of the tokens (see Truncation) or by the samplers of SamplerChain, until eos or the maximum length; an output cut there is not `finished`.
 ///
 /// Tokens never generated, and eos while the output is too short, are forbidden before the softmax: what is left is
-/// normalised. `log_prob` and `score` are the log-probability of the output under that model, before any truncation.
+/// normalised. `log_prob` and `score` are the log-probability of the output under that model, before any truncation; the
+/// temperature counts where `order` has no cut that is on before it, and is not dynamic.
+///
+/// What looks back on what was generated is a rule (Ruled): Penalties, Dry, TokenBias. Presets: sample_presets.hpp.
 ///
 /// The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the tokens
 /// that are left. So the same seed gives the same text in any batch and under any schedule; a sample is the same
-/// whatever the number of samples, and goes on in the same way when its beginning is given as prefix.
+/// whatever the number of samples, and goes on in the same way when its beginning is given as prefix (but Mirostat and
+/// AdaptiveP remember nothing of a prefix).
 ///
 /// The samples of one sentence share the prompt: it is run once, in one slot. One row a step for each sample that has
 /// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
@@ -41,6 +47,17 @@ struct LazySample {
   float top_p = 1;         ///< 1 = off
   float min_p = 0;         ///< 0 = off
   float typical = 1;       ///< 1 = off
+  float top_n_sigma =
+      0;      ///< only tokens whose score is at most so many standard deviations of the line's scores below the
+              ///< best (Tang et al. 2024; as llama.cpp's top-n-sigma); 0 = off
+  Xtc xtc{};  ///< now and then without the most probable; off by default, as the next three
+  DynamicTemperature dynamic_temperature{};  ///< temperature by entropy
+  Mirostat mirostat{};                       ///< cuts for a surprise that is constant in the mean
+  AdaptiveP adaptive_p{};                    ///< prefers tokens near a probability
+  std::int32_t min_keep =
+      1;  ///< tokens that top_p, min_p, typical and xtc leave at least (Hugging Face's min_tokens_to_keep);
+          ///< not more than top_k
+  SamplerOrder order = SamplerOrder::hugging_face();  ///< in which samplers act
   std::int32_t samples =
       1;                  ///< of each sentence; >= 1. In their order; one that runs out of possible tokens is left out
   bool distinct = false;  ///< drop repetitions, and sort by log_prob (equal ones by tokens): up to `samples`
@@ -52,6 +69,9 @@ struct LazySample {
     return derive(derive(seed, static_cast<std::uint64_t>(sample)), static_cast<std::uint64_t>(position));
   }
   Truncation truncation() const { return {top_k, top_p, min_p, typical}; }
+  SamplerChain chain() const {
+    return {{temperature, truncation(), top_n_sigma, xtc, dynamic_temperature, mirostat, adaptive_p, min_keep, order}};
+  }
 
   struct State {
     struct Drawn {
@@ -59,6 +79,7 @@ struct LazySample {
       History::Node node = History::root;
       Token token = 0;  // its last; to be fed
       Slot slot = -1;
+      SamplerState sampler{};
       bool alive = true, finished = false, lost = false;  // lost: no token was possible
     };
     Bans bans;
@@ -71,18 +92,18 @@ struct LazySample {
     std::vector<Token> own;          // of settled()
     std::vector<Slot> unused;        // to be released
     std::vector<Candidate> scratch;  // of the truncation
-    std::int32_t held = 0;           // tokens in the slots
-    std::int32_t generated = 0;      // tokens, prefix included
-    Token last = 0;                  // what is fed first
+    SamplerChain chain{};            // all options
+    SamplerChain::Scratch left;
+    std::int32_t held = 0;       // tokens in the slots
+    std::int32_t generated = 0;  // tokens, prefix included
+    Token last = 0;              // what is fed first
     // first: one line serves all samples; forked: each has its slot
-    bool first = true, forked = false, over = false;
+    bool first = true, forked = false, over = false, plain = true;  // plain: no more than a Truncation
   };
 
   void check() const {
-    require(temperature > 0 && std::isfinite(temperature), "temperature", temperature,
-            "must be a number > 0 (Greedy is the limit 0)");
     require(samples >= 1, "samples", samples, "must be at least 1");
-    truncation().check(), length.check();
+    chain().check(), length.check();
   }
   std::int32_t slots() const { return samples; }
 
@@ -109,7 +130,16 @@ struct LazySample {
 
  private:
   Query query(State const& s, std::int32_t sample) const;
+  /// What a sample draws from, or chooses from by the chain.
+  std::span<Candidate const> cut(State& s, Line const& line) const {
+    return s.plain ? truncation().apply(line.best, s.scratch) : line.best;
+  }
   void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
+  Candidate choose(State& s, SamplerState& state, std::span<Candidate const> list, std::uint64_t own) const {
+    if (s.plain) return draw(list, own);
+    s.chain.apply(list, s.vocabulary->size, state, own, s.left);
+    return s.chain.took(draw(s.chain.candidates(s.left), own).token, list, state, s.left);
+  }
 };
 using Sample = LazySample<>;
 
@@ -120,7 +150,8 @@ void LazySample<Void>::begin(State& s, Sentence const& sentence) const {
   s.prefix = Prefix(sentence);
   s.history.clear(s.prefix.size());
   s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
-  s.drawn.assign(static_cast<std::size_t>(samples), {});
+  s.chain = chain(), s.plain = s.chain.plain();
+  s.drawn.assign(static_cast<std::size_t>(samples), {.sampler = s.chain.begin()});
   s.unused.clear();
   s.held = sentence.held, s.last = sentence.last;
   s.first = true, s.forked = s.over = false;
@@ -131,7 +162,10 @@ void LazySample<Void>::begin(State& s, Sentence const& sentence) const {
 template <class Void>
 Query LazySample<Void>::query(State const& s, std::int32_t sample) const {
   Query q{.edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature};
-  if (sample >= 0 && truncation().off()) q.best = 1, q.noise = noise(s.seed, sample, s.generated);
+  if (!s.plain) {
+    auto const own = sample >= 0 ? noise(s.seed, sample, s.generated) : 0;
+    s.chain.ask(q, s.vocabulary->size, s.drawn[static_cast<std::size_t>(std::max(sample, 0))].sampler, own);
+  } else if (sample >= 0 && truncation().off()) q.best = 1, q.noise = noise(s.seed, sample, s.generated);
   else truncation().ask(q, s.vocabulary->size);
   return q;
 }
@@ -161,7 +195,7 @@ bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
   if (s.first) {
     s.first = false;
     for (auto& d : s.drawn) d.log_prob = s.prefix.log_prob();
-    auto const list = truncation().apply(answer.back().best, s.scratch);
+    auto const list = cut(s, answer.back());
     for (std::size_t i = 0; i < s.drawn.size(); ++i) take(s, i, list);
     Slot slot = 0;
     for (auto& d : s.drawn)
@@ -169,7 +203,7 @@ bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
   } else {
     std::size_t line = 0;
     for (std::size_t i = 0; i < s.drawn.size(); ++i)
-      if (s.drawn[i].alive) take(s, i, truncation().apply(answer[line++].best, s.scratch));
+      if (s.drawn[i].alive) take(s, i, cut(s, answer[line++]));
   }
   ++s.generated;
   return s.over = std::none_of(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
@@ -181,7 +215,7 @@ void LazySample<Void>::take(State& s, std::size_t sample, std::span<Candidate co
   auto& d = s.drawn[sample];
   d.lost = list.empty();
   if (!d.lost) {
-    auto const chosen = draw(list, noise(s.seed, static_cast<std::int32_t>(sample), s.generated));
+    auto const chosen = choose(s, d.sampler, list, noise(s.seed, static_cast<std::int32_t>(sample), s.generated));
     d.node = s.history.add(d.node, chosen.token, chosen.log_prob);
     d.token = chosen.token, d.log_prob += static_cast<double>(chosen.log_prob);
     auto const& eos = s.vocabulary->eos;

@@ -7,12 +7,12 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/search/sample/cuts.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -51,42 +51,17 @@ struct LazyTruncation {
   /// `typical` O(n log n).
   std::span<Candidate const> apply(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
     auto asked = top_k > 0;
-    if (top_p < 1 && asked) list = list.first(head(list, static_cast<double>(top_p) * mass(list)));
+    if (top_p < 1 && asked) list = list.first(detail::head(list, static_cast<double>(top_p) * detail::mass(list)));
     asked = asked || top_p < 1;
-    if (min_p > 0 && asked && !list.empty()) {
-      auto const bar = static_cast<double>(list[0].log_prob) + std::log(static_cast<double>(min_p));
-      auto const end =
-          std::find_if(list.begin(), list.end(), [&](auto c) { return static_cast<double>(c.log_prob) < bar; });
-      list = list.first(static_cast<std::size_t>(end - list.begin()));
-    }
+    if (min_p > 0 && asked && !list.empty())
+      list =
+          list.first(detail::above(list, static_cast<double>(list[0].log_prob) + std::log(static_cast<double>(min_p))));
     asked = asked || min_p > 0;
-    if (typical < 1 && asked) list = most_typical(list, sorted);
+    if (typical < 1 && asked) {
+      sorted.assign(list.begin(), list.end());
+      list = std::span<Candidate const>(sorted).first(detail::sort_typical(sorted, static_cast<double>(typical)));
+    }
     return list;
-  }
-
- private:
-  static double mass(std::span<Candidate const> list) {
-    double sum = 0;
-    for (auto const c : list) sum += std::exp(static_cast<double>(c.log_prob));
-    return sum;
-  }
-  /// How many from the front hold `wanted`.
-  static std::size_t head(std::span<Candidate const> list, double wanted) {
-    std::size_t n = 0;
-    for (double held = 0; n < list.size() && held < wanted; ++n)
-      held += std::exp(static_cast<double>(list[n].log_prob));
-    return n;
-  }
-  std::span<Candidate const> most_typical(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
-    auto const all = mass(list);
-    double mean = 0;  // of log_prob; that and the entropy shift alike when renormalised
-    for (auto const c : list) mean += std::exp(static_cast<double>(c.log_prob)) / all * static_cast<double>(c.log_prob);
-    auto const distance = [&](Candidate c) { return std::abs(static_cast<double>(c.log_prob) - mean); };
-    sorted.assign(list.begin(), list.end());
-    std::sort(sorted.begin(), sorted.end(), [&](Candidate a, Candidate b) {
-      return distance(a) != distance(b) ? distance(a) < distance(b) : a.token < b.token;
-    });
-    return std::span<Candidate const>(sorted).first(head(sorted, static_cast<double>(typical) * all));
   }
 };
 using Truncation = LazyTruncation<>;

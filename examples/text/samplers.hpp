@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Samplers as options of a command line, under llama.cpp's names.
+#pragma once
+
+#include <sluice/search/rule/dry.hpp>
+#include <sluice/search/rule/penalties.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
+#include <sluice/search/sample/sample.hpp>
+
+#include <text/lines.hpp>
+
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace text {
+
+/// Those that Sample has beside temperature and truncation, the order, and the rules that look back.
+struct Samplers {
+  sluice::Sample sample{};
+  sluice::Penalties penalties{};
+  sluice::Dry dry{};
+  std::string order = "hugging_face";
+  bool given = false;  // any of them
+
+  using Looking = sluice::Ruled<sluice::Sample, sluice::Rules<sluice::Penalties, sluice::Dry>>;
+
+  /// \param add  (name, value, type, text) -> CLI::Option*
+  /// \returns those
+  template <class Option, class Add>
+  std::vector<Option*> add_by(Add const& add) {
+    return {
+        add("--top-n-sigma", sample.top_n_sigma, "N", "samples: scores at most N deviations below the best (off)"),
+        add("--min-keep", sample.min_keep, "N", "samples: tokens that cuts leave at least (1)"),
+        add("--xtc-probability", sample.xtc.probability, "P", "samples: how often the most probable are excluded (0)"),
+        add("--xtc-threshold", sample.xtc.threshold, "P", "samples: those of at least P, but one (0.1)"),
+        add("--dynatemp-range", sample.dynamic_temperature.range, "T", "samples: temperature +- T, by entropy (0)"),
+        add("--dynatemp-exp", sample.dynamic_temperature.exponent, "X", "samples: of the entropy's share (1)"),
+        add("--mirostat-ent", sample.mirostat.tau, "TAU", "samples: mirostat 2, for a surprise of TAU bits (off)"),
+        add("--mirostat-lr", sample.mirostat.eta, "ETA", "samples: how fast mirostat learns (0.1)"),
+        add("--adaptive-target", sample.adaptive_p.target, "P", "samples: prefer tokens of probability P (off)"),
+        add("--adaptive-decay", sample.adaptive_p.decay, "D", "samples: of what was drawn before (0.9)"),
+        add("--samplers", order, "ORDER", "samples: hugging_face, llama_cpp or a list: top_k,top_p,temperature"),
+        add("--repeat-last-n", penalties.window, "N", "samples: tokens that penalties look at; -1: all (64)"),
+        add("--repeat-penalty", penalties.repetition, "P", "samples: divides scores of tokens that came (1)"),
+        add("--frequency-penalty", penalties.frequency, "P", "samples: taken from them for each time (0)"),
+        add("--presence-penalty", penalties.presence, "P", "samples: taken from them once (0)"),
+        add("--dry-multiplier", dry.multiplier, "M", "samples: DRY, a penalty for longer repetitions (0)"),
+        add("--dry-base", dry.base, "B", "samples: grows by B for each token (1.75)"),
+        add("--dry-allowed-length", dry.allowed_length, "N", "samples: from N tokens on (2)"),
+        add("--dry-penalty-last-n", dry.window, "N", "samples: tokens that DRY looks at; -1: all (64)")};
+  }
+  /// With the rest of a sample filled in, once options are read.
+  /// \throws InputError  for what makes no sense
+  void check() {
+    static std::map<std::string, sluice::Sampler> const names{{"temperature", sluice::Sampler::temperature},
+                                                              {"top_n_sigma", sluice::Sampler::top_n_sigma},
+                                                              {"top_k", sluice::Sampler::top_k},
+                                                              {"typical", sluice::Sampler::typical},
+                                                              {"top_p", sluice::Sampler::top_p},
+                                                              {"min_p", sluice::Sampler::min_p},
+                                                              {"xtc", sluice::Sampler::xtc}};
+    if (order == "llama_cpp") {
+      sample.order = sluice::SamplerOrder::llama_cpp();
+    } else if (order != "hugging_face") {
+      sluice::SamplerOrder list{};
+      std::istringstream stream(order);
+      for (std::string name; std::getline(stream, name, ',');) {
+        if (!names.contains(name)) throw InputError("--samplers: there is no '" + name + "'");
+        if (list.contains(names.at(name))) throw InputError("--samplers: '" + name + "' comes twice");
+        list.push_back(names.at(name));
+      }
+      sample.order = list;
+    }
+    try {
+      sample.check(), penalties.check(), dry.check();
+    } catch (std::invalid_argument const& error) {
+      throw InputError(error.what());
+    }
+  }
+  Looking search() const { return {sample, sluice::Rules(penalties, dry)}; }
+};
+
+}  // namespace text

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Which of the best guesses of each place make a tree.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// A tree over guesses that are made place by place: a node is the rank-th best guess of its place (its depth), whatever it
+/// follows. In the order of worth: the first n nodes are a tree too.
+struct TreeShape {
+  struct Node {
+    std::int32_t parent;  ///< a node before it; -1: the root
+    std::int32_t depth;   ///< 0: the first place
+    std::int32_t rank;    ///< 0: the best
+    friend bool operator==(Node const&, Node const&) = default;
+  };
+  std::vector<Node> nodes{};
+
+  /// The tree of all `paths`, each the ranks of its guesses from the first place on, as Medusa's `medusa_choices`; what a path
+  /// begins with need not be listed.
+  /// \throws std::invalid_argument  for a negative rank
+  static TreeShape of(std::vector<std::vector<std::int32_t>> const& paths);
+
+  /// `widths[i]` guesses behind each of place i - 1: {4, 2, 1} has 4 + 8 + 8 nodes.
+  /// \throws std::invalid_argument  for a width below 1
+  static TreeShape full(std::span<std::int32_t const> widths);
+
+  /// The `nodes` nodes that are most often right: Medusa's greedy construction (Cai et al. 2024, section 2.3.3), for which a path
+  /// is right as often as the product of its guesses.
+  /// \param accuracy  [place][rank]: how often that guess is right; lists end where nothing is known
+  /// \param leaves    paths at most
+  /// \throws std::invalid_argument  for a number outside [0, 1]
+  static TreeShape learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes, std::int32_t leaves);
+
+  std::int32_t leaves() const {
+    std::vector<bool> inner(nodes.size());
+    for (auto const& node : nodes)
+      if (node.parent >= 0) inner[static_cast<std::size_t>(node.parent)] = true;
+    return static_cast<std::int32_t>(std::ranges::count(inner, false));
+  }
+  std::int32_t depth() const {
+    std::int32_t most = 0;
+    for (auto const& node : nodes) most = std::max(most, node.depth + 1);
+    return most;
+  }
+};
+
+namespace detail {
+
+/// Grows a tree best first: of all nodes whose parent and better siblings are in it, the one whose path is most probable.
+template <class = void>
+class LazyTreeGrowth {
+ public:
+  struct Bounds {
+    std::int32_t depth = 0, nodes = 0, leaves = 1;
+    double cost = 0;  ///< of a node, as a part of a step: > 0: ends where the next is not worth it
+  };
+
+  /// \param log_prob  log_prob(depth, rank), at most 0; < -1e30 where there is none
+  template <class F>
+  std::vector<TreeShape::Node> const& grow(Bounds const& bounds, F&& log_prob) {
+    nodes_.clear(), heap_.clear(), kids_.clear();
+    std::int32_t leaves = 0, roots = 0;
+    double tokens = 1;  // expected of a round
+    auto const add = [&](std::int32_t parent, std::int32_t depth, std::int32_t rank, double before) {
+      if (depth >= bounds.depth) return;
+      auto const own = static_cast<double>(log_prob(depth, rank));
+      if (!(own > -1e30)) return;
+      heap_.push_back({before + own, before, {parent, depth, rank}});
+      std::ranges::push_heap(heap_, worse);
+    };
+    add(-1, 0, 0, 0);
+    while (!heap_.empty() && std::ssize(nodes_) < bounds.nodes) {
+      std::ranges::pop_heap(heap_, worse);
+      auto const [path, before, node] = heap_.back();
+      heap_.pop_back();
+      auto const chance = std::exp(path);
+      auto const rate = tokens / (1 + bounds.cost * static_cast<double>(nodes_.size()));
+      if (bounds.cost > 0 && chance < bounds.cost * rate) break;
+      auto& kids = node.parent < 0 ? roots : kids_[static_cast<std::size_t>(node.parent)];
+      auto const opens = kids > 0 || leaves == 0;
+      if (opens && leaves == bounds.leaves) continue;
+      leaves += opens, ++kids, tokens += chance;
+      nodes_.push_back(node), kids_.push_back(0);
+      add(node.parent, node.depth, node.rank + 1, before);
+      add(static_cast<std::int32_t>(nodes_.size()) - 1, node.depth + 1, 0, path);
+    }
+    return nodes_;
+  }
+
+ private:
+  struct Waiting {
+    double path, before;  // log-probability with it, and without it
+    TreeShape::Node node;
+  };
+  static bool worse(Waiting const& a, Waiting const& b) {
+    if (a.path != b.path) return a.path < b.path;
+    return std::pair(a.node.depth, a.node.rank) > std::pair(b.node.depth, b.node.rank);
+  }
+  std::vector<Waiting> heap_;
+  std::vector<TreeShape::Node> nodes_;
+  std::vector<std::int32_t> kids_;  // [node]: children so far
+};
+using TreeGrowth = LazyTreeGrowth<>;
+
+}  // namespace detail
+
+inline TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& paths) {
+  TreeShape shape;
+  for (auto const& path : paths) {
+    std::int32_t parent = -1;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      require(path[i] >= 0, "TreeShape: rank", path[i], "must not be negative");
+      Node const node{parent, static_cast<std::int32_t>(i), path[i]};
+      auto const found = std::ranges::find(shape.nodes, node);
+      parent = static_cast<std::int32_t>(found - shape.nodes.begin());
+      if (found == shape.nodes.end()) shape.nodes.push_back(node);
+    }
+  }
+  return shape;
+}
+
+inline TreeShape TreeShape::full(std::span<std::int32_t const> widths) {
+  TreeShape shape;
+  std::size_t begin = 0, end = 0;
+  for (std::size_t depth = 0; depth < widths.size(); ++depth) {
+    require(widths[depth] >= 1, "TreeShape: width", widths[depth], "must be at least 1");
+    auto const add = [&](std::int32_t parent) {
+      for (std::int32_t rank = 0; rank < widths[depth]; ++rank)
+        shape.nodes.push_back({parent, static_cast<std::int32_t>(depth), rank});
+    };
+    if (depth == 0) add(-1);
+    for (auto parent = begin; parent < end; ++parent) add(static_cast<std::int32_t>(parent));
+    begin = end, end = shape.nodes.size();
+  }
+  return shape;
+}
+
+inline TreeShape TreeShape::learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes,
+                                  std::int32_t leaves) {
+  for (auto const& place : accuracy)
+    for (auto const x : place) require(x >= 0 && x <= 1, "TreeShape: accuracy", x, "must be in [0, 1]");
+  detail::TreeGrowth growth;
+  return {growth.grow({static_cast<std::int32_t>(accuracy.size()), nodes, leaves, 0},
+                      [&](std::int32_t depth, std::int32_t rank) {
+                        auto const& place = accuracy[static_cast<std::size_t>(depth)];
+                        auto const i = static_cast<std::size_t>(rank);
+                        return i < place.size() && place[i] > 0 ? std::log(place[i]) : -1e31;
+                      })};
+}
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Beam search's result with fewer rows.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/search/beam/beam_declaration.hpp>
+#include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam/best_first_queue.hpp>
+#include <sluice/search/beam/best_first_state.hpp>
+#include <sluice/search/common/length.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// What a BeamSearch with Finished::set_aside and Stop::Rule::exact finds, found best first (Meister, Vieira and Cotterell 2020,
+/// "Best-First Beam Search", TACL 8, algorithm 2): hypotheses of all lengths wait in one queue, the most probable is looked at
+/// first, and at most `width` of a length go on. Since log-probabilities only fall, candidates of one length leave the queue in
+/// the order in which a beam ranks them: so the same are kept, and those that a beam has to look at before it knows that a
+/// better one is about to end are never run. What cannot score more than the `n_best` that have ended, at any length up to the
+/// maximum (LengthPenalty::bound), is not run either. With no length penalty the first that ends is the best; with one the
+/// bound is of the longest output that may come: the tighter `length.max`, the more it saves.
+///
+/// One row a sentence and step: fewer rows in all, and more steps one after another. It is worth while where many sentences share
+/// a step and where rows cost (a processor, a large model), and where a proof is wanted; one sentence alone on a device is
+/// better off with BeamSearch.
+///
+/// Same hypotheses, token for token and in the same order, as BeamSearch{.stop = {.rule = Stop::Rule::exact}} with the options of the
+/// same names. Also as other rules where these prove the same: as_beam() knows which. Ties too are broken alike.
+///
+/// It holds the decoder states of `states` hypotheses. A hypothesis that is gone on from when its state has been pushed
+/// out is fed again from the nearest that is held; more states, fewer tokens fed twice. Where the model rolls back, any state
+/// of which it is a beginning will do; where it takes blocks, that is one row, and otherwise a row and a step a token.
+///
+/// A step costs O(width log queue) beside the model, and the queue holds at most width * (width + #eos) candidates a length.
+template <class = void>
+struct LazyBestFirstBeam {
+  std::int32_t width = 5;   ///< hypotheses of one length that go on, at most; >= 1
+  std::int32_t n_best = 1;  ///< hypotheses returned at most; in [1, width]
+  LengthLimits length{};
+  LengthPenalty penalty{};
+  Pruning pruning{};  ///< absolute_threshold, relative_threshold and max_per_parent
+  AtMaximum at_maximum = AtMaximum::force_eos;
+  bool prefix_scored = true;           ///< whether the log-probabilities of a forced prefix count
+  bool guard_prefix = false;           ///< see BeamSearch
+  std::int32_t candidates = 0;         ///< looked at of one length; 0 = all that are needed for `width` to go on
+  Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
+  std::int32_t states = 0;             ///< slots; 0 = twice the width, and one; >= 2
+
+  using State = detail::BestFirstState;
+
+  /// The search that finds what `beam` finds. Its rule must be one by which nothing alive can still be returned:
+  ///
+  ///  - exact;
+  ///  - top_ended, for n_best = 1 and without length penalty and word penalty (CTranslate2, length penalty 0);
+  ///  - heuristic, without either (Hugging Face's early_stopping = False with length_penalty 0);
+  ///  - never_early, without word penalty (Hugging Face's early_stopping = "never").
+  ///
+  /// \throws std::invalid_argument  naming the option that it has no equal of: `finished` (other than set_aside), `stop.rule`,
+  ///     `pruning.relative_local_threshold`, `pruning.below_finished`, `sibling_penalty`, which look at a beam as a whole
+  static LazyBestFirstBeam as_beam(BeamSearch const& beam) {
+    beam.check();
+    require(beam.finished == Finished::set_aside, "finished", name(beam.finished),
+            "the room for one length would depend on what has ended before: must be set_aside");
+    require(beam.sibling_penalty <= 0, "sibling_penalty", beam.sibling_penalty,
+            "ranks by something else than log-probability: must be 0");
+    auto const& penalty = beam.penalty;
+    auto const unworded = penalty.word_penalty == 0;
+    auto const plain = unworded && (penalty.kind == LengthPenalty::Kind::none || penalty.alpha == 0);
+    using Rule = Stop::Rule;
+    auto const rule = beam.stop.rule;
+    require(rule != Rule::count, "stop.rule", "count",
+            "ends after a number of steps, and hypotheses are looked at in another order: use exact");
+    require(rule != Rule::top_ended || (plain && beam.n_best == 1), "stop.rule", "top_ended",
+            "proves something for n_best = 1 without length penalty and word penalty alone: use exact");
+    require(rule != Rule::heuristic || plain, "stop.rule", "heuristic",
+            "proves something without length penalty and word penalty alone: use exact");
+    require(rule != Rule::never_early || unworded, "stop.rule", "never_early",
+            "proves something without word penalty alone: use exact");
+    LazyBestFirstBeam search{.width = beam.width,
+                             .n_best = beam.n_best,
+                             .length = beam.length,
+                             .penalty = beam.penalty,
+                             .pruning = beam.pruning,
+                             .at_maximum = beam.at_maximum,
+                             .prefix_scored = beam.prefix_scored,
+                             .guard_prefix = beam.guard_prefix,
+                             .candidates = beam.candidates,
+                             .stage = beam.stage};
+    search.check();
+    return search;
+  }
+
+  void check() const {
+    require(width >= 1, "width", width, "must be at least 1");
+    require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
+    require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
+    require(states == 0 || states >= 2, "states", states, "must be 0 (twice the width, and one) or at least 2");
+    require(pruning.relative_local_threshold <= 0, "pruning.relative_local_threshold", pruning.relative_local_threshold,
+            "compares with all candidates of a step: must be 0");
+    require(!(pruning.below_finished < Pruning::off), "pruning.below_finished", pruning.below_finished,
+            "depends on what has ended in earlier steps: must be off");
+    length.check(), penalty.check(), pruning.check();
+  }
+
+  std::int32_t slots() const { return states == 0 ? 2 * width + 1 : states; }
+
+  void begin(State& s, Sentence const& sentence) const {
+    s.bounds = length.of(sentence);
+    s.bans.reset(*sentence.vocabulary);
+    s.prefix = Prefix(sentence);
+    s.vocabulary = sentence.vocabulary;
+    s.history.clear(s.prefix.size());
+    s.queue.clear(), s.out.clear(), s.nodes.clear();
+    s.expanded.assign(1, {.length = s.prefix.size()});
+    s.levels.assign(static_cast<std::size_t>(s.bounds.max - s.prefix.size()) + 1, {.room = width});
+    s.kept.reset(slots(), sentence.abilities.roll_back, sentence.abilities.blocks, sentence.held, sentence.last);
+    s.first = true, s.over = false;
+  }
+
+  void plan(State& s, Plan& plan) const {
+    if (s.bounds.max == 0) return;
+    if (s.first && !prefix_scored) plan.ignore_prefix_scores();
+    for (auto const slot : s.kept.released()) plan.release(slot);
+    s.kept.forget();
+    auto const next = s.kept.next();
+    plan.row(next.from, next.to, next.length, next.tokens);
+    if (s.kept.last()) plan.ask(queue().query(s, s.expanded.back()));
+    else plan.ask({.best = 0, .normalise = false});  // fed once more; a row asks for something
+  }
+
+  bool advance(State& s, Expansion const& answer) const {
+    if (s.bounds.max == 0) return s.over = true;
+    if (s.first && prefix_scored) s.expanded[0].log_prob = s.prefix.log_prob();
+    s.first = false;
+    if (!s.kept.last()) {
+      s.kept.go_on();
+      return false;
+    }
+    queue().add_children(s, answer.back());
+    return s.over = !queue().go_on(s);
+  }
+
+  Progress progress(State const& s) const {
+    auto const next = s.kept.next();
+    auto const block = static_cast<std::int32_t>(next.tokens.size());
+    return {next.length, 1, block, block};
+  }
+
+  void settled(State& s, std::vector<Token>& tokens) const { queue().settle(s, tokens); }
+
+  void finish(State const& s, Result& result) const { queue().tell(s, result); }
+
+ private:
+  static constexpr char const* name(Finished finished) {
+    switch (finished) {
+      case Finished::set_aside: return "set_aside";
+      case Finished::shrink: return "shrink";
+      case Finished::stay: return "stay";
+      case Finished::leave_first: return "leave_first";
+    }
+    return "unknown";
+  }
+  detail::BestFirstQueue queue() const {
+    return {width,        n_best, candidates == 0 ? Pruning::unlimited : candidates, penalty, pruning, at_maximum,
+            guard_prefix, stage};
+  }
+};
+using BestFirstBeam = LazyBestFirstBeam<>;
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Rejection: drawn guesses are kept as often as the model itself would have drawn them.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/search/sample/sample.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Outputs are distributed as the model's own at that temperature, whatever is guessed: speculative sampling (Leviathan et al.
+/// 2023; Chen et al. 2023), and for trees of guesses SpecInfer's multi-round rejection (Miao et al. 2024, Algorithm 2). The
+/// guesses behind one place are looked at one after the other: x, drawn from q, is kept with probability min(1, p(x) / q(x)),
+/// else p becomes what of it exceeds q, renormalised; if none is kept, the token is drawn from what is left. WithDraft draws
+/// guesses and says from which q; a guess of which no q is told counts as certain of itself (q(x) = 1).
+///
+/// Unlike Sampling it does not give what Sample gives with the same seed, only outputs distributed alike, and keeps more
+/// guesses: as many as can be kept. What it asks of a line are the probabilities of the tokens that q has: no whole line.
+struct Rejection {
+  float temperature = 1;  ///< of Sample; > 0
+
+  static constexpr bool lossless = true;
+  static constexpr bool draws = true;
+  void check() const {
+    require(temperature > 0 && std::isfinite(temperature), "accept.temperature", temperature, "must be a number > 0");
+  }
+  void ask(Query& query, std::uint64_t seed, std::int32_t position, std::int32_t) const {
+    query.temperature = temperature, query.best = 1, query.noise = noise(seed, position, 0);
+  }
+  Candidate own(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&) const {
+    return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+  }
+  bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
+
+  /// Memory for choose().
+  struct Scratch {
+    std::vector<double> left;   ///< [name]: of p, not normalised
+    std::vector<double> drawn;  ///< [name]: q
+  };
+  /// Some guesses, and what `tree` says they could have been: ascending.
+  static void name(std::span<std::int32_t const> guesses, std::span<Token const> tokens, DraftTree const& tree,
+                   std::vector<Token>& names) {
+    names.clear();
+    for (auto const guess : guesses) {
+      names.push_back(tokens[static_cast<std::size_t>(guess)]);
+      for (auto const c : from(tree, guess)) names.push_back(c.token);
+    }
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+  }
+  /// A question that also asks for those.
+  static void ask(Query& query, std::span<Token const> names) {
+    query.probes = names, query.best = static_cast<std::int32_t>(names.size()) + 1;
+  }
+
+  /// The token that comes next; `line` answers for `names`.
+  Candidate choose(Line const& line, std::span<Token const> names, std::span<std::int32_t const> guesses,
+                   std::span<Token const> tokens, DraftTree const& tree, std::uint64_t seed, std::int32_t position,
+                   Scratch& scratch) const {
+    auto& [left, drawn] = scratch;
+    auto const at = [&](Token token) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(names, token) - names.begin());
+    };
+    auto const named = [&](Token token) { return std::ranges::binary_search(names, token); };
+    left.resize(names.size());
+    double sum = 0, rest = 1;  // rest: of the tokens without names
+    for (std::size_t i = 0; i < names.size(); ++i)
+      left[i] = std::exp(static_cast<double>(line.probes[i])), sum += left[i];
+    rest = std::max(0.0, 1 - sum);
+    auto const outside = std::ranges::find_if(line.best, [&](Candidate c) { return !named(c.token); });
+    if (outside == line.best.end()) rest = 0;
+    for (std::size_t round = 0; round < guesses.size(); ++round) {
+      auto const guess = guesses[round];
+      auto const x = at(tokens[static_cast<std::size_t>(guess)]);
+      drawn.assign(names.size(), 0);
+      double all = 0;
+      for (auto const c : from(tree, guess)) all += std::exp(static_cast<double>(c.log_prob));
+      for (auto const c : from(tree, guess)) drawn[at(c.token)] += std::exp(static_cast<double>(c.log_prob)) / all;
+      if (!(drawn[x] > 0)) drawn.assign(names.size(), 0), drawn[x] = 1;
+      auto const total = sum + rest;
+      if (!(total > 0)) break;
+      if (uniform(noise(seed, position, 1 + static_cast<std::uint64_t>(round)), 0) * drawn[x] < left[x] / total)
+        return {names[x], line.probes[x]};
+      sum = 0;
+      for (std::size_t i = 0; i < names.size(); ++i)
+        left[i] = std::max(0.0, left[i] / total - drawn[i]), sum += left[i];
+      rest /= total;
+    }
+    if (!(sum + rest > 0)) return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+    auto u = uniform(noise(seed, position, 0), -1) * (sum + rest);
+    if (u < rest) return *outside;
+    u -= rest;
+    auto last = names.size();
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (left[i] > 0) {
+        last = i;
+        if (u < left[i]) break;
+        u -= left[i];
+      }
+    if (last == names.size()) return *outside;
+    return {names[last], line.probes[last]};
+  }
+
+ private:
+  /// Of the model's part in a choice: nobody who guesses has it.
+  static std::uint64_t noise(std::uint64_t seed, std::int32_t position, std::uint64_t part) {
+    return derive(derive(Sample::noise(seed, 0, position), 0x5EC1), part);
+  }
+  static std::span<Candidate const> from(DraftTree const& tree, std::int32_t guess) {
+    auto const i = static_cast<std::size_t>(guess);
+    if (i >= tree.drawn.size()) return {};
+    auto const [first, count] = tree.drawn[i];
+    if (first < 0 || count <= 0 ||
+        static_cast<std::size_t>(first) + static_cast<std::size_t>(count) > tree.candidates.size())
+      return {};
+    return std::span(tree.candidates).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  }
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A penalty for going on with what was said before.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/search/rule/recent_tokens.hpp>
+#include <sluice/search/rule/rule.hpp>
+#include <sluice/search/rule/sequence_breakers.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// "Don't repeat yourself" (p-e-w 2024, text-generation-webui; as llama.cpp's llama_sampler_init_dry): a token that followed,
+/// earlier in the window, the n last tokens, n >= allowed_length, has its score reduced by multiplier * base^(n -
+/// allowed_length); n the greatest for it. Nothing is counted across a breaker, and none of one token is punished. Does
+/// nothing by default.
+///
+/// O(w log w) for each line, w the tokens in the window.
+template <class = void>
+struct LazyDry {
+  float multiplier = 0;             ///< >= 0; 0 = off
+  float base = 1.75f;               ///< >= 1
+  std::int32_t allowed_length = 2;  ///< >= 0
+  std::int32_t window = 64;     ///< looks at the last so many tokens; 0 = off; -1 = all; llama.cpp: dry_penalty_last_n
+  bool prompt = true;           ///< and at those of the prompt, as llama.cpp does
+  SequenceBreakers breakers{};  ///< llama.cpp: from_text with "\n", ":", "\"" and "*"
+
+  void check() const {
+    require(multiplier >= 0 && std::isfinite(multiplier), "dry.multiplier", multiplier, "must be a number >= 0");
+    require(base >= 1 && std::isfinite(base), "dry.base", base, "must be a number >= 1");
+    require(allowed_length >= 0, "dry.allowed_length", allowed_length, "must not be negative");
+    detail::require_window("dry.window", window);
+  }
+  using State = detail::SeenPrompt;
+  State initial(Sentence const& sentence) const { return prompt ? State{sentence.prompt} : State{}; }
+  State next(State state, Token) const { return state; }
+  void edit(State state, Output const& output, std::vector<Edit>& edits) const;
+
+ private:
+  static void count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts);
+};
+using Dry = LazyDry<>;
+
+template <class Void>
+void LazyDry<Void>::edit(State state, Output const& output, std::vector<Edit>& edits) const {
+  if (multiplier == 0 || window == 0) return;
+  detail::RecentTokens const recent(state.prompt, output.tokens, window);
+  auto const n = recent.size(), allowed = static_cast<std::size_t>(allowed_length);
+  if (n <= allowed) return;
+  auto limit = n;
+  for (std::size_t i = 0; i < n; ++i) {
+    auto const behind = breakers.behind(recent, i);
+    if (behind < 0) continue;
+    limit = static_cast<std::size_t>(behind);
+    break;
+  }
+  if (limit < allowed) return;
+
+  // The new end of `edits` serves as memory: of counts first, then of what follows each.
+  auto const first = edits.size();
+  edits.resize(first + n);
+  count_repeats(recent, limit, edits.data() + first);
+  auto end = first;
+  for (std::size_t k = 1; k < n; ++k) {
+    auto const repeats = edits[first + k].token;
+    auto const token = recent.back(k - 1);
+    if (repeats < allowed_length || breakers.contains(token) || !output.vocabulary.contains(token)) continue;
+    edits[end++] = {token, static_cast<float>(repeats)};
+  }
+  edits.resize(end);
+  auto const begin = edits.begin() + static_cast<std::ptrdiff_t>(first);
+  std::sort(begin, edits.end(),
+            [](Edit const& a, Edit const& b) { return a.token != b.token ? a.token < b.token : a.add > b.add; });
+  edits.erase(std::unique(begin, edits.end(), [](Edit const& a, Edit const& b) { return a.token == b.token; }),
+              edits.end());
+
+  constexpr auto largest = 88.7228391f;  // logarithm of the largest float
+  auto const most = base > 1.000001f ? static_cast<std::int32_t>(largest / std::log(base)) : 0;
+  for (auto i = first; i < edits.size(); ++i) {
+    auto exponent = static_cast<std::int32_t>(edits[i].add) - allowed_length;
+    if (most > 0) exponent = std::min(exponent, most);
+    auto const penalty = static_cast<double>(multiplier) * std::pow(static_cast<double>(base), exponent);
+    edits[i].add = -static_cast<float>(penalty);
+  }
+}
+
+/// counts[k].token, k from 1: how many tokens before the k-th from the end, itself included, are the last ones again, `limit`
+/// at most. The Z-algorithm, from behind: O(n).
+template <class Void>
+void LazyDry<Void>::count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts) {
+  auto const n = recent.size();
+  std::size_t left = 0, right = 0;  // the last stretch found equal: right is behind it
+  for (std::size_t k = 1; k < n; ++k) {
+    std::size_t length = 0;
+    if (k < right) length = std::min(static_cast<std::size_t>(counts[k - left].token), right - k);
+    // Cut at the limit, a count says less than is known; what is found anew is the same.
+    if (k >= right || length == right - k) {
+      while (k + length < n && recent.back(length) == recent.back(k + length)) ++length;
+      if (length > 0) left = k, right = k + length;
+    }
+    counts[k].token = static_cast<Token>(std::min(length, limit));
+  }
+}
+
+}  // namespace sluice::inline v0

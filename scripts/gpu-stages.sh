@@ -1,0 +1,191 @@
+# shellcheck shell=bash disable=SC2154,SC2089,SC2090
+# What scripts/gpu-check does, part by part, each in a shell of its own; to be sourced. Their variables come from there; budget
+# is the part's time in seconds.
+
+# Prints the version of PyTorch and, after a tab, where its CMake files are, where it is one for CUDA.
+import_torch='
+import torch
+print(torch.__version__, torch.utils.cmake_prefix_path if torch.version.cuda else "", sep="\t")
+'
+
+machine() {
+  python3 - "$build/machine.json" <<'PYTHON'
+import json, os, platform, re, subprocess, sys, time
+def run(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+smi = run("nvidia-smi", "-i", "0", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit",
+          "--format=csv,noheader")
+model = re.search(r"model name\s*: (.*)", run("cat", "/proc/cpuinfo"))
+record = {
+    "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    "gpu": smi,
+    "driver": smi.split(", ")[1] if smi.count(", ") else "",
+    "nvcc": (re.search(r"release [^,]*, (V[\d.]+)", run(os.environ["nvcc"], "--version")) or [None, ""])[1],
+    "compiler": run(os.environ.get("CXX", "g++"), "--version").split("\n")[0],
+    "cpu": f"{model[1] if model else platform.machine()}, {os.cpu_count()} threads",
+    "torch": "",
+    "commit": os.environ["GPU_CHECK_COMMIT"],
+    "command": os.environ["GPU_CHECK_COMMAND"],
+}
+with open(sys.argv[1], "w", encoding="utf-8") as file:
+    json.dump(record, file, indent=1)
+print(json.dumps(record, indent=1))
+PYTHON
+}
+
+# Where PyPI's nvidia-cublas is: the toolkit need not have one.
+find_cublas() {
+  python3 - <<'PYTHON'
+import glob, importlib.util, os
+spec = importlib.util.find_spec("nvidia")
+for root in spec.submodule_search_locations if spec else []:
+    for folder in sorted(glob.glob(os.path.join(root, "cu1[0-9]")), reverse=True) + [os.path.join(root, "cublas")]:
+        header, library = (os.path.join(folder, part) for part in ("include/cublas_v2.h", "lib/libcublas.so*"))
+        if os.path.exists(header) and glob.glob(library):
+            print(folder)
+            raise SystemExit
+PYTHON
+}
+
+# configure <folder> <CMake argument>...: warnings are the compiler's affair here, and no reason to measure nothing.
+configure() {
+  local folder=$1 cublas
+  shift
+  cublas=$(find_cublas)
+  cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_COMPILER="$nvcc" \
+    -DCUDAToolkit_ROOT="$(dirname "$(dirname "$(readlink -f "$nvcc")")")" ${cublas:+-DSLUICE_CUBLAS_ROOT="$cublas"} \
+    -DCMAKE_CUDA_ARCHITECTURES="$capability" ${deps:+-DCMAKE_PREFIX_PATH="$deps"} \
+    -DSLUICE_CUDA=ON -DSLUICE_CUDA_STRICT=OFF -DSLUICE_NATIVE=ON -DSLUICE_BUILD_TESTS=ON -DSLUICE_BUILD_BENCHMARKS=AUTO \
+    -DSLUICE_TORCH=OFF -DSLUICE_BUILD_EXAMPLES=OFF -DSLUICE_INSTALL=OFF -DSLUICE_TEST_FILTER='^$' "$@"
+}
+
+# compile <folder> <target>...
+compile() { cmake --build "$1" --parallel "$jobs" --target "${@:2}"; }
+
+# Of the examples, translate_torch alone is built.
+build_libtorch() {
+  local torch=$1
+  shift
+  configure "$build/libtorch" -DCMAKE_PREFIX_PATH="${deps:+$deps;}$torch" -DSLUICE_TORCH=ON -DSLUICE_BUILD_EXAMPLES=AUTO "$@" &&
+    compile "$build/libtorch" sluice.libtorch sluice.bench.torch translate_torch
+}
+
+smoke() { "$bin/sluice.bench.cuda.top_k" --shapes smoke; }
+
+# A skipped test has not passed: here is a device.
+one_test() {
+  local program=$1 from=$SECONDS status=0
+  shift
+  "$program" "$@" >"$build/${program##*/}.log" 2>&1 || status=$?
+  if [ "$status" -eq 0 ] && grep -q '^SKIPPED: ' "$build/${program##*/}.log"; then status=99; fi
+  printf '== %s: exit code %s, %s s\n%s\n' "${program##*/}" "$status" "$((SECONDS - from))" \
+    "$(tail -n 60 "$build/${program##*/}.log")"
+  return "$status"
+}
+
+# each <processes> <function>, with the arguments on the standard input; fails where one of them fails.
+each() { xargs -r -L 1 -P "$1" bash -c 'set -uo pipefail; "$@"' gpu-check "$2"; }
+
+tests() { printf '%s\n' "$bin"/sluice.test.cuda.* | each "$jobs" one_test; }
+
+one_sanitized() {
+  local tool=$1 program=$2 from=$SECONDS status=0 log
+  log=$build/${program##*/}.$tool.log
+  SLUICE_FEWER=200 "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 "$program" >"$log" 2>&1 || status=$?
+  # A program that asks nothing of the device; its tests have run without a tool.
+  if grep -q 'terminated before first instrumented API call' "$log"; then status=0 && echo 'SUMMARY: 0 errors' >>"$log"; fi
+  grep -q 'SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$log" || [ "$status" -ne 0 ] || status=98
+  if grep -q '^SKIPPED: ' "$log"; then status=99; fi # the tool hides the device
+  printf '== %s, %s: exit code %s, %s s\n%s\n' "$tool" "${program##*/}" "$status" "$((SECONDS - from))" "$(tail -n 40 "$log")"
+  return "$status"
+}
+
+# Four at a time: a device has room for more, but its memory is shadowed.
+sanitize() {
+  [ -n "$sanitizer" ] || { say "compute-sanitizer was not found: nothing was run under it" && return 1; }
+  local tool program
+  for tool in memcheck racecheck initcheck; do
+    for program in "$bin"/sluice.test.cuda.*; do printf '%s %s\n' "$tool" "$program"; done
+  done | each 4 one_sanitized
+}
+
+# Every program of benchmarks/cuda, in turn, with an equal part of what time is left; each writes lines of JSON.
+benchmarks() {
+  local program status=0 end=$((SECONDS + budget - budget / 10)) programs=("$bin"/sluice.bench.cuda.*) left
+  left=${#programs[@]}
+  : >"$figures/1-benchmarks.jsonl"
+  for program in "${programs[@]}"; do
+    "$program" --shapes "$shapes" --seconds "$(((end - SECONDS) / left))" >>"$figures/1-benchmarks.jsonl" ||
+      { status=$? && say "$program: exit code $status"; }
+    echo >>"$figures/1-benchmarks.jsonl" # the last line may be half a line
+    left=$((left - 1))
+  done
+  return "$status"
+}
+
+torch_tests() { one_test "$build/libtorch/bin/sluice.test.libtorch.torch_transformer" '[libtorch-gpu]'; }
+
+decodings() {
+  local status=0
+  "$build/libtorch/bin/sluice.bench.torch" --device cuda --shapes "$shapes" --seconds "$((budget - budget / 10))" \
+    >"$figures/2-decodings.jsonl" || status=$?
+  echo >>"$figures/2-decodings.jsonl"
+  return "$status"
+}
+
+# The example's model, float, beam 5: on the GPU, and on a CPU, this one where gather-deps has brought no translations.
+translations() {
+  local tokens=tests/libtorch/sample.tokens expected='' text='60 sentences of the tests'
+  local translate=$build/libtorch/bin/translate_torch
+  if [ -n "$deps" ] && [ -s "$deps/text/tokens" ]; then
+    tokens=$deps/text/tokens
+    text=$(cat "$deps/text/name")
+    [ ! -s "$deps/text/expected" ] || expected=$deps/text/expected
+  fi
+  "$translate" --device cuda --input "$tokens" --time >"$build/on_gpu" || return
+  if [ -z "$expected" ]; then
+    expected=$build/on_cpu
+    "$translate" --device cpu --input "$tokens" --time >"$expected" || return
+  fi
+  python3 - "$build/on_gpu" "$expected" "$text" >"$figures/3-translations.jsonl" <<'PYTHON'
+import json, sys
+ours, expected = (open(path, encoding="utf-8").read().splitlines() for path in sys.argv[1:3])
+if len(ours) != len(expected) or not ours:
+    sys.exit(f"{len(ours)} translations, but {len(expected)} of the CPU")
+equal = sum(a == b for a, b in zip(ours, expected))
+print(json.dumps({"name": "translate_torch", "experiment": "translations", "text": sys.argv[3], "type": "float32",
+                  "sentences": len(ours), "equal": equal, "percent": 100 * equal / len(ours)}))
+PYTHON
+}
+
+# PyTorch, for the shapes that were measured.
+peers() {
+  local status=0
+  python3 scripts/gpu_peers.py --measured "$figures/1-benchmarks.jsonl" --seconds "$((budget - budget / 10))" \
+    >"$figures/4-peers.jsonl" || status=$?
+  echo >>"$figures/4-peers.jsonl"
+  return "$status"
+}
+
+page() {
+  python3 - "$build/machine.json" "$build/torch" <<'PYTHON'
+import json, os, sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    record = json.load(file)
+if os.path.exists(sys.argv[2]):
+    with open(sys.argv[2], encoding="utf-8") as file:
+        record["torch"] = file.read().strip().split("\n")[-1].split("\t")[0]
+with open(sys.argv[1], "w", encoding="utf-8") as file:
+    json.dump(record, file, indent=1)
+PYTHON
+  cat "$figures"/*.jsonl >"$build/measured.jsonl" &&
+    python3 scripts/gpu-page --machine "$build/machine.json" "$build/measured.jsonl" >"$build/page.md" &&
+    cp "$build/page.md" "$out/$page_file" && cp "$build/page.md" "docs/benchmarks/$page_file"
+}
+
+export import_torch
+export -f say machine find_cublas configure compile build_libtorch smoke one_test each tests one_sanitized sanitize
+export -f benchmarks torch_tests decodings translations peers page

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How lines are shared out among blocks.
+#include <sluice/cuda/line_plan.cuh>
+#include <sluice/cuda/line_shape.cuh>
+
+#include <support/catch.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+
+using namespace sluice;
+
+TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
+  using cuda::LineShape;
+  constexpr int threads = cuda::line_threads;
+  auto const plan = [](std::ptrdiff_t rows, std::ptrdiff_t size, std::int32_t k) {
+    cuda::LineTask<float> task;
+    task.scores = {nullptr, rows, size, size}, task.k = k;
+    cuda::LinePlan<float> const lines(task, 132);
+    return lines.launch(nullptr, nullptr);
+  };
+  auto const chunks = LineShape::chunks<cuda::Float32>(600000, threads);
+  CHECK(chunks == 147);
+  CHECK_FALSE(LineShape::fits(chunks, 64, threads));
+  for (auto const rows : {1, 320}) {
+    auto const launch = plan(rows, 600000, 64);
+    CHECK(LineShape::fits(launch.splits, 64, threads));
+    CHECK(std::int64_t{launch.splits} * launch.chunks >= chunks);
+  }
+  CHECK(plan(1, 600000, 5).splits == 147);  // as far as it goes where that fits
+  CHECK_THROWS_AS(plan(1, 3000000, 64), std::invalid_argument);
+}
+
+TEST_CASE("the split of lines counts in waves of blocks", "[cuda]") {
+  using cuda::LineShape;
+  auto const time = [](std::int64_t line_chunks, std::int64_t rows, std::int64_t places, std::int64_t chunks) {
+    auto const blocks = rows * ((line_chunks + chunks - 1) / chunks);
+    return (blocks + places - 1) / places * (1 + chunks);
+  };
+  for (std::int64_t const places : {1, 16, 432, 528})
+    for (std::int64_t line_chunks = 1; line_chunks < 70; ++line_chunks)
+      for (std::int64_t const rows : {1, 5, 64, 320, 4096}) {
+        auto const shape = LineShape::of(line_chunks, rows, places);
+        INFO(rows << " lines of " << line_chunks << " chunks, " << places << " places: " << shape.chunks_of_block);
+        REQUIRE(shape.splits == (line_chunks + shape.chunks_of_block - 1) / shape.chunks_of_block);
+        for (std::int64_t chunks = 1; chunks <= std::min<std::int64_t>(LineShape::most_chunks, line_chunks); ++chunks)
+          REQUIRE(time(line_chunks, rows, places, shape.chunks_of_block) <= time(line_chunks, rows, places, chunks));
+      }
+  // 320 lines of 32,000 floats on 132 multiprocessors: 640 blocks of four chunks would be one wave and a fifth of another.
+  auto const shape = LineShape::of(8, 320, 528);
+  CHECK(shape.chunks_of_block == 3);
+  CHECK(shape.splits == 3);
+  CHECK(LineShape::of(62, 1, 528).chunks_of_block == 1);
+  CHECK(LineShape::of(62, 4096, 528).chunks_of_block == 4);
+}
