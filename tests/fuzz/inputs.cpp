@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files, texts and command lines of strangers; the first byte says of which kind. Each is read, or refused in words.
+#include <fuzz/inputs/files.hpp>
+#include <fuzz/inputs/texts.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fuzz/inputs/files.hpp>
-#include <fuzz/inputs/texts.hpp>
 #include <string_view>
 
 // Of the command line, which is linked without what loads models.

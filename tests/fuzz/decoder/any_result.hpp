@@ -5,11 +5,12 @@
 
 #include <sluice/core/result.hpp>
 
+#include <fuzz/compiled.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <fuzz/compiled.hpp>
 #include <string>
 
 namespace sluice::test {

@@ -7,12 +7,12 @@
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 
+#include <fuzz/decoder/bytes.hpp>
 #include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <fuzz/decoder/bytes.hpp>
 #include <memory>
 #include <span>
 #include <stdexcept>

@@ -18,9 +18,10 @@
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
-#include <cstdint>
 #include <fuzz/decoder/any_search.hpp>
 #include <fuzz/decoder/bytes.hpp>
+
+#include <cstdint>
 #include <utility>
 #include <vector>
 

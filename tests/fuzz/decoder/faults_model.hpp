@@ -8,12 +8,12 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 
+#include <fuzz/compiled.hpp>
 #include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <fuzz/compiled.hpp>
 #include <limits>
 #include <map>
 #include <memory>

@@ -8,13 +8,13 @@
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/file/clusters_file.hpp>
 
+#include <fuzz/compiled.hpp>
 #include <transformer/safetensors.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fuzz/compiled.hpp>
 #include <span>
 #include <sstream>
 #include <stdexcept>

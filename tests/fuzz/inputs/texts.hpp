@@ -3,6 +3,7 @@
 /// What people write: constraints, glossaries, images, manifests, command lines, and text itself.
 #pragma once
 
+#include <fuzz/compiled.hpp>
 #include <text/lines.hpp>
 #include <text/words.hpp>
 #include <translate/demands.hpp>
@@ -16,7 +17,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <fuzz/compiled.hpp>
 #include <iostream>
 #include <memory>
 #include <semantic_parser/data.hpp>
