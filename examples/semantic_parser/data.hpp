@@ -5,6 +5,7 @@
 
 #include <sluice/core/types.hpp>
 
+#include <text/json.hpp>
 #include <text/lines.hpp>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <system_error>
@@ -146,10 +148,11 @@ class Data {
   }
   static nlohmann::json parse(std::string const& path) {
     auto file = open(path);
+    std::string const content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     try {
-      return nlohmann::json::parse(file);
-    } catch (nlohmann::json::exception const& error) {
-      throw text::InputError(path + ": is not JSON: " + error.what());
+      return text::parse_json(content, 8);
+    } catch (text::InputError const& error) {
+      throw text::InputError(path + ": " + error.what());
     }
   }
   static std::vector<float> read(std::string const& path) {

@@ -89,7 +89,7 @@ broken '"rnn_size": 1' '"rnn_size": 2' 'tensors.encoder.embedding.weight.shape =
 broken '"rnn_size": 1' '"rnn_size": -5' 'rnn_size = -5: must be'
 broken '"dec_seq_length": 3, ' '' 'dec_seq_length is missing'
 broken '"src": \[3, 2\]' '"src": [3, 4]' 'test\[0\].src\[1\] = 4: must be'
-broken '}]}' '' 'is not JSON: '
+broken '}]}' '' 'not JSON, from byte '
 check 'a file was made before the folder was read' [ ! -e unborn ]
 refused 'absent/out: cannot be written' --model tiny --output absent/out
 refused 'absent/stats: cannot be written' --model tiny --stats absent/stats

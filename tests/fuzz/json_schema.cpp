@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text as a JSON schema: what its grammar accepts is JSON, with and without white space.
-#include <nlohmann/json.hpp>
-
 #include <fuzz/compiled.hpp>
+
+#include <nlohmann/json.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace sluice;

@@ -2,9 +2,9 @@
 // Any text as JSON, beside another reader.
 #include <sluice/grammar/json_value.hpp>
 
-#include <nlohmann/json.hpp>
-
 #include <fuzz/compiled.hpp>
+
+#include <nlohmann/json.hpp>
 
 namespace {
 

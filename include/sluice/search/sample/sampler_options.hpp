@@ -67,7 +67,8 @@ void LazySamplerOptions<Void>::check() const {
   require(min_keep >= 0, "min_keep", min_keep, "must not be negative");
   require(truncation.top_k == 0 || min_keep <= truncation.top_k, "min_keep", min_keep,
           "must not be more than top_k leaves");
-  for (auto const sampler : SamplerOrder::hugging_face().samplers())
+  auto const all = SamplerOrder::hugging_face();  // samplers() looks into it
+  for (auto const sampler : all.samplers())
     require(!on(sampler) || order.contains(sampler), "order", name(sampler),
             "is a sampler that is on and has no place");
 }
