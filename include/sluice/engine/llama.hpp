@@ -6,6 +6,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/engine/llama_batch.hpp>
 #include <sluice/engine/llama_tokenizer.hpp>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -27,7 +29,8 @@ namespace sluice::inline v0 {
 /// each sequence has an equal part (Limits::length) and a fork copies its keys and values.
 ///
 /// Claims what the loaded model can do: `ragged` and `blocks`; `roll_back` unless its memory is recurrent (or partly so), or is a
-/// window that forgets: of sliding windows only those whose cache is as large as the others (`swa_full`) and not unified.
+/// window that forgets: of sliding windows only those whose cache is as large as the others (`swa_full`) and not unified. `trees`
+/// where it can roll back, sequences share their cells (`kv_unified`), and LlamaOptions::leaves leaves sequences for their paths.
 ///
 /// Refers to the context, which must outlive it and is its alone; any number of contexts may be used side by side, each in a
 /// thread. A step whose tokens find no cells throws NoRoom. One that is aborted (llama_set_abort_callback) or fails throws
@@ -43,6 +46,8 @@ class Llama {
     require(!llama_model_has_encoder(model), "llama_model_has_encoder", "true", "only decoders are driven");
     require(memory_ != nullptr, "llama_get_memory", "null", "the model keeps no tokens, so it generates none");
     auto const sequences = llama_n_seq_max(context);
+    require(options.leaves >= 0 && options.leaves < static_cast<std::int32_t>(sequences), "leaves", options.leaves,
+            "must be in [0, n_seq_max - 1 = " + std::to_string(sequences - 1) + "]");
     auto const unified = sequences == 1 || llama_n_ctx_seq(context) == llama_n_ctx(context);
     limits_ = {.slots = static_cast<std::int32_t>(sequences),
                .length = static_cast<std::int32_t>(llama_n_ctx_seq(context))};
@@ -55,6 +60,8 @@ class Llama {
     auto const forgets =
         llama_model_n_swa(model) > 0 && !(llama_memory_can_shift(memory_) && (sequences == 1 || !unified));
     abilities_ = {.ragged = true, .blocks = true, .roll_back = !recurrent && !llama_model_is_hybrid(model) && !forgets};
+    abilities_.trees = options.leaves > 0 && unified && abilities_.roll_back;
+    for (auto i = abilities_.trees ? options.leaves : 0; i > 0; --i) lent_.push_back(--limits_.slots);
   }
 
   /// Texts as tokens and back.
@@ -76,18 +83,22 @@ class Llama {
         llama_memory_seq_cp(memory_, row.from, row.to, -1, -1);  // whole: without kv_unified it copies nothing less
       }
     for (auto const& row : rows) cut(row.to, row.length);
-    lay_out(rows);
+    batch_.lay_out(rows, lent_);
+    Clearing const clearing(*this);
 
     auto const size = vocabulary().size;
     auto const most = static_cast<std::size_t>(llama_n_batch(context_));
     std::ptrdiff_t lines = 0;
-    for (std::size_t first = 0; first < tokens_.size(); first += most) {
-      auto const count = std::min(tokens_.size() - first, most);
-      auto const found = decode(first, count);
-      auto const last = first + count == tokens_.size();
-      if (last && lines == 0) return scores(llama_get_logits(context_), found, size);
-      if (found > 0) {  // the next call overwrites them
-        auto const* const data = llama_get_logits(context_);
+    std::size_t first = 0, moved = 0;
+    for (auto const& part : batch_.parts()) {
+      for (auto const& move : batch_.moves(std::exchange(moved, part.moves), part.moves)) apply(move);
+      while (first < part.tokens) {
+        auto const count = std::min(part.tokens - first, most);
+        auto const found = decode(first, count);
+        first += count;
+        if (first == batch_.size() && lines == 0) return scores(llama_get_logits(context_), found, size);
+        if (found == 0) continue;
+        auto const* const data = llama_get_logits(context_);  // the next call overwrites them
         logits_.resize(static_cast<std::size_t>((lines + found) * size));
         std::copy_n(data, found * size, logits_.begin() + lines * size);
         lines += found;
@@ -110,32 +121,31 @@ class Llama {
                                std::to_string(length) + " tokens");
   }
 
-  void lay_out(std::span<Row const> rows) {
-    tokens_.clear(), positions_.clear(), sequences_.clear(), wanted_.clear(), pointers_.clear();
-    for (auto const& row : rows)
-      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-        tokens_.push_back(row.tokens[i]);
-        positions_.push_back(row.length + static_cast<llama_pos>(i));
-        sequences_.push_back(row.to);
-        wanted_.push_back(i + static_cast<std::size_t>(row.lines) >= row.tokens.size());
-      }
-    for (auto& sequence : sequences_) pointers_.push_back(&sequence);
-    ones_.resize(tokens_.size(), 1);
+  void apply(detail::LlamaBatch::Move const& move) {
+    if (move.from == move.to) cut(move.to, move.length);
+    else if (move.length > 0) llama_memory_seq_cp(memory_, move.from, move.to, 0, move.length);
   }
+
+  /// When a step is over, however it ends, nothing of a tree is left but its first path.
+  struct Clearing {
+    Llama& llama;
+    explicit Clearing(Llama& of) : llama(of) {}
+    Clearing(Clearing const&) = delete;
+    Clearing& operator=(Clearing const&) = delete;
+    ~Clearing() {
+      for (auto const sequence : llama.lent_)
+        if (llama_memory_seq_pos_max(llama.memory_, sequence) >= 0)
+          llama_memory_seq_rm(llama.memory_, sequence, -1, -1);  // of all it never fails
+    }
+  };
 
   /// Feeds tokens [first, first + count); how many lines there are of them now.
   std::ptrdiff_t decode(std::size_t first, std::size_t count) {
-    auto const code = llama_decode(context_, {.n_tokens = static_cast<std::int32_t>(count),
-                                              .token = &tokens_[first],
-                                              .embd = nullptr,
-                                              .pos = &positions_[first],
-                                              .n_seq_id = &ones_[first],
-                                              .seq_id = &pointers_[first],
-                                              .logits = &wanted_[first]});
+    auto const code = llama_decode(context_, batch_.tokens(first, count));
     if (code == 1) throw NoRoom("llama.cpp has no cells for " + std::to_string(count) + " tokens more");
     if (code == 2) throw std::runtime_error("llama_decode was aborted");
     if (code != 0) throw std::runtime_error("llama_decode failed with " + std::to_string(code));
-    return std::count(&wanted_[first], &wanted_[first] + count, 1);
+    return batch_.lines(first, count);
   }
 
   llama_context* context_;
@@ -143,12 +153,8 @@ class Llama {
   LlamaTokenizer tokenizer_;
   Limits limits_;
   Abilities abilities_;
-  std::vector<llama_token> tokens_;
-  std::vector<llama_pos> positions_;
-  std::vector<llama_seq_id> sequences_;
-  std::vector<llama_seq_id*> pointers_;
-  std::vector<std::int32_t> ones_;
-  std::vector<std::int8_t> wanted_;
+  std::vector<Slot> lent_;  // behind the slots: for paths of trees
+  detail::LlamaBatch batch_;
   std::vector<float> logits_;
 };
 

@@ -18,10 +18,13 @@
 
 namespace sluice::inline v0 {
 
-/// What cannot be read from a model's file.
+/// What cannot be read from a model's file, nor from a context.
 struct LlamaOptions {
   std::vector<Token> eos{};    ///< end an output too, beside those that llama.cpp knows as ends of generation
   std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses
+  /// Llama: so many of the context's sequences are no slots, but hold paths of Row::depths while they are looked at. Where the
+  /// memory can do it, the model then takes trees; with fewer than paths of a step, in several calls of llama_decode.
+  std::int32_t leaves = 0;
 };
 
 /// The vocabulary of a model of llama.cpp, with or without weights (`llama_model_params::vocab_only`). Refers to the model, which must
