@@ -127,7 +127,7 @@ std::vector<TreeTokens> tree_prompts() {
 }
 template <class M>
 void check_greedy(M& model, std::vector<TreeTokens> const& expected, Blockwise<> const& search) {
-  for (std::size_t const size : {1, 3, 8}) {
+  for (std::size_t const size : {1u, 3u, 8u}) {
     auto const results =
         decode(model, tree_requests(tree_prompts()), search, Streaming{.size = size, .refill_below = 1});
     for (std::size_t i = 0; i < results.size(); ++i) {
