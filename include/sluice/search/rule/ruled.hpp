@@ -156,6 +156,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         if (line == queries.size()) return;  // the loop refuses such a plan
         auto over = false;
         if constexpr (ends) over = is_over(s, followed, queries[line]), s.ends.add(queries[line], over);
+        if (over) detail::KnownEnds::ask_nothing(queries[line]);
         if (!over) edit(s, followed, queries[line], s.edits[line]);
         if constexpr (restricts)
           if (!over) restrict(s, followed, queries[line], line);
