@@ -204,6 +204,36 @@ TEST_CASE("best first under rules", "[best_first]") {
   }
 }
 
+TEST_CASE("best first under stops", "[best_first]") {
+  StopAt const stop({.tokens = {{4}, {5, 6}}});
+  using Found = Ruled<BestFirstBeam, StopAt>;
+  using Expected = Ruled<BeamSearch, StopAt>;
+  std::size_t stopped = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Table const table{
+        .size = 7, .scale = 4 + static_cast<double>(seed % 4), .eos_bias = static_cast<double>(seed % 5) - 3};
+    BeamSearch beam{.width = 1 + static_cast<std::int32_t>(seed % 5)};
+    beam.n_best = beam.width, beam.length.max = 10, beam.stop.rule = Stop::Rule::exact;
+    for (auto const minimum : {0, 4}) {
+      beam.length.min = minimum;
+      auto const expected = run(everything, table, some_requests<Expected>(seed * 10, {}), Expected{beam, stop});
+      for (auto const states : {0, 2, 5}) {
+        auto search = BestFirstBeam::as_beam(beam);
+        search.states = states;
+        for (auto const able : {everything, Abilities{}, Abilities{.ragged = true, .roll_back = true}}) {
+          INFO("seed " << seed << ", minimum " << minimum << ", states " << states);
+          auto const found = run_forking(able, table, some_requests<Found>(seed * 10, {}), Found{search, stop});
+          for (std::size_t i = 0; i < found.size(); ++i) {
+            CHECK(same_outputs(found[i], expected[i]));
+            for (auto const& one : found[i].hypotheses) stopped += one.stop >= 0;
+          }
+        }
+      }
+    }
+  }
+  CHECK(stopped > 1000);
+}
+
 TEST_CASE("what best first says while it runs", "[best_first]") {
   Table const table{.size = 8, .scale = 6, .eos_bias = -5};
   std::size_t grown = 0;

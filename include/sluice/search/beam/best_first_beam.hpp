@@ -54,6 +54,7 @@ struct LazyBestFirstBeam {
   std::int32_t states = 0;             ///< slots; 0 = twice the width, and one; >= 2
 
   using State = detail::BestFirstState;
+  static constexpr bool goes_back = true;  ///< to slots that hold what has ended
 
   /// The search that finds what `beam` finds. Its rule must be one by which nothing alive can still be returned:
   ///
