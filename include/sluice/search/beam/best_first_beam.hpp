@@ -38,7 +38,8 @@ namespace sluice::inline v0 {
 /// out is fed again from the nearest that is held; more states, fewer tokens fed twice. Where the model rolls back, any state
 /// of which it is a beginning will do; where it takes blocks, that is one row, and otherwise a row and a step a token.
 ///
-/// A step costs O(width log queue) beside the model, and the queue holds at most width * (width + #eos) candidates a length.
+/// A step costs O(width log queue + states * length) beside the model, and the queue holds at most width * (width + #eos)
+/// candidates a length.
 template <class = void>
 struct LazyBestFirstBeam {
   std::int32_t width = 5;   ///< hypotheses of one length that go on, at most; >= 1
