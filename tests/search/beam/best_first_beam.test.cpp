@@ -261,18 +261,38 @@ TEST_CASE("what best first says while it runs", "[best_first]") {
 }
 
 TEST_CASE("best first that is broken off tells what waits", "[best_first]") {
-  TableModel<everything> model(Table{.size = 8, .scale = 6, .eos_bias = -5});
-  for (int steps = 1; steps < 12; ++steps) {
-    Decoder decoder(model, BestFirstBeam{.width = 3, .n_best = 3, .length = {.max = 12}});
-    auto const id = decoder.submit({.source = 3});
-    for (int i = 0; i < steps; ++i) decoder.step();
-    if (!decoder.cancel(id)) break;
-    Result result;
-    REQUIRE(decoder.poll(result));
-    REQUIRE(result.hypotheses.size() == 3);
-    for (auto const& one : result.hypotheses) {
-      CHECK(one.tokens.size() == one.log_probs.size());
-      CHECK_THAT(one.log_prob, WithinAbs(log_prob(model.table(), 3, {}, one.tokens), 1e-4));
+  TableModel<everything> model(Table{.size = 8, .scale = 6, .eos_bias = -3});
+  std::size_t finished = 0, waiting = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (int steps = 1; steps < 12; ++steps) {
+      Decoder decoder(model, BestFirstBeam{.width = 3, .n_best = 3, .length = {.max = 12}});
+      auto const id = decoder.submit({.source = seed});
+      for (int i = 0; i < steps; ++i) decoder.step();
+      if (!decoder.cancel(id)) break;
+      Result result;
+      REQUIRE(decoder.poll(result));
+      REQUIRE(result.hypotheses.size() == 3);
+      for (auto const& one : result.hypotheses) {
+        CHECK(one.tokens.size() == one.log_probs.size());
+        CHECK_THAT(one.log_prob, WithinAbs(log_prob(model.table(), seed, {}, one.tokens), 1e-4));
+        CHECK(one.finished == model.table().ends(one.tokens.back()));
+        ++(one.finished ? finished : waiting);
+      }
+    }
+  CHECK((finished > 20 && waiting > 100));
+}
+
+TEST_CASE("best first takes memory for the lengths that it comes to, not for the maximum", "[best_first]") {
+  Table const table{.size = 8, .scale = 6, .eos_bias = -1};
+  BestFirstBeam search{.width = 3, .n_best = 3, .length = {.max = 100}, .penalty = {.alpha = 0}};
+  search.pruning.relative_threshold = 0.01;  // looks at all lengths so far
+  auto const expected = run_forking(everything, table, some_requests<BestFirstBeam>(1, {4}), search);
+  for (auto const maximum : {1'000'000'000, std::numeric_limits<std::int32_t>::max() - 1}) {
+    search.length.max = maximum;
+    auto const found = run_forking(everything, table, some_requests<BestFirstBeam>(1, {4}), search);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(found[i].ok());
+      CHECK(same_outputs(found[i], expected[i]));
     }
   }
 }
