@@ -121,7 +121,7 @@ struct LazyBestFirstBeam {
     s.history.clear(s.prefix.size());
     s.queue.clear(), s.out.clear(), s.nodes.clear();
     s.expanded.assign(1, {.length = s.prefix.size()});
-    s.levels.assign(static_cast<std::size_t>(s.bounds.max - s.prefix.size()) + 1, {.room = width});
+    s.levels.clear(), s.width = width;
     s.kept.reset(slots(), sentence.abilities.roll_back, sentence.abilities.blocks, sentence.held, sentence.last);
     s.first = true, s.over = false;
   }
