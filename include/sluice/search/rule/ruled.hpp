@@ -190,8 +190,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       s.guessed_after = static_cast<std::size_t>(draft.length);
       if (draft.tree != nullptr) {
         auto const [state, n] = behind_pending(s);
-        if (rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)) != nullptr)
-          draft.tree = nullptr;  // what the rule makes certain is a chain
+        auto const set = rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0));
+        // What the rule makes certain is a chain. Drawn guesses stay a tree, which tells how they were drawn.
+        if (set != nullptr && (!draft.tree->draws || set->only() >= 0)) draft.tree = nullptr;
       }
       s.drafted_tree = draft.tree;
     }
