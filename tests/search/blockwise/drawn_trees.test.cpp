@@ -96,3 +96,10 @@ TEST_CASE("drawn guesses under a restricting rule: outputs are distributed as th
   auto const tree = check_drawn(Narrowed{drawing(4), {}}, ByLast::allows);
   CHECK(tree > chain);
 }
+
+TEST_CASE("rules around rules hold for drawn guesses", "[blockwise]") {
+  using Twice = Ruled<Ruled<Blockwise<Rejection>, ForbidTokens>, ForbidTokens>;
+  for (std::int32_t const branches : {1, 3})
+    check_drawn(Twice{{drawing(branches), ForbidTokens{{3}}}, ForbidTokens{{8}}},
+                [](Token, Token next) { return next > 3 && next < 8; });
+}

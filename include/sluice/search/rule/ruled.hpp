@@ -75,6 +75,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   static constexpr bool takes_prefix = sluice::takes_prefix<S>();
   static constexpr bool ends = StoppingRule<R> && !sluice::takes_prefix<S>();  ///< whether the rule's stop() is asked
 
+  static constexpr bool chooses_probes =
+      detail::chooses_probes<S>();  ///< as the search: rules around this one act on them
+
   static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
 
   struct Followed {
