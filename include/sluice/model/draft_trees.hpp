@@ -87,7 +87,7 @@ class LazyDraftTrees {
     std::int32_t node = -1;   // of the pool, or a guess: its last token
     Token token = 0;
     double log_prob = 0;
-    std::vector<std::int32_t> sequences{};  // drawn: which ones go this way
+    std::vector<std::int32_t> sequences{}, guesses{};  // drawn: which ones go this way
   };
   struct Node {
     Token token;
@@ -191,19 +191,22 @@ class LazyDraftTrees {
       auto const first = static_cast<std::int32_t>(made.candidates.size());
       made.candidates.insert(made.candidates.end(), list.begin(), list.end());
       auto const begin = tree.next.size();
-      for (auto const sequence : path.sequences) {
+      for (std::size_t k = 0; k < path.sequences.size(); ++k) {
+        auto const sequence = path.sequences[k];
         auto const noise = derive(derive(derive(draft.seed, 0xD4AF), static_cast<std::uint64_t>(draft.position + n)),
                                   static_cast<std::uint64_t>(sequence));
         auto const drawn = *std::ranges::max_element(
             list, {}, [&](Candidate c) { return static_cast<double>(c.log_prob) + gumbel(noise, c.token); });
         auto const guess = static_cast<std::int32_t>(draft.tokens->size());
-        draft.tokens->push_back(drawn.token), made.parents.push_back(path.node);
+        draft.tokens->push_back(drawn.token), made.parents.push_back(n == 0 ? -1 : path.guesses[k]);
         made.drawn.push_back({first, static_cast<std::int32_t>(list.size())});
         if (over(drawn.token, vocabulary)) continue;
         auto const same = std::find_if(tree.next.begin() + static_cast<std::ptrdiff_t>(begin), tree.next.end(),
                                        [&](Path const& other) { return other.token == drawn.token; });
-        if (same != tree.next.end()) same->sequences.push_back(sequence);
-        else tree.next.push_back({.from = path.slot, .node = guess, .token = drawn.token, .sequences = {sequence}});
+        if (same != tree.next.end()) same->sequences.push_back(sequence), same->guesses.push_back(guess);
+        else
+          tree.next.push_back(
+              {.from = path.slot, .node = guess, .token = drawn.token, .sequences = {sequence}, .guesses = {guess}});
       }
     }
     place(tree, draft);

@@ -3,6 +3,7 @@
 #include <sluice/model/with_draft.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/blockwise/guess_tree.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 
@@ -84,6 +85,25 @@ double check_drawn(S const& search, F&& allows, std::size_t sentences = 300) {
   return static_cast<double>(tokens) / static_cast<double>(blocks);
 }
 
+/// What a draft draws behind the start of a sentence.
+struct DrawnGuesses {
+  std::vector<Token> tokens{};
+  DraftTree tree{};
+
+  /// \param scale  of the draft: the larger, the more often sequences agree
+  DrawnGuesses(double scale, std::uint64_t source, std::int32_t depth, DraftTree const& wanted) : tree(wanted) {
+    TableModel<with_trees> model(drawn_table);
+    TableModel<everything> small({.size = 9, .scale = scale, .has_eos = false});
+    WithDraft<TableModel<with_trees>, TableModel<everything>, LogSoftmaxTopK, Rejection> drafted(model, small);
+    auto const* const pointer = &source;
+    Slot const slot = 0;
+    drafted.start(std::span(&pointer, 1), std::span(&slot, 1));
+    std::array const pending{bos};
+    Draft const draft{.pending = pending, .count = depth, .tokens = &tokens, .seed = source, .tree = &tree};
+    drafted.propose(std::span(&draft, 1));
+  }
+};
+
 Blockwise<Rejection> drawing(std::int32_t branches) {
   return {.block = 4, .length = {.max = 60}, .branches = branches};
 }
@@ -102,4 +122,22 @@ TEST_CASE("rules around rules hold for drawn guesses", "[blockwise]") {
   for (std::int32_t const branches : {1, 3})
     check_drawn(Twice{{drawing(branches), ForbidTokens{{3}}}, ForbidTokens{{8}}},
                 [](Token, Token next) { return next > 3 && next < 8; });
+}
+
+TEST_CASE("every drawn guess is verified, also behind guesses that agree", "[blockwise]") {
+  constexpr std::int32_t depth = 4, leaves = 3;
+  std::size_t merged = 0;
+  for (std::uint64_t source = 0; source < 20; ++source) {
+    DrawnGuesses const drawn(6, source, depth, {.nodes = depth * leaves, .leaves = leaves, .draws = true});
+    REQUIRE(std::ssize(drawn.tokens) == depth * leaves);
+    detail::GuessTree tree;
+    tree.build(drawn.tokens, drawn.tree.parents,
+               {.depth = depth, .nodes = depth * leaves, .leaves = leaves, .vocabulary = 9});
+    std::vector<std::int32_t> guesses;
+    std::size_t kept = 0;
+    for (std::size_t node = 0; node < tree.size(); ++node) tree.draws(node, guesses), kept += guesses.size();
+    CHECK(kept == drawn.tokens.size());
+    merged += drawn.tokens.size() + 1 - tree.size();
+  }
+  CHECK(merged > 20);
 }
