@@ -312,3 +312,35 @@ TEST_CASE("shapes of trees", "[with_heads]") {
   CHECK_THROWS_AS(TreeShape::full(none), std::invalid_argument);
   CHECK_THROWS_AS((HeadTrees{.best = 1, .shape = given}.check()), std::invalid_argument);
 }
+
+TEST_CASE("given shapes that are no trees are refused", "[with_heads]") {
+  auto const refused = [](std::vector<TreeShape::Node> nodes) -> std::string {
+    try {
+      HeadTrees{.best = 3, .shape = {std::move(nodes)}}.check();
+    } catch (std::invalid_argument const& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refused({{-1, 0, 0}, {0, 1, 2}, {-1, 0, 1}, {1, 2, 0}}).empty());
+  struct {
+    std::vector<TreeShape::Node> nodes;
+    std::string name, value;
+  } const wrong[]{
+      {{{7, 0, 0}}, "trees.shape: parent", "7"},
+      {{{0, 0, 0}}, "trees.shape: parent", "0"},  // itself
+      {{{-1, 0, 0}, {-2, 0, 0}}, "trees.shape: parent", "-2"},
+      {{{-1, 0, 0}, {2, 1, 0}, {-1, 0, 1}}, "trees.shape: parent", "2"},  // behind it
+      {{{-1, -3, 1}}, "trees.shape: depth", "-3"},
+      {{{-1, 1, 0}}, "trees.shape: depth", "1"},
+      {{{-1, 0, 0}, {0, 5, 0}}, "trees.shape: depth", "5"},
+      {{{-1, 0, 0}, {0, 0, 0}}, "trees.shape: depth", "0"},
+      {{{-1, 0, -4}}, "trees.shape: rank", "-4"},
+      {{{-1, 0, 3}}, "trees.shape: rank", "3"},
+  };
+  for (auto const& [nodes, name, value] : wrong) {
+    auto const said = refused(nodes);
+    INFO(said);
+    CHECK(said.find(name + " = " + value + ":") != std::string::npos);
+  }
+}
