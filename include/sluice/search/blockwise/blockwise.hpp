@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -148,12 +149,13 @@ struct Blockwise {
     if (s.bounds.max == 0) return s.ended = true;
     s.held += static_cast<std::int32_t>(s.pending.size());
     s.pending.clear();
-    std::int32_t settled = s.first ? 0 : 1;  // the last token, which was the model's own
-    s.first = false;
+    auto const opening = std::exchange(s.first, false);
+    std::int32_t settled = opening ? 0 : 1;  // the last token, which was the model's own
     auto const first_path = s.tree.first_path();
     for (std::size_t node = 0;; ++settled) {
       auto const line = answer[s.rows.line(node)];
-      s.seen = s.rows.place(node);
+      // What the row of the first round begins with is the loop's affair: it may be the whole prefix.
+      s.seen = opening ? detail::TreeRows::Place{-1, 0} : s.rows.place(node);
       auto const [kid, token] = choose(s, line, node, settled);
       if (kid < 0) {
         if (settled > 0) s.blocks.push_back(settled);
