@@ -191,7 +191,7 @@ class LazyDraftTrees {
       auto const first = static_cast<std::int32_t>(made.candidates.size());
       made.candidates.insert(made.candidates.end(), list.begin(), list.end());
       auto const begin = tree.next.size();
-      for (std::size_t k = 0; k < path.sequences.size(); ++k) {
+      for (std::size_t k = 0; k < path.sequences.size() && std::ssize(*draft.tokens) < made.nodes; ++k) {
         auto const sequence = path.sequences[k];
         auto const noise = derive(derive(derive(draft.seed, 0xD4AF), static_cast<std::uint64_t>(draft.position + n)),
                                   static_cast<std::uint64_t>(sequence));
@@ -209,6 +209,7 @@ class LazyDraftTrees {
               {.from = path.slot, .node = guess, .token = drawn.token, .sequences = {sequence}, .guesses = {guess}});
       }
     }
+    if (std::ssize(*draft.tokens) >= made.nodes) tree.next.clear();  // nobody would look at more
     place(tree, draft);
   }
 

@@ -11,6 +11,7 @@
 #include <support/chi_squared.hpp>
 #include <support/decoding.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -89,18 +90,21 @@ double check_drawn(S const& search, F&& allows, std::size_t sentences = 300) {
 struct DrawnGuesses {
   std::vector<Token> tokens{};
   DraftTree tree{};
+  std::size_t calls = 0;  // of the draft
 
   /// \param scale  of the draft: the larger, the more often sequences agree
   DrawnGuesses(double scale, std::uint64_t source, std::int32_t depth, DraftTree const& wanted) : tree(wanted) {
     TableModel<with_trees> model(drawn_table);
-    TableModel<everything> small({.size = 9, .scale = scale, .has_eos = false});
-    WithDraft<TableModel<with_trees>, TableModel<everything>, LogSoftmaxTopK, Rejection> drafted(model, small);
+    using Small = CheckedModel<TableModel<everything>>;
+    Small small(TableModel<everything>({.size = 9, .scale = scale, .has_eos = false}), everything);
+    WithDraft<TableModel<with_trees>, Small, LogSoftmaxTopK, Rejection> drafted(model, small);
     auto const* const pointer = &source;
     Slot const slot = 0;
     drafted.start(std::span(&pointer, 1), std::span(&slot, 1));
     std::array const pending{bos};
     Draft const draft{.pending = pending, .count = depth, .tokens = &tokens, .seed = source, .tree = &tree};
     drafted.propose(std::span(&draft, 1));
+    calls = small.counters().steps;
   }
 };
 
@@ -140,4 +144,24 @@ TEST_CASE("every drawn guess is verified, also behind guesses that agree", "[blo
     merged += drawn.tokens.size() + 1 - tree.size();
   }
   CHECK(merged > 20);
+}
+
+TEST_CASE("a draft draws no more guesses than the search takes", "[blockwise]") {
+  for (std::int32_t nodes = 1; nodes <= 14; ++nodes) {
+    DrawnGuesses const drawn(3, 7, 4, {.nodes = nodes, .leaves = 3, .draws = true});
+    auto const most = std::min(nodes, 12);
+    CHECK(std::ssize(drawn.tokens) == most);
+    CHECK(drawn.tree.parents.size() == drawn.tokens.size());
+    CHECK(drawn.tree.drawn.size() == drawn.tokens.size());
+    CHECK(static_cast<std::int32_t>(drawn.calls) == (most + 2) / 3);  // one for each level that is begun
+  }
+}
+
+TEST_CASE("drawn guesses that are cut short leave outputs distributed as the model", "[blockwise]") {
+  for (std::int32_t const nodes : {2, 5}) {
+    auto search = drawing(3);
+    search.nodes = nodes;
+    check_drawn(
+        search, [](Token, Token next) { return next >= 3; }, 200);
+  }
 }

@@ -66,7 +66,7 @@ struct Blockwise {
   /// measures it as it goes. A relaxed rule must be told, since its output depends on the blocks.
   double cost = A::lossless ? 0 : 0.25;
   std::int32_t branches = 1;  ///< paths of guesses in a round, at most; >= 1. The sentence has as many slots
-  std::int32_t nodes = 0;     ///< guesses in a round, at most; 0: (block - 1) * branches
+  std::int32_t nodes = 0;     ///< guesses in a round, at most, of a tree or a chain; 0: (block - 1) * branches
 
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
   static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
@@ -234,9 +234,13 @@ struct Blockwise {
     return std::find(s.vocabulary->eos.begin(), s.vocabulary->eos.end(), token) != s.vocabulary->eos.end();
   }
 
-  std::int32_t most(State const& s) const { return std::max(0, std::min(block - 1, s.bounds.max - s.size() - 1)); }
+  std::int32_t most(State const& s) const {
+    auto const most = std::max(0, std::min(block - 1, s.bounds.max - s.size() - 1));
+    return branches == 1 && nodes > 0 ? std::min(most, nodes) : most;
+  }
   /// Guesses, if so many are wanted in a row.
   std::int32_t most_nodes(std::int32_t count) const {
+    if (branches == 1) return count;
     if (nodes == 0 || block <= 1) return count * branches;
     return static_cast<std::int32_t>((static_cast<std::int64_t>(nodes) * count + block - 2) / (block - 1));
   }
@@ -245,10 +249,7 @@ struct Blockwise {
   void build(State const& s) const {
     auto const most = this->most(s);
     s.tree.build(s.guesses, s.drafted.parents,
-                 {.depth = most,
-                  .nodes = branches > 1 ? most_nodes(most) : most,
-                  .leaves = branches,
-                  .vocabulary = s.vocabulary->size});
+                 {.depth = most, .nodes = most_nodes(most), .leaves = branches, .vocabulary = s.vocabulary->size});
     s.built = true;
   }
 
