@@ -76,6 +76,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   static constexpr bool goes_back = sluice::goes_back<S>();
   static constexpr bool ends = StoppingRule<R> && !sluice::takes_prefix<S>();  ///< whether the rule's stop() is asked
 
+  static constexpr bool chooses_probes =
+      detail::chooses_probes<S>();  ///< as the search: rules around this one act on them
+
   static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
 
   struct Followed {
@@ -192,8 +195,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       s.guessed_after = static_cast<std::size_t>(draft.length);
       if (draft.tree != nullptr) {
         auto const [state, n] = behind_pending(s);
-        if (rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)) != nullptr)
-          draft.tree = nullptr;  // what the rule makes certain is a chain
+        auto const set = rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0));
+        // What the rule makes certain is a chain. Drawn guesses stay a tree, which tells how they were drawn.
+        if (set != nullptr && (!draft.tree->draws || set->only() >= 0)) draft.tree = nullptr;
       }
       s.drafted_tree = draft.tree;
     }
