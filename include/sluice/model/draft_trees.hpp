@@ -200,7 +200,8 @@ class LazyDraftTrees {
       drawn_.clear();
       for (std::size_t k = 0; k < path.sequences && std::ssize(*draft.tokens) < made.nodes; ++k) {
         auto const number = tree.sequences[path.first + k].number, parent = tree.sequences[path.first + k].guess;
-        auto const noise = derive(derive(derive(draft.seed, 0xD4AF), static_cast<std::uint64_t>(draft.position + n)),
+        auto const noise = derive(derive(derive(draft.seed, 0xD4AF),
+                                         static_cast<std::uint64_t>(draft.position) + static_cast<std::uint64_t>(n)),
                                   static_cast<std::uint64_t>(number));
         auto const drawn = *std::ranges::max_element(
             list, {}, [&](Candidate c) { return static_cast<double>(c.log_prob) + gumbel(noise, c.token); });

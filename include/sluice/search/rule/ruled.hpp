@@ -240,7 +240,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto& guesses = *std::exchange(s.guesses, nullptr);
     if (s.drafted_tree != nullptr && !s.drafted_tree->parents.empty())
       return;  // its lines are restricted, that will do
-    auto [state, n] = behind_pending(s);
+    auto behind = behind_pending(s);
+    auto& state = behind.first;
+    auto& n = behind.second;
     auto const allowed = [&] { return rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)); };
     std::size_t count = 0;
     for (; count < guesses.size(); ++count, ++n) {
