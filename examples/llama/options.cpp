@@ -120,10 +120,11 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--min-p", o.min_p, "P", "samples: of tokens this part as probable as the best (0)");
   add("--typical", o.typical, "P", "samples: of the most typical tokens that have this together (1)");
   add("--seed", o.seed, "N", "of samples (0)");
-  auto const samplers = o.samplers.add_by<CLI::Option>(add);
-  add("--dry-sequence-breaker", o.breakers, "TEXT", "samples: DRY counts anew behind it; may be repeated (\\n : \" *)")
-      ->allow_extra_args(false)
-      ->take_all();
+  auto samplers = o.samplers.add_by<CLI::Option>(add);
+  samplers.push_back(add("--dry-sequence-breaker", o.breakers, "TEXT",
+                         "samples: DRY counts anew behind it; may be repeated (\\n : \" *)")
+                         ->allow_extra_args(false)
+                         ->take_all());
   add("--phrase", o.phrases, "TEXT", "beams: a phrase that the output must have; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
@@ -161,7 +162,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   auto& sample = o.samplers.sample;
   sample.temperature = o.temperature, sample.top_k = o.top_k, sample.top_p = o.top_p, sample.min_p = o.min_p;
   sample.typical = o.typical, sample.samples = o.n_best, sample.length = {.min = o.min_length, .max = o.max_length};
-  if (o.search == SearchName::sample) o.samplers.check();
+  if (o.search == SearchName::sample) o.samplers.check_effects(samplers), o.samplers.check();
   if (o.prompts.empty()) o.prompts = text::read_lines(std::cin, "standard input");
   return o;
 }

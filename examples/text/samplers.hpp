@@ -11,6 +11,7 @@
 
 #include <text/lines.hpp>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -81,6 +82,35 @@ struct Samplers {
     } catch (std::invalid_argument const& error) {
       throw InputError(error.what());
     }
+  }
+  /// \param options  those given and others
+  /// \throws InputError  for an option that has no effect, because none that it belongs to is given
+  template <class Option>
+  void check_effects(std::vector<Option*> const& options) const {
+    struct Effect {
+      std::vector<std::string> dependent, needed;  // one of these
+    };
+    static std::vector<Effect> const effects{
+        {{"--xtc-threshold"}, {"--xtc-probability"}},
+        {{"--dynatemp-exp"}, {"--dynatemp-range"}},
+        {{"--mirostat-lr"}, {"--mirostat-ent"}},
+        {{"--adaptive-decay"}, {"--adaptive-target"}},
+        {{"--repeat-last-n"}, {"--repeat-penalty", "--frequency-penalty", "--presence-penalty"}},
+        {{"--dry-base", "--dry-allowed-length", "--dry-penalty-last-n", "--dry-sequence-breaker"},
+         {"--dry-multiplier"}}};
+    auto const is_given = [&](std::string const& name) {
+      return std::any_of(options.begin(), options.end(),
+                         [&](auto const* option) { return option->get_name() == name && option->count() > 0; });
+    };
+    for (auto const& [dependent, needed] : effects) {
+      if (std::any_of(needed.begin(), needed.end(), is_given)) continue;
+      std::string names;
+      for (auto const& name : needed) names += (names.empty() ? "" : name == needed.back() ? " or " : ", ") + name;
+      for (auto const& name : dependent)
+        if (is_given(name)) throw InputError(name + " has no effect without " + names);
+    }
+    if (sample.xtc.probability > 0 && sample.xtc.threshold > 0.5f)
+      throw InputError("--xtc-probability has no effect with --xtc-threshold above 0.5, as no two tokens have that");
   }
   Looking search() const { return {sample, sluice::Rules(penalties, dry)}; }
 };

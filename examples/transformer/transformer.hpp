@@ -350,7 +350,7 @@ inline std::size_t Transformer::prepare_paths(Row const& row, std::span<float co
   path_.clear();
   for (std::int32_t p = 0; p < row.length; ++p) path_.push_back(lies(p));
   for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-    path_.resize(static_cast<std::size_t>(row.length + row.depths[i]));
+    path_.resize(static_cast<std::size_t>(row.length) + static_cast<std::size_t>(row.depths[i]));
     path_.push_back(lies(row.length + static_cast<std::int32_t>(i)));
     paths_.insert(paths_.end(), path_.begin(), path_.end());
   }
@@ -372,7 +372,7 @@ inline void Transformer::attend_paths(Row const& row, Part const& part, std::ptr
   auto const d = weights_->d;
   auto const* path = paths_.data() + part.paths;
   for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-    auto const count = static_cast<std::size_t>(row.length + row.depths[i] + 1);
+    auto const count = static_cast<std::size_t>(row.length) + static_cast<std::size_t>(row.depths[i]) + 1;
     auto const t = part.first + static_cast<std::ptrdiff_t>(i);
     attend(queries.data + t * queries.stride, d, weights_->heads,
            PathKeysValues{{path, count}, layer * 2 * KeysValues::page * d, KeysValues::page * d},

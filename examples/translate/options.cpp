@@ -370,7 +370,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   }
   auto& sample = options.samplers.sample;
   sample.temperature = options.temperature, sample.top_k = options.top_k, sample.top_p = options.top_p;
-  if (options.search == SearchName::sample) options.samplers.check();
+  if (options.search == SearchName::sample) options.samplers.check_effects(sampling), options.samplers.check();
   if (options.explain) useless("--explain", Group{aligning}, doubting);
   if (models->count() > 0) useless("--ensemble", Group{aligning});
   if (aligning->count() > 0)
@@ -421,6 +421,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     auto const who = proposers.at(proposer);
     options.model_options.proposers = who, options.model_options.heads = heads, options.model_options.draft = draft;
     auto *const heads_file = blockwise[3], *const draft_model = blockwise[4];
+    auto *const branches = blockwise[8], *const tree_nodes = blockwise[9];
     if (!who.heads) useless("--proposer " + proposer, Group{heads_file});
     if (!who.draft) useless("--proposer " + proposer, Group{draft_model});
     if (who.draft && draft.empty()) throw text::InputError("--proposer " + proposer + " needs --draft-model");
@@ -429,6 +430,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (options.model_options.projection == ProjectionName::clustered)
       throw text::InputError("--projection clustered does not go with --search blockwise: what it leaves out would "
                              "depend on the guesses");
+    if (options.block == 1) useless("--block 1", Group{branches, tree_nodes});
     if (options.tree_nodes > 0 && options.branches == 1)
       throw text::InputError("--tree-nodes " + std::to_string(options.tree_nodes) +
                              " without --branches: a chain has none");

@@ -70,7 +70,19 @@ refused "--samplers: there is no 'taste'" --search sample --samplers top_k,taste
 refused "--samplers: 'top_k' comes twice" --search sample --samplers top_k,top_k
 refused 'order = 0: is a sampler that is on and has no place' --search sample --temperature 2 --samplers top_k
 refused 'xtc.probability' --search sample --xtc-probability 2
-refused 'dry.base' --search sample --dry-base 0.5
+refused 'dry.base' --search sample --dry-multiplier 1 --dry-base 0.5
+for pair in '--dry-base 2|--dry-multiplier' '--dry-allowed-length 3|--dry-multiplier' \
+  '--dry-penalty-last-n 9|--dry-multiplier' '--xtc-threshold 0.2|--xtc-probability' '--dynatemp-exp 2|--dynatemp-range' \
+  '--mirostat-lr 0.2|--mirostat-ent' '--adaptive-decay 0.5|--adaptive-target' \
+  '--repeat-last-n 9|--repeat-penalty, --frequency-penalty or --presence-penalty'; do
+  option=${pair%%|*}
+  refused "${option%% *} has no effect without ${pair#*|}" --search sample $option
+done
+refused '--xtc-probability has no effect with --xtc-threshold above 0.5' \
+  --search sample --xtc-probability 0.5 --xtc-threshold 0.6
+for option in '--branches 2' '--tree-nodes 3'; do
+  refused "${option%% *} has no effect with --block 1" --search blockwise --block 1 $option
+done
 refused '--model has no effect with --ensemble' --model "$model" --ensemble "$model,second"
 refused '--n-best 6 is more than --width 5' --n-best 6
 refused '--n-best 6 is more than --width 5' --n-best 6 --mbr chrf

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 using namespace sluice;
 
@@ -19,17 +21,19 @@ TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
     cuda::LineTask<float> task;
     task.scores = {nullptr, rows, size, size}, task.k = k;
     cuda::LinePlan<float> const lines(task, 132);
-    return lines.launch(nullptr, nullptr);
+    std::vector<std::byte> memory(lines.bytes() + 1), tickets(lines.ticket_bytes() + 1);
+    auto const launch = lines.launch(memory.data(), tickets.data());
+    return std::pair(launch.splits, launch.chunks);
   };
   auto const chunks = LineShape::chunks<cuda::Float32>(600000, threads);
   CHECK(chunks == 147);
   CHECK_FALSE(LineShape::fits(chunks, 64, threads));
   for (auto const rows : {1, 320}) {
-    auto const launch = plan(rows, 600000, 64);
-    CHECK(LineShape::fits(launch.splits, 64, threads));
-    CHECK(std::int64_t{launch.splits} * launch.chunks >= chunks);
+    auto const [splits, each] = plan(rows, 600000, 64);
+    CHECK(LineShape::fits(splits, 64, threads));
+    CHECK(std::int64_t{splits} * each >= chunks);
   }
-  CHECK(plan(1, 600000, 5).splits == 147);  // as far as it goes where that fits
+  CHECK(plan(1, 600000, 5).first == 147);  // as far as it goes where that fits
   CHECK_THROWS_AS(plan(1, 3000000, 64), std::invalid_argument);
 }
 

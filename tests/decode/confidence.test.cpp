@@ -152,6 +152,14 @@ TEST_CASE("guesses that were rejected leave no doubts behind", "[confidence]") {
   }
 }
 
+TEST_CASE("who asks for more alternatives than there are gets all, and harms nobody", "[confidence]") {
+  std::vector<TableRequest<Greedy>> requests(3);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].source = i;
+  requests[1].confidence = {.alternatives = 2'000'000'000};
+  auto const results = run<plain>(doubted, requests, Greedy{.length = {.max = 8}});
+  for (std::size_t i = 0; i < results.size(); ++i) check_choices(results[i], requests[i].confidence, i, {});
+}
+
 TEST_CASE("a prefix that is not scored was chosen by nobody", "[confidence]") {
   using Search = BeamSearch;
   Confidence const asked{.entropy = true, .alternatives = 2};

@@ -292,6 +292,28 @@ TEST_CASE("heads guess the most probable trees, or a given one, behind any path"
   CHECK(later > 10);  // paths that were not the first
 }
 
+TEST_CASE("the first tree behind a forced prefix is guessed from its last vector", "[with_heads]") {
+  std::mt19937_64 random(5);
+  auto const weights = numbers(random, size * d, 1), bias = numbers(random, size, 1);
+  DenseProjection const projection({weights.data(), size, d, d}, bias);
+  HeadTrees const trees{.best = 3};
+  Net net(random, 3);
+  Base model(size, d);
+  WithHeads with(model, net.heads, projection, trees);
+  WatchingTrees watching(with, net, weights, bias, trees);
+  Blockwise<> const search{.block = 4, .length = {.max = 12}, .branches = 4, .nodes = 3};
+  std::vector<Request<std::uint64_t, Blockwise<>>> requests(6);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].source = i;
+    for (std::size_t j = 0; j < i; ++j) requests[i].prefix.push_back(static_cast<Token>(3 + random() % (size - 3)));
+    if (i % 2 == 0) requests[i].prompt = {bos, 7, 8};
+  }
+  for (std::size_t const batch : {1u, 4u})
+    for (auto const& result : decode(watching, requests, search, Streaming{.size = batch}, projection))
+      CHECK(result.ok());
+  CHECK(watching.guesses > 50);
+}
+
 TEST_CASE("shapes of trees", "[with_heads]") {
   using Nodes = std::vector<TreeShape::Node>;
   std::array const widths{2, 1};
@@ -311,4 +333,36 @@ TEST_CASE("shapes of trees", "[with_heads]") {
   std::array const none{0};
   CHECK_THROWS_AS(TreeShape::full(none), std::invalid_argument);
   CHECK_THROWS_AS((HeadTrees{.best = 1, .shape = given}.check()), std::invalid_argument);
+}
+
+TEST_CASE("given shapes that are no trees are refused", "[with_heads]") {
+  auto const refused = [](std::vector<TreeShape::Node> nodes) -> std::string {
+    try {
+      HeadTrees{.best = 3, .shape = {std::move(nodes)}}.check();
+    } catch (std::invalid_argument const& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refused({{-1, 0, 0}, {0, 1, 2}, {-1, 0, 1}, {1, 2, 0}}).empty());
+  struct {
+    std::vector<TreeShape::Node> nodes;
+    std::string name, value;
+  } const wrong[]{
+      {{{7, 0, 0}}, "trees.shape: parent", "7"},
+      {{{0, 0, 0}}, "trees.shape: parent", "0"},  // itself
+      {{{-1, 0, 0}, {-2, 0, 0}}, "trees.shape: parent", "-2"},
+      {{{-1, 0, 0}, {2, 1, 0}, {-1, 0, 1}}, "trees.shape: parent", "2"},  // behind it
+      {{{-1, -3, 1}}, "trees.shape: depth", "-3"},
+      {{{-1, 1, 0}}, "trees.shape: depth", "1"},
+      {{{-1, 0, 0}, {0, 5, 0}}, "trees.shape: depth", "5"},
+      {{{-1, 0, 0}, {0, 0, 0}}, "trees.shape: depth", "0"},
+      {{{-1, 0, -4}}, "trees.shape: rank", "-4"},
+      {{{-1, 0, 3}}, "trees.shape: rank", "3"},
+  };
+  for (auto const& [nodes, name, value] : wrong) {
+    auto const said = refused(nodes);
+    INFO(said);
+    CHECK(said.find(name + " = " + value + ":") != std::string::npos);
+  }
 }

@@ -21,6 +21,7 @@ SLUICE_NAMES(draft)
 SLUICE_NAMES(settled)
 SLUICE_NAMES(insert_into)
 SLUICE_NAMES(takes_prefix)
+SLUICE_NAMES(goes_back)
 
 namespace sluice::inline v0 {
 
@@ -67,7 +68,8 @@ struct Progress {
 /// `needs`: the Abilities without which it cannot work; `draft(state, draft)`: whether, and for what, it would like guesses;
 /// `settled(state, tokens)`: see SettlingSearch; `insert_into(set)`: adds the tokens without which it cannot work to a
 /// request's shortlist; `static constexpr bool takes_prefix = true`: a request's prefix is the search's own affair, and the
-/// loop feeds the prompt alone.
+/// loop feeds the prompt alone; `static constexpr bool goes_back = true`: it may go on from, or roll back, what any row of
+/// its left in a slot, also behind an end: a wrapper that knows a row's answer (Ruled) has the row run all the same.
 template <class S>
 concept Search = std::default_initializable<typename S::State> &&
   requires(S const& search, typename S::State& state, Sentence const& sentence, Plan& plan, Expansion const& answer,
@@ -131,6 +133,13 @@ consteval bool takes_prefix() {
   else return false;
 }
 
+/// Whether a search may go on from what any row left in a slot, so that no row of its may be left out.
+template <class S>
+consteval bool goes_back() {
+  if constexpr (requires { S::goes_back; }) return S::goes_back;
+  else return false;
+}
+
 /// Lets a search check its options.
 template <class S>
 void check(S const& search) {
@@ -160,6 +169,11 @@ consteval bool search_names() {
         { S::takes_prefix } -> std::convertible_to<bool>;
       } || !stray_takes_prefix<S>(),
       "sluice: a search's `takes_prefix` must be a static constexpr bool");
+  static_assert(
+      requires {
+        { S::goes_back } -> std::convertible_to<bool>;
+      } || !stray_goes_back<S>(),
+      "sluice: a search's `goes_back` must be a static constexpr bool");
   return true;
 }
 

@@ -38,10 +38,11 @@ class LazyDraftTrees {
     trees_.resize(std::max(trees_.size(), drafts.size()));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       auto& tree = trees_[i];
-      tree.pool.clear(), tree.paths.assign(1, {.slot = drafts[i]->slot, .from = drafts[i]->slot});
-      tree.paths[0].sequences.resize(static_cast<std::size_t>(drafts[i]->tree->leaves));
-      for (std::size_t j = 0; j < tree.paths[0].sequences.size(); ++j)
-        tree.paths[0].sequences[j] = static_cast<std::int32_t>(j);
+      auto const leaves = drafts[i]->tree->leaves;
+      tree.pool.clear();
+      tree.paths.assign(1, {.slot = drafts[i]->slot, .from = drafts[i]->slot, .sequences = index(leaves)});
+      tree.sequences.clear();
+      for (std::int32_t j = 0; j < leaves; ++j) tree.sequences.push_back({.number = j});
     }
     used_.clear();
     for (std::int32_t n = 0;; ++n) {
@@ -87,7 +88,11 @@ class LazyDraftTrees {
     std::int32_t node = -1;   // of the pool, or a guess: its last token
     Token token = 0;
     double log_prob = 0;
-    std::vector<std::int32_t> sequences{};  // drawn: which ones go this way
+    std::size_t first = 0, sequences = 0;  // drawn: those of the tree's that go this way
+  };
+  struct Sequence {
+    std::int32_t number = 0, guess = -1;  // its last guess
+    std::size_t path = 0;                 // of those to come
   };
   struct Node {
     Token token;
@@ -97,6 +102,7 @@ class LazyDraftTrees {
   struct Tree {
     std::vector<Path> paths, next;
     std::vector<Node> pool;
+    std::vector<Sequence> sequences, next_sequences;  // by path
   };
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
@@ -183,7 +189,7 @@ class LazyDraftTrees {
 
   void draw(Tree& tree, Draft const& draft, Expansion const& lines, std::int32_t n, Vocabulary const& vocabulary) {
     auto& made = *draft.tree;
-    tree.next.clear();
+    tree.next.clear(), tree.next_sequences.clear();
     for (std::size_t p = 0; p < tree.paths.size(); ++p) {
       auto const& path = tree.paths[p];
       auto const list = lines[p].best;
@@ -191,21 +197,32 @@ class LazyDraftTrees {
       auto const first = static_cast<std::int32_t>(made.candidates.size());
       made.candidates.insert(made.candidates.end(), list.begin(), list.end());
       auto const begin = tree.next.size();
-      for (auto const sequence : path.sequences) {
-        auto const noise = derive(derive(derive(draft.seed, 0xD4AF), static_cast<std::uint64_t>(draft.position + n)),
-                                  static_cast<std::uint64_t>(sequence));
+      drawn_.clear();
+      for (std::size_t k = 0; k < path.sequences && std::ssize(*draft.tokens) < made.nodes; ++k) {
+        auto const number = tree.sequences[path.first + k].number, parent = tree.sequences[path.first + k].guess;
+        auto const noise = derive(derive(derive(draft.seed, 0xD4AF),
+                                         static_cast<std::uint64_t>(draft.position) + static_cast<std::uint64_t>(n)),
+                                  static_cast<std::uint64_t>(number));
         auto const drawn = *std::ranges::max_element(
             list, {}, [&](Candidate c) { return static_cast<double>(c.log_prob) + gumbel(noise, c.token); });
         auto const guess = static_cast<std::int32_t>(draft.tokens->size());
-        draft.tokens->push_back(drawn.token), made.parents.push_back(path.node);
+        draft.tokens->push_back(drawn.token), made.parents.push_back(parent);
         made.drawn.push_back({first, static_cast<std::int32_t>(list.size())});
         if (over(drawn.token, vocabulary)) continue;
         auto const same = std::find_if(tree.next.begin() + static_cast<std::ptrdiff_t>(begin), tree.next.end(),
                                        [&](Path const& other) { return other.token == drawn.token; });
-        if (same != tree.next.end()) same->sequences.push_back(sequence);
-        else tree.next.push_back({.from = path.slot, .node = guess, .token = drawn.token, .sequences = {sequence}});
+        drawn_.push_back({number, guess, static_cast<std::size_t>(same - tree.next.begin())});
+        if (same == tree.next.end()) tree.next.push_back({.from = path.slot, .node = guess, .token = drawn.token});
+      }
+      for (auto to = begin; to < tree.next.size(); ++to) {
+        tree.next[to].first = tree.next_sequences.size();
+        for (auto const& one : drawn_)
+          if (one.path == to) tree.next_sequences.push_back(one);
+        tree.next[to].sequences = tree.next_sequences.size() - tree.next[to].first;
       }
     }
+    std::swap(tree.sequences, tree.next_sequences);
+    if (std::ssize(*draft.tokens) >= made.nodes) tree.next.clear();  // nobody would look at more
     place(tree, draft);
   }
 
@@ -216,6 +233,7 @@ class LazyDraftTrees {
   std::vector<Slot> used_;
   std::vector<std::uint8_t> taken_;  // [slot]: by a path to come
   std::vector<std::int32_t> order_, made_, kids_;
+  std::vector<Sequence> drawn_;  // behind one path
 };
 using DraftTrees = LazyDraftTrees<>;
 

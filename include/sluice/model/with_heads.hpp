@@ -45,8 +45,15 @@ struct HeadTrees {
 
   void check() const {
     require(best >= 1, "trees.best", best, "must be at least 1");
-    for (auto const& node : shape.nodes)
-      require(node.rank < best, "trees.shape: rank", node.rank, "must be below trees.best, " + std::to_string(best));
+    for (std::size_t i = 0; i < shape.nodes.size(); ++i) {
+      auto const [parent, depth, rank] = shape.nodes[i];
+      require(parent >= -1 && parent < static_cast<std::int32_t>(i), "trees.shape: parent", parent,
+              "must be a node before node " + std::to_string(i) + ", or -1");
+      auto const place = parent < 0 ? 0 : shape.nodes[static_cast<std::size_t>(parent)].depth + 1;
+      require(depth == place, "trees.shape: depth", depth, "must be " + std::to_string(place) + " for this parent");
+      require(rank >= 0 && rank < best, "trees.shape: rank", rank,
+              "must be at least 0 and below trees.best, " + std::to_string(best));
+    }
   }
 };
 

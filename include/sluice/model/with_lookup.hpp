@@ -100,8 +100,9 @@ class WithLookup : public detail::Forwarding<M> {
   decltype(auto) step(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
-        auto const copy = source_of(row.from);
-        source_of(row.to) = copy;
+        source_of(std::max(row.from, row.to));  // references must stay
+        auto const& from = source_of(row.from);
+        source_of(row.to).assign(from.begin(), from.end());
       }
     held_.apply(rows);
     return this->model_.step(rows);

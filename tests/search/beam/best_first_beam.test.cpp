@@ -106,7 +106,7 @@ std::vector<Result> run_forking(Abilities claimed, Table const& table, std::vect
 TEST_CASE("best first finds what a beam finds", "[best_first]") {
   std::mt19937_64 random(21);
   std::int64_t fewer = 0, more = 0;
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     INFO("seed " << seed);
     auto made = any_case(random);
     made.search.states = 200;  // nothing is fed twice
@@ -204,6 +204,36 @@ TEST_CASE("best first under rules", "[best_first]") {
   }
 }
 
+TEST_CASE("best first under stops", "[best_first]") {
+  StopAt const stop({.tokens = {{4}, {5, 6}}});
+  using Found = Ruled<BestFirstBeam, StopAt>;
+  using Expected = Ruled<BeamSearch, StopAt>;
+  std::size_t stopped = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Table const table{
+        .size = 7, .scale = 4 + static_cast<double>(seed % 4), .eos_bias = static_cast<double>(seed % 5) - 3};
+    BeamSearch beam{.width = 1 + static_cast<std::int32_t>(seed % 5)};
+    beam.n_best = beam.width, beam.length.max = 10, beam.stop.rule = Stop::Rule::exact;
+    for (auto const minimum : {0, 4}) {
+      beam.length.min = minimum;
+      auto const expected = run(everything, table, some_requests<Expected>(seed * 10, {}), Expected{beam, stop});
+      for (auto const states : {0, 2, 5}) {
+        auto search = BestFirstBeam::as_beam(beam);
+        search.states = states;
+        for (auto const able : {everything, Abilities{}, Abilities{.ragged = true, .roll_back = true}}) {
+          INFO("seed " << seed << ", minimum " << minimum << ", states " << states);
+          auto const found = run_forking(able, table, some_requests<Found>(seed * 10, {}), Found{search, stop});
+          for (std::size_t i = 0; i < found.size(); ++i) {
+            CHECK(same_outputs(found[i], expected[i]));
+            for (auto const& one : found[i].hypotheses) stopped += one.stop >= 0;
+          }
+        }
+      }
+    }
+  }
+  CHECK(stopped > 1000);
+}
+
 TEST_CASE("what best first says while it runs", "[best_first]") {
   Table const table{.size = 8, .scale = 6, .eos_bias = -5};
   std::size_t grown = 0;
@@ -231,18 +261,38 @@ TEST_CASE("what best first says while it runs", "[best_first]") {
 }
 
 TEST_CASE("best first that is broken off tells what waits", "[best_first]") {
-  TableModel<everything> model(Table{.size = 8, .scale = 6, .eos_bias = -5});
-  for (int steps = 1; steps < 12; ++steps) {
-    Decoder decoder(model, BestFirstBeam{.width = 3, .n_best = 3, .length = {.max = 12}});
-    auto const id = decoder.submit({.source = 3});
-    for (int i = 0; i < steps; ++i) decoder.step();
-    if (!decoder.cancel(id)) break;
-    Result result;
-    REQUIRE(decoder.poll(result));
-    REQUIRE(result.hypotheses.size() == 3);
-    for (auto const& one : result.hypotheses) {
-      CHECK(one.tokens.size() == one.log_probs.size());
-      CHECK_THAT(one.log_prob, WithinAbs(log_prob(model.table(), 3, {}, one.tokens), 1e-4));
+  TableModel<everything> model(Table{.size = 8, .scale = 6, .eos_bias = -3});
+  std::size_t finished = 0, waiting = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (int steps = 1; steps < 12; ++steps) {
+      Decoder decoder(model, BestFirstBeam{.width = 3, .n_best = 3, .length = {.max = 12}});
+      auto const id = decoder.submit({.source = seed});
+      for (int i = 0; i < steps; ++i) decoder.step();
+      if (!decoder.cancel(id)) break;
+      Result result;
+      REQUIRE(decoder.poll(result));
+      REQUIRE(result.hypotheses.size() == 3);
+      for (auto const& one : result.hypotheses) {
+        CHECK(one.tokens.size() == one.log_probs.size());
+        CHECK_THAT(one.log_prob, WithinAbs(log_prob(model.table(), seed, {}, one.tokens), 1e-4));
+        CHECK(one.finished == model.table().ends(one.tokens.back()));
+        ++(one.finished ? finished : waiting);
+      }
+    }
+  CHECK((finished > 20 && waiting > 100));
+}
+
+TEST_CASE("best first takes memory for the lengths that it comes to, not for the maximum", "[best_first]") {
+  Table const table{.size = 8, .scale = 6, .eos_bias = -1};
+  BestFirstBeam search{.width = 3, .n_best = 3, .length = {.max = 100}, .penalty = {.alpha = 0}};
+  search.pruning.relative_threshold = 0.01;  // looks at all lengths so far
+  auto const expected = run_forking(everything, table, some_requests<BestFirstBeam>(1, {4}), search);
+  for (auto const maximum : {1'000'000'000, std::numeric_limits<std::int32_t>::max() - 1}) {
+    search.length.max = maximum;
+    auto const found = run_forking(everything, table, some_requests<BestFirstBeam>(1, {4}), search);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(found[i].ok());
+      CHECK(same_outputs(found[i], expected[i]));
     }
   }
 }

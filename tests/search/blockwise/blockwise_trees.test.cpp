@@ -158,6 +158,22 @@ TEST_CASE("a tree that does not branch is a chain, call for call", "[blockwise]"
   }
 }
 
+TEST_CASE("nodes bound a chain too", "[blockwise]") {
+  std::mt19937_64 random(5);
+  for (std::int32_t nodes = 1; nodes <= 4; ++nodes) {
+    auto const table = table_of(random);
+    auto const requests = tree_requests<Blockwise<>>(random(), table, 5);
+    Blockwise<> const shorter{.block = nodes + 1, .length = {.max = 20}};
+    Blockwise<> const bounded{.block = 6, .length = {.max = 20}, .nodes = nodes};
+    Counters fewer, counted;
+    auto const expected = branched(everything, table, table, Branches::chain, requests, shorter, Batched{3}, &fewer);
+    auto const found = branched(everything, table, table, Branches::chain, requests, bounded, Batched{3}, &counted);
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(identical(found[i], expected[i]));
+    CHECK(counted.tokens == fewer.tokens);
+    CHECK(counted.steps == fewer.steps);
+  }
+}
+
 TEST_CASE("a tree takes no more slots, tokens and room than it may", "[blockwise]") {
   std::mt19937_64 random(3);
   std::size_t forks = 0;

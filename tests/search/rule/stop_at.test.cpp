@@ -131,6 +131,23 @@ TEST_CASE("a wide beam under stops finds the best of all outputs cut at their fi
   }
 }
 
+TEST_CASE("what stops behind a line that is run for its forks takes no place of others", "[stop_at]") {
+  Table const table{.size = 20, .scale = 5, .eos_bias = -1};
+  StopAt const stop({.tokens = {{4}, {5}, {6}}});
+  using Stopped = Ruled<BeamSearch, StopAt>;
+  for (auto const width : {3, 5, 8}) {
+    BeamSearch const narrow{.width = width, .n_best = width, .length = {.max = 15}};
+    auto wide = narrow;
+    wide.candidates = 1000;  // of so many nothing is left out of the lists
+    auto const found = run(plain, table, some<Stopped>(300), Stopped{narrow, stop});
+    auto const expected = run(plain, table, some<Stopped>(300), Stopped{wide, stop});
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      INFO("width " << width << ", sentence " << i);
+      CHECK(same_outputs(found[i], expected[i]));
+    }
+  }
+}
+
 TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[stop_at]") {
   std::mt19937_64 random(3);
   for (int round = 0; round < 40; ++round) {

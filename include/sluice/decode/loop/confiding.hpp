@@ -31,6 +31,7 @@ class LazyConfiding {
   void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slots, std::size_t prompt) {
     asked_ = asked;
     if (!asked_.asks()) return;
+    asked_.alternatives = std::min(asked.alternatives, vocabulary.size);  // memory is for as many
     never_.clear();
     for (auto const token : vocabulary.never) never_.push_back({token, -std::numeric_limits<float>::infinity(), 1});
     kept_.begin(base, slots, prompt);

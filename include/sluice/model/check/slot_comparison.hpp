@@ -146,7 +146,7 @@ class SlotComparison {
     PlainLines all;
     auto path = text.tokens;
     for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-      path.resize(static_cast<std::size_t>(row.length + row.depths[i]));
+      path.resize(static_cast<std::size_t>(row.length) + static_cast<std::size_t>(row.depths[i]));
       path.push_back(row.tokens[i]);
       if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
       slots.start(text.source, 1);

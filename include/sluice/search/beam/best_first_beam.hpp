@@ -38,7 +38,8 @@ namespace sluice::inline v0 {
 /// out is fed again from the nearest that is held; more states, fewer tokens fed twice. Where the model rolls back, any state
 /// of which it is a beginning will do; where it takes blocks, that is one row, and otherwise a row and a step a token.
 ///
-/// A step costs O(width log queue) beside the model, and the queue holds at most width * (width + #eos) candidates a length.
+/// A step costs O(width log queue + states * length) beside the model, and the queue holds at most width * (width + #eos)
+/// candidates a length.
 template <class = void>
 struct LazyBestFirstBeam {
   std::int32_t width = 5;   ///< hypotheses of one length that go on, at most; >= 1
@@ -54,6 +55,7 @@ struct LazyBestFirstBeam {
   std::int32_t states = 0;             ///< slots; 0 = twice the width, and one; >= 2
 
   using State = detail::BestFirstState;
+  static constexpr bool goes_back = true;  ///< to slots that hold what has ended
 
   /// The search that finds what `beam` finds. Its rule must be one by which nothing alive can still be returned:
   ///
@@ -119,7 +121,7 @@ struct LazyBestFirstBeam {
     s.history.clear(s.prefix.size());
     s.queue.clear(), s.out.clear(), s.nodes.clear();
     s.expanded.assign(1, {.length = s.prefix.size()});
-    s.levels.assign(static_cast<std::size_t>(s.bounds.max - s.prefix.size()) + 1, {.room = width});
+    s.levels.clear(), s.width = width;
     s.kept.reset(slots(), sentence.abilities.roll_back, sentence.abilities.blocks, sentence.held, sentence.last);
     s.first = true, s.over = false;
   }

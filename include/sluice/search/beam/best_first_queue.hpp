@@ -233,7 +233,7 @@ struct LazyBestFirstQueue {
                       });
     waiting.resize(missing);
     for (auto const& one : waiting) {
-      auto& h = add_hypothesis(s.at(one.parent).node, one.log_prob, score(one), false);
+      auto& h = add_hypothesis(s.at(one.parent).node, one.log_prob, score(one), one.ended);
       h.tokens.push_back(one.token), h.log_probs.push_back(one.token_log_prob);
     }
   }

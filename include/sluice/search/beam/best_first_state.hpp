@@ -72,10 +72,11 @@ struct BestFirstState {
   LengthLimits::Bounds bounds{};
   std::vector<Waiting> queue;  // a heap
   std::vector<Expanded> expanded;
-  std::vector<Level> levels;  // [length - prefix]
+  std::vector<Level> levels;  // [length - prefix], as far as one has come
   std::vector<Ended> out;     // the n best, best first
   KeptStates kept;
   std::vector<History::Node> nodes;  // of settled()
+  std::int32_t width = 0;
   bool first = true, over = false;
 
   /// The order of the queue: what may score most first. Among equals the shortest, so that all that could be ranked before a
@@ -102,8 +103,15 @@ struct BestFirstState {
     return next;
   }
 
-  Level& level(std::int32_t length) { return levels[static_cast<std::size_t>(length - prefix.size())]; }
-  Level const& level(std::int32_t length) const { return levels[static_cast<std::size_t>(length - prefix.size())]; }
+  Level& level(std::int32_t length) {
+    auto const i = static_cast<std::size_t>(length - prefix.size());
+    if (i >= levels.size()) levels.resize(i + 1, {.room = width});
+    return levels[i];
+  }
+  Level level(std::int32_t length) const {
+    auto const i = static_cast<std::size_t>(length - prefix.size());
+    return i < levels.size() ? levels[i] : Level{.room = width};
+  }
   Expanded& at(std::int32_t i) { return expanded[static_cast<std::size_t>(i)]; }
   Expanded const& at(std::int32_t i) const { return expanded[static_cast<std::size_t>(i)]; }
   bool is_eos(Token token) const {
@@ -112,7 +120,7 @@ struct BestFirstState {
   /// Whether a child of this one may still be expanded.
   bool useful(Expanded const& one) const {
     if (one.length + 1 >= bounds.max) return false;
-    auto const& next = level(one.length + 1);
+    auto const next = level(one.length + 1);
     return one.taken > 0 || (one.waiting > 0 && next.alive < next.room);
   }
 };

@@ -43,8 +43,8 @@ class LazyKeptStates {
   void add(std::int32_t parent, Token token, Useful const& useful) {
     auto const node = static_cast<std::int32_t>(nodes_.size());
     nodes_.push_back({parent, at(parent).depth + 1, token});
-    let_go(parent, useful);
     auto const [slot, shared] = nearest(parent);
+    let_go(static_cast<std::size_t>(slot), useful);
     from_ = slot, length_ = held_ + 1 + shared;
     feed_.resize(static_cast<std::size_t>(at(node).depth - shared));
     auto walk = node;
@@ -85,8 +85,7 @@ class LazyKeptStates {
 
   /// Slots that hold nothing of use, but for the one that is to be gone on from.
   template <class Useful>
-  void let_go(std::int32_t parent, Useful const& useful) {
-    auto const kept = static_cast<std::size_t>(nearest(parent).slot);
+  void let_go(std::size_t kept, Useful const& useful) {
     for (std::size_t slot = 0; slot < holds_.size(); ++slot) {
       if (holds_[slot] == none || slot == kept || pinned(slot) || useful(holds_[slot])) continue;
       holds_[slot] = none;

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -65,7 +66,7 @@ struct Blockwise {
   /// measures it as it goes. A relaxed rule must be told, since its output depends on the blocks.
   double cost = A::lossless ? 0 : 0.25;
   std::int32_t branches = 1;  ///< paths of guesses in a round, at most; >= 1. The sentence has as many slots
-  std::int32_t nodes = 0;     ///< guesses in a round, at most; 0: (block - 1) * branches
+  std::int32_t nodes = 0;     ///< guesses in a round, at most, of a tree or a chain; 0: (block - 1) * branches
 
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
   static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
@@ -148,12 +149,13 @@ struct Blockwise {
     if (s.bounds.max == 0) return s.ended = true;
     s.held += static_cast<std::int32_t>(s.pending.size());
     s.pending.clear();
-    std::int32_t settled = s.first ? 0 : 1;  // the last token, which was the model's own
-    s.first = false;
+    auto const opening = std::exchange(s.first, false);
+    std::int32_t settled = opening ? 0 : 1;  // the last token, which was the model's own
     auto const first_path = s.tree.first_path();
     for (std::size_t node = 0;; ++settled) {
       auto const line = answer[s.rows.line(node)];
-      s.seen = s.rows.place(node);
+      // What the row of the first round begins with is the loop's affair: it may be the whole prefix.
+      s.seen = opening ? detail::TreeRows::Place{-1, 0} : s.rows.place(node);
       auto const [kid, token] = choose(s, line, node, settled);
       if (kid < 0) {
         if (settled > 0) s.blocks.push_back(settled);
@@ -232,9 +234,13 @@ struct Blockwise {
     return std::find(s.vocabulary->eos.begin(), s.vocabulary->eos.end(), token) != s.vocabulary->eos.end();
   }
 
-  std::int32_t most(State const& s) const { return std::max(0, std::min(block - 1, s.bounds.max - s.size() - 1)); }
+  std::int32_t most(State const& s) const {
+    auto const most = std::max(0, std::min(block - 1, s.bounds.max - s.size() - 1));
+    return branches == 1 && nodes > 0 ? std::min(most, nodes) : most;
+  }
   /// Guesses, if so many are wanted in a row.
   std::int32_t most_nodes(std::int32_t count) const {
+    if (branches == 1) return count;
     if (nodes == 0 || block <= 1) return count * branches;
     return static_cast<std::int32_t>((static_cast<std::int64_t>(nodes) * count + block - 2) / (block - 1));
   }
@@ -243,10 +249,7 @@ struct Blockwise {
   void build(State const& s) const {
     auto const most = this->most(s);
     s.tree.build(s.guesses, s.drafted.parents,
-                 {.depth = most,
-                  .nodes = branches > 1 ? most_nodes(most) : most,
-                  .leaves = branches,
-                  .vocabulary = s.vocabulary->size});
+                 {.depth = most, .nodes = most_nodes(most), .leaves = branches, .vocabulary = s.vocabulary->size});
     s.built = true;
   }
 

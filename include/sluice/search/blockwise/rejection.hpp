@@ -60,8 +60,10 @@ struct Rejection {
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
   }
-  /// A question that also asks for those.
+  /// A question that also asks for those. Its noise is no longer own()'s: a draft that chooses by this rule draws with that, and
+  /// what was drawn must say nothing about what is left.
   static void ask(Query& query, std::span<Token const> names) {
+    if (!names.empty()) query.noise = derive(query.noise, 1);
     query.probes = names, query.best = static_cast<std::int32_t>(names.size()) + 1;
   }
 

@@ -54,6 +54,19 @@ class LazyKnownEnds {
       probes_.push_back(token == end_ ? 0 : -std::numeric_limits<float>::infinity());
   }
 
+  /// What is left to ask of a line that is over, where its row is run all the same: its candidates would take the places of
+  /// others in Group::keep. The search's bans stay, for a rule around this one (forbidden()), and its noise, for the group.
+  static void ask_nothing(Query& query) {
+    query = {.base = query.base,
+             .rank = query.rank,
+             .best = 0,
+             .edits = query.edits,
+             .stage = query.stage,
+             .normalise = false,
+             .bank = query.bank,
+             .noise = query.noise};
+  }
+
   /// All lines have been added: takes back what need not be run.
   void take_back(Plan& plan) {
     if (!any_ || lines_.size() != plan.queries().size()) return;  // a plan that is refused

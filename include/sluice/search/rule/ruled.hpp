@@ -54,9 +54,9 @@ std::int32_t most_tokens(S const& search, Sentence const& sentence) {
 /// for: a token that is a probe is never edited, so that a forced prefix and constraints win over a ban.
 ///
 /// What a rule's stop() ends is over there, in any search: a step later the search is told that the end is certain, at
-/// log-probability 0, without a call of the model (a length penalty counts it, as it counts eos). Not where the search
-/// lets nothing end yet (length.min). Results, and what is settled, do not hold that end. What ForcedScore and its like are
-/// given goes on.
+/// log-probability 0, without a call of the model (a length penalty counts it, as it counts eos; where the search `goes_back`, the
+/// row is run all the same). Not where the search lets nothing end yet (length.min). Results, and what is settled, do not hold
+/// that end. What ForcedScore and its like are given goes on.
 ///
 /// A rule's may_follow() restricts all lines, whatever is asked of them, and guesses (Blockwise) are cut before the first that it
 /// forbids. Where it allows one token alone, that is a guess, with or without a model that guesses. It is told how many tokens may still come where the search has a LengthLimits called `length`.
@@ -73,7 +73,11 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
 
   using Wrapped = S;
   static constexpr bool takes_prefix = sluice::takes_prefix<S>();
+  static constexpr bool goes_back = sluice::goes_back<S>();
   static constexpr bool ends = StoppingRule<R> && !sluice::takes_prefix<S>();  ///< whether the rule's stop() is asked
+
+  static constexpr bool chooses_probes =
+      detail::chooses_probes<S>();  ///< as the search: rules around this one act on them
 
   static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
 
@@ -156,13 +160,14 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         if (line == queries.size()) return;  // the loop refuses such a plan
         auto over = false;
         if constexpr (ends) over = is_over(s, followed, queries[line]), s.ends.add(queries[line], over);
+        if (over) detail::KnownEnds::ask_nothing(queries[line]);
         if (!over) edit(s, followed, queries[line], s.edits[line]);
         if constexpr (restricts)
           if (!over) restrict(s, followed, queries[line], line);
         ++line;
       }
     }
-    if constexpr (ends) s.ends.take_back(plan);
+    if constexpr (ends && !goes_back) s.ends.take_back(plan);
   }
 
   bool advance(State& s, Expansion const& answer) const {
@@ -190,8 +195,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       s.guessed_after = static_cast<std::size_t>(draft.length);
       if (draft.tree != nullptr) {
         auto const [state, n] = behind_pending(s);
-        if (rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)) != nullptr)
-          draft.tree = nullptr;  // what the rule makes certain is a chain
+        auto const set = rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0));
+        // What the rule makes certain is a chain. Drawn guesses stay a tree, which tells how they were drawn.
+        if (set != nullptr && (!draft.tree->draws || set->only() >= 0)) draft.tree = nullptr;
       }
       s.drafted_tree = draft.tree;
     }
@@ -234,7 +240,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto& guesses = *std::exchange(s.guesses, nullptr);
     if (s.drafted_tree != nullptr && !s.drafted_tree->parents.empty())
       return;  // its lines are restricted, that will do
-    auto [state, n] = behind_pending(s);
+    auto behind = behind_pending(s);
+    auto& state = behind.first;
+    auto& n = behind.second;
     auto const allowed = [&] { return rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)); };
     std::size_t count = 0;
     for (; count < guesses.size(); ++count, ++n) {

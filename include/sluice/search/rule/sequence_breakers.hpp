@@ -54,7 +54,7 @@ class LazySequenceBreakers {
       text = text.substr(0, most_bytes);
       for (Token token = 0; token < tokens.size(); ++token) {
         auto const bytes = tokens.bytes(token);
-        if (bytes.find(text) != bytes.npos) {
+        if (bytes.find(text) != std::string_view::npos) {
           sequences.push_back({token});
           continue;
         }
