@@ -186,9 +186,9 @@ class Program {
     auto const& result = one.result;
     examine_result(result, setting_.table.size);
     for (auto const& h : result.hypotheses)
-      demand((restarts() || h.tokens.size() >= one.told.size()) &&
-                 std::equal(h.tokens.begin(), h.tokens.begin() + std::min(std::ssize(h.tokens), std::ssize(one.told)),
-                            one.told.begin()),
+      // Who started again, and was cut off before it came as far, is where others have not yet been given up.
+      demand((restarts() && !result.ok()) ||
+                 (h.tokens.size() >= one.told.size() && std::equal(one.told.begin(), one.told.end(), h.tokens.begin())),
              "the result does not begin as was settled", text(result));
     auto const misdeed = (one.request.search ? *one.request.search : setting_.usual).misdeed.kind;
     auto const& model = model_.model();
