@@ -2,12 +2,12 @@
 // Many threads, one server, everything going wrong at once. SLUICE_STRESS=N for N sentences, with figures; SLUICE_SEED for
 // others. scripts/soak runs the longest.
 #include <sluice/decode/server.hpp>
-#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
 #include <support/encoding_table.hpp>
+#include <support/server_stress.hpp>
 #include <support/slot_checker.hpp>
 
 #include <algorithm>
@@ -18,11 +18,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -38,55 +35,6 @@ using namespace sluice;
 using namespace sluice::test;
 
 namespace {
-
-constexpr std::uint64_t kinds = 256;  // different sentences
-constexpr std::size_t writers = 64, failures = 11, moments = 8;
-
-bool no_encoding(std::uint64_t seed) { return seed % 64 == 1; }
-bool no_start(std::uint64_t seed) { return seed % 64 == 2; }
-bool bad_prefix(std::uint64_t seed) { return seed % 64 == 3; }
-bool no_number(std::uint64_t seed) { return seed % 64 == 4; }
-
-std::size_t number(char const* variable, std::size_t usual) {
-  auto const* const asked = std::getenv(variable);
-  return asked == nullptr ? usual : std::strtoull(asked, nullptr, 10);
-}
-std::size_t sentences(std::size_t usual) { return std::max(usual, number("SLUICE_STRESS", 0)); }
-
-std::size_t resident_kib() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * 4;
-}
-
-/// What is told of one request.
-struct Told {
-  std::atomic<std::uint64_t> seed{0};
-  std::vector<Token> tokens;  // the worker's
-  std::atomic<int> answers{0};
-};
-
-std::size_t threads_alive() {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
-}
-
-struct Stress {
-  std::size_t sentences = 10'000;
-  ServerOptions options;
-  bool worst = false;  ///< NaN, a schedule and a `release` that throw, and callbacks that take their time, too
-};
-
-/// Streaming that throws now and then.
-struct Moody : Streaming {
-  std::size_t every = 0;  ///< 0: never
-  std::shared_ptr<std::size_t> calls = std::make_shared<std::size_t>(0);
-
-  std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
-    if (every > 0 && ++*calls % every == 0) throw std::runtime_error("no schedule");
-    return Streaming::admit(live, waiting);
-  }
-};
 
 class Run {
  public:
