@@ -195,6 +195,7 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/stopping.hpp
   include/sluice/search/beam/survivors.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
+  include/sluice/search/blockwise/adaptive_block.hpp
   include/sluice/search/blockwise/blockwise.hpp
   include/sluice/search/blockwise/guess_tree.hpp
   include/sluice/search/blockwise/rejection.hpp
