@@ -48,6 +48,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/opening.hpp
   include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/parts.hpp
+  include/sluice/decode/loop/planning.hpp
   include/sluice/decode/loop/returning.hpp
   include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp
