@@ -229,6 +229,7 @@ set(SLUICE_HEADERS
   include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
   include/sluice/search/rule/dry.hpp
+  include/sluice/search/rule/followed.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
   include/sluice/search/rule/penalties.hpp
@@ -239,6 +240,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/sequence_breakers.hpp
   include/sluice/search/rule/stop_at.hpp
   include/sluice/search/rule/text_stream.hpp
+  include/sluice/search/rule/wrapping.hpp
   include/sluice/search/sample/cuts.hpp
   include/sluice/search/sample/sample.hpp
   include/sluice/search/sample/sample_presets.hpp
