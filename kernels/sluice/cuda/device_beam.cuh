@@ -151,6 +151,16 @@ class DeviceBeam {
     return *count;
   }
 
+  /// Those sentences, in order. A copy of 44 bytes for every sentence, and a wait.
+  /// \throws Error  of CUDA
+  std::vector<std::int32_t> running(cudaStream_t stream) {
+    auto const states = memory_.states(0, memory_.task().sentences, host_, stream);
+    std::vector<std::int32_t> numbers;
+    for (std::size_t i = 0; i < states.size(); ++i)
+      if (states[i].running != 0) numbers.push_back(static_cast<std::int32_t>(i));
+    return numbers;
+  }
+
   /// The hypotheses of a sentence, as BeamSearch::finish writes them: best first, without the forced prefix; before it is over,
   /// those alive come last. Copies, and waits twice.
   /// \throws std::invalid_argument  for a sentence that was never begun
@@ -164,8 +174,7 @@ class DeviceBeam {
               "DeviceBeam: number", number, "must be that of a sentence which was begun");
     auto const snapshots = memory_.read(first, count, host_, stream);
     std::vector<Result> results(snapshots.size());
-    for (std::size_t i = 0; i < results.size(); ++i)
-      write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
     return results;
   }
 

@@ -17,8 +17,8 @@
 namespace sluice::inline v0::cuda {
 
 template <int warps>
-__global__ void __launch_bounds__(32 * warps) beam_begin_kernel(__grid_constant__ BeamTask const task,
-                                                                std::int32_t count) {
+__global__ void __launch_bounds__(32 * warps)
+    beam_begin_kernel(__grid_constant__ BeamTask const task, std::int32_t count) {
   DeviceWarp warp;
   auto const number = static_cast<std::int32_t>(blockIdx.x * warps + threadIdx.x / 32);
   if (number < count) begin_beam(warp, task, number);

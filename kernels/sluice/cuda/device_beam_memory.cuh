@@ -78,21 +78,28 @@ class DeviceBeamMemory {
     return merge;
   }
 
+  /// How far `count` sentences are, in `to` until it is used otherwise.
+  std::span<BeamSentence const> states(std::int32_t first, std::int32_t count, Buffer<Where::host>& to,
+                                       cudaStream_t stream) const {
+    auto* const states = static_cast<BeamSentence*>(to.get(size(count) * sizeof(BeamSentence), stream));
+    fetch(states, task_.state + first, size(count), stream);
+    check(cudaStreamSynchronize(stream), "DeviceBeam");
+    return {states, size(count)};
+  }
   /// What is known of `count` sentences, in `to` until it is used otherwise.
   std::vector<BeamSnapshot> read(std::int32_t first, std::int32_t count, Buffer<Where::host>& to,
                                  cudaStream_t stream) const {
     std::vector<BeamSnapshot> snapshots(size(count));
     if (count == 0) return snapshots;
-    auto* const states = static_cast<BeamSentence*>(to.get(size(count) * sizeof(BeamSentence), stream));
-    fetch(states, task_.state + first, size(count), stream);
-    check(cudaStreamSynchronize(stream), "DeviceBeam::collect");
+    auto const states = this->states(first, count, to, stream);
     struct Place {
       std::size_t lines, ended, history;
     };
     std::vector<Place> places;
     Parts parts;
     for (std::size_t i = 0; i < snapshots.size(); ++i) {
-      auto const& now = snapshots[i].now = states[i];
+      snapshots[i].now = states[i];
+      auto const& now = snapshots[i].now;
       places.push_back({parts.add<MergeLine>(size(now.live)), parts.add<BeamEnded>(size(now.ended)),
                         parts.add<BeamNode>(size(snapshots[i].depth()) * size(task_.rules.width))});
     }
@@ -106,8 +113,7 @@ class DeviceBeamMemory {
       };
       one.lines = get(places[i].lines, task_.lines + task_.first_row(number), size(one.now.live));
       one.ended = get(places[i].ended, task_.half(number, one.now.half), size(one.now.ended));
-      one.history =
-          get(places[i].history, task_.nodes(number, 0), size(one.depth()) * size(task_.rules.width));
+      one.history = get(places[i].history, task_.nodes(number, 0), size(one.depth()) * size(task_.rules.width));
     }
     check(cudaStreamSynchronize(stream), "DeviceBeam::collect");
     return snapshots;

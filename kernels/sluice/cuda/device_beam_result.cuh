@@ -20,9 +20,9 @@ namespace sluice::inline v0::cuda {
 /// What a DeviceBeam knows of one sentence, in the host's memory.
 struct BeamSnapshot {
   BeamSentence now;
-  std::span<MergeLine const> lines;    // [live]
-  std::span<BeamEnded const> ended;    // [ended], best first
-  std::span<BeamNode const> history;   // [depth, width]
+  std::span<MergeLine const> lines;   // [live]
+  std::span<BeamEnded const> ended;   // [ended], best first
+  std::span<BeamNode const> history;  // [depth, width]
 
   std::int32_t depth() const { return now.generated - now.prefix; }  ///< tokens of those alive behind the prefix
 };

@@ -51,8 +51,7 @@ SLUICE_DEVICE void live_row(BeamTask const& task, BeamSentence const& now, std::
 /// What the merge is to do with the sentence: nothing where there are no lists.
 SLUICE_DEVICE void write_group(BeamTask const& task, BeamSentence const& now, std::int32_t sentence) {
   auto const lists = now.running != 0 && !task.rules.forced(now.generated, now.max);
-  task.groups[sentence] = {task.first_row(sentence), lists ? now.live : 0, task.rules.keep,
-                           sentence * task.rules.keep};
+  task.groups[sentence] = {task.first_row(sentence), lists ? now.live : 0, task.rules.keep, sentence * task.rules.keep};
 }
 
 /// The beginning of a sentence, by a warp.

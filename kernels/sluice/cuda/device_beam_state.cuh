@@ -87,11 +87,11 @@ struct BeamTask {
   double const* divisors = nullptr;   ///< [longest output + 1]: LengthPenalty::divisor
   BeamStart const* starts = nullptr;  ///< [sentences]
 
-  LineResult const* results = nullptr;    ///< [rows]
-  float const* probe_values = nullptr;    ///< [rows, ends]
-  Kept const* kept = nullptr;             ///< [sentences, keep]
-  double const* totals = nullptr;         ///< likewise
-  std::int32_t const* places = nullptr;   ///< likewise
+  LineResult const* results = nullptr;   ///< [rows]
+  float const* probe_values = nullptr;   ///< [rows, ends]
+  Kept const* kept = nullptr;            ///< [sentences, keep]
+  double const* totals = nullptr;        ///< likewise
+  std::int32_t const* places = nullptr;  ///< likewise
 
   BeamSentence* state = nullptr;  ///< [sentences]
   MergeGroup* groups = nullptr;   ///< [sentences]
@@ -120,11 +120,11 @@ struct BeamWarpMemory {
     BeamNode node;
     Slot from;
   };
-  Next next[most_beam_width];           ///< the next beam, best first
-  BeamEnded out[2 * most_beam_width];   ///< who is out, in order: ended, then joined alive
+  Next next[most_beam_width];            ///< the next beam, best first
+  BeamEnded out[2 * most_beam_width];    ///< who is out, in order: ended, then joined alive
   std::int32_t holder[most_beam_width];  ///< [slot]: the rank of who stays there
-  std::uint32_t stays[2];               ///< a bit for every slot where somebody does,
-  std::uint32_t first[2];               ///< and for every rank that does
+  std::uint32_t stays[2];                ///< a bit for every slot where somebody does,
+  std::uint32_t first[2];                ///< and for every rank that does
 };
 
 }  // namespace sluice::inline v0::cuda

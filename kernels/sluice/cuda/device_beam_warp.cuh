@@ -6,6 +6,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/barrier.cuh>
 #include <sluice/cuda/bits.cuh>
+#include <sluice/cuda/device_beam_ended.cuh>
 #include <sluice/cuda/device_beam_rows.cuh>
 #include <sluice/cuda/device_beam_state.cuh>
 #include <sluice/cuda/device_beam_stopping.cuh>
@@ -39,7 +40,7 @@ class BeamWarp {
       now_.valid = 0;
       return stop();
     }
-    set_aside();
+    set_aside(block_, memory_, task_, number_, ends_ + joins_, now_);
     block_.sync(Barrier::aside);
     ++now_.generated, ++now_.held, now_.live = next_;
     if (now_.generated >= now_.max || next_ == 0 || BeamStopping(task_, memory_, now_, number_).stops()) return stop();
@@ -152,34 +153,6 @@ class BeamWarp {
     memory_.out[at] = {log_prob, score, before_.generated - before_.prefix, last, finished ? 1 : 0};
   }
 
-  /// Merges those that are out into the finished ones: sorted, equals in the order in which they ended.
-  SLUICE_DEVICE void set_aside() {
-    auto const added = ends_ + joins_, most = task_.rules.most_ended;
-    if (added == 0) return;
-    auto const* const old = task_.half(number_, before_.half);
-    auto* const to = task_.half(number_, 1 - before_.half);
-    for (auto i = block_.thread(); i < before_.ended; i += 32) {
-      auto rank = i;
-      SLUICE_ROLLED
-      for (std::int32_t j = 0; j < added; ++j) rank += memory_.out[j].score > old[i].score ? 1 : 0;
-      if (rank < most) to[rank] = old[i];
-    }
-    for (auto j = block_.thread(); j < added; j += 32) {
-      auto const mine = memory_.out[j].score;
-      std::int32_t rank = 0;
-      SLUICE_ROLLED
-      for (std::int32_t i = 0; i < before_.ended; ++i) rank += old[i].score >= mine ? 1 : 0;
-      SLUICE_ROLLED
-      for (std::int32_t other = 0; other < added; ++other) {
-        auto const theirs = memory_.out[other].score;
-        rank += theirs > mine || (theirs == mine && other < j) ? 1 : 0;
-      }
-      if (rank < most) to[rank] = memory_.out[j];
-    }
-    now_.half = 1 - before_.half;
-    now_.ended = before_.ended + added < most ? before_.ended + added : most;
-  }
-
   /// The first child of a parent stays where its parent was.
   SLUICE_DEVICE void find_first() {
     auto* const nodes = task_.nodes(number_, before_.generated - before_.prefix);
@@ -246,9 +219,7 @@ class BeamWarp {
   }
 
   SLUICE_DEVICE std::int64_t first_kept() const { return std::int64_t{number_} * task_.rules.keep; }
-  SLUICE_DEVICE MergeLine const& line(std::int32_t rank) const {
-    return task_.lines[task_.first_row(number_) + rank];
-  }
+  SLUICE_DEVICE MergeLine const& line(std::int32_t rank) const { return task_.lines[task_.first_row(number_) + rank]; }
 
   Block& block_;
   Memory& memory_;
@@ -256,8 +227,8 @@ class BeamWarp {
   std::int32_t const number_;
   BeamSentence const before_;
   BeamSentence now_;
-  std::int32_t listed_ = 0;           // candidates of all lines
-  std::int32_t next_ = 0;             // hypotheses that go on,
+  std::int32_t listed_ = 0;            // candidates of all lines
+  std::int32_t next_ = 0;              // hypotheses that go on,
   std::int32_t ends_ = 0, joins_ = 0;  // that end, that join the finished ones alive
 };
 
