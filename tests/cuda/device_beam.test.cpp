@@ -4,7 +4,9 @@
 
 #include <support/catch.hpp>
 #include <support/device_beam_cases.hpp>
+#include <support/device_beam_driver.hpp>
 #include <support/device_memory.hpp>
+#include <support/following_cache.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +34,14 @@ TEST_CASE("cuda device_beam finds the same in wide beams", "[cuda]") {
     one.search.n_best = width, one.search.length = {.min = 2, .max = 9};
     for (std::uint64_t source = 1; source < 40; ++source) one.requests.push_back({.source = source});
     check_beams(one, decode_at_once(one), one.on_host());
+  }
+}
+
+TEST_CASE("cuda cache_indirection follows a device_beam by its moves alone", "[cuda]") {
+  if (no_device()) return;
+  for (std::uint64_t seed = 1000; seed < 1000 + rounds(100); ++seed) {
+    INFO("seed " << seed);
+    check_following(random_beam_case(seed));
   }
 }
 

@@ -6,15 +6,19 @@
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
 #include <support/device_beam_cases.hpp>
+#include <support/device_beam_driver.hpp>
 #include <support/emulated_beam.hpp>
+#include <support/following_cache.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -23,7 +27,9 @@ using namespace sluice::test;
 TEST_CASE("a beam on the device finds what BeamSearch finds, token for token and bit for bit", "[cuda]") {
   plain_lines = true;  // others emulate these
   std::size_t hypotheses = 0, unfinished = 0, failed = 0, prefixed = 0, ties = 0;
-  for (std::uint64_t seed = 0; seed < rounds(300); ++seed) {
+  auto const* const asked = std::getenv("SLUICE_BEAMS");  // so many cases
+  auto const cases = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 300;
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
     auto const one = random_beam_case(seed);
     auto const places = 1 + static_cast<std::int32_t>(seed % 4);
     INFO("seed " << seed << ", width " << one.search.width << ", rule " << static_cast<int>(one.search.stop.rule)
@@ -84,6 +90,14 @@ TEST_CASE("a step of a beam on the device is three launches, and nothing is copi
   });
   CHECK(driver.steps == 9);
   check_beams(one, found, expected);
+}
+
+TEST_CASE("a cache indirection follows a beam on the device by its moves alone", "[cuda]") {
+  plain_lines = true;
+  for (std::uint64_t seed = 1000; seed < 1000 + rounds(60); ++seed) {
+    INFO("seed " << seed);
+    check_following(random_beam_case(seed));
+  }
 }
 
 TEST_CASE("every barrier of the beam on the device is missed", "[cuda]") {

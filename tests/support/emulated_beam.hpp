@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernels of DeviceBeam on emulated devices; see emulated_launches.hpp.
+/// The kernels of DeviceBeam, and of a cache that follows it, on emulated devices; see emulated_launches.hpp.
 #pragma once
 
 #include <sluice/cuda/device_beam_launch.cuh>
 #include <sluice/cuda/device_beam_rows.cuh>
 #include <sluice/cuda/device_beam_state.cuh>
 #include <sluice/cuda/device_beam_warp.cuh>
+#include <sluice/cuda/indirection_block.cuh>
+#include <sluice/cuda/indirection_launch.cuh>
 
 #include <support/emulated_launches.hpp>
 
@@ -45,6 +47,16 @@ void launch_beam_advance(BeamTask const& task, cudaStream_t) {
           BeamWarp<std::remove_reference_t<decltype(block)>>(block, memory, task, number).run();
         },
         test::beam_faults);
+  });
+}
+
+template <int threads>
+void launch_indirection(IndirectionLaunch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    using Memory = IndirectionMemory<test::few_threads>;
+    test::run_blocks<test::few_threads, Memory>(
+        launch.groups() * launch.tiles(),
+        [&](auto& block, Memory& memory, int number) { IndirectionBlock(block, memory, launch, number).run(); });
   });
 }
 
