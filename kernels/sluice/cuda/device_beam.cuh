@@ -53,7 +53,8 @@ struct BeamRows {
 /// huggingface); see check_device_beam() for what is refused.
 ///
 /// Memory: 12 bytes a sentence, hypothesis and token of the longest output, and some for every row. An object belongs to the
-/// device that was current when it was made, and to one stream at a time. Nothing is allocated later.
+/// device that was current when it was made, and to one stream at a time. No memory of the device is allocated
+/// later.
 class DeviceBeam {
  public:
   /// \param allocator  of the device's memory
@@ -71,7 +72,7 @@ class DeviceBeam {
 
   /// Starts a sentence as number `number`, in place of what was there. Its slot 0 is to hold prompt and prefix but for the last
   /// token (Sentence::held tokens), which is fed with the next step. A small copy to the device and a launch, not in a graph;
-  /// waits only where the device is four of them behind.
+  /// waits only where the device is four of them behind. Vocabulary, abilities and seed of the sentence are not looked at.
   /// \throws std::invalid_argument  for a request that BeamSearch refuses, or that may grow longer than there is room for
   /// \throws Error  of CUDA
   void begin(std::int32_t number, Sentence const& sentence, cudaStream_t stream) {
@@ -88,6 +89,8 @@ class DeviceBeam {
     std::vector<BeamStart> starts;
     for (auto const& sentence : sentences) {
       auto const bounds = search_.length.of(sentence);
+      require(vocabulary_.contains(sentence.last), "DeviceBeam: sentence.last", sentence.last, "is no token");
+      require(sentence.held >= 0, "DeviceBeam: sentence.held", sentence.held, "must not be negative");
       require(bounds.max <= longest_, "DeviceBeam: length", longest_,
               "is less than the output may have: " + std::to_string(bounds.max));
       auto const prefix = static_cast<std::int32_t>(sentence.prefix.size());

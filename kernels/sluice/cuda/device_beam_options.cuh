@@ -21,7 +21,7 @@ namespace sluice::inline v0::cuda {
 
 /// What a DeviceBeam is made for.
 struct DeviceBeamOptions {
-  std::int32_t sentences = 1;  ///< at once, at most; >= 1
+  std::int32_t sentences = 1;  ///< at once, at most; in [1, 2^20]
   /// The longest output of any of them, forced prefix and eos included; 0: the search's length.max, unless that is unlimited
   /// or depends on the source.
   std::int32_t length = 0;
@@ -49,7 +49,8 @@ inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabu
   require(search.width + ends <= most_listed, "DeviceBeam: width", search.width,
           "must be at most 64, tokens of Vocabulary::eos included");
   require(keep <= LargeMerge::kept, "DeviceBeam: candidates", keep, "must be at most 256 for a sentence");
-  require(options.sentences >= 1, "DeviceBeam: sentences", options.sentences, "must be at least 1");
+  require(options.sentences >= 1 && options.sentences <= 1 << 20, "DeviceBeam: sentences", options.sentences,
+          "must be in [1, 1048576]");
   require(options.length >= 0 && options.length < LengthLimits::unlimited, "DeviceBeam: length", options.length,
           "must be at least 0, and a length");
   require(options.length > 0 || (search.length.max < LengthLimits::unlimited && search.length.max_factor <= 0),
