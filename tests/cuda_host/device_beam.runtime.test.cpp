@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beam that stays on the device, host code and all, over a runtime in the host's memory and emulated devices.
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
+#include <sluice/cuda/dense_projection.cuh>
 #include <sluice/cuda/device_beam.cuh>
 
 #include <support/catch.hpp>
@@ -16,6 +17,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -90,6 +92,47 @@ TEST_CASE("a step of a beam on the device is three launches, and nothing is copi
   });
   CHECK(driver.steps == 9);
   check_beams(one, found, expected);
+}
+
+TEST_CASE("a beam on the device goes on from the lists of an output layer", "[cuda]") {
+  plain_lines = true;
+  constexpr std::int32_t size = 40, width = 3, sentences = 2, rows = width * sentences, dimension = 4;
+  std::mt19937_64 random(5);
+  auto const numbers = [&](std::size_t count) {  // whole ones, whose products are exact
+    std::vector<float> values(count);
+    for (auto& value : values) value = static_cast<float>(random() % 5) - 2;
+    return values;
+  };
+  auto const weights = numbers(size * dimension), hidden = numbers(rows * dimension);
+  std::vector<float> logits(rows * size);
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    for (std::size_t d = 0; d < dimension; ++d)
+      logits[i] += hidden[i / size * dimension + d] * weights[i % size * dimension + d];
+  OnDevice<float> const device_weights(weights), device_hidden(hidden), device_logits(logits);
+
+  Vocabulary const vocabulary{.size = size, .bos = 1, .eos = {2}, .never = {0, 1}};
+  auto search = presets::huggingface(width);
+  search.n_best = width, search.length.max = 6;
+  auto const decode_by = [&](auto const& step) {
+    cuda::DeviceBeam beam(search, vocabulary, {.sentences = sentences});
+    Sentence const sentence{.vocabulary = &vocabulary, .prompt = {&vocabulary.bos, 1}, .last = vocabulary.bos};
+    beam.begin(0, std::vector<Sentence>(sentences, sentence), nullptr);
+    while (beam.remaining(nullptr) > 0) step(beam);
+    return beam.collect(0, sentences, nullptr);
+  };
+  cuda::LogSoftmaxTopK lists;
+  auto const expected = decode_by(
+      [&](cuda::DeviceBeam& beam) { beam.enqueue_step(lists, cuda::scores<float>(device_logits.data(), rows, size)); });
+  cuda::DenseProjection<float> projection({device_weights.data(), size, dimension, dimension});
+  auto const found = decode_by([&](cuda::DeviceBeam& beam) {
+    projection.enqueue(beam.task<float>({nullptr, rows, size, size}),
+                       {device_hidden.data(), rows, dimension, dimension}, nullptr);
+    beam.advance(nullptr);
+  });
+  for (std::size_t i = 0; i < sentences; ++i) {
+    CHECK(found[i].hypotheses.size() == width);
+    CHECK(same_outputs(found[i], expected[i]));
+  }
 }
 
 TEST_CASE("a cache indirection follows a beam on the device by its moves alone", "[cuda]") {
