@@ -37,6 +37,15 @@ inline std::size_t number(char const* variable, std::size_t usual) {
 }
 inline std::size_t sentences(std::size_t usual) { return std::max(usual, number("SLUICE_STRESS", 0)); }
 
+/// The thread sanitizer's own memory grows with the work: what is resident says nothing of ours.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool memory_is_ours = false;
+#elif defined(__has_feature)
+inline constexpr bool memory_is_ours = !__has_feature(thread_sanitizer);
+#else
+inline constexpr bool memory_is_ours = true;
+#endif
+
 inline std::size_t resident_kib() {
   std::ifstream file("/proc/self/statm");
   std::size_t total = 0, resident = 0;
