@@ -35,6 +35,7 @@ class LazyDraftTrees {
   template <class Ask, class Run>
   void grow(std::span<Draft const* const> drafts, std::span<std::vector<Token> const* const> texts,
             SlotTokens const& held, Vocabulary const& vocabulary, Ask&& ask, Run&& run) {
+    used_.clear();
     trees_.resize(std::max(trees_.size(), drafts.size()));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       auto& tree = trees_[i];
@@ -44,7 +45,6 @@ class LazyDraftTrees {
       tree.sequences.clear();
       for (std::int32_t j = 0; j < leaves; ++j) tree.sequences.push_back({.number = j});
     }
-    used_.clear();
     for (std::int32_t n = 0;; ++n) {
       rows_.clear(), queries_.clear(), groups_.clear();
       for (std::size_t i = 0; i < drafts.size(); ++i) {
@@ -75,7 +75,7 @@ class LazyDraftTrees {
       if (!drafts[i]->tree->draws) choose(trees_[i], *drafts[i]);
   }
 
-  /// Slots that the last trees forked into: nothing in them is needed.
+  /// Slots that the last trees forked into, be it that `run` threw: nothing in them is needed.
   std::span<Slot const> forked() {
     std::ranges::sort(used_);
     used_.erase(std::unique(used_.begin(), used_.end()), used_.end());

@@ -9,6 +9,7 @@
 #include <support/branching.hpp>
 #include <support/chi_squared.hpp>
 #include <support/decoding.hpp>
+#include <support/faulty_model.hpp>
 
 #include <algorithm>
 #include <array>
@@ -107,6 +108,28 @@ TEST_CASE("a beam of the draft guesses trees: greedy's output in fewer rounds th
     }
   }
   CHECK(tree_blocks * 10 < chain_blocks * 9);
+}
+
+TEST_CASE("a draft that throws in the middle of a tree keeps no slot of it", "[blockwise]") {
+  Table const table{.size = 9, .scale = 4, .has_eos = false};
+  std::uint64_t const source = 3;
+  auto const* const pointer = &source;
+  Slot const slot = 0;
+  std::array const pending{bos};
+  for (auto const draws : {false, true})
+    for (std::size_t bad = 0; bad < 4; ++bad) {  // the first step goes on in the sentence's own slot, the others fork
+      INFO((draws ? "drawn" : "a beam") << ", step " << bad);
+      TableModel<with_trees> model(table);
+      CheckedModel<FaultyModel<>> small(FaultyModel<>(table, {.no_room = {bad}}), everything);
+      WithDraft drafted(model, small);
+      drafted.start(std::span(&pointer, 1), std::span(&slot, 1));
+      std::vector<Token> tokens;
+      DraftTree tree{.nodes = 12, .leaves = 4, .draws = draws};
+      Draft const draft{.pending = pending, .count = 4, .tokens = &tokens, .seed = 5, .tree = &tree};
+      CHECK_THROWS_AS(drafted.propose(std::span(&draft, 1)), NoRoom);
+      drafted.release(std::span(&slot, 1));
+      CHECK(small.report() == "");
+    }
 }
 
 TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
