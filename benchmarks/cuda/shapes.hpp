@@ -3,6 +3,7 @@
 /// What is measured, the most telling first.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <system_error>
 #include <vector>
 
 namespace sluice::bench {
@@ -75,10 +76,11 @@ inline std::optional<Shape> take_shape(std::vector<char*>& arguments) {
     if (i + 1 == arguments.size()) throw std::invalid_argument(argument + ": a value is missing");
     std::string const value = arguments[i + 1];
     auto const number = [&](auto& to) {
-      std::size_t end = 0;
-      auto const n = value.find_first_not_of("0123456789") == std::string::npos ? std::stoll(value, &end) : 0;
-      if (n < 1 || n > 0x7fffffff) throw std::invalid_argument(argument + ": a number from 1 on, not " + value);
-      to = static_cast<std::remove_reference_t<decltype(to)>>(n);
+      std::int32_t n = 0;
+      auto const [end, error] = std::from_chars(value.data(), value.data() + value.size(), n);
+      if (error != std::errc() || end != value.data() + value.size() || n < 1)
+        throw std::invalid_argument(argument + ": a number from 1 on, not " + value);
+      to = n;
     };
     if (argument == "--rows") number(shape.rows);
     else if (argument == "--columns") number(shape.columns);

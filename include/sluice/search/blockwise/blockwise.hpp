@@ -44,6 +44,8 @@ namespace sluice::inline v0 {
 /// next round, before its guesses. With a rule that draws (Rejection) who guesses is asked to draw.
 template <Acceptance A = Exact>
 struct Blockwise {
+  static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
+
   std::int32_t block = 4;  ///< tokens verified in a round at most, in a row; >= 1; 1: no guesses
   A accept{};
   std::int32_t minimum =
@@ -53,14 +55,13 @@ struct Blockwise {
   bool adaptive = false;  ///< choose the block of each round, up to `block`, by how many guesses of this sentence have
                           ///< been right so far
   /// adaptive: what a guess for each sentence, made and verified, adds to a step, as a part of it; > 0, or 0: the decoder
-  /// measures it as it goes. A relaxed rule must be told, since its output depends on the blocks.
-  double cost = A::lossless ? 0 : 0.25;
+  /// measures it as it goes. A rule that is relaxed, or draws, must be told, since its output depends on the blocks.
+  double cost = A::lossless && !draws ? 0 : 0.25;
   std::int32_t branches = 1;  ///< paths of guesses in a round, at most; >= 1. The sentence has as many slots
   std::int32_t nodes = 0;     ///< guesses in a round, at most, of a tree or a chain; 0: (block - 1) * branches
 
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
-  static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
-  static constexpr bool chooses_probes = draws;                   ///< rules (Ruled) act on what is asked for by name
+  static constexpr bool chooses_probes = draws;  ///< rules (Ruled) act on what is asked for by name
 
   struct State {
     Bans bans;
@@ -98,7 +99,8 @@ struct Blockwise {
     require(minimum == 1 || !A::lossless, "minimum", minimum,
             "keeps tokens that the model would not have given: choose TopK or Distance to say so");
     require(cost >= 0 && std::isfinite(cost), "cost", cost, "must be a number >= 0");
-    require(cost > 0 || A::lossless, "cost", cost, "must be given: what a relaxed rule keeps would depend on the time");
+    require(cost > 0 || (A::lossless && !draws), "cost", cost,
+            "must be given: what a rule keeps that is relaxed, or draws, would depend on the time");
     require(branches >= 1, "branches", branches, "must be at least 1");
     require(nodes >= 0, "nodes", nodes, "must not be negative");
     accept.check(), length.check();
@@ -232,6 +234,7 @@ struct Blockwise {
 
   /// The tokens whose probabilities decide about guesses.
   void name(State& s) const {
+    A::drop_nonsense(s.drafted, s.vocabulary->size);
     if (s.names.size() < s.tree.size()) s.names.resize(s.tree.size());
     for (std::size_t node = 0; node < s.tree.size(); ++node) {
       s.tree.draws(node, s.drawn);
