@@ -30,6 +30,7 @@ set(SLUICE_HEADERS
   include/sluice/core/statistics.hpp
   include/sluice/core/token_bytes.hpp
   include/sluice/core/trace.hpp
+  include/sluice/core/tree_budget.hpp
   include/sluice/core/types.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp

@@ -292,6 +292,36 @@ TEST_CASE("heads guess the most probable trees, or a given one, behind any path"
   CHECK(later > 10);  // paths that were not the first
 }
 
+TEST_CASE("of a given tree as much is guessed as the search takes, paths too", "[with_heads]") {
+  std::mt19937_64 random(6);
+  auto const weights = numbers(random, size * d, 1), bias = numbers(random, size, 1);
+  DenseProjection const projection({weights.data(), size, d, d}, bias);
+  std::array const widths{4, 1};
+  Net net(random, 2);
+  Base model(size, d);
+  WithHeads with(model, net.heads, projection, {.best = 4, .shape = TreeShape::full(widths)});
+  std::uint64_t const source = 7;
+  auto const* const pointer = &source;
+  Slot const slot = 0;
+  with.start(std::span(&pointer, 1), std::span(&slot, 1));
+  std::array const begin{bos}, pending{Token{5}};
+  Row const row{0, 0, 0, begin, 1};
+  with.step(std::span(&row, 1));
+  using Parents = std::vector<std::int32_t>;
+  auto const guess = [&](std::int32_t count, std::int32_t nodes, std::int32_t leaves) {
+    std::vector<Token> tokens;
+    DraftTree tree{.nodes = nodes, .leaves = leaves};
+    Draft const draft{.length = 1, .pending = pending, .count = count, .tokens = &tokens, .tree = &tree};
+    with.propose(std::span(&draft, 1));
+    CHECK(tokens.size() == tree.parents.size());
+    return tree.parents;
+  };
+  CHECK(guess(2, 8, 9) == Parents{-1, -1, -1, -1, 0, 1, 2, 3});
+  CHECK(guess(2, 5, 9) == Parents{-1, -1, -1, -1, 0});
+  CHECK(guess(2, 4, 2) == Parents{-1, -1, 0, 1});  // the third and fourth would be paths of their own
+  CHECK(guess(1, 4, 3) == Parents{-1, -1, -1});
+}
+
 TEST_CASE("the first tree behind a forced prefix is guessed from its last vector", "[with_heads]") {
   std::mt19937_64 random(5);
   auto const weights = numbers(random, size * d, 1), bias = numbers(random, size, 1);

@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
 #include <sluice/model/forwarding.hpp>
@@ -152,6 +153,7 @@ class WithLookup : public detail::Forwarding<M> {
 
   /// All places, into a trie.
   void branch(std::span<Token const> text, std::span<Token const> source, std::size_t most, Draft const& draft) {
+    budget_.reset(draft.tree->nodes, draft.tree->leaves);
     seen_.assign(source.size() + text.size() + 1, 0);  // places whose continuation is in the tree
     for (auto n = most; n >= static_cast<std::size_t>(options_.shortest); --n) {
       auto const end = text.last(n);
@@ -174,7 +176,7 @@ class WithLookup : public detail::Forwarding<M> {
     }
   }
   /// Adds what the trie lacks of a path; false if it is full.
-  static bool insert(std::span<Token const> path, Draft const& draft) {
+  bool insert(std::span<Token const> path, Draft const& draft) {
     auto& tokens = *draft.tokens;
     auto& parents = draft.tree->parents;
     std::int32_t parent = -1;
@@ -184,21 +186,14 @@ class WithLookup : public detail::Forwarding<M> {
       std::size_t i = 0;
       while (inside && i < tokens.size() && (parents[i] != parent || tokens[i] != path[depth])) ++i;
       if (!inside || i == tokens.size()) {
-        if (std::ssize(tokens) == draft.tree->nodes) return false;
-        if (inside && leaves(parents) == draft.tree->leaves && std::ranges::find(parents, parent) != parents.end())
-          return true;  // another one may still be a longer version of a path
+        if (budget_.over()) return false;
+        if (!budget_.admit(parent)) return true;  // another one may still be a longer version of a path
         inside = false, i = tokens.size();
         tokens.push_back(path[depth]), parents.push_back(parent);
       }
       parent = static_cast<std::int32_t>(i);
     }
     return true;
-  }
-  static std::int32_t leaves(std::span<std::int32_t const> parents) {
-    std::int32_t count = 0;
-    for (std::size_t i = 0; i < parents.size(); ++i)
-      count += std::ranges::find(parents, static_cast<std::int32_t>(i)) == parents.end();
-    return count;
   }
 
   /// Behind which `end` in the source it goes on; source.size() if nowhere.
@@ -221,6 +216,7 @@ class WithLookup : public detail::Forwarding<M> {
   std::vector<Token> text_;
   std::vector<std::uint8_t> seen_;   // [place in the source, then in the text]
   std::vector<std::size_t> places_;  // in the source
+  detail::TreeBudget budget_;
   std::vector<Draft> others_;
 };
 
