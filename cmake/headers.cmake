@@ -235,6 +235,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/known_ends.hpp
   include/sluice/search/rule/penalties.hpp
   include/sluice/search/rule/recent_tokens.hpp
+  include/sluice/search/rule/restricted_guesses.hpp
   include/sluice/search/rule/rule.hpp
   include/sluice/search/rule/ruled.hpp
   include/sluice/search/rule/rules.hpp
