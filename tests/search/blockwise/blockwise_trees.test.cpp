@@ -39,16 +39,7 @@ constexpr std::array shapes{Abilities{.blocks = true, .roll_back = true},
                             Abilities{.blocks = true, .roll_back = true, .trees = true}, with_trees};
 constexpr std::array kinds{Branches::best, Branches::mixed, Branches::nonsense, Branches::chain};
 
-Table table_of(std::mt19937_64& random) {
-  Table table{.size = static_cast<std::int32_t>(5 + random() % 6),
-              .scale = 1 + static_cast<double>(random() % 5),
-              .eos_bias = -static_cast<double>(random() % 3),
-              .eos_slope = 0.2,
-              .order = static_cast<std::int32_t>(random() % 4) - 1};
-  table.has_eos = random() % 8 != 0;
-  if (random() % 4 == 0) table.levels = 3;
-  return table;
-}
+Table table_of(std::mt19937_64& random) { return any_table(random, 10, 5); }
 
 /// Behind an even token only 3, 4 and the end may come; behind others no 6.
 struct NowAndThen {

@@ -10,6 +10,7 @@
 #include <support/chi_squared.hpp>
 #include <support/decoding.hpp>
 #include <support/faulty_model.hpp>
+#include <support/looking.hpp>
 
 #include <algorithm>
 #include <array>
@@ -31,22 +32,6 @@ namespace {
 
 using Target = CheckedModel<TableModel<with_trees>>;
 using Small = CheckedModel<TableModel<everything>>;
-
-/// Looks at the guesses of another model.
-template <ProposingModel M, class F>
-struct Looking : detail::Forwarding<M> {
-  Looking(M& model, F f) : detail::Forwarding<M>(model), look(f) {}
-  void start(std::span<typename M::Source const* const> sources, std::span<Slot const> slots) {
-    this->model_.start(sources, slots);
-  }
-  void release(std::span<Slot const> slots) { this->model_.release(slots); }
-  decltype(auto) step(std::span<Row const> rows) { return this->model_.step(rows); }
-  void propose(std::span<Draft const> drafts) {
-    this->model_.propose(drafts);
-    for (auto const& draft : drafts) look(draft);
-  }
-  F look;
-};
 
 /// A model that is never run.
 struct ToldSource {
@@ -100,7 +85,7 @@ TEST_CASE("a beam of the draft guesses trees: greedy's output in fewer rounds th
       Target model(TableModel<with_trees>(table), claimed);
       Small small(TableModel<everything>(draft), everything);
       WithDraft drafted(model, small);
-      auto const look = [&](Draft const& one) {
+      auto const look = [&](Draft const& one, auto const&...) {
         if (one.tree == nullptr) return;
         auto const depths = depths_of(*one.tree, one.tokens->size());
         CHECK(std::ssize(*one.tokens) <= one.tree->nodes);
@@ -158,7 +143,7 @@ TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
     WithDraft drafted(model, small);
     std::size_t looked = 0;
     // Six tokens are possible, and the beam is wide enough to look at all paths of two.
-    Looking looking(drafted, [&](Draft const& one) {
+    Looking looking(drafted, [&](Draft const& one, auto const&...) {
       if (one.tree == nullptr || one.count < 2 || one.tree->nodes < 7) return;
       ++looked;
       auto const next = [&](Token last) {
