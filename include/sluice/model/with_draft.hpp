@@ -149,17 +149,25 @@ class WithDraft : public detail::Forwarding<M> {
     for (auto const i : order_)
       if (branches(drafts[i])) branching_.push_back(&drafts[i]), branching_texts_.push_back(&texts_[i]);
     if (branching_.empty()) return;
-    trees_.grow(
-        branching_, branching_texts_, drafted_, vocabulary_,
-        [&](Query& query, Draft const& draft, std::int32_t n) {
-          choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
-          query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice would be
-        },
-        [&](std::span<Row const> rows, std::span<Query const> queries, std::span<Group const> groups) {
-          auto const answer = expander_.expand(draft_.step(rows), queries, groups);
-          drafted_.apply(rows);
-          return answer;
-        });
+    try {
+      trees_.grow(
+          branching_, branching_texts_, drafted_, vocabulary_,
+          [&](Query& query, Draft const& draft, std::int32_t n) {
+            choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
+            query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice would be
+          },
+          [&](std::span<Row const> rows, std::span<Query const> queries, std::span<Group const> groups) {
+            auto const answer = expander_.expand(draft_.step(rows), queries, groups);
+            drafted_.apply(rows);
+            return answer;
+          });
+    } catch (...) {
+      free_forks();  // nobody else knows of them
+      throw;
+    }
+    free_forks();
+  }
+  void free_forks() {
     auto const forked = trees_.forked();
     for (auto const slot : forked) drafted_.clear(slot);
     if (!forked.empty()) detail::release(draft_, forked);

@@ -6,6 +6,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/ruled.hpp>
 
 #include <algorithm>
@@ -92,12 +93,7 @@ struct RepetitionPenalty {
   State initial(Sentence const&) const { return {}; }
   State next(State, Token) const { return {}; }
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
-    if (penalty == 1) return;
-    auto const first = edits.size();
-    for (auto const token : output.tokens)
-      if (std::none_of(edits.begin() + static_cast<std::ptrdiff_t>(first), edits.end(),
-                       [&](Edit const& e) { return e.token == token; }))
-        edits.push_back({token, 0, penalty});
+    Penalties{.repetition = penalty, .window = -1, .prompt = false}.edit({}, output, edits);
   }
 };
 
