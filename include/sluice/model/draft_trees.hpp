@@ -15,7 +15,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -122,9 +121,7 @@ class LazyDraftTrees {
     }
   }
 
-  static bool over(Token token, Vocabulary const& vocabulary) {
-    return std::ranges::find(vocabulary.eos, token) != vocabulary.eos.end();
-  }
+  static bool over(Token token, Vocabulary const& vocabulary) { return vocabulary.ends(token); }
 
   /// Gives the paths to come their slots: the first of each parent stays where that is.
   void place(Tree& tree, Draft const& draft) {

@@ -196,9 +196,8 @@ class WithDraft : public detail::Forwarding<M> {
     for (auto const i : order_) {
       auto const& draft = drafts[i];
       auto const guessed = static_cast<std::int32_t>(draft.tokens->size());
-      auto const& eos = vocabulary_.eos;
       if (branches(draft)) continue;
-      auto const over = guessed > 0 && std::find(eos.begin(), eos.end(), draft.tokens->back()) != eos.end();
+      auto const over = guessed > 0 && vocabulary_.ends(draft.tokens->back());
       if (guessed != n || n >= draft.count || over) continue;
       std::span<Token const> const text = texts_[i];
       auto const had = drafted_[draft.slot];

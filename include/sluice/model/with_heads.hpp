@@ -18,7 +18,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -84,7 +83,7 @@ class WithHeads : public detail::Forwarding<M> {
     if constexpr (requires { expander_.vocabulary_size(); })
       require(expander_.vocabulary_size() == vocabulary.size, "WithHeads: projection.vocabulary_size()",
               expander_.vocabulary_size(), "must be that of the model, " + std::to_string(vocabulary.size));
-    for (auto const token : vocabulary.never) never_.push_back({token, -std::numeric_limits<float>::infinity(), 1});
+    for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
   }
 
   bool proposes() const { return true; }

@@ -183,8 +183,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   }
 
   static bool ends_in_eos(State const& s, std::vector<Token> const& generated) {
-    auto const& eos = s.vocabulary->eos;
-    return !generated.empty() && std::ranges::find(eos, generated.back()) != eos.end();
+    return !generated.empty() && s.vocabulary->ends(generated.back());
   }
   /// What the rule says of an output that is the forced prefix and `generated`, but for an eos at its end: then that eos is
   /// the one that the search was told of. -1: nothing.

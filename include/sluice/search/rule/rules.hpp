@@ -24,7 +24,6 @@ namespace sluice::inline v0 {
 namespace detail {
 
 struct Stateless {};
-inline Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
 inline void require_inside(std::span<Token const> tokens, Sentence const& sentence, char const* name) {
   for (auto const token : tokens)
     require(sentence.vocabulary->contains(token), name, token,
@@ -43,7 +42,7 @@ struct ForbidTokens {
   }
   State next(State, Token) const { return {}; }
   void edit(State, Output const&, std::vector<Edit>& edits) const {
-    for (auto const token : tokens) edits.push_back(detail::forbid(token));
+    for (auto const token : tokens) edits.push_back(Edit::forbid(token));
   }
 };
 
@@ -58,7 +57,7 @@ struct ForbidFirst {
   State next(State, Token) const { return {}; }
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
     if (output.tokens.size() != output.prefix) return;
-    for (auto const token : tokens) edits.push_back(detail::forbid(token));
+    for (auto const token : tokens) edits.push_back(Edit::forbid(token));
   }
 };
 
@@ -77,7 +76,7 @@ struct NoRepeatNgram {
     auto const end = t.last(length - 1);
     for (std::size_t i = 0; i + length <= t.size(); ++i)
       if (std::equal(end.begin(), end.end(), t.begin() + static_cast<std::ptrdiff_t>(i)))
-        edits.push_back(detail::forbid(t[i + length - 1]));
+        edits.push_back(Edit::forbid(t[i + length - 1]));
   }
 };
 
