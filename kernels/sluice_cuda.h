@@ -107,7 +107,8 @@ typedef struct sluice_cuda_task {
 /* Everything null or zero, but for k = 1 and the query. */
 SLUICE_CUDA_API void sluice_cuda_task_init(sluice_cuda_task* task);
 
-/* Where an expander's memory on the device comes from, and goes back to. */
+/* Where an expander's memory on the device comes from, and goes back to. No queued work may use what is given but in the expander's
+ * stream; for what sluice_cuda_expander_create() takes, none at all. */
 typedef struct sluice_cuda_allocator {
   void* (*allocate)(void* context, size_t bytes);             /* at a multiple of 256; null: there is none */
   void (*release)(void* context, void* memory, size_t bytes); /* work that uses it may still be in a stream */
