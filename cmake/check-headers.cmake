@@ -94,7 +94,7 @@ set(folders
   "catalogue:core output/simd search/common search/beam search/rule"
   "result:core" "simultaneous:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
-  "c:" "cuda:core output/line output/projection output/clusters model")
+  "c:" "cuda:core output/line output/projection output/clusters model search/common search/beam")
 set(above)
 foreach(line IN LISTS folders)
   string(REGEX MATCH "^([^:]*):(.*)$" matched "${line}")

@@ -272,6 +272,17 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/clustered_options.cuh
   kernels/sluice/cuda/clustered_projection.cuh
   kernels/sluice/cuda/dense_projection.cuh
+  kernels/sluice/cuda/device_beam.cuh
+  kernels/sluice/cuda/device_beam_ended.cuh
+  kernels/sluice/cuda/device_beam_kernel.cuh
+  kernels/sluice/cuda/device_beam_launch.cuh
+  kernels/sluice/cuda/device_beam_memory.cuh
+  kernels/sluice/cuda/device_beam_options.cuh
+  kernels/sluice/cuda/device_beam_result.cuh
+  kernels/sluice/cuda/device_beam_rows.cuh
+  kernels/sluice/cuda/device_beam_state.cuh
+  kernels/sluice/cuda/device_beam_stopping.cuh
+  kernels/sluice/cuda/device_beam_warp.cuh
   kernels/sluice/cuda/error.cuh
   kernels/sluice/cuda/gather.cuh
   kernels/sluice/cuda/gemm.cuh
