@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random queries that a device answers.
+/// Random queries for a device.
 #pragma once
 
 #include <sluice/core/query.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::test {
 
-/// A query that a device answers, with what it points to.
+/// A query that a device answers in one pass, with what it points to.
 inline std::unique_ptr<RandomQuery> device_query(std::mt19937_64& random, std::size_t size, std::int32_t most) {
   auto made = std::make_unique<RandomQuery>(random, size, QueryFields{.selection = false, .only = false});
   auto& query = made->query;
@@ -27,9 +27,10 @@ inline std::unique_ptr<RandomQuery> device_query(std::mt19937_64& random, std::s
 }
 
 struct Queries {
-  Queries(std::mt19937_64& random, std::size_t lines, std::size_t size, std::int32_t most) {
+  /// \param all  of any fields
+  Queries(std::mt19937_64& random, std::size_t lines, std::size_t size, std::int32_t most, bool all = false) {
     for (std::size_t i = 0; i < lines; ++i) {
-      made.push_back(device_query(random, size, most));
+      made.push_back(all ? std::make_unique<RandomQuery>(random, size) : device_query(random, size, most));
       queries.push_back(made.back()->query);
     }
   }

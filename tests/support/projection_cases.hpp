@@ -100,7 +100,8 @@ TEMPLATE_LIST_TEST_CASE("cuda dense_projection is a softmax over W h + b", "[cud
         model.view(), with_bias ? model.layer.bias : std::vector<float>{},
         std::vector<std::size_t>{0, 1, 3 * 4096 * sizeof(float)}[below(random, 3)]);
     for (int round = 0; round < 2; ++round) {
-      Queries asked(random, lines, static_cast<std::size_t>(model.layer.size), seed % 5 == 0 && round == 1 ? 300 : 64);
+      Queries asked(random, lines, static_cast<std::size_t>(model.layer.size), seed % 5 == 0 && round == 1 ? 300 : 64,
+                    seed % 3 == 0 && round == 1);
       if (seed % 5 == 0 && round == 1) asked.queries[0].best = 90;
       auto const got = projection.expand(model.hidden(h), asked.queries, {});
       for (std::size_t i = 0; i < lines; ++i) {

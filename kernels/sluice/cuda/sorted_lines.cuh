@@ -29,7 +29,7 @@ class SortedLines {
   explicit SortedLines(LineTask<T> const& task) : size_(std::max<std::ptrdiff_t>(task.scores.columns, 1)) {
     constexpr std::ptrdiff_t at_once = 1 << 24;
     most_ = std::clamp<std::ptrdiff_t>(at_once / size_, 1, std::clamp<std::ptrdiff_t>(task.scores.rows, 1, 65535));
-    sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr);
+    sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr, nullptr);
     keys_ = parts_.add<Key>(static_cast<std::size_t>(most_ * size_));
     sorted_ = parts_.add<Key>(static_cast<std::size_t>(most_ * size_));
     totals_ = parts_.add<PartialSum>(static_cast<std::size_t>(most_));
@@ -65,7 +65,7 @@ class SortedLines {
       launch_keys(launch, stream);
       auto bytes = sort_bytes_;
       sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.keys, part<Key>(memory, sorted_), some.scores.rows,
-                     size_, stream);
+                     size_, nullptr, stream);
       launch_lists(launch, stream);
       best += some.scores.rows * task.k;
     });
