@@ -1,53 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Truncation, draws, entropy and penalties after the softmax on an emulated device: every field of Query.
+#include <sluice/core/noise.hpp>
+#include <sluice/cuda/line_plan.cuh>
+#include <sluice/cuda/line_select.cuh>
 #include <sluice/cuda/log_softmax_top_k.cuh>
-#include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/cuda/noise.cuh>
+#include <sluice/cuda/selected_lines.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
-#include <support/decoding.hpp>
-#include <support/device_table.hpp>
+#include <support/device_searches.hpp>
 #include <support/emulated_launches.hpp>
+#include <support/plain_lines.hpp>
 #include <support/random_query.hpp>
 #include <support/selection_cases.hpp>
-#include <support/table_model.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 using namespace sluice;
 using namespace sluice::test;
-
-namespace {
-
-/// What a search finds over scores on the device and over the host's.
-template <class AnySearch>
-void check_search(AnySearch const& search, Table const& table) {
-  std::vector<std::uint64_t> sources(4);
-  std::iota(sources.begin(), sources.end(), std::uint64_t{3});
-  TableModel<> reference(table);
-  auto const expected = decode(reference, sources, search, Streaming{.size = 3});
-  DeviceTable model(table);
-  auto const found = decode(model, sources, search, Streaming{.size = 3}, cuda::LogSoftmaxTopK());
-  REQUIRE(found.size() == expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    INFO("source " << sources[i] << ": " << cause(found[i]));
-    REQUIRE(found[i].hypotheses.size() == expected[i].hypotheses.size());
-    for (std::size_t h = 0; h < found[i].hypotheses.size(); ++h) {
-      CHECK(found[i].hypotheses[h].tokens == expected[i].hypotheses[h].tokens);
-      CHECK_THAT(found[i].hypotheses[h].log_prob, WithinAbs(expected[i].hypotheses[h].log_prob, 1e-4));
-    }
-  }
-}
-
-}  // namespace
 
 TEST_CASE("the numbers behind noise are the host's on a device", "[cuda]") {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
@@ -58,8 +35,8 @@ TEST_CASE("the numbers behind noise are the host's on a device", "[cuda]") {
   }
 }
 
-TEMPLATE_TEST_CASE("every query is answered as double precision does, on an emulated device", "[cuda]", float,
-                   __half, __nv_bfloat16) {
+TEMPLATE_TEST_CASE("every query is answered as double precision does, on an emulated device", "[cuda]", float, __half,
+                   __nv_bfloat16) {
   std::size_t listed = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SelectionCase<TestType> lines(seed, seed % 8 == 0 ? 6000 : 300, 4);
@@ -76,16 +53,8 @@ TEMPLATE_TEST_CASE("every query is answered as double precision does, on an emul
   CHECK(listed > 1000);
 }
 
-TEST_CASE("searches that draw find the host's tokens over scores on a device", "[cuda]") {
-  Table const table{.size = 150, .scale = 3, .eos_slope = 0.5};
-  LengthLimits const length{.max = 6};
-  check_search(Sample{.samples = 2, .length = length}, table);
-  check_search(Sample{.temperature = 0.8f, .top_p = 0.7f, .length = length}, table);
-  check_search(Sample{.top_k = 5, .samples = 2, .length = length}, table);
-  check_search(Sample{.min_p = 0.1f, .length = length}, table);
-  check_search(Sample{.typical = 0.6f, .length = length}, table);
-  check_search(Sample{.top_n_sigma = 1.5f, .length = length}, table);
-  check_search(StochasticBeam{.width = 4, .length = length}, table);
+TEST_CASE("searches that draw find the host's tokens over scores on an emulated device", "[cuda]") {
+  check_searches_that_draw();
 }
 
 TEST_CASE("a line that is looked at again is answered for itself alone, to the last bit", "[cuda]") {
@@ -131,7 +100,7 @@ TEST_CASE("lists longer than their room are asked for once more, and never for n
   CHECK(within > 10);
   CHECK(within < 256);
   CHECK(copies(few, within) == 1);
-  CHECK(copies(all, size) == 2);   // no room
+  CHECK(copies(all, size) == 2);  // no room
   CHECK(copies(few, within) == 1);
   auto const warm = use.allocations;
   CHECK(copies(all, size) == 2);
@@ -139,4 +108,79 @@ TEST_CASE("lists longer than their room are asked for once more, and never for n
   CHECK(use.allocations == warm);
   CHECK(copies({{.best = 70}, {.best = 1, .mass = 0.001f}}, 70) == 1);
   CHECK(copies({{.best = 70}, {.best = 70, .noise = 5}}, 70) == 1);
+}
+
+TEST_CASE("lines that are looked at again work in the caller's memory, some at a time", "[cuda]") {
+  std::size_t const rows = 5, size = 900;
+  PlainLines const lines(rows, size, 3);
+  std::vector<cuda::LineSelect> asked(rows);
+  std::int64_t first = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    auto& ask = asked[row];
+    ask.room = 300, ask.first = first, first += ask.room;
+    if (row == 1) ask.mass = 0.6f, ask.entropy = 1;
+    if (row == 2) ask.best = 4, ask.noise = 77, ask.within = 0.2f;
+    if (row == 4) ask.best = 7, ask.noise = 5;
+  }
+  OnDevice<cuda::LineSelect> const selects(asked);
+  OnDevice<cuda::SelectResult> const results(rows);
+  OnDevice<Candidate> const lists(static_cast<std::size_t>(first));
+  auto const task = [&](std::int32_t k) {
+    auto made = lines.task();
+    made.k = made.query.best = k;
+    // [selection]
+    made.selection.queries = selects.data();  // what each line asks
+    made.selection.best = lists.data(), made.selection.results = results.data();
+    // [/selection]
+    return made;
+  };
+  auto const answer = [&] {
+    cuda::check(cudaStreamSynchronize(nullptr), "wait");
+    std::vector<std::vector<Candidate>> found;
+    auto const all = lists.get();
+    auto const counts = results.get();
+    for (std::size_t row = 0; row < rows; ++row) {
+      auto const at = all.begin() + asked[row].first;
+      found.emplace_back(at, at + counts[row].count);
+    }
+    cuda::fill_now(lists.data(), 0xff, all.size() * sizeof(Candidate));
+    return found;
+  };
+  cuda::LogSoftmaxTopK own, given;
+  own.enqueue(task(3), nullptr);
+  auto const expected = answer();
+  CHECK(expected[0].empty());
+  CHECK(expected[1].size() > 1);
+  CHECK(expected[2].size() >= 4);
+  CHECK(expected[4].size() == 7);
+  CHECK(results.get()[1].entropy > 0);
+  auto const best = lines.answer();
+  {  // longer lists beside them
+    PlainLines const wide(rows, size, 80);
+    auto both = wide.task();
+    both.selection = task(3).selection;
+    own.enqueue(both, nullptr);
+    CHECK(answer() == expected);
+    auto const listed = wide.answer();
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t i = 0; i < 3; ++i) CHECK(listed[80 * row + i] == best[3 * row + i]);
+  }
+  auto const bytes = given.workspace_bytes(task(3));
+  OnDevice<std::byte> const memory(bytes + 64);
+  auto const before = HostCuda::get().use.allocations;
+  given.enqueue(task(3), std::span(memory.data(), bytes), nullptr);
+  CHECK(answer() == expected);
+  CHECK(lines.answer() == best);
+  CHECK(HostCuda::get().use.allocations == before);
+  auto const behind = memory.get();
+  for (auto at = bytes; at < behind.size(); ++at) REQUIRE(behind[at] == std::byte{0xff});
+  CHECK_THROWS_AS(given.enqueue(task(3), std::span(memory.data(), bytes - 1), nullptr), std::invalid_argument);
+
+  // Two lines at a time.
+  cuda::SelectedLines<float> const few(task(3), 2 * size);
+  OnDevice<std::byte> const less(few.bytes());
+  few.enqueue(task(3), less.data(), nullptr, [&](cuda::LineTask<float> const& some) {
+    return cuda::LinePlan<float>(some, 1000, {}).launch(nullptr, nullptr);
+  });
+  CHECK(answer() == expected);
 }

@@ -27,12 +27,16 @@ inline std::unique_ptr<RandomQuery> device_query(std::mt19937_64& random, std::s
 }
 
 struct Queries {
-  /// \param all  of any fields
-  Queries(std::mt19937_64& random, std::size_t lines, std::size_t size, std::int32_t most, bool all = false) {
+  Queries(std::mt19937_64& random, std::size_t lines, std::size_t size, std::int32_t most) {
     for (std::size_t i = 0; i < lines; ++i) {
-      made.push_back(all ? std::make_unique<RandomQuery>(random, size) : device_query(random, size, most));
+      made.push_back(device_query(random, size, most));
       queries.push_back(made.back()->query);
     }
+  }
+  /// Some that take another look at their lines, too.
+  Queries(std::mt19937_64& random, std::size_t lines, std::size_t size, QueryFields const& fields) {
+    for (std::size_t i = 0; i < lines; ++i)
+      queries.push_back(made.emplace_back(std::make_unique<RandomQuery>(random, size, fields))->query);
   }
   std::vector<std::unique_ptr<RandomQuery>> made;
   std::vector<Query> queries;

@@ -18,10 +18,11 @@ struct LineSelect {
   float mass = 0, within = 0, typical = 0, deviations = 0, at_least = 0;
   std::int32_t best = 0;     ///< in the list that is made here; LineQuery::best is another's, and usually 0 then
   std::int32_t entropy = 0;  ///< 1: is wanted
-  std::int32_t rounded = 0;  ///< 1: what acts after the softmax (edits with their penalties, `only`) acts on log-probabilities
-                             ///< that have been rounded to float, in this list and in the line's probes
-  std::int32_t room = 0;     ///< how many there is memory for
-  std::int64_t first = 0;    ///< where the list begins in LineSelection::best
+  std::int32_t rounded =
+      0;  ///< 1: what acts after the softmax (edits with their penalties, `only`) acts on log-probabilities
+          ///< that have been rounded to float, in this list and in the line's probes
+  std::int32_t room = 0;   ///< how many there is memory for
+  std::int64_t first = 0;  ///< where the list begins in LineSelection::best
 
   SLUICE_HOST_DEVICE bool selects() const {
     return mass > 0 || within > 0 || typical > 0 || deviations > 0 || at_least > 0;
@@ -52,12 +53,12 @@ template <class Format>
 struct SelectLaunch {
   LineLaunch<Format> line{};  ///< with `totals` and `results`
   LineSelection selection{};
-  bool draws = false;               ///< keys are those of perturbed values
-  int place_bits = 1;               ///< that number V places
-  Key* keys = nullptr;              ///< [rows, V]
-  Key const* sorted = nullptr;      ///< the same, each row's in order, best first
-  std::int32_t* sizes = nullptr;    ///< [rows]: how many keys a row has; 0 where they are not wanted
-  std::uint32_t* drawn = nullptr;   ///< [rows, words]: a bit for every place that noise has drawn
+  bool draws = false;              ///< keys are those of perturbed values
+  int place_bits = 1;              ///< that number V places
+  Key* keys = nullptr;             ///< [rows, V]
+  Key const* sorted = nullptr;     ///< the same, each row's in order, best first
+  std::int32_t* sizes = nullptr;   ///< [rows]: how many keys a row has; 0 where they are not wanted
+  std::uint32_t* drawn = nullptr;  ///< [rows, words]: a bit for every place that noise has drawn
   std::int32_t words = 0;
 
   SLUICE_DEVICE bool valid(std::int32_t row) const {

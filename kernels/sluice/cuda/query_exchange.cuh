@@ -172,8 +172,8 @@ class QueryExchange {
             Candidate const* best, SelectResult const* selected, Candidate const* lists) {
     for (std::size_t i = 0; i < queries.size(); ++i, best += k) {
       auto const again = selected != nullptr && SelectionPlan::lists(queries[i]);
-      auto const list = again ? selection_.list(i, lists, selected)
-                              : std::span(best, static_cast<std::size_t>(results[i].count));
+      auto const list =
+          again ? selection_.list(i, lists, selected) : std::span(best, static_cast<std::size_t>(results[i].count));
       add_line(lists_, queries[i], results[i], list, probes, queries[i].entropy ? selected[i].entropy : 0);
     }
   }

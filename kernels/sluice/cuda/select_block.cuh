@@ -93,8 +93,7 @@ class SelectBlock {
       auto const at = count + count_before(block_, memory_.sum, wanted, all);
       if (wanted && at < query.room) {
         auto const place = place_of(scores.key(i));
-        auto const token =
-            launch_.line.tokens != nullptr ? launch_.line.tokens[place] : static_cast<Token>(place);
+        auto const token = launch_.line.tokens != nullptr ? launch_.line.tokens[place] : static_cast<Token>(place);
         launch_.selection.best[query.first + at] = {token, norm.rounded(scores.score(i))};
       }
       count += all;

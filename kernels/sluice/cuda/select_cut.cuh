@@ -115,9 +115,9 @@ class SortedScores {
         else high = i;
       }
       auto const from_left = left + low, from_right = right + thread - low;  // taken before this thread's
-      auto const at_left = exists && low < rest_left &&
-                           (thread - low >= rest_right ||
-                            distance(middle - 1 - from_left) <= distance(middle + from_right));
+      auto const at_left =
+          exists && low < rest_left &&
+          (thread - low >= rest_right || distance(middle - 1 - from_left) <= distance(middle + from_right));
       auto const at = at_left ? middle - 1 - from_left : middle + from_right;
       auto const sum = sum_up_to(block_, memory_.sum, held, exists ? wide_exp(norm_(score(at))) : 0.0);
       auto const first = first_in_block(block_, memory_.sum, exists && sum >= bound);

@@ -30,10 +30,10 @@ namespace sluice::inline v0::cuda {
 template <class T>
 class SelectedLines {
  public:
+  /// \param at_once  scores
   /// \throws Error  of CUDA
-  explicit SelectedLines(LineTask<T> const& task)
+  explicit SelectedLines(LineTask<T> const& task, std::ptrdiff_t at_once = 1 << 24)
       : size_(std::max<std::ptrdiff_t>(task.scores.columns, 1)), words_((size_ + 31) / 32) {
-    constexpr std::ptrdiff_t at_once = 1 << 24;
     most_ = std::clamp<std::ptrdiff_t>(at_once / size_, 1, std::clamp<std::ptrdiff_t>(task.scores.rows, 1, 65535));
     auto const lines = static_cast<std::size_t>(most_);
     totals_ = parts_.add<PartialSum>(lines);
