@@ -301,6 +301,9 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/merge_launch.cuh
   kernels/sluice/cuda/merge_plan.cuh
   kernels/sluice/cuda/merge_query.cuh
+  kernels/sluice/cuda/narrow.cuh
+  kernels/sluice/cuda/narrow_kernel.cuh
+  kernels/sluice/cuda/narrow_launch.cuh
   kernels/sluice/cuda/noise.cuh
   kernels/sluice/cuda/page_books.cuh
   kernels/sluice/cuda/page_copies.cuh
@@ -322,6 +325,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/select_kernel.cuh
   kernels/sluice/cuda/select_keys.cuh
   kernels/sluice/cuda/select_launch.cuh
+  kernels/sluice/cuda/select_narrow.cuh
   kernels/sluice/cuda/select_reader.cuh
   kernels/sluice/cuda/select_sum.cuh
   kernels/sluice/cuda/selected_lines.cuh

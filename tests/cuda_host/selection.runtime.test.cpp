@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -183,4 +184,36 @@ TEST_CASE("lines that are looked at again work in the caller's memory, some at a
     return cuda::LinePlan<float>(some, 1000, {}).launch(nullptr, nullptr);
   });
   CHECK(answer() == expected);
+}
+
+TEST_CASE("keys that cannot be listed are not sorted, and no answer shows it", "[cuda]") {
+  std::size_t const size = 5000;
+  std::vector<Query> const asked{{.best = 100},
+                                 {.best = 700},
+                                 {.best = 1, .noise = 3},
+                                 {.best = 400, .noise = 9},
+                                 {.best = 0, .mass = 0.5f},
+                                 {.best = 5, .mass = 0.9f, .within = 0.01f, .at_least = 0.001f}};
+  for (auto const steps : {0.0f, 4.0f}) {  // of scores: many of them are equal
+    std::mt19937_64 random(4);
+    auto x = normal_numbers(random, static_cast<std::ptrdiff_t>(size), 4);
+    for (auto& value : x) value = steps > 0 ? std::round(value * steps) / steps : value;
+    OnDevice<float> const memory(x);
+    auto const scores = cuda::scores<float>(memory.data(), 1, static_cast<std::ptrdiff_t>(size));
+    cuda::LogSoftmaxTopK expander;
+    auto const ask = [&](Query const& query) {
+      auto const before = HostCuda::get().use.keys_sorted;
+      auto const answer = expander.expand(scores, std::span(&query, 1), {});
+      check_line(answer[0], expected_line<float>(x, Kind::logits, query), query);
+      return HostCuda::get().use.keys_sorted - before;
+    };
+    for (auto const& query : asked) {
+      INFO("best " << query.best << ", mass " << query.mass << ", noise " << query.noise);
+      CHECK(ask(query) < size / 2);
+    }
+    CHECK(ask({.best = 0, .mass = 1}) >= size);  // no room the first time
+    CHECK(ask({.best = 0, .within = 1e-9f}) >= size);
+    CHECK(ask({.best = 0, .typical = 0.3f}) >= size);
+    CHECK(ask({.best = 0, .deviations = 1}) >= size);
+  }
 }

@@ -165,6 +165,7 @@ void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sor
       auto const count = sizes != nullptr ? sizes[row] : size;
       std::copy_n(keys + row * size, count, sorted + row * size);
       std::sort(sorted + row * size, sorted + row * size + count, std::greater<>());
+      test::HostCuda::get().use.keys_sorted += static_cast<std::size_t>(count);
     }
   });
 }

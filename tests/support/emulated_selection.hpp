@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernels that take another look at lines, on emulated devices. emulated_launches.hpp includes it.
+/// The kernels that take another look at lines, and that leave away keys, on emulated devices. emulated_launches.hpp includes it.
 #pragma once
 
 #include <sluice/cuda/line_select.cuh>
+#include <sluice/cuda/narrow.cuh>
+#include <sluice/cuda/narrow_launch.cuh>
 #include <sluice/cuda/select_block.cuh>
 #include <sluice/cuda/select_keys.cuh>
 #include <sluice/cuda/select_launch.cuh>
+#include <sluice/cuda/select_narrow.cuh>
 
 #include <support/emulated_launches.hpp>
 
@@ -23,6 +26,15 @@ void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t) {
         launch.line.rows * parts, [&](auto& block, test::NoMemory&, int number) {
           write_select_keys(block, launch, number / parts, static_cast<std::uint32_t>(number % parts), parts);
         });
+  });
+}
+
+template <class Launch>
+void launch_narrowing(Launch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    using Memory = NarrowMemory<test::few_threads>;
+    test::run_blocks<test::few_threads, Memory>(
+        launch.line.rows, [&](auto& block, Memory& memory, int row) { narrow_line(block, memory, launch, row); });
   });
 }
 

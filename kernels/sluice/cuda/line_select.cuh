@@ -56,8 +56,9 @@ struct SelectLaunch {
   bool draws = false;              ///< keys are those of perturbed values
   int place_bits = 1;              ///< that number V places
   Key* keys = nullptr;             ///< [rows, V]
-  Key const* sorted = nullptr;     ///< the same, each row's in order, best first
-  std::int32_t* sizes = nullptr;   ///< [rows]: how many keys a row has; 0 where they are not wanted
+  Key* narrowed = nullptr;         ///< [rows, V]: of each row those that matter, in any order
+  std::int32_t* sizes = nullptr;   ///< [rows]: how many keys a row has, then how many matter; 0 where none are wanted
+  Key const* sorted = nullptr;     ///< those that matter, each row's in order, best first
   std::uint32_t* drawn = nullptr;  ///< [rows, words]: a bit for every place that noise has drawn
   std::int32_t words = 0;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lines that are looked at again: the one pass, keys of what decides, their sort, and what is cut from the sorted ones.
+/// Lines that are looked at again: the one pass, keys of what decides, a sort of those that may be
+/// listed, and what is cut from the sorted ones.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -12,6 +13,7 @@
 #include <sluice/cuda/line_query.cuh>
 #include <sluice/cuda/line_select.cuh>
 #include <sluice/cuda/line_task.cuh>
+#include <sluice/cuda/narrow_launch.cuh>
 #include <sluice/cuda/partial_sum.cuh>
 #include <sluice/cuda/score_format.cuh>
 #include <sluice/cuda/scores.cuh>
@@ -43,7 +45,7 @@ class SelectedLines {
     sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr, nullptr);
     sizes_ = parts_.add<std::int32_t>(lines);
     keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
-    sorted_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
+    narrowed_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
     drawn_ = parts_.add<std::uint32_t>(task.selection.draws ? drawn_words() : 0);
     sort_ = parts_.add<Words>(sort_bytes_ / sizeof(Words) + 1);
   }
@@ -75,7 +77,8 @@ class SelectedLines {
       launch.selection = some.selection;
       launch.place_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
       launch.words = static_cast<std::int32_t>(words_);
-      launch.keys = part<Key>(memory, keys_), launch.sorted = part<Key>(memory, sorted_);
+      launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
+      launch.sorted = launch.keys;
       launch.sizes = part<std::int32_t>(memory, sizes_), launch.drawn = part<std::uint32_t>(memory, drawn_);
       if (some.selection.draws) {
         check(cudaMemsetAsync(launch.drawn, 0, drawn_words() * sizeof(std::uint32_t), stream), "cudaMemsetAsync");
@@ -94,15 +97,16 @@ class SelectedLines {
 
   void sort(SelectLaunch<FormatOf<T>> const& launch, void* memory, cudaStream_t stream) const {
     launch_select_keys(launch, stream);
+    launch_narrowing(launch, stream);
     auto bytes = sort_bytes_;
-    sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.keys, part<Key>(memory, sorted_), launch.line.rows, size_,
+    sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, launch.line.rows, size_,
                    launch.sizes, stream);
   }
 
   std::ptrdiff_t size_, words_, most_ = 1;
   std::size_t sort_bytes_ = 0;
   Parts parts_;
-  std::size_t totals_ = 0, top_ = 0, spare_ = 0, sizes_ = 0, keys_ = 0, sorted_ = 0, drawn_ = 0, sort_ = 0;
+  std::size_t totals_ = 0, top_ = 0, spare_ = 0, sizes_ = 0, keys_ = 0, narrowed_ = 0, drawn_ = 0, sort_ = 0;
 };
 
 }  // namespace sluice::inline v0::cuda
