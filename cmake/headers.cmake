@@ -309,6 +309,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line_plan.cuh
   kernels/sluice/cuda/line_query.cuh
   kernels/sluice/cuda/line_reader.cuh
+  kernels/sluice/cuda/line_select.cuh
   kernels/sluice/cuda/line_shape.cuh
   kernels/sluice/cuda/line_task.cuh
   kernels/sluice/cuda/log_softmax_top_k.cuh
@@ -317,6 +318,10 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/merge_launch.cuh
   kernels/sluice/cuda/merge_plan.cuh
   kernels/sluice/cuda/merge_query.cuh
+  kernels/sluice/cuda/narrow.cuh
+  kernels/sluice/cuda/narrow_kernel.cuh
+  kernels/sluice/cuda/narrow_launch.cuh
+  kernels/sluice/cuda/noise.cuh
   kernels/sluice/cuda/page_books.cuh
   kernels/sluice/cuda/page_copies.cuh
   kernels/sluice/cuda/page_kernel.cuh
@@ -332,7 +337,17 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/rounding.cuh
   kernels/sluice/cuda/score_format.cuh
   kernels/sluice/cuda/scores.cuh
+  kernels/sluice/cuda/select_block.cuh
+  kernels/sluice/cuda/select_cut.cuh
+  kernels/sluice/cuda/select_kernel.cuh
+  kernels/sluice/cuda/select_keys.cuh
+  kernels/sluice/cuda/select_launch.cuh
+  kernels/sluice/cuda/select_narrow.cuh
+  kernels/sluice/cuda/select_reader.cuh
+  kernels/sluice/cuda/select_sum.cuh
+  kernels/sluice/cuda/selected_lines.cuh
   kernels/sluice/cuda/selection.cuh
+  kernels/sluice/cuda/selection_plan.cuh
   kernels/sluice/cuda/setup.cuh
   kernels/sluice/cuda/skinny_product.cuh
   kernels/sluice/cuda/sorted_lines.cuh
@@ -344,7 +359,8 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/verification_kernel.cuh
   kernels/sluice/cuda/verification_warp.cuh
   kernels/sluice/cuda/verify.cuh
-  kernels/sluice/cuda/warp.cuh)
+  kernels/sluice/cuda/warp.cuh
+  kernels/sluice/cuda/wide.cuh)
 
 # Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
 set(SLUICE_ENGINE_HEADERS

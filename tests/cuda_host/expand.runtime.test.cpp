@@ -6,8 +6,10 @@
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
 
+#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
+#include <support/device_table.hpp>
 #include <support/emulated_launches.hpp>
 #include <support/line_cases.hpp>
 #include <support/table_model.hpp>
@@ -26,22 +28,6 @@ using namespace sluice::test;
 namespace {
 
 DeviceUse const& device_use = HostCuda::get().use;
-
-/// Scores at an address that is a multiple of 16, as if they were on a device.
-class DeviceTable : public TableModel<> {
- public:
-  using TableModel<>::TableModel;
-  cuda::Scores<float> step(std::span<Row const> rows) {
-    auto const host = TableModel<>::step(rows);
-    auto const size = static_cast<std::size_t>(host.rows * host.columns);
-    memory_.resize((size + 3) / 4);
-    std::memcpy(memory_.data(), host.data, size * sizeof(float));
-    return cuda::scores<float>(reinterpret_cast<float const*>(memory_.data()), host.rows, host.columns);
-  }
-
- private:
-  std::vector<cuda::Words> memory_;
-};
 
 /// Whole lists, or merged ones; every step counted.
 struct Counting {

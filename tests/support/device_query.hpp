@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random queries that a device answers.
+/// Random queries for a device.
 #pragma once
 
 #include <sluice/core/query.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::test {
 
-/// A query that a device answers, with what it points to.
+/// A query that a device answers in one pass, with what it points to.
 inline std::unique_ptr<RandomQuery> device_query(std::mt19937_64& random, std::size_t size, std::int32_t most) {
   auto made = std::make_unique<RandomQuery>(random, size, QueryFields{.selection = false, .only = false});
   auto& query = made->query;
@@ -32,6 +32,11 @@ struct Queries {
       made.push_back(device_query(random, size, most));
       queries.push_back(made.back()->query);
     }
+  }
+  /// Some that take another look at their lines, too.
+  Queries(std::mt19937_64& random, std::size_t lines, std::size_t size, QueryFields const& fields) {
+    for (std::size_t i = 0; i < lines; ++i)
+      queries.push_back(made.emplace_back(std::make_unique<RandomQuery>(random, size, fields))->query);
   }
   std::vector<std::unique_ptr<RandomQuery>> made;
   std::vector<Query> queries;

@@ -157,13 +157,16 @@ void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t) {
 
 template <class AnyKey>
 void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
-               std::int64_t size, cudaStream_t) {
+               std::int64_t size, std::int32_t const* sizes, cudaStream_t) {
   bytes = 100;
   if (memory == nullptr) return;
   test::HostCuda::get().add([=] {
-    std::copy_n(keys, rows * size, sorted);
-    for (std::int64_t row = 0; row < rows; ++row)
-      std::sort(sorted + row * size, sorted + (row + 1) * size, std::greater<>());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      auto const count = sizes != nullptr ? sizes[row] : size;
+      std::copy_n(keys + row * size, count, sorted + row * size);
+      std::sort(sorted + row * size, sorted + row * size + count, std::greater<>());
+      test::HostCuda::get().use.keys_sorted += static_cast<std::size_t>(count);
+    }
   });
 }
 
@@ -217,3 +220,5 @@ void launch_places(Launch const& launch, cudaStream_t) {
 }
 
 }  // namespace sluice::inline v0::cuda
+
+#include <support/emulated_selection.hpp>

@@ -134,7 +134,8 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
           e.doubtful || std::abs(std::abs(-at(typical[i]) - entropy) - std::abs(-at(typical[i - 1]) - entropy)) < 1e-5;
     until(typical, static_cast<double>(query.typical));
   }
-  for (auto t : query.noise != 0 ? perturbed : order)
+  if (query.selects()) e.rank = line;  // together with other lists, what noise draws goes by log-probability
+  for (auto t : query.selects() ? order : perturbed)
     if (wanted.contains(t)) e.list.push_back(t);
   return e;
 }

@@ -11,6 +11,7 @@
 #include <sluice/cuda/host_device.cuh>
 #include <sluice/cuda/key.cuh>
 #include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/line_select.cuh>
 
 #include <cstdint>
 
@@ -38,6 +39,7 @@ struct UnionLaunch {
   std::int32_t const* union_of = nullptr;  ///< [lines]; -1: none
   std::int32_t const* first = nullptr;     ///< [unions + 1]: where the lines of each begin
   LineQuery const* queries = nullptr;      ///< [lines]; edits and probes name tokens
+  LineSelect const* selects = nullptr;     ///< [lines]: what takes another look at them, if anything does
   Edit const* edits = nullptr;
   Token const* probes = nullptr;
 
@@ -158,6 +160,7 @@ class UnionBlock {
       if (launch_.union_of[line] != u) continue;
       auto const& query = launch_.queries[line];
       auto asked = query.best;
+      if (launch_.selects != nullptr && launch_.selects[line].best > asked) asked = launch_.selects[line].best;
       for (int i = 0; i < query.edit_count; ++i) {
         auto const& edit = launch_.edits[query.edits + i];
         auto const token = static_cast<std::uint32_t>(edit.token);

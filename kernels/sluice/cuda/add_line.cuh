@@ -15,10 +15,10 @@ namespace sluice::inline v0::cuda {
 
 /// Adds a line to the lists. `probes` goes on to the next line's.
 inline void add_line(LineLists& lists, Query const& query, LineResult const& result, std::span<Candidate const> best,
-                     float const*& probes) {
+                     float const*& probes, float entropy = 0) {
   auto& entry = lists.open();
   entry.valid = result.valid != 0;
-  entry.log_sum_exp = result.log_sum_exp;
+  entry.log_sum_exp = result.log_sum_exp, entry.entropy = entropy;
   for (auto const candidate : best) lists.list(candidate.token, candidate.log_prob);
   for (std::size_t i = 0; entry.valid && i < query.probes.size(); ++i) lists.probe(probes[i]);
   probes += query.probes.size();

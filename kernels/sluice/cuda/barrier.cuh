@@ -20,6 +20,11 @@ enum class Barrier {
   summed,     ///< every warp's part of the sum is in memory
   ticket,     ///< it is known whether the block was the line's last
 
+  // Of another look at a line.
+  tallied,  ///< every warp's part of a sum is in memory
+  spent,    ///< and has been read
+  reached,  ///< it is known where a sum reached its bound
+
   // Of the merge of beams.
   staged,    ///< a tile of candidates is in memory
   selected,  ///< those of it that may be among the best are listed

@@ -157,6 +157,7 @@ class ClusterUnions {
     launch.found = part<Candidate>(memory, at_found), launch.found_of = part<LineResult>(memory, at_found_of);
     launch.union_of = device_union_of_, launch.first = part<std::int32_t>(memory, at_first);
     launch.queries = task.queries, launch.edits = task.edits, launch.probes = task.probes;
+    launch.selects = task.selection.queries;
     launch.joint = part<std::uint32_t>(memory, at_masks);
     launch.own = many ? launch.joint + words : nullptr;
     launch.before = before_, launch.tokens = tokens_;

@@ -40,7 +40,8 @@ namespace sluice::inline v0::cuda {
 /// Active beside the clusters' tokens: `always`, probes, and tokens whose score the search raises. All tokens are active for
 /// a union that is larger than `full_above`, or has fewer tokens than the search asks for, and for sentences of a direction
 /// other than 0 (with Union::batch, if there is one, for all). An edit of a token that is not active edits nothing.
-/// Queries are those that cuda::LogSoftmaxTopK answers.
+/// Queries are those that cuda::LogSoftmaxTopK answers, but for `only` and `shortlist`. A step whose lists by probability had no room
+/// is answered twice, and counted twice.
 ///
 /// What differs from the host's: centroids are rounded to T, and products are cuBLAS's, so that a vector nearly as near to two
 /// centroids may belong to the other one; last bits depend on the number of lines and on how logits were made (all of
@@ -57,8 +58,6 @@ namespace sluice::inline v0::cuda {
 template <class T>
 class ClusteredProjection {
  public:
-  static constexpr bool answers_entropy = false;
-
   /// \param weights  [V, d], in the device's memory; referred to, must outlive this
   /// \param bias     [V] or empty, in the host's memory; copied
   /// \param clusters copied to the device

@@ -32,8 +32,6 @@ namespace sluice::inline v0::cuda {
 template <class T>
 class DenseProjection {
  public:
-  static constexpr bool answers_entropy = false;
-
   /// \param weights     [V, d], in the device's memory; referred to, must outlive this
   /// \param bias        [V] or empty, in the host's memory; copied
   /// \param tile_bytes  see ProductPass

@@ -11,9 +11,11 @@
 #include <sluice/cuda/line_kernel.cuh>
 #include <sluice/cuda/line_order_kernel.cuh>
 #include <sluice/cuda/merge_kernel.cuh>
+#include <sluice/cuda/narrow_kernel.cuh>
 #include <sluice/cuda/page_kernel.cuh>
 #include <sluice/cuda/projection_kernel.cuh>
 #include <sluice/cuda/score_format.cuh>
+#include <sluice/cuda/select_kernel.cuh>
 #include <sluice/cuda/verification_kernel.cuh>
 
 namespace sluice::inline v0::cuda {
@@ -36,7 +38,24 @@ template void launch_keys<BFloat16>(OrderLaunch<BFloat16> const&, cudaStream_t);
 template void launch_lists<Float32>(OrderLaunch<Float32> const&, cudaStream_t);
 template void launch_lists<Float16>(OrderLaunch<Float16> const&, cudaStream_t);
 template void launch_lists<BFloat16>(OrderLaunch<BFloat16> const&, cudaStream_t);
-template void sort_keys<Key>(void*, std::size_t&, Key const*, Key*, std::int64_t, std::int64_t, cudaStream_t);
+template void sort_keys<Key>(void*, std::size_t&, Key const*, Key*, std::int64_t, std::int64_t, std::int32_t const*,
+                             cudaStream_t);
+
+template void launch_narrowing<OrderLaunch<Float32>>(OrderLaunch<Float32> const&, cudaStream_t);
+template void launch_narrowing<OrderLaunch<Float16>>(OrderLaunch<Float16> const&, cudaStream_t);
+template void launch_narrowing<OrderLaunch<BFloat16>>(OrderLaunch<BFloat16> const&, cudaStream_t);
+template void launch_narrowing<SelectLaunch<Float32>>(SelectLaunch<Float32> const&, cudaStream_t);
+template void launch_narrowing<SelectLaunch<Float16>>(SelectLaunch<Float16> const&, cudaStream_t);
+template void launch_narrowing<SelectLaunch<BFloat16>>(SelectLaunch<BFloat16> const&, cudaStream_t);
+template void launch_select_keys<Float32>(SelectLaunch<Float32> const&, cudaStream_t);
+template void launch_select_keys<Float16>(SelectLaunch<Float16> const&, cudaStream_t);
+template void launch_select_keys<BFloat16>(SelectLaunch<BFloat16> const&, cudaStream_t);
+template void launch_draws<Float32>(SelectLaunch<Float32> const&, cudaStream_t);
+template void launch_draws<Float16>(SelectLaunch<Float16> const&, cudaStream_t);
+template void launch_draws<BFloat16>(SelectLaunch<BFloat16> const&, cudaStream_t);
+template void launch_selection<Float32>(SelectLaunch<Float32> const&, cudaStream_t);
+template void launch_selection<Float16>(SelectLaunch<Float16> const&, cudaStream_t);
+template void launch_selection<BFloat16>(SelectLaunch<BFloat16> const&, cudaStream_t);
 
 template void launch_skinny<Float32>(SkinnyLaunch<Float32> const&, cudaStream_t);
 template void launch_skinny<Float16>(SkinnyLaunch<Float16> const&, cudaStream_t);

@@ -18,8 +18,10 @@ namespace sluice::inline v0::cuda {
 template <class Format>
 struct OrderLaunch {
   LineLaunch<Format> line{};
-  Key* keys = nullptr;          ///< [rows, V]
-  Key const* sorted = nullptr;  ///< the same, each row in order, best first
+  Key* keys = nullptr;            ///< [rows, V]
+  Key* narrowed = nullptr;        ///< [rows, V]: of each row those that may be listed, in any order
+  std::int32_t* sizes = nullptr;  ///< [rows]: how many these are
+  Key const* sorted = nullptr;    ///< the same, each row's in order, best first
 };
 
 /// The keys of a line as the selection sees it. `parts` blocks share a line.
@@ -52,7 +54,7 @@ SLUICE_DEVICE void write_list(Block& block, OrderLaunch<Format> const& launch, s
   auto const maximum = normalise ? static_cast<double>(total.maximum) : 0.0;
   auto const log_sum = normalise ? static_cast<double>(Block::log(total.sum)) : 0.0;
   auto limit = query.best < line.k ? query.best : line.k;
-  if (limit > line.size) limit = line.size;
+  if (limit > launch.sizes[row]) limit = launch.sizes[row];
   if (!(total.sum == total.sum)) limit = 0;
   auto const* const sorted = launch.sorted + std::int64_t{row} * line.size;
   if (block.thread() == 0 && (limit == 0 || sorted[0] == no_key)) line.results[row].count = 0;

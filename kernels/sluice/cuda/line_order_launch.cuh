@@ -23,9 +23,10 @@ template <class Format>
 void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t stream);
 /// Sorts the keys of each of `rows` rows of `size`, best first. Defined in key_sort.cuh, for instances.cuh alone.
 /// \param memory  of `bytes` bytes; nullptr: only tells in `bytes` how many are needed
+/// \param sizes   of the device: how many keys each row begins with; nullptr: all rows are full
 template <class AnyKey>
 void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
-               std::int64_t size, cudaStream_t stream);
+               std::int64_t size, std::int32_t const* sizes, cudaStream_t stream);
 
 }  // namespace sluice::inline v0::cuda
 

@@ -21,7 +21,7 @@ struct LineQuery {
   std::int32_t best = 1;                     ///< in [0, most_listed]
   std::int32_t normalise = 1;                ///< 0: scores as they are
   float temperature = 1;                     ///< > 0
-  Stage stage = Stage::before_softmax;       ///< of the edits; after the softmax their penalties are not looked at
+  Stage stage = Stage::before_softmax;       ///< of the edits; after the softmax their penalties are LineSelect's
   std::int32_t edits = 0, edit_count = 0;    ///< the line's part of LineLaunch::edits
   std::int32_t probes = 0, probe_count = 0;  ///< and of LineLaunch::probes
   std::int32_t shortlist = -1;               ///< where its words begin in LineLaunch::masks; -1: all tokens

@@ -117,11 +117,25 @@ class LineReader {
   template <class Block>
   SLUICE_DEVICE float ranked(Block& block, std::uint32_t place) const {
     if (place >= size() || (masked && masked_ && !allowed(place))) return minus_infinity;
-    auto x = Format::value(block.read(data_ + place));
-    if (launch_.bias != nullptr) x = rounded_sum(x, launch_.bias[place]);
-    if (!after_) x = change(place, x);
-    x = rounded_product(x, scale_);
+    auto const x = unmasked(block, place);
     return after_ ? change(place, x) : x;
+  }
+  /// As the softmax sees it.
+  template <class Block>
+  SLUICE_DEVICE float softmax_score(Block& block, std::uint32_t place) const {
+    if (place >= size()) return minus_infinity;
+    auto const held = word(after_ ? -1 : query().only, place) & word(query().shortlist, place);
+    return (held >> (place % 32) & 1u) != 0 ? unmasked(block, place) : minus_infinity;
+  }
+
+  /// Log-probabilities of a group, and of one place, after what acts on them: edits with their penalties, and `only`.
+  SLUICE_DEVICE void rank_penalised(std::uint32_t group, float (&x)[wide]) const {
+    if (edited_) apply<true>(group * wide, x);
+    if (masked_after()) mask(query().only, -1, group * wide, x);
+  }
+  SLUICE_DEVICE float penalised(std::uint32_t place, float x) const {
+    if (place >= size() || (word(query().only, place) >> (place % 32) & 1u) == 0) return minus_infinity;
+    return change<true>(place, x);
   }
 
  private:
@@ -165,19 +179,32 @@ class LineReader {
       if ((held >> c & 1u) == 0 && x[c] < plus_infinity) x[c] = minus_infinity;
   }
 
+  /// A score before the softmax has come.
+  template <class Block>
+  SLUICE_DEVICE float unmasked(Block& block, std::uint32_t place) const {
+    auto x = Format::value(block.read(data_ + place));
+    if (launch_.bias != nullptr) x = rounded_sum(x, launch_.bias[place]);
+    if (!after_) x = change(place, x);
+    return rounded_product(x, scale_);
+  }
+
+  /// \tparam always  penalties act after the softmax, too
+  template <bool always = false>
   SLUICE_DEVICE float change(Edit const& edit, float x) const {
-    if (!after_ && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : rounded_product(x, edit.penalty);
+    if ((always || !after_) && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : rounded_product(x, edit.penalty);
     return rounded_sum(x, edit.add);
   }
 
   /// All edits of one token, in their order.
+  template <bool always = false>
   SLUICE_DEVICE float change(std::uint32_t place, float x) const {
     for (int i = 0; i < edits(); ++i)
-      if (static_cast<std::uint32_t>(edit(i).token) == place) x = change(edit(i), x);
+      if (static_cast<std::uint32_t>(edit(i).token) == place) x = change<always>(edit(i), x);
     return x;
   }
 
   /// All edits of a group's tokens, in their order; what is behind the end stays as it is.
+  template <bool always = false>
   SLUICE_DEVICE void apply(std::uint32_t first, float (&x)[wide]) const {
     auto const* const edits = launch_.edits + query().edits;
     auto const count = query().edit_count;
@@ -188,7 +215,7 @@ class LineReader {
       auto value = x[0];
       SLUICE_UNROLL
       for (std::uint32_t c = 1; c < wide; ++c) value = c == at ? x[c] : value;
-      value = change(edits[i], value);
+      value = change<always>(edits[i], value);
       SLUICE_UNROLL
       for (std::uint32_t c = 0; c < wide; ++c) x[c] = c == at ? value : x[c];
     }

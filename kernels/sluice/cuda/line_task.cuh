@@ -8,6 +8,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/line_select.cuh>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,8 @@ struct LineTask {
   Candidate* best = nullptr;      ///< [rows, k]; of each line as many as its result says
   float* probe_values = nullptr;  ///< as `probes`
   LineResult* results = nullptr;  ///< [rows]
+
+  LineSelection selection{};  ///< what lines ask that takes another look at them
 };
 
 /// The part of a task that is about some of its rows.
@@ -41,6 +44,7 @@ LineTask<T> rows_of(LineTask<T> task, std::ptrdiff_t first, std::ptrdiff_t count
   task.scores.data += first * task.scores.stride, task.scores.rows = count;
   if (task.queries != nullptr) task.queries += first;
   task.best += first * task.k, task.results += first;
+  if (task.selection.queries != nullptr) task.selection.queries += first, task.selection.results += first;
   return task;
 }
 

@@ -18,6 +18,7 @@
 #include <sluice/cuda/line_task.cuh>
 #include <sluice/cuda/query_exchange.cuh>
 #include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/selected_lines.cuh>
 #include <sluice/cuda/setup.cuh>
 #include <sluice/cuda/sorted_lines.cuh>
 
@@ -33,8 +34,11 @@
 namespace sluice::inline v0::cuda {
 
 /// Bias, softmax and selection in one launch that reads each line once; see sluice::LogSoftmaxTopK, of which this is the
-/// twin: same queries, same order of ties, and log-probabilities that err by at most 1e-5. Of a Query it answers `best`,
-/// `probes`, `edits` (without penalties after the softmax), `temperature` and `normalise`.
+/// twin: same queries, same order of ties, and log-probabilities that err by at most 1e-5.
+///
+/// Lines that ask for `mass`, `within`, `typical`, `deviations`, `at_least`, `noise`, `entropy` or penalties after the softmax are
+/// looked at again: their scores (under noise, perturbed values) as keys, a sort of these, and a block a line that cuts the list.
+/// The other lines of the step are none the slower, but for merging: where any line asks so, whole lists are copied.
 ///
 /// Where any line wants more than 64, all of them take a slower way: three passes over the scores, and a sort of 8 bytes for each
 /// (CUB's, so 16 bytes of workspace a score, for at most 16 million scores at once). Its answers are the same, bit for bit.
@@ -47,8 +51,6 @@ namespace sluice::inline v0::cuda {
 /// split further); never where the caller gives the memory. Others may be capturing while it does.
 class LogSoftmaxTopK {
  public:
-  static constexpr bool answers_entropy = false;
-
   LogSoftmaxTopK() = default;
   /// \param bias       added to every line, [V], in the host's memory, copied; empty: none
   /// \param allocator  of the device's memory
@@ -73,13 +75,9 @@ class LogSoftmaxTopK {
   template <class T>
   void enqueue(LineTask<T> const& task, cudaStream_t stream) {
     if (task.scores.rows == 0) return;
-    if (task.k > most_listed) {
-      SortedLines<T> const lines(task);
-      lines.enqueue(task, order_.get(lines.bytes(), stream), stream,
-                    [&](LineTask<T> const& some) { return launch(plan(some), stream); });
-      return;
-    }
-    launch_lines(launch(plan(task), stream), stream);
+    auto const bytes = order_bytes(task);
+    answer(task, bytes == 0 ? nullptr : order_.get(bytes, stream), stream,
+           [&](LineTask<T> const& some) { return launch(plan(some), stream); });
   }
 
   /// The same in memory of the caller's: nothing is allocated, and a capture needs no run before it.
@@ -91,17 +89,12 @@ class LogSoftmaxTopK {
     if (task.scores.rows == 0) return;
     require(workspace.size() >= workspace_bytes(task), "LogSoftmaxTopK: workspace.size()", workspace.size(),
             "must be at least workspace_bytes(task)");
-    std::byte* next = workspace.data();
-    auto const here = [&](LineTask<T> const& some) {
+    auto* const tickets = workspace.data() + order_bytes(task);
+    answer(task, workspace.data(), stream, [&](LineTask<T> const& some) {
       LinePlan<T> const lines = plan(some);
-      auto* const tickets = next;
       if (lines.ticket_bytes() > 0) check(cudaMemsetAsync(tickets, 0, lines.ticket_bytes(), stream), "cudaMemsetAsync");
       return lines.launch(tickets + (lines.ticket_bytes() + 15) / 16 * 16, tickets);
-    };
-    if (task.k <= most_listed) return launch_lines(here(task), stream);
-    SortedLines<T> const lines(task);
-    next += lines.bytes();
-    lines.enqueue(task, workspace.data(), stream, here);
+    });
   }
   /// What enqueue() needs for this task, or for one that differs from it in its pointers alone.
   /// \throws std::invalid_argument  for a task that makes no sense
@@ -109,14 +102,15 @@ class LogSoftmaxTopK {
   template <class T>
   std::size_t workspace_bytes(LineTask<T> const& task) {
     if (task.scores.rows == 0) return 0;
-    auto const of_lines = [](LinePlan<T> const& lines) {
-      return (lines.ticket_bytes() + 15) / 16 * 16 + lines.bytes();
-    };
-    if (task.k <= most_listed) return of_lines(plan(task));
-    SortedLines<T> const lines(task);
     std::size_t bytes = 0;  // the last lines may be fewer, and be shared out among more blocks
-    lines.each(task, [&](LineTask<T> const& some) { bytes = std::max(bytes, of_lines(plan(some))); });
-    return lines.bytes() + bytes;
+    auto const take = [&](LineTask<T> const& some) {
+      LinePlan<T> const lines = plan(some);
+      bytes = std::max(bytes, (lines.ticket_bytes() + 15) / 16 * 16 + lines.bytes());
+    };
+    if (selects(task)) SelectedLines<T>(task).each(task, take);
+    if (task.k > most_listed) SortedLines<T>(task).each(task, take);
+    else if (!selects(task)) take(task);
+    return order_bytes(task) + bytes;
   }
 
   /// The same for lines that are made tile by tile, so that no more of them than a tile ever lies in memory: calls
@@ -136,6 +130,7 @@ class LogSoftmaxTopK {
                 static_cast<std::size_t>(tile.stride) * sizeof(T) % 16 == 0,
             "LogSoftmaxTopK: tile.stride", tile.stride, "must be a multiple of 16 bytes, as the address");
     require(task.k <= most_listed, "LogSoftmaxTopK: k", task.k, "must be at most 64 where lines are made in tiles");
+    require(!selects(task), "LogSoftmaxTopK: selection", true, "takes whole lines, not tiles");
     task.scores.data = tile.data, task.scores.stride = tile.stride;
     auto lines = launch(plan(task, tile.columns / chunk), stream);
     if (size <= tile.columns) {
@@ -201,6 +196,24 @@ class LogSoftmaxTopK {
             "LogSoftmaxTopK: bias.size()", bias_size_, "must be 0 or the number of columns");
     if (task.bias == nullptr) task.bias = bias_;
     return LinePlan<T>(task, home_.processors(), tile);
+  }
+  template <class T>
+  static bool selects(LineTask<T> const& task) {
+    return task.selection.queries != nullptr;
+  }
+  /// Of the memory for keys; one way's are no use to the other.
+  template <class T>
+  static std::size_t order_bytes(LineTask<T> const& task) {
+    return std::max(selects(task) ? SelectedLines<T>(task).bytes() : 0,
+                    task.k > most_listed ? SortedLines<T>(task).bytes() : 0);
+  }
+  /// \param memory   order_bytes() of it
+  /// \param prepare  a LineTask becomes the launch that answers it
+  template <class T, class Prepare>
+  static void answer(LineTask<T> const& task, void* memory, cudaStream_t stream, Prepare&& prepare) {
+    if (task.k > most_listed) SortedLines<T>(task).enqueue(task, memory, stream, prepare);
+    else if (!selects(task)) launch_lines(prepare(task), stream);
+    if (selects(task)) SelectedLines<T>(task).enqueue(task, memory, stream, prepare);
   }
   template <class T>
   LineLaunch<FormatOf<T>> launch(LinePlan<T> const& lines, cudaStream_t stream) {

@@ -27,7 +27,7 @@ class ProductPass {
 
   /// Adds to the stream what answers a task. product(line, column, to) adds what writes the logits of lines line ..
   /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16 bytes.
-  /// Where k is more than 64, whole lines are made, some at a time.
+  /// Where k is more than 64, or lines are looked at again, whole lines are made, some at a time.
   /// \param task  its scores have rows and columns, and no memory
   template <class Product>
   void enqueue(LogSoftmaxTopK& output, LineTask<float> task, cudaStream_t stream, Product&& product) {
@@ -36,7 +36,7 @@ class ProductPass {
     output.check_device();  // before memory is taken there
     constexpr auto chunk = LogSoftmaxTopK::tile_columns<float>();
     auto const chunks = (columns + chunk - 1) / chunk;
-    auto const whole = task.k > most_listed;
+    auto const whole = task.k > most_listed || task.selection.queries != nullptr;
     auto const numbers = whole ? std::ptrdiff_t{1} << 26 : tile_bytes() / std::ptrdiff_t{sizeof(float)};
     auto const most = std::clamp<std::ptrdiff_t>(numbers / (whole ? chunks * chunk : chunk), 1, rows);
     auto const width = (whole ? chunks : std::clamp<std::ptrdiff_t>(numbers / most / chunk, 1, chunks)) * chunk;

@@ -12,10 +12,12 @@
 #include <sluice/cuda/buffer.cuh>
 #include <sluice/cuda/error.cuh>
 #include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/line_select.cuh>
 #include <sluice/cuda/line_task.cuh>
 #include <sluice/cuda/merge_launch.cuh>
 #include <sluice/cuda/merge_plan.cuh>
 #include <sluice/cuda/merge_query.cuh>
+#include <sluice/cuda/selection_plan.cuh>
 #include <sluice/cuda/token_masks.cuh>
 #include <sluice/output/line/line_lists.hpp>
 
@@ -30,7 +32,8 @@
 namespace sluice::inline v0::cuda {
 
 /// What a step of a decoder does around the work on its lines: one copy there, one back, and a wait for the stream. Merges
-/// beams behind the work where groups ask for it. Allocates nothing once it has seen its largest step.
+/// beams behind the work where groups ask for it. Twice where a list by probability was longer than its room (SelectionPlan).
+/// Allocates nothing once it has seen its largest step.
 class QueryExchange {
  public:
   QueryExchange() = default;
@@ -38,9 +41,9 @@ class QueryExchange {
   explicit QueryExchange(Allocator const& allocator)
       : asked_(allocator), answered_(allocator), lists_memory_(allocator) {}
 
-  /// Calls add(task), which adds to the stream what answers the task.
+  /// Calls add(task), which adds to the stream what answers the task; once more where lists had no room.
   /// \param task  all but what queries say
-  /// \throws std::invalid_argument  for a query that the device does not answer, naming the field
+  /// \throws std::invalid_argument  for a query that makes no sense, naming the field
   /// \throws Error  of CUDA
   template <class T, class Add>
   Expansion run(LineTask<T> task, Kind kind, cudaStream_t stream, std::span<Query const> queries,
@@ -50,14 +53,30 @@ class QueryExchange {
     lists_.clear();
     if (queries.empty()) return lists_.answer(queries, groups);
     task.scores.rows = std::ssize(queries);
-    std::size_t edit_count = 0, probe_count = 0;
-    for (auto const& query : queries) {
-      task.k = std::max(task.k, listed(query, size));
-      edit_count += query.edits.size(), probe_count += query.probes.size();
-    }
-    plan_.build(queries, task.k <= most_listed ? groups : std::span<Group const>(), task.k, LargeMerge::lines,
-                LargeMerge::kept);
+    for (auto const& query : queries) task.k = std::max(task.k, listed(query, size));
+    selection_.build(queries, size);
+    auto const whole = task.k > most_listed || selection_.any();
+    plan_.build(queries, whole ? std::span<Group const>() : groups, task.k, LargeMerge::lines, LargeMerge::kept);
     masks_.collect(queries, size);
+    while (!attempt(task, kind, stream, queries, add)) lists_.clear();
+    return lists_.answer(queries, groups);
+  }
+
+  /// \throws std::invalid_argument  for a query that makes no sense, naming the field
+  static void check_all(std::span<Query const> queries) {
+    for (auto const& query : queries) require(query.best >= 0, "query.best", query.best, "must not be negative");
+  }
+
+  /// Bytes of the device's memory in use.
+  std::size_t workspace() const { return asked_.size() + answered_.size() + lists_memory_.size(); }
+
+ private:
+  /// Whether all lists had room; then they are there.
+  template <class T, class Add>
+  bool attempt(LineTask<T> task, Kind kind, cudaStream_t stream, std::span<Query const> queries, Add&& add) {
+    auto const size = task.scores.columns;
+    std::size_t edit_count = 0, probe_count = 0;
+    for (auto const& query : queries) edit_count += query.edits.size(), probe_count += query.probes.size();
     auto const merges = plan_.merges();
     auto const listed_in_all = queries.size() * static_cast<std::size_t>(task.k);
     Parts asked, answered;
@@ -67,9 +86,13 @@ class QueryExchange {
     auto const ask_masks = asked.add<std::uint32_t>(masks_.words());
     auto const ask_groups = asked.add<MergeGroup>(merges ? plan_.groups().size() : 0);
     auto const ask_lines = asked.add<MergeLine>(merges ? plan_.lines().size() : 0);
+    auto const selects = selection_.any();
+    auto const ask_selection = asked.add<LineSelect>(selects ? queries.size() : 0);
     auto const tell_results = answered.add<LineResult>(queries.size());
     auto const tell_probes = answered.add<float>(probe_count);
     auto const tell_best = merges ? answered.add<Kept>(plan_.kept()) : answered.add<Candidate>(listed_in_all);
+    auto const tell_selection = answered.add<SelectResult>(selects ? queries.size() : 0);
+    auto const tell_selected = answered.add<Candidate>(selection_.room());
 
     auto* const host = host_.get(std::max(asked.size(), answered.size()), stream);
     auto* const asks = asked_.get(asked.size(), stream);
@@ -81,6 +104,7 @@ class QueryExchange {
       std::ranges::copy(plan_.groups(), part<MergeGroup>(host, ask_groups));
       std::ranges::copy(plan_.lines(), part<MergeLine>(host, ask_lines));
     }
+    if (selects) std::ranges::copy(selection_.lines(), part<LineSelect>(host, ask_selection));
     check(cudaMemcpyAsync(asks, host, asked.size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     task.queries = part<LineQuery>(asks, ask_queries);
     task.edits = part<Edit>(asks, ask_edits), task.probes = part<Token>(asks, ask_probes);
@@ -88,6 +112,12 @@ class QueryExchange {
     task.results = part<LineResult>(tells, tell_results), task.probe_values = part<float>(tells, tell_probes);
     task.best = merges ? static_cast<Candidate*>(lists_memory_.get(listed_in_all * sizeof(Candidate), stream))
                        : part<Candidate>(tells, tell_best);
+    if (selects) {
+      task.selection.queries = part<LineSelect>(asks, ask_selection);
+      task.selection.results = part<SelectResult>(tells, tell_selection);
+      task.selection.best = part<Candidate>(tells, tell_selected);
+      task.selection.draws = selection_.draws(), task.selection.cuts = selection_.cuts();
+    }
     add(std::as_const(task));
     if (merges) {
       MergeLaunch merge;
@@ -103,36 +133,18 @@ class QueryExchange {
     check(cudaStreamSynchronize(stream), "the answers of a step");
     auto const* const results = part<LineResult>(host, tell_results);
     auto const* const probes = part<float>(host, tell_probes);
+    auto const* const selected = part<SelectResult>(host, tell_selection);
+    if (selects && !selection_.fits(selected)) return false;
     if (merges) plan_.read(queries, results, probes, part<Kept>(host, tell_best), lists_);
-    else read(queries, task.k, results, probes, part<Candidate>(host, tell_best));
-    return lists_.answer(queries, groups);
+    else
+      read(queries, task.k, results, probes, part<Candidate>(host, tell_best), selects ? selected : nullptr,
+           part<Candidate>(host, tell_selected));
+    return true;
   }
 
-  /// \throws std::invalid_argument  for a query that the device does not answer, naming the field
-  static void check_all(std::span<Query const> queries) {
-    for (auto const& query : queries) check_query(query);
-  }
-
-  /// Bytes of the device's memory in use.
-  std::size_t workspace() const { return asked_.size() + answered_.size() + lists_memory_.size(); }
-
- private:
-  static void check_query(Query const& query) {
-    require(query.best >= 0, "query.best", query.best, "must not be negative");
-    require(query.mass <= 0, "query.mass", query.mass, "is not answered on a device");
-    require(query.within <= 0, "query.within", query.within, "is not answered on a device");
-    require(query.typical <= 0, "query.typical", query.typical, "is not answered on a device");
-    require(query.deviations <= 0, "query.deviations", query.deviations, "is not answered on a device");
-    require(query.at_least <= 0, "query.at_least", query.at_least, "is not answered on a device");
-    require(query.noise == 0, "query.noise", query.noise, "is not answered on a device");
-    require(!query.entropy, "query.entropy", true, "is not answered on a device");
-    for (auto const& edit : query.edits)
-      require(edit.penalty == 1 || query.stage == Stage::before_softmax, "edit.penalty", edit.penalty,
-              "is not applied after the softmax on a device");
-  }
-
-  /// How many a line can list.
+  /// How many a line can list in one pass.
   static std::int32_t listed(Query const& query, std::ptrdiff_t size) {
+    if (SelectionPlan::lists(query)) return 0;
     return static_cast<std::int32_t>(std::min<std::ptrdiff_t>(query.best, size));
   }
 
@@ -155,17 +167,21 @@ class QueryExchange {
     }
   }
 
+  /// \param selected, lists  of those that were looked at again; nullptr: none
   void read(std::span<Query const> queries, std::int32_t k, LineResult const* results, float const* probes,
-            Candidate const* best) {
-    for (auto const& query : queries) {
-      add_line(lists_, query, *results, {best, static_cast<std::size_t>(results->count)}, probes);
-      ++results, best += k;
+            Candidate const* best, SelectResult const* selected, Candidate const* lists) {
+    for (std::size_t i = 0; i < queries.size(); ++i, best += k) {
+      auto const again = selected != nullptr && SelectionPlan::lists(queries[i]);
+      auto const list =
+          again ? selection_.list(i, lists, selected) : std::span(best, static_cast<std::size_t>(results[i].count));
+      add_line(lists_, queries[i], results[i], list, probes, queries[i].entropy ? selected[i].entropy : 0);
     }
   }
 
   Buffer<Where::device> asked_, answered_, lists_memory_;
   Buffer<Where::host> host_;
   MergePlan plan_;
+  SelectionPlan selection_;
   TokenMasks masks_;
   LineLists lists_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lists of any length: one pass for the sums and the probes, one that makes keys, a sort of all keys, one that lists.
+/// Lists of any length: one pass for the sums and the probes, one that makes keys, a sort of those that may be
+/// listed, one that lists.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -10,6 +11,7 @@
 #include <sluice/cuda/line_order.cuh>
 #include <sluice/cuda/line_order_launch.cuh>
 #include <sluice/cuda/line_task.cuh>
+#include <sluice/cuda/narrow_launch.cuh>
 #include <sluice/cuda/partial_sum.cuh>
 #include <sluice/cuda/score_format.cuh>
 #include <sluice/cuda/scores.cuh>
@@ -18,6 +20,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace sluice::inline v0::cuda {
 
@@ -29,9 +32,10 @@ class SortedLines {
   explicit SortedLines(LineTask<T> const& task) : size_(std::max<std::ptrdiff_t>(task.scores.columns, 1)) {
     constexpr std::ptrdiff_t at_once = 1 << 24;
     most_ = std::clamp<std::ptrdiff_t>(at_once / size_, 1, std::clamp<std::ptrdiff_t>(task.scores.rows, 1, 65535));
-    sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr);
+    sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr, nullptr);
     keys_ = parts_.add<Key>(static_cast<std::size_t>(most_ * size_));
-    sorted_ = parts_.add<Key>(static_cast<std::size_t>(most_ * size_));
+    narrowed_ = parts_.add<Key>(static_cast<std::size_t>(most_ * size_));
+    sizes_ = parts_.add<std::int32_t>(static_cast<std::size_t>(most_));
     totals_ = parts_.add<PartialSum>(static_cast<std::size_t>(most_));
     top_ = parts_.add<Candidate>(static_cast<std::size_t>(most_));
     sort_ = parts_.add<Words>(sort_bytes_ / sizeof(Words) + 1);
@@ -61,11 +65,13 @@ class SortedLines {
       launch.line.totals = part<PartialSum>(memory, totals_);
       launch_lines(launch.line, stream);
       launch.line.k = task.k, launch.line.best = best;
-      launch.keys = part<Key>(memory, keys_), launch.sorted = part<Key>(memory, sorted_);
+      launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
+      launch.sizes = part<std::int32_t>(memory, sizes_), launch.sorted = launch.keys;
       launch_keys(launch, stream);
+      launch_narrowing(launch, stream);
       auto bytes = sort_bytes_;
-      sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.keys, part<Key>(memory, sorted_), some.scores.rows,
-                     size_, stream);
+      sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, some.scores.rows, size_,
+                     launch.sizes, stream);
       launch_lists(launch, stream);
       best += some.scores.rows * task.k;
     });
@@ -75,7 +81,7 @@ class SortedLines {
   std::ptrdiff_t size_, most_ = 1;
   std::size_t sort_bytes_ = 0;
   Parts parts_;
-  std::size_t keys_ = 0, sorted_ = 0, totals_ = 0, top_ = 0, sort_ = 0;
+  std::size_t keys_ = 0, narrowed_ = 0, sizes_ = 0, totals_ = 0, top_ = 0, sort_ = 0;
 };
 
 }  // namespace sluice::inline v0::cuda

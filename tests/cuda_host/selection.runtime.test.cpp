@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Truncation, draws, entropy and penalties after the softmax on an emulated device: every field of Query.
+#include <sluice/core/noise.hpp>
+#include <sluice/cuda/line_plan.cuh>
+#include <sluice/cuda/line_select.cuh>
+#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/noise.cuh>
+#include <sluice/cuda/selected_lines.cuh>
+
+#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
+#include <support/catch.hpp>
+#include <support/device_searches.hpp>
+#include <support/emulated_launches.hpp>
+#include <support/plain_lines.hpp>
+#include <support/random_query.hpp>
+#include <support/selection_cases.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE("the numbers behind noise are the host's on a device", "[cuda]") {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    auto const noise = derive(7, seed);
+    auto const token = static_cast<Token>(mix(seed) % 300000);
+    CHECK(cuda::derive_bits(noise, seed) == derive(noise, seed));
+    CHECK(cuda::gumbel_number(noise, token) == gumbel(noise, token));
+  }
+}
+
+TEMPLATE_TEST_CASE("every query is answered as double precision does, on an emulated device", "[cuda]", float, __half,
+                   __nv_bfloat16) {
+  std::size_t listed = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SelectionCase<TestType> lines(seed, seed % 8 == 0 ? 6000 : 300, 4);
+    auto const memory = lines.words();
+    cuda::LogSoftmaxTopK expander(lines.lines.bias);
+    auto const answer = expander.expand(lines.scores(memory.data()), lines.lines.queries, {});
+    REQUIRE(answer.size() == lines.lines.rows);
+    for (std::size_t row = 0; row < lines.lines.rows; ++row) {
+      INFO("seed " << seed << ", row " << row << " of " << lines.lines.size);
+      lines.check(row, answer[row]);
+      listed += answer[row].best.size();
+    }
+  }
+  CHECK(listed > 1000);
+}
+
+TEST_CASE("searches that draw find the host's tokens over scores on an emulated device", "[cuda]") {
+  check_searches_that_draw();
+}
+
+TEST_CASE("a line that is looked at again is answered for itself alone, to the last bit", "[cuda]") {
+  for (std::uint64_t seed = 100; seed < 110; ++seed) {
+    SelectionCase<float> lines(seed, 700, 5);
+    auto const memory = lines.words();
+    auto const scores = lines.scores(memory.data());
+    cuda::LogSoftmaxTopK together(lines.lines.bias), alone(lines.lines.bias);
+    auto const all = kept(together.expand(scores, lines.lines.queries, {}));
+    for (std::size_t row = 0; row < lines.lines.rows; ++row) {
+      INFO("seed " << seed << ", row " << row);
+      auto const at = static_cast<std::ptrdiff_t>(row);
+      auto one = scores;
+      one.data += at * one.stride, one.rows = 1;
+      HostCuda::get().processors = 1 + static_cast<int>(row);
+      auto const answer = alone.expand(one, std::span(lines.lines.queries).subspan(row, 1), {});
+      CHECK(same_line(answer[0], all[row].view()));
+    }
+    HostCuda::get().processors = 4;
+  }
+}
+
+TEST_CASE("lists longer than their room are asked for once more, and never for nothing", "[cuda]") {
+  std::size_t const size = 5000;
+  std::vector<float> x(2 * size);
+  for (std::size_t v = 0; v < x.size(); ++v) x[v] = -static_cast<float>(mix(v + 1) % 1000) / 1000;
+  OnDevice<float> const memory(x);
+  auto const scores = cuda::scores<float>(memory.data(), 2, static_cast<std::ptrdiff_t>(size));
+  cuda::LogSoftmaxTopK expander;
+  auto const& use = HostCuda::get().use;
+  auto const copies = [&](std::vector<Query> const& queries, std::size_t longest) {
+    auto const before = use.copies_back;
+    auto const answer = expander.expand(scores, queries, {});
+    CHECK(std::max(answer[0].best.size(), answer[1].best.size()) == longest);
+    return use.copies_back - before;
+  };
+  std::vector<Query> const few{{.best = 3}, {.best = 0, .within = 0.99f}}, all{{.best = 3, .mass = 1}, {.best = 2}};
+  auto const within = [&] {
+    auto const line = std::span(x).subspan(size);
+    auto const bar = *std::max_element(line.begin(), line.end()) + std::log(0.99f);
+    return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [&](float y) { return y >= bar; }));
+  }();
+  CHECK(within > 10);
+  CHECK(within < 256);
+  CHECK(copies(few, within) == 1);
+  CHECK(copies(all, size) == 2);  // no room
+  CHECK(copies(few, within) == 1);
+  auto const warm = use.allocations;
+  CHECK(copies(all, size) == 2);
+  CHECK(copies(few, within) == 1);
+  CHECK(use.allocations == warm);
+  CHECK(copies({{.best = 70}, {.best = 1, .mass = 0.001f}}, 70) == 1);
+  CHECK(copies({{.best = 70}, {.best = 70, .noise = 5}}, 70) == 1);
+}
+
+TEST_CASE("lines that are looked at again work in the caller's memory, some at a time", "[cuda]") {
+  std::size_t const rows = 5, size = 900;
+  PlainLines const lines(rows, size, 3);
+  std::vector<cuda::LineSelect> asked(rows);
+  std::int64_t first = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    auto& ask = asked[row];
+    ask.room = 300, ask.first = first, first += ask.room;
+    if (row == 1) ask.mass = 0.6f, ask.entropy = 1;
+    if (row == 2) ask.best = 4, ask.noise = 77, ask.within = 0.2f;
+    if (row == 4) ask.best = 7, ask.noise = 5;
+  }
+  OnDevice<cuda::LineSelect> const selects(asked);
+  OnDevice<cuda::SelectResult> const results(rows);
+  OnDevice<Candidate> const lists(static_cast<std::size_t>(first));
+  auto const task = [&](std::int32_t k) {
+    auto made = lines.task();
+    made.k = made.query.best = k;
+    // [selection]
+    made.selection.queries = selects.data();  // what each line asks
+    made.selection.best = lists.data(), made.selection.results = results.data();
+    // [/selection]
+    return made;
+  };
+  auto const answer = [&] {
+    cuda::check(cudaStreamSynchronize(nullptr), "wait");
+    std::vector<std::vector<Candidate>> found;
+    auto const all = lists.get();
+    auto const counts = results.get();
+    for (std::size_t row = 0; row < rows; ++row) {
+      auto const at = all.begin() + asked[row].first;
+      found.emplace_back(at, at + counts[row].count);
+    }
+    cuda::fill_now(lists.data(), 0xff, all.size() * sizeof(Candidate));
+    return found;
+  };
+  cuda::LogSoftmaxTopK own, given;
+  own.enqueue(task(3), nullptr);
+  auto const expected = answer();
+  CHECK(expected[0].empty());
+  CHECK(expected[1].size() > 1);
+  CHECK(expected[2].size() >= 4);
+  CHECK(expected[4].size() == 7);
+  CHECK(results.get()[1].entropy > 0);
+  auto const best = lines.answer();
+  {  // longer lists beside them
+    PlainLines const wide(rows, size, 80);
+    auto both = wide.task();
+    both.selection = task(3).selection;
+    own.enqueue(both, nullptr);
+    CHECK(answer() == expected);
+    auto const listed = wide.answer();
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t i = 0; i < 3; ++i) CHECK(listed[80 * row + i] == best[3 * row + i]);
+  }
+  auto const bytes = given.workspace_bytes(task(3));
+  OnDevice<std::byte> const memory(bytes + 64);
+  auto const before = HostCuda::get().use.allocations;
+  given.enqueue(task(3), std::span(memory.data(), bytes), nullptr);
+  CHECK(answer() == expected);
+  CHECK(lines.answer() == best);
+  CHECK(HostCuda::get().use.allocations == before);
+  auto const behind = memory.get();
+  for (auto at = bytes; at < behind.size(); ++at) REQUIRE(behind[at] == std::byte{0xff});
+  CHECK_THROWS_AS(given.enqueue(task(3), std::span(memory.data(), bytes - 1), nullptr), std::invalid_argument);
+
+  // Two lines at a time.
+  cuda::SelectedLines<float> const few(task(3), 2 * size);
+  OnDevice<std::byte> const less(few.bytes());
+  few.enqueue(task(3), less.data(), nullptr, [&](cuda::LineTask<float> const& some) {
+    return cuda::LinePlan<float>(some, 1000, {}).launch(nullptr, nullptr);
+  });
+  CHECK(answer() == expected);
+}
+
+TEST_CASE("keys that cannot be listed are not sorted, and no answer shows it", "[cuda]") {
+  std::size_t const size = 5000;
+  std::vector<Query> const asked{{.best = 100},
+                                 {.best = 700},
+                                 {.best = 1, .noise = 3},
+                                 {.best = 400, .noise = 9},
+                                 {.best = 0, .mass = 0.5f},
+                                 {.best = 5, .mass = 0.9f, .within = 0.01f, .at_least = 0.001f}};
+  for (auto const steps : {0.0f, 4.0f}) {  // of scores: many of them are equal
+    std::mt19937_64 random(4);
+    auto x = normal_numbers(random, static_cast<std::ptrdiff_t>(size), 4);
+    for (auto& value : x) value = steps > 0 ? std::round(value * steps) / steps : value;
+    OnDevice<float> const memory(x);
+    auto const scores = cuda::scores<float>(memory.data(), 1, static_cast<std::ptrdiff_t>(size));
+    cuda::LogSoftmaxTopK expander;
+    auto const ask = [&](Query const& query) {
+      auto const before = HostCuda::get().use.keys_sorted;
+      auto const answer = expander.expand(scores, std::span(&query, 1), {});
+      check_line(answer[0], expected_line<float>(x, Kind::logits, query), query);
+      return HostCuda::get().use.keys_sorted - before;
+    };
+    for (auto const& query : asked) {
+      INFO("best " << query.best << ", mass " << query.mass << ", noise " << query.noise);
+      CHECK(ask(query) < size / 2);
+    }
+    CHECK(ask({.best = 0, .mass = 1}) >= size);  // no room the first time
+    CHECK(ask({.best = 0, .within = 1e-9f}) >= size);
+    CHECK(ask({.best = 0, .typical = 0.3f}) >= size);
+    CHECK(ask({.best = 0, .deviations = 1}) >= size);
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernels that take another look at lines, and that leave away keys, on emulated devices. emulated_launches.hpp includes it.
+#pragma once
+
+#include <sluice/cuda/line_select.cuh>
+#include <sluice/cuda/narrow.cuh>
+#include <sluice/cuda/narrow_launch.cuh>
+#include <sluice/cuda/select_block.cuh>
+#include <sluice/cuda/select_keys.cuh>
+#include <sluice/cuda/select_launch.cuh>
+#include <sluice/cuda/select_narrow.cuh>
+
+#include <support/emulated_launches.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace sluice::inline v0::cuda {
+
+template <class Format>
+void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    constexpr int parts = 3;
+    test::run_blocks<test::few_threads, test::NoMemory>(
+        launch.line.rows * parts, [&](auto& block, test::NoMemory&, int number) {
+          write_select_keys(block, launch, number / parts, static_cast<std::uint32_t>(number % parts), parts);
+        });
+  });
+}
+
+template <class Launch>
+void launch_narrowing(Launch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    using Memory = NarrowMemory<test::few_threads>;
+    test::run_blocks<test::few_threads, Memory>(
+        launch.line.rows, [&](auto& block, Memory& memory, int row) { narrow_line(block, memory, launch, row); });
+  });
+}
+
+template <class Format>
+void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    test::run_blocks<test::few_threads, test::NoMemory>(
+        launch.line.rows, [&](auto& block, test::NoMemory&, int row) { write_draws(block, launch, row); });
+  });
+}
+
+template <class Format>
+void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    using Memory = CutMemory<test::few_threads>;
+    test::run_blocks<test::few_threads, Memory>(launch.line.rows, [&](auto& block, Memory& memory, int row) {
+      SelectBlock<Format, std::remove_reference_t<decltype(block)>>(block, memory, launch, row).run();
+    });
+  });
+}
+
+}  // namespace sluice::inline v0::cuda
