@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes headers in which every mutant waits for its number, and takes out those that do not compile."""
+import hashlib
+import json
 import re
 
 
@@ -57,6 +59,12 @@ class Tree:
 
     def __init__(self, folder, headers):
         self.folder, self.headers, self.taken_out = folder, headers, set()
+        self.memory = folder.parent / "taken_out.json"  # for the next run
+        self.mark = hashlib.sha256(repr([(n, h.text, [m.change for m in h.mutants]) for n, h in headers.items()]).encode()).hexdigest()
+        if self.memory.exists():
+            stored = json.loads(self.memory.read_text())
+            if stored["mark"] == self.mark:
+                self.taken_out = set(stored["numbers"])
         self.rendered = {}
         for name in headers:
             self.write(name)
@@ -74,6 +82,7 @@ class Tree:
 
     def take_out(self, numbers):
         self.taken_out |= numbers
+        self.memory.write_text(json.dumps({"mark": self.mark, "numbers": sorted(self.taken_out)}))
         for name, header in self.headers.items():
             if any(m.number in numbers for m in header.mutants):
                 self.write(name)

@@ -13,13 +13,10 @@ class Builder:
         self.root, self.folder, self.plan, self.tree, self.jobs, self.say = root, folder, plan, tree, jobs, say
         here = pathlib.Path(__file__).resolve().parent.parent.parent
         flags = [f.replace("ROOT", str(root)) for f in plan.get("flags", [])]
-        self.command = [plan.get("compiler", "clang++-19"), "-std=c++20", *plan.get("optimise", ["-O1"]), "-w", "-Werror=vla",
+        self.command = ["clang++-19", "-std=c++20", *plan.get("optimise", ["-O1"]), "-w", "-Werror=vla",
                         "-Wno-narrowing", "-Wno-c++11-narrowing", "-D_GLIBCXX_ASSERTIONS", f"-DSLUICE_MUTANTS={mutants + 1}",
                         f"-I{tree.folder}", f"-I{root / plan['include']}", *flags]
-        if "clang" not in self.command[0]:
-            self.command.remove("-Wno-c++11-narrowing")
-        else:
-            self.command.append("-ferror-limit=0")
+        self.command.append("-ferror-limit=0")
         self.switch = here / "tests" / "mutation" / "switch.hpp"
 
     def compile(self, source, *options):
@@ -56,102 +53,81 @@ class Builder:
             result.append(path)
         return result
 
-    def check(self, programs):
-        """Takes mutants out until everything is accepted."""
-        everything = self.folder / "everything.cpp"
-        everything.write_text("".join(f"#include <{name}>\n" for name in self.tree.headers))
-        sources = [everything] + [u for p in programs for u in self.units(p)]
-        accepted = self.folder / "accepted.txt"
-        stamp = self.stamp(sources)
-        if accepted.exists() and accepted.read_text() == stamp:
-            return
-        todo, rounds = [everything], 0
-        rest = sources[1:]
-        while todo:
-            rounds += 1
-            with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-                made = list(pool.map(lambda s: self.compile(s, "-fsyntax-only"), todo))
-            failed = [(s, m) for s, m in zip(todo, made) if m.returncode != 0]
-            guilty = set()
-            for source, one in failed:
-                guilty |= self.tree.blame(one.stderr)
-            guilty -= self.tree.taken_out
-            if failed and not guilty:
-                raise SystemExit(f"mutate: {failed[0][0]} does not compile, and no mutant is to blame:\n" + failed[0][1].stderr[:6000])
-            self.say(f"round {rounds}: {len(todo)} files, {len(failed)} refused, {len(guilty)} mutants taken out")
-            self.tree.take_out(guilty)
-            todo = [s for s, _ in failed]
-            if not todo:
-                todo, rest = rest, []
-        # What was accepted at first has seen other headers than those at the end: but only less was taken from them.
-        accepted.write_text(self.stamp(sources))
+    # ---- building
 
-    def stamp(self, sources):
-        """Of all that an object is made of."""
-        sum = hashlib.sha256(" ".join(self.command).encode())
-        paths = [self.switch, *map(pathlib.Path, sources)]
-        paths += [p for p in sorted(self.tree.folder.rglob("*.hpp"))]
+    def stamp(self, *paths):
+        """Of all that an object is made of. What was taken out does not count: without a mutant that runs, it changes nothing."""
+        made = hashlib.sha256(" ".join(self.command).encode())
+        paths = [self.switch, *paths]
         for pattern in self.plan.get("depends", []):
             paths += map(pathlib.Path, sorted(glob.glob(str(self.root / pattern), recursive=True)))
         for path in paths:
-            sum.update(path.read_bytes())
+            made.update(path.read_bytes())
             for other in re.findall(r'^#include "(/.*)"$', path.read_text(encoding="latin-1"), re.M):
-                sum.update(pathlib.Path(other).read_bytes())
-        return sum.hexdigest()
+                made.update(pathlib.Path(other).read_bytes())
+        for name, header in self.tree.headers.items():
+            made.update(f"{name} {header.text} {[m.change for m in header.mutants]}".encode())
+        return made.hexdigest()
 
-    # ---- building
+    def rounds(self, what, tasks):
+        """Compiles (source, object, options), takes out whom errors are about, and compiles those that failed again."""
+        count = 0
+        while tasks:
+            count += 1
+            with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+                made = list(pool.map(lambda t: self.compile(t[0], *t[2](), "-o", str(t[1])), tasks))
+            failed = [(t, m.stderr) for t, m in zip(tasks, made) if m.returncode != 0]
+            guilty = set().union(*[self.tree.blame(e) for _, e in failed]) - self.tree.taken_out
+            if failed and not guilty:
+                raise SystemExit(f"mutate: {failed[0][0][0]} does not compile, and no mutant is to blame:\n{failed[0][1][:6000]}")
+            self.say(f"{what}, round {count}: {len(tasks)} files, {len(failed)} refused, {len(guilty)} mutants taken out")
+            self.tree.take_out(guilty)
+            for task in tasks:
+                if task not in [t for t, _ in failed]:
+                    task[3]()
+            tasks = [t for t, _ in failed]
+            if tasks and what != "headers":
+                self.precompile()
+
+    def task(self, source, made, options, stamp):
+        """Nothing where it has been made before."""
+        mark = made.with_suffix(".stamp")
+        if made.exists() and mark.exists() and mark.read_text() == stamp:
+            return []
+        made.parent.mkdir(parents=True, exist_ok=True)
+        return [(source, made, options, lambda: mark.write_text(stamp))]
+
+    def precompile(self):
+        source = self.folder / "everything.hpp"
+        text = "".join(f"#include <{n}>\n" for n in [*self.tree.headers, *self.plan.get("precompiled", [])])
+        if not source.exists() or source.read_text() != text:
+            source.write_text(text)
+        stamp = self.stamp(source) + f" {sorted(self.tree.taken_out)}"
+        made = self.folder / "everything.pch"
+        done = lambda: made.with_suffix(".stamp").write_text(  # noqa: E731
+            self.stamp(source) + f" {sorted(self.tree.taken_out)}")
+        tasks = self.task(source, made, lambda: ["-xc++-header"], stamp)
+        self.rounds("headers", [(*t[:3], done) for t in tasks])
 
     def build(self, programs):
-        objects, todo = {}, []
-        (self.folder / "objects").mkdir(parents=True, exist_ok=True)
-        header = self.precompiled()
+        objects, tasks = {}, {}
+        main = self.root / self.plan["main"] if "main" in self.plan else None
         for program in programs:
-            sources = self.units(program)
-            if self.plan.get("main"):
-                sources.append(self.root / self.plan["main"])
-            objects[program] = []
-            for source in sources:
-                made = self.folder / "objects" / (re.sub(r"\W", "_", str(source)) + ".o")
-                objects[program].append(made)
-                stamp = self.stamp([source]) if self.plan.get("main") is None or source != sources[-1] else self.stamp_of_main(source)
-                mark = made.with_suffix(".stamp")
-                if not made.exists() or not mark.exists() or mark.read_text() != stamp:
-                    if (source, made) not in [t[:2] for t in todo]:
-                        todo.append((source, made, stamp))
-
-        def one(task):
-            source, made, stamp = task
-            result = self.compile(source, *header, "-c", "-o", str(made))
-            if result.returncode != 0:
-                raise SystemExit(f"mutate: {source}:\n{result.stderr[:6000]}")
-            made.with_suffix(".stamp").write_text(stamp)
-            self.say(f"compiled {pathlib.Path(source).name}")
-
-        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            list(pool.map(one, todo))
+            sources = self.units(program) + ([main] if main else [])
+            objects[program] = [self.folder / "objects" / (re.sub(r"\W", "_", str(s)) + ".o") for s in sources]
+            for source, made in zip(sources, objects[program]):
+                with_headers = source != main
+                stamp = self.stamp(source) if with_headers else hashlib.sha256(source.read_bytes()).hexdigest()
+                options = ["-include-pch", str(self.folder / "everything.pch")] if with_headers else []
+                for task in self.task(source, made, lambda o=options: [*o, "-c"], stamp):
+                    tasks[made] = task
+        if tasks:
+            self.precompile()
+            self.rounds("tests", list(tasks.values()))
         made = {}
         for program in programs:
             made[program] = self.folder / f"sluice.mutated.{program}"
-            if not made[program].exists() or any(o.stat().st_mtime > made[program].stat().st_mtime for o in objects[program]):
+            newest = max(o.stat().st_mtime for o in objects[program])
+            if not made[program].exists() or newest > made[program].stat().st_mtime:
                 subprocess.run([*self.command[:1], *map(str, objects[program]), "-o", str(made[program]), "-pthread"], check=True)
         return made
-
-    def stamp_of_main(self, source):
-        return hashlib.sha256(source.read_bytes() + " ".join(self.command).encode()).hexdigest()
-
-    def precompiled(self):
-        names = self.plan.get("precompiled", [])
-        if not names or "clang" not in self.command[0]:
-            return []
-        source = self.folder / "precompiled.hpp"
-        text = "".join(f"#include <{n}>\n" for n in names)
-        if not source.exists() or source.read_text() != text:
-            source.write_text(text)
-        made, stamp = self.folder / "precompiled.pch", self.stamp([source])
-        mark = self.folder / "precompiled.stamp"
-        if not made.exists() or not mark.exists() or mark.read_text() != stamp:
-            result = self.compile(source, "-xc++-header", "-o", str(made))
-            if result.returncode != 0:
-                raise SystemExit(f"mutate: {result.stderr[:6000]}")
-            mark.write_text(stamp)
-        return ["-include-pch", str(made)]

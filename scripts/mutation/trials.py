@@ -39,7 +39,7 @@ class Program:
         before = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_MUTANT")}
         with tempfile.TemporaryDirectory(dir=self.folder) as where:
             child = subprocess.Popen(self.arguments(cases), env={**before, **environment}, cwd=where, stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, preexec_fn=limits, start_new_session=True)
+                                     stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, preexec_fn=limits)
             wait = Wait(child.pid)
             while True:
                 code = wait.ended(child)
