@@ -24,7 +24,7 @@ class Rendered:
                 inner, begin = open_wraps.pop()
                 put(text[at:inner.end])
                 at = inner.end
-                put("))" if inner.cast or inner.flip else ")")
+                put(")))" if inner.cast else "))" if inner.flip else ")")
                 if inner.flip:
                     self.spans.append((begin, length, inner.number))
             put(text[at:offset])
@@ -35,7 +35,7 @@ class Rendered:
             if wrap.flip:
                 put(f"({switch} != static_cast<bool>(")
             elif wrap.cast:
-                put(f"({switch} ? {wrap.other} : void(")
+                put(f"({switch} ? {wrap.other} : void((")
             else:
                 put(f"({switch} ? {wrap.other} : ")
             if not wrap.flip:

@@ -176,7 +176,9 @@ class Header:
         elif kind in ("CASE_STMT", "DEFAULT_STMT", "LABEL_STMT"):
             for child in children[1 if kind == "CASE_STMT" else 0:]:
                 self.whole(child)
-        elif kind in ("VAR_DECL",):
+        elif kind == "DECL_STMT" and re.match(r"(static\s+)?constexpr\b", self.slice(cursor)):
+            return
+        elif kind == "VAR_DECL":
             self.initialised(cursor)
         elif kind in FUNCTIONS:
             self.function(cursor)
@@ -184,7 +186,7 @@ class Header:
             self.expression(cursor)
         else:  # declarations, switch, try, handlers
             for child in children:
-                self.whole(child)
+                self.statement(child)
 
     @staticmethod
     def is_body(parent, child):
@@ -218,10 +220,15 @@ class Header:
 
     def dropped(self, cursor):
         kind, text = name(cursor), self.slice(cursor)
+        children = list(cursor.get_children())
+        if kind == "UNEXPOSED_EXPR" and len(children) == 1 and children[0].extent == cursor.extent:
+            return self.dropped(children[0])
         if kind == "BINARY_OPERATOR" and cursor.spelling == ",":
             for child in cursor.get_children():
                 self.dropped(child)
             return
+        if not re.search(r"[(=]|\+\+|--|throw", text) or text.startswith("SLUICE_"):
+            return  # a name, as a condition declares it
         if ONLY_SPEED.search(text) or re.match(r"(static_cast<void>|\(void\))", text):
             return
         self.add(cursor, "dropped", f"dropped: {plain(text)}", "void()", order=0, cast=True)
@@ -307,7 +314,7 @@ class Header:
                 other = COMPARISONS[sign][0]
                 self.add(cursor, "comparison", f"{left} {sign} {right} -> {other}", f"({left}) {other} ({right})")
             return
-        best = re.match(r"((?:\w+::)*)(min|max)\b", text)
+        best = re.match(r"(std::)(min|max)\b", text)
         if best:
             other = best[1] + ("max" if best[2] == "min" else "min")
             self.add(cursor, "extreme", f"{plain(text)} -> {other}", plain(other + text[best.end():]))
