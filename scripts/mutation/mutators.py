@@ -92,7 +92,7 @@ class Header:
 
     def add_range(self, start, end, kind, change, other, order, **more):
         key = (start, end, kind, other)
-        if end <= start or key in self.seen or "\n#" in self.text[start:end]:
+        if end <= start or key in self.seen or "\n#" in self.text[start:end] or self.text.startswith("SLUICE_", start):
             return None
         self.seen.add(key)
         number = self.next

@@ -9,8 +9,11 @@ import subprocess
 
 
 class Builder:
-    def __init__(self, root, folder, plan, tree, mutants, jobs, say):
-        self.root, self.folder, self.plan, self.tree, self.jobs, self.say = root, folder, plan, tree, jobs, say
+    """The program of one folder's tests."""
+
+    def __init__(self, root, folder, plan, tests, tree, mutants, jobs, say):
+        self.root, self.folder, self.plan, self.tests, self.tree = root, folder, plan, tests, tree
+        self.jobs, self.say = jobs, say
         here = pathlib.Path(__file__).resolve().parent.parent.parent
         flags = [f.replace("ROOT", str(root)) for f in plan.get("flags", [])]
         self.command = ["clang++-19", "-std=c++20", *plan.get("optimise", ["-O1"]), "-w", "-Werror=vla",
@@ -20,14 +23,15 @@ class Builder:
         self.switch = here / "tests" / "mutation" / "switch.hpp"
 
     def compile(self, source, *options):
-        return subprocess.run([*self.command, "-include", str(self.switch), *options, str(source)], capture_output=True, text=True)
+        switch = ["-include", str(self.switch)] if "-x" in " ".join(options) or "-include-pch" in options else []
+        return subprocess.run([*self.command, *switch, *options, str(source)], capture_output=True, text=True)
 
     # ---- what is compiled
 
-    def units(self, program):
+    def units(self):
         """Files to compile: as in cmake/test-batches.cmake, several tests as one, each in a namespace of its own."""
         sources = []
-        for pattern in self.plan["programs"][program]["sources"]:
+        for pattern in self.tests["tests"]:
             sources += sorted(glob.glob(str(self.root / pattern), recursive=True))
         batch = self.plan.get("batch", 1)
         alone, together = [], []
@@ -45,7 +49,7 @@ class Builder:
                         includes.append(line)
                 stem = re.sub(r"\W", "_", pathlib.Path(source).name)
                 bodies.append(f'namespace {stem} {{\n#include "{source}"\n}}\n')
-            path = self.folder / "batches" / f"{program}.{first // batch}.cpp"
+            path = self.folder / "batches" / f"{first // batch}.cpp"
             path.parent.mkdir(parents=True, exist_ok=True)
             text = "\n".join(includes) + "\n" + "".join(bodies)
             if not path.exists() or path.read_text() != text:
@@ -99,7 +103,7 @@ class Builder:
 
     def precompile(self):
         source = self.folder / "everything.hpp"
-        text = "".join(f"#include <{n}>\n" for n in [*self.tree.headers, *self.plan.get("precompiled", [])])
+        text = "".join(f"#include <{n}>\n" for n in [*self.tree.headers, *self.tests.get("precompiled", self.plan.get("precompiled", []))])
         if not source.exists() or source.read_text() != text:
             source.write_text(text)
         stamp = self.stamp(source) + f" {sorted(self.tree.taken_out)}"
@@ -109,25 +113,21 @@ class Builder:
         tasks = self.task(source, made, lambda: ["-xc++-header"], stamp)
         self.rounds("headers", [(*t[:3], done) for t in tasks])
 
-    def build(self, programs):
-        objects, tasks = {}, {}
-        main = self.root / self.plan["main"] if "main" in self.plan else None
-        for program in programs:
-            sources = self.units(program) + ([main] if main else [])
-            objects[program] = [self.folder / "objects" / (re.sub(r"\W", "_", str(s)) + ".o") for s in sources]
-            for source, made in zip(sources, objects[program]):
-                with_headers = source != main
-                stamp = self.stamp(source) if with_headers else hashlib.sha256(source.read_bytes()).hexdigest()
-                options = ["-include-pch", str(self.folder / "everything.pch")] if with_headers else []
-                for task in self.task(source, made, lambda o=options: [*o, "-c"], stamp):
-                    tasks[made] = task
+    def build(self):
+        objects, tasks = [], []
+        others = [self.root / s for s in [*self.plan.get("always", []), *([self.plan["main"]] if "main" in self.plan else [])]]
+        for source in self.units() + others:
+            made = self.folder / "objects" / (re.sub(r"\W", "_", str(source)) + ".o")
+            if source in others:  # that includes no header with mutants; shared by all folders
+                made = self.folder.parent / "objects" / made.name
+            objects.append(made)
+            stamp = hashlib.sha256(source.read_bytes()).hexdigest() if source in others else self.stamp(source)
+            options = [] if source in others else ["-include-pch", str(self.folder / "everything.pch")]
+            tasks += self.task(source, made, lambda o=options: [*o, "-c"], stamp)
         if tasks:
             self.precompile()
-            self.rounds("tests", list(tasks.values()))
-        made = {}
-        for program in programs:
-            made[program] = self.folder / f"sluice.mutated.{program}"
-            newest = max(o.stat().st_mtime for o in objects[program])
-            if not made[program].exists() or newest > made[program].stat().st_mtime:
-                subprocess.run([*self.command[:1], *map(str, objects[program]), "-o", str(made[program]), "-pthread"], check=True)
+            self.rounds("tests", tasks)
+        made = self.folder / "sluice.mutated"
+        if not made.exists() or max(o.stat().st_mtime for o in objects) > made.stat().st_mtime:
+            subprocess.run([*self.command[:1], *map(str, objects), "-o", str(made), "-pthread"], check=True)
         return made

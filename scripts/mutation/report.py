@@ -36,15 +36,15 @@ def equivalent(path):
 
 
 class Report:
-    def __init__(self, folders, folder_of, explained):
+    def __init__(self, folders, explained):
         self.rows = {f: dict(all=0, tried=0, killed=0, explained=0, survived=0, unreached=0, out=0) for f in folders}
-        self.folder_of, self.explained = folder_of, explained
+        self.explained = explained
         self.lines = []
         self.used = set()
 
-    def add(self, mutant, outcome):
+    def add(self, folder, mutant, outcome):
         """`outcome`: None where it was not tried, "taken out" where it does not compile."""
-        row = self.rows[self.folder_of(mutant.header)]
+        row = self.rows[folder]
         if outcome == "taken out":
             row["out"] += 1
             return

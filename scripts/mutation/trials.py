@@ -119,26 +119,21 @@ class Wait:
 FIRST = (0.1, 0.5, 2.0, 8.0, 1e9)  # a process runs cases that take so long together
 
 
-def trial(number, programs):
+def trial(number, program):
     """What happens to a mutant: (outcome, by whom). The fastest cases that reach it come first."""
-    reaching = sorted((s, p.name, n, p) for p in programs for n, (s, r) in p.cases.items() if number in r)
+    reaching = sorted((s, n) for n, (s, r) in program.cases.items() if number in r)
     if not reaching:
         return "not reached", ""
     at = 0
     for most in FIRST:
-        groups = {}
-        total = 0.0
-        while at < len(reaching) and (not groups or total + reaching[at][0] <= most):
-            seconds, _, case, program = reaching[at]
-            part = groups.setdefault(program.name, [program, [], 0.0])
-            part[1].append(case)
-            part[2] += seconds
-            total += seconds
+        cases, total = [], 0.0
+        while at < len(reaching) and (not cases or total + reaching[at][0] <= most):
+            total += reaching[at][0]
+            cases.append(reaching[at][1])
             at += 1
-        for program, cases, seconds in groups.values():
-            outcome, _ = program.run(cases, {"SLUICE_MUTANT": str(number)}, seconds)
-            if outcome != "passed":
-                return outcome, f"{program.name}: {cases[0] if len(cases) == 1 else f'{len(cases)} cases'}"
+        outcome, _ = program.run(cases, {"SLUICE_MUTANT": str(number)}, total)
+        if outcome != "passed":
+            return outcome, cases[0] if len(cases) == 1 else f"{len(cases)} cases"
         if at == len(reaching):
             break
     return "survived", ""
