@@ -2,6 +2,7 @@
 """Runs mutants: which test cases reach which, and whether one of them fails."""
 import json
 import os
+import re
 import resource
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ IDLE = 10.0  # seconds without any work: it waits for what never comes
 
 
 def quoted(name):
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return re.sub(r"([\\,\[\"])", r"\\\1", name)
 
 
 class Program:
@@ -23,7 +24,7 @@ class Program:
         self.cases = {}  # name -> (seconds, set of numbers)
 
     def arguments(self, cases):
-        return [self.path, "--abort", ",".join(map(quoted, cases))] if self.catch else [self.path]
+        return [self.path, "--abort", "--warn", "NoTests", ",".join(map(quoted, cases))] if self.catch else [self.path]
 
     def run(self, cases, environment, seconds):
         """(what happened, CPU seconds): passed, failed, crashed or endless. Processor time counts, not what a clock says:
@@ -77,7 +78,7 @@ class Program:
 
     def load(self, say):
         """As `look`, or what that found before for the same program."""
-        file = os.path.join(self.folder, f"{self.name}.reached.json")
+        file = os.path.join(self.folder, "reached.json")
         mark = os.stat(self.path).st_mtime
         if os.path.exists(file):
             with open(file, encoding="utf-8") as text:

@@ -38,6 +38,7 @@ TEST_CASE("tokens of any length keep their bytes", "[token_bytes]") {
     }
     CHECK(bytes.text(every) == all);
     CHECK_FALSE(bytes.empty());
+    CHECK(TokenBytes(std::vector<std::string>{tokens.back()}).bytes(0) == tokens.back());
   }
 }
 

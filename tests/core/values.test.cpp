@@ -63,6 +63,11 @@ TEST_CASE("token sets do what sets do", "[values]") {
     CHECK(members(both) == common);
     CHECK(members(any) == together);
   }
+  TokenSet ends;
+  ends.insert(Token{0});
+  CHECK(ends.only() == 0);
+  ends.insert(Token{70});
+  CHECK(ends.only() == -1);
   CHECK(TokenSet(0).words().empty());
   CHECK(TokenSet(64).words().size() == 1);
   CHECK(TokenSet(65).words().size() == 2);
@@ -122,6 +127,9 @@ TEST_CASE("what a request says of its lines is said of no others", "[values]") {
   Plan plan(step, 7);
   plan.row(0, 1, 2, {&token, 1});
   plan.ask({}), plan.keep(4), plan.release(2);
+  std::int32_t const depth = 0;
+  plan.branch({&depth, 1});
+  CHECK(step.rows[0].depths == &depth);
   plan.restrict_to(nullptr, 1);
   CHECK(step.queries[1].shortlist == nullptr);
   plan.restrict_to(&set, 3);
@@ -162,6 +170,11 @@ TEST_CASE("statistics count steps, and add up", "[values]") {
   CHECK((one.model_calls == 3 && one.rows == 5 && one.fed == 8 && one.forks == 2));
   CHECK(one.rows_histogram == std::vector<std::uint64_t>{0, 2, 0, 1});
 
+  step.rows.resize(4, {0, 0, 1, {tokens, 1}});
+  Statistics more = one;
+  more.count(step);
+  CHECK(more.rows_histogram == std::vector<std::uint64_t>{0, 2, 0, 1, 1});
+
   using S = Statistics;
   std::array const counts{&S::sentences,  &S::tokens, &S::steps,     &S::model_calls, &S::rows,          &S::fed,
                           &S::expansions, &S::forks,  &S::restarted, &S::shared,      &S::encoder_calls, &S::encoded};
@@ -192,6 +205,7 @@ TEST_CASE("answers are found by line, in windows too", "[values]") {
   CHECK((all[1].log_sum_exp == 4 && all[1].entropy == 5 && all.back().best.empty() && all.back().probes.empty()));
   auto const window = all.window(1, 1);
   CHECK((window.size() == 1 && window[0].best[0] == best[1] && window.back().log_sum_exp == 4));
+  CHECK((all.window(0, 3).size() == 3 && all.window(2, 1)[0].best.empty()));
   CHECK((all.valid() && window.valid() && Expansion().valid()));
   entries[0].valid = false;
   CHECK((!all.valid() && window.valid() && !all[0].valid));
@@ -204,6 +218,7 @@ TEST_CASE("rows of a matrix lie a stride apart", "[values]") {
   CHECK(scores(data.data(), 2, 2, Kind::log_probs, 1)[1][0] == 1);
   CHECK(hidden(data.data(), 3, 3, 4)[1].size() == 3);
   CHECK(hidden(data.data(), 4, 3)[3][0] == 9);
+  CHECK(hidden(data.data(), 2, 2, 1)[1][0] == 1);
   CHECK(scores(data.data(), 1, 1).kind == Kind::logits);
 }
 
@@ -216,6 +231,9 @@ TEST_CASE("a row that branches keeps its first path", "[values]") {
   CHECK((row.kept() == 2 && row.depth(2) == 1));
   row.depths = chain.data();
   CHECK(row.kept() == 4);
+  std::array<std::int32_t, 5> const longer{0, 1, 2, 3, 4};
+  row.depths = longer.data();
+  CHECK(row.kept() == 4);  // of its tokens
 }
 
 TEST_CASE("abilities include others one by one", "[values]") {
