@@ -260,6 +260,8 @@ int main(int argc, char** argv) {
   auto const* const version = dnnl::version();
   benchmark::AddCustomContext("onednn", std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
                                             std::to_string(version->patch));
+  benchmark::AddCustomContext("eigen", std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) +
+                                           "." + std::to_string(EIGEN_MINOR_VERSION));
 #ifdef SLUICE_OPENBLAS
   benchmark::AddCustomContext("openblas", openblas_get_config());
 #endif

@@ -53,7 +53,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
+set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/adaptive_block$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/packed/bfloat16_dot$ ^output/packed/dot_panels$ ^output/packed/tile_blocks$ ^output/packed/product_writer$ ^output/packed/gathered_matrix$ ^output/packed/int8_in_place$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
@@ -61,7 +61,7 @@ set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^d
   ^grammar/ # large: who wants it includes sluice/grammar/structure.hpp
   ^catalogue/ # maps files: who wants it includes sluice/catalogue/catalogue_beam.hpp
   ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$
-  ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^search/rule/byte_matcher$ ^search/rule/known_ends$
+  ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^search/rule/byte_matcher$ ^search/rule/followed$ ^search/rule/known_ends$ ^search/rule/wrapping$
   ^sluice$)
 set(brought ^output/line/line_lists$ ^output/simd/simd$) # for who writes an expander
 list(JOIN internal "|" internal)
@@ -94,7 +94,7 @@ set(folders
   "catalogue:core output/simd search/common search/beam search/rule"
   "result:core" "simultaneous:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
-  "c:" "cuda:core output/line output/projection output/clusters model")
+  "c:" "cuda:core output/line output/projection output/clusters model search/common search/beam")
 set(above)
 foreach(line IN LISTS folders)
   string(REGEX MATCH "^([^:]*):(.*)$" matched "${line}")

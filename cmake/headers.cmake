@@ -48,6 +48,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/opening.hpp
   include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/parts.hpp
+  include/sluice/decode/loop/planning.hpp
   include/sluice/decode/loop/returning.hpp
   include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp
@@ -195,6 +196,7 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/stopping.hpp
   include/sluice/search/beam/survivors.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
+  include/sluice/search/blockwise/adaptive_block.hpp
   include/sluice/search/blockwise/blockwise.hpp
   include/sluice/search/blockwise/guess_tree.hpp
   include/sluice/search/blockwise/rejection.hpp
@@ -227,6 +229,7 @@ set(SLUICE_HEADERS
   include/sluice/search/greedy/greedy_presets.hpp
   include/sluice/search/rule/byte_matcher.hpp
   include/sluice/search/rule/dry.hpp
+  include/sluice/search/rule/followed.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/known_ends.hpp
   include/sluice/search/rule/penalties.hpp
@@ -237,6 +240,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/sequence_breakers.hpp
   include/sluice/search/rule/stop_at.hpp
   include/sluice/search/rule/text_stream.hpp
+  include/sluice/search/rule/wrapping.hpp
   include/sluice/search/sample/cuts.hpp
   include/sluice/search/sample/sample.hpp
   include/sluice/search/sample/sample_presets.hpp
@@ -268,6 +272,17 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/clustered_options.cuh
   kernels/sluice/cuda/clustered_projection.cuh
   kernels/sluice/cuda/dense_projection.cuh
+  kernels/sluice/cuda/device_beam.cuh
+  kernels/sluice/cuda/device_beam_ended.cuh
+  kernels/sluice/cuda/device_beam_kernel.cuh
+  kernels/sluice/cuda/device_beam_launch.cuh
+  kernels/sluice/cuda/device_beam_memory.cuh
+  kernels/sluice/cuda/device_beam_options.cuh
+  kernels/sluice/cuda/device_beam_result.cuh
+  kernels/sluice/cuda/device_beam_rows.cuh
+  kernels/sluice/cuda/device_beam_state.cuh
+  kernels/sluice/cuda/device_beam_stopping.cuh
+  kernels/sluice/cuda/device_beam_warp.cuh
   kernels/sluice/cuda/error.cuh
   kernels/sluice/cuda/gather.cuh
   kernels/sluice/cuda/gemm.cuh

@@ -1,4 +1,4 @@
-# Shared by scripts/demo, scripts/test and .ci/run: finds and installs what is missing, times the stages. To be sourced.
+# Shared by scripts: finds and installs what is missing, times stages, makes folders. To be sourced.
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
@@ -80,4 +80,29 @@ check_tools() {
   done
   version=$(cmake --version | awk 'NR == 1 { print $3 }')
   printf '3.25\n%s\n' "$version" | sort -V -C || die "CMake 3.25 or newer is needed, this is $version (pip install cmake has a new one)."
+}
+
+# The version of include/sluice/version.hpp. Called in the repository's root.
+version_of_headers() { sed -nE 's/.*_VERSION_(MAJOR|MINOR|PATCH) ([0-9]+)$/\2/p' include/sluice/version.hpp | paste -sd.; }
+
+# emptied <folder> <caller's folder>: makes it, or empties it, and prints its whole path. What stands in a folder that is not
+# below build/ is somebody's: such a one must be empty. Called in the repository's root.
+emptied() {
+  local folder=$1
+  case $folder in
+    /*) ;;
+    *) folder=$2/$folder ;;
+  esac
+  # Said step by step: bash forgets set -e in $(...).
+  mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || return 1
+  case $folder in
+    "$PWD"/build/*) rm -rf "$folder" && mkdir "$folder" || return 1 ;;
+    *)
+      if [ -n "$(ls -A "$folder")" ]; then
+        echo "$folder is not empty: choose another folder, or empty it" >&2
+        return 1
+      fi
+      ;;
+  esac
+  printf '%s\n' "$folder"
 }

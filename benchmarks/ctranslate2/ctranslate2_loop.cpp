@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice.bench.ctranslate2: the same sentences through CTranslate2's own loop and through its encoder and decoder under ours, by
-// turns, one thread each; seconds of the processor. Ratios are taken within a round; their median counts.
+// turns, one thread each; seconds of the processor. Ratios are taken within a round; their median counts. With --compute-type its
+// loop in another precision, beside ours, and beside examples/translate in all that this has.
 #include <sluice/decode/decode.hpp>
 #include <sluice/engine/ctranslate2.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
@@ -29,6 +30,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -44,6 +46,9 @@ struct Options {
   std::filesystem::path model = translate::default_model(), input;
   std::size_t sentences = 512, alone = 128;
   int rounds = 5;
+  std::string compute_type = "float32";
+
+  bool exact() const { return compute_type == "float32"; }
 };
 
 double seconds() {
@@ -67,7 +72,9 @@ class Bench {
         loaded_(std::move(loaded)),
         names_(names),
         sources_(sources),
-        weights_(example::Weights::load(options.model / "model.safetensors")) {}
+        weights_(ours(Precision::float32)),
+        half_(ours(Precision::bfloat16)),
+        rough_(ours(Precision::int8)) {}
 
   void run(char const* title, std::size_t beam, std::size_t batch, std::size_t count) {
     std::vector<Tokens> const sources(sources_.begin(), sources_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -77,18 +84,13 @@ class Bench {
       for (auto const token : source) pieces.back().push_back(names_[static_cast<std::size_t>(token)]);
     }
     bench::OwnLoop own(*loaded_, pieces);
-    CTranslate2 hidden(loaded_);
     CTranslate2Logits logits(loaded_);
-    example::Transformer ours(weights_);
-    auto const output = hidden.output();
-    DenseProjection exact(output.weights(), output.bias), half(output.weights(), output.bias, Precision::bfloat16),
-        rough(output.weights(), output.bias, Precision::int8);
     auto const decoded = [&](auto& model, auto&& expander) {
       auto const best = [&](auto const& search) {
         Pieces outputs;
         for (auto const& result :
              decode(model, sources, search, Batched{.size = batch}, expander, Intake{.window = sources.size()}))
-          outputs.push_back(hidden.pieces(result.hypotheses.at(0).tokens));
+          outputs.push_back(logits.pieces(result.hypotheses.at(0).tokens));
         return outputs;
       };
       if (beam > 1) return best(presets::ctranslate2(static_cast<std::int32_t>(beam)));
@@ -104,11 +106,32 @@ class Bench {
       std::size_t same = 0;
     };
     std::vector<Way> ways{{"CTranslate2's own loop", [&] { return own.translate(beam, batch); }, {}, {}},
-                          {"its logits, our loop", [&] { return decoded(logits, LogSoftmaxTopK()); }, {}, {}},
-                          {"its hidden vectors, float32", [&] { return decoded(hidden, exact); }, {}, {}},
-                          {"its hidden vectors, bfloat16", [&] { return decoded(hidden, half); }, {}, {}},
-                          {"its hidden vectors, int8", [&] { return decoded(hidden, rough); }, {}, {}},
-                          {"examples/translate", [&] { return decoded(ours, exact); }, {}, {}}};
+                          {"its logits, our loop", [&] { return decoded(logits, LogSoftmaxTopK()); }, {}, {}}};
+    std::optional<CTranslate2> hidden;
+    std::vector<std::unique_ptr<DenseProjection>> projections;
+    auto const add_hidden = [&](char const* name, Precision precision) {
+      auto const output = hidden->output();
+      auto const& projection =
+          *projections.emplace_back(std::make_unique<DenseProjection>(output.weights(), output.bias, precision));
+      ways.push_back({name, [&] { return decoded(*hidden, projection); }, {}, {}});
+    };
+    if (options_.exact()) {  // else its output layer's weights are rounded already
+      hidden.emplace(loaded_);
+      add_hidden("its hidden vectors, float32", Precision::float32);
+      add_hidden("its hidden vectors, bfloat16", Precision::bfloat16);
+      add_hidden("its hidden vectors, int8", Precision::int8);
+    }
+    std::vector<std::unique_ptr<example::Transformer>> transformers;
+    auto const add_ours = [&](char const* name, std::shared_ptr<example::Weights const> const& weights,
+                              Precision precision) {
+      auto& model = *transformers.emplace_back(std::make_unique<example::Transformer>(weights));
+      auto const& projection =
+          *projections.emplace_back(std::make_unique<DenseProjection>(weights->projection(), weights->bias, precision));
+      ways.push_back({name, [&] { return decoded(model, projection); }, {}, {}});
+    };
+    add_ours("examples/translate", weights_, Precision::float32);
+    add_ours("examples/translate, bfloat16", half_, Precision::bfloat16);
+    add_ours("examples/translate, int8", rough_, Precision::int8);
     Pieces expected;
     for (int round = -1; round < options_.rounds; ++round)  // the first is not counted
       for (auto& way : ways) {
@@ -130,11 +153,15 @@ class Bench {
   }
 
  private:
+  std::shared_ptr<example::Weights const> ours(Precision precision) const {
+    return example::Weights::load(options_.model / "model.safetensors", precision);
+  }
+
   Options const& options_;
   std::shared_ptr<ctranslate2::models::Model const> loaded_;
   std::vector<std::string> const& names_;
   std::vector<Tokens> const& sources_;
-  std::shared_ptr<example::Weights const> weights_;
+  std::shared_ptr<example::Weights const> weights_, half_, rough_;
 };
 
 int measure(Options const& options) {
@@ -151,7 +178,8 @@ int measure(Options const& options) {
   auto const folder =
       std::filesystem::temp_directory_path() / ("sluice.bench.ctranslate2." + std::to_string(::getpid()));
   example::convert_to_ctranslate2(example::Safetensors(options.model / "model.safetensors"), names, folder);
-  auto const loaded = ctranslate2::models::Model::load(folder.string());
+  auto const loaded = ctranslate2::models::Model::load(folder.string(), ctranslate2::Device::CPU, 0,
+                                                       ctranslate2::str_to_compute_type(options.compute_type));
   std::filesystem::remove_all(folder);
   Bench bench(options, loaded, names, sources);
   bench.run("beam of 5, batches of 64", 5, 64, sources.size());
@@ -170,6 +198,7 @@ int main(int argc, char** argv) {
   app.add_option("--sentences", options.sentences, "so many of them (512)")->check(CLI::Range(1, 1000000));
   app.add_option("--alone", options.alone, "of these one by one (128)")->check(CLI::Range(1, 1000000));
   app.add_option("--rounds", options.rounds, "(5)")->check(CLI::Range(1, 1000));
+  app.add_option("--compute-type", options.compute_type, "CTranslate2's: float32 (default), int8, bfloat16, ...");
   try {
     app.parse(argc, argv);
     return measure(options);

@@ -59,7 +59,7 @@ std::vector<Layer> layers(std::string_view which) {
             {.rows = 20, .columns = 9001, .depth = 72, .k = 2, .beams = 2, .shares = {0.1}},
             {.rows = 5, .columns = 4000, .depth = 32, .k = 5, .beams = 5}};
   std::vector<Layer> some;
-  // The output layers of papers/004: 20 sentences, beams of 2.
+  // The output layers of Amer et al. 2022, table 2: 20 sentences, beams of 2.
   for (auto const columns : {250'000, 128'000})
     some.push_back({.rows = 40, .columns = columns, .depth = 1024, .k = 2, .beams = 2, .shares = {0.06, 0.10, 0.16}});
   for (auto const rows : {1, 5, 64, 320})

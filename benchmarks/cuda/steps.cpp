@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step does beside the model and the softmax: merging beams, verifying blocks, reordering caches; a line of JSON for
+// What a step does beside the model and the softmax: merging beams, beam search, verifying blocks, reordering caches; a line of JSON for
 // every figure.
 //
 //   sluice.bench.cuda.steps [--shapes usual|all|smoke] [--seconds N] [--list]
@@ -14,6 +14,7 @@
 #include <sluice/cuda/verify.cuh>
 
 #include <algorithm>
+#include <beam_work.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -36,7 +37,7 @@ using namespace sluice::bench;
 namespace {
 
 struct Case {
-  std::string_view experiment;  ///< "merge", "verify" or "cache"
+  std::string_view experiment;  ///< "merge", "beam", "verify" or "cache"
   std::int32_t sentences = 1;
   std::int32_t lines = 1;      ///< of a sentence: beams, or the block
   std::int32_t positions = 0;  ///< of a cache's slots
@@ -46,10 +47,11 @@ struct Case {
 
 std::vector<Case> cases(std::string_view which) {
   if (which == "smoke")
-    return {{"merge", 3, 5},     {"merge", 2, 50},    {"verify", 5, 4},
+    return {{"merge", 3, 5},     {"merge", 2, 50},    {"beam", 3, 5},     {"verify", 5, 4},
             {"cache", 3, 5, 30}, {"cache", 1, 8, 33}, {"cache", 2, 4, 16}};
   std::vector<Case> some;
   for (auto const beams : {5, 8, 16, 50}) some.push_back({"merge", 64, beams});
+  for (auto const beams : {5, 16}) some.push_back({"beam", 64, beams});
   for (auto const sentences : {1, 64, 1024})
     for (auto const block : {2, 4, 8, 16}) some.push_back({"verify", sentences, block});
   for (auto const positions : {30, 1000}) {
@@ -59,6 +61,7 @@ std::vector<Case> cases(std::string_view which) {
   if (which == "all") {
     for (auto const sentences : {1, 8, 256, 1024})
       for (auto const beams : {2, 5, 8, 16, 32, 50, 63}) some.push_back({"merge", sentences, beams});
+    for (auto const sentences : {1, 8, 256}) some.push_back({"beam", sentences, 5});
     for (auto const positions : {100, 300}) some.push_back({"cache", 64, 5, positions});
     some.push_back({"cache", 1, 320, 1000});
   }
@@ -241,6 +244,45 @@ class MergeBench : Bench {
   std::vector<cuda::MergeGroup> groups_;
   std::vector<cuda::MergeLine> lines_;
   std::vector<Token> ends_;
+};
+
+// ---- beam search
+
+/// Steps of whole beams, with the lists and without.
+class BeamBench : Bench {
+  static constexpr std::int32_t most_steps = 12'288;  ///< more than are timed
+
+ public:
+  BeamBench(Machine& machine, Case const& one)
+      : Bench(machine, one), scores_(static_cast<std::size_t>(one.rows()) * vocabulary) {
+    fill_scores<cuda::Float32>(scores_.data(), static_cast<std::int64_t>(scores_.size()), vocabulary, 11);
+    wait("scores");
+    work_.sentences = one.sentences, work_.width = one.lines, work_.steps = most_steps;
+    work_.scores = cuda::scores<float>(reinterpret_cast<float const*>(scores_.data()), one.rows(), vocabulary);
+    work_.vocabulary = {.size = vocabulary, .bos = 1, .eos = {2}, .never = {0, 1}};
+  }
+
+  void run() {
+    {
+      HostBeams host(work_);
+      DeviceBeams device(work_, stream_);
+      for (int i = 0; i < 8; ++i) host.step(stream_), device.step(stream_);
+      if (!right("DeviceBeam::enqueue_step", same_hypotheses(device.results(stream_), host.results()))) return;
+    }
+    DeviceBeams beams(work_, stream_);
+    auto const all =
+        time("DeviceBeam::enqueue_step", scores_.bytes(), [&](int, cudaStream_t stream) { beams.step(stream); });
+    HostBeams host(work_);
+    time("lists merged on the device, BeamSearch on the host", scores_.bytes(),
+         [&](int, cudaStream_t stream) { host.step(stream); }, false, 1, {"on the device / this", all});
+    DeviceBeams again(work_, stream_);
+    again.step(stream_);
+    time("DeviceBeam::advance", 0, [&](int, cudaStream_t stream) { again.advance(stream); });
+  }
+
+ private:
+  DeviceArray<std::uint32_t> scores_;
+  BeamWork work_;
 };
 
 // ---- verifying blocks
@@ -507,6 +549,7 @@ class CacheBench : Bench {
 
 void run(Machine& machine, Case const& one) {
   if (one.experiment == "merge") MergeBench(machine, one).run();
+  else if (one.experiment == "beam") BeamBench(machine, one).run();
   else if (one.experiment == "verify") VerifyBench(machine, one).run();
   else CacheBench(machine, one).run();
 }

@@ -41,7 +41,7 @@ void load_backends(Options const& options) {
 
 }  // namespace
 
-Loaded::Loaded(std::filesystem::path const& file, Options const& options) {
+Loaded::Loaded(std::filesystem::path const& file, Options const& options, std::int32_t leaves) {
   auto loading = llama_model_default_params();
   if (options.gpu_layers >= 0) loading.n_gpu_layers = options.gpu_layers;
   if (options.exact) loading.use_extra_bufts = false;
@@ -51,7 +51,7 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options) {
   auto params = llama_context_default_params();
   params.n_ctx = static_cast<std::uint32_t>(options.context);
   params.n_batch = static_cast<std::uint32_t>(options.batch);
-  params.n_seq_max = static_cast<std::uint32_t>(options.parallel * options.slots());
+  params.n_seq_max = static_cast<std::uint32_t>(options.parallel * options.slots() + leaves);
   params.kv_unified = !options.split;
   params.n_threads =
       options.threads > 0 ? options.threads : static_cast<std::int32_t>(std::thread::hardware_concurrency());
@@ -62,12 +62,12 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options) {
   }
   context_.reset(llama_init_from_model(model_.get(), params));
   if (context_ == nullptr) refuse(file.string() + ": llama.cpp makes no such context of it");
-  adapter_.emplace(context_.get(), sluice::LlamaOptions{.eos = options.ends});
+  adapter_.emplace(context_.get(), sluice::LlamaOptions{.eos = options.ends, .leaves = leaves});
 }
 
 Engine::Engine(Options const& options) {
   load_backends(options);
-  loaded_ = std::make_unique<Loaded>(options.model, options);
+  loaded_ = std::make_unique<Loaded>(options.model, options, options.leaves());
   if (options.blockwise()) guess(options);
   else model_.emplace(&loaded_->model());
 }
@@ -83,7 +83,7 @@ void Engine::guess(Options const& options) {
     model_.emplace(sluice::WithLookup(*rolling_));
     return;
   }
-  draft_ = std::make_unique<Loaded>(options.draft, options);
+  draft_ = std::make_unique<Loaded>(options.draft, options, 0);
   auto& draft = draft_->model();
   sluice::Sampling const sampling{options.temperature, options.top_k, options.top_p, options.min_p, options.typical};
   if (options.search == SearchName::sample)

@@ -25,7 +25,7 @@ struct Free {
 class Loaded {
  public:
   /// \throws text::InputError  if llama.cpp does not take the file
-  Loaded(std::filesystem::path const& file, Options const& options);
+  Loaded(std::filesystem::path const& file, Options const& options, std::int32_t leaves);
   sluice::Llama& model() { return *adapter_; }
 
  private:

@@ -53,7 +53,9 @@ void check(Options const& o) {
     refuse("--grammar, --json-schema and --regex: one of them says what outputs obey");
   if (o.min_length > o.max_length)
     refuse("--min-length = " + std::to_string(o.min_length) + ": must be at most --max-length");
-  auto const sequences = std::int64_t{o.parallel} * o.slots();
+  if (o.branches > 1 && !o.blockwise())
+    refuse("--branches = " + std::to_string(o.branches) + ": needs --lookup or --draft");
+  auto const sequences = std::int64_t{o.parallel} * o.slots() + o.leaves();
   if (sequences > 256)
     refuse("--parallel = " + std::to_string(o.parallel) + ": needs " + std::to_string(sequences) +
            " sequences, and llama.cpp has 256 at most");
@@ -137,6 +139,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   app.add_flag("--lookup", o.lookup, "guess what came behind the same words before");
   add("--draft", o.draft, "GGUF", "guess by a smaller model of the same vocabulary");
   count("--block", o.block, 1, "tokens verified at once with --lookup or --draft (4)");
+  count("--branches", o.branches, 1, "paths of such guesses, beside each other (1)");
 
   app.option_defaults()->group("Output");
   app.add_flag("--stream", o.stream, "show an output while it grows");

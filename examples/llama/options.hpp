@@ -48,7 +48,7 @@ struct Options {
   text::Samplers samplers;
   std::vector<std::string> breakers{"\n", ":", "\"", "*"};  // of DRY
   bool lookup = false;
-  std::int32_t block = 4;
+  std::int32_t block = 4, branches = 1;
 
   // What comes out.
   bool stream = false, json = false, statistics = false;
@@ -56,6 +56,7 @@ struct Options {
   bool blockwise() const { return lookup || !draft.empty(); }
   /// Slots of one prompt.
   std::int32_t slots() const {
+    if (blockwise()) return branches;
     switch (search) {
       case SearchName::beam: return width;
       case SearchName::diverse: return width * groups;
@@ -64,6 +65,8 @@ struct Options {
     }
     return 1;
   }
+  /// Sequences that paths of guesses are lent, all prompts together.
+  std::int32_t leaves() const { return blockwise() && !split ? parallel * (branches - 1) : 0; }
 };
 
 /// Nothing if the user only asked for help, which has been printed.

@@ -14,7 +14,8 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
     return run(o, engine, grammar,
                sluice::Blockwise<sluice::Sampling>{.block = o.block,
                                                    .accept = {o.temperature, o.top_k, o.top_p, o.min_p, o.typical},
-                                                   .length = length});
+                                                   .length = length,
+                                                   .branches = o.branches});
   auto search = o.samplers.search();
   auto& dry = std::get<sluice::Dry>(search.rule.rules);
   if (dry.multiplier > 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Everything but sluice/model/checked.hpp, which is for tests of a model, and sluice/grammar/, which is large to read.
+/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ (maps files), engine/ (needs the
+/// engines' headers) and c/.
 #pragma once
 
 #include <sluice/core/acceptance.hpp>

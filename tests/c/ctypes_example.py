@@ -16,5 +16,5 @@ run = subprocess.run([python, example, library], capture_output=True, text=True)
 print(run.stdout, run.stderr, sep="")
 assert run.returncode == 0 and run.stderr == "", run.returncode
 page = (pathlib.Path(example).parents[2] / "docs" / "c.md").read_text()
-assert run.stdout in page, "docs/c.md shows another output"
+assert run.stdout and run.stdout in page, "docs/c.md shows another output"
 print("1 passed, 0 failed")

@@ -9,12 +9,14 @@
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/sample/sample.hpp>
+#include <sluice/version.hpp>
 
 #include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,4 +69,10 @@ int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result) {
     differences += found.constraints_total != hypothesis.constraints_total;
   }
   return differences;
+}
+
+char const* expected_version() {
+  static auto const text =
+      std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
+  return text.c_str();
 }

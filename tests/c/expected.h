@@ -14,6 +14,9 @@ enum { ways = 8 }; /* of decoding: see expected.cpp and client.c, which sets the
 /* How many differences there are to what C++ finds for source `seed`, request number `id`, one way. */
 int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result);
 
+/* Of the headers, as they say it in C++. */
+char const* expected_version(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -21,6 +21,7 @@ refused '--n-best needs' --n-best 2 prompt
 refused '--n-best = 9: must be at most --width, 4' --search beam --n-best 9 prompt
 refused '--lookup and --draft need --search greedy or sample' --search beam --lookup prompt
 refused 'one of them guesses' --lookup --draft small.gguf prompt
+refused 'branches = 3: needs --lookup or --draft' --branches 3 prompt
 refused '--stream and --json' --stream --json prompt
 refused '--min-length = 5: must be at most --max-length' --min-length 5 --max-length 4 prompt
 refused '--parallel = 300: needs 300 sequences, and llama.cpp has 256 at most' --parallel 300 prompt
@@ -44,6 +45,7 @@ always+=(--exact --max-length 40)
 run --json --lines prompts >one --parallel 1
 lines 5 one
 for ways in '--parallel 5' '--parallel 3 --chunk 2' '--parallel 5 --split' '--lookup --block 6' '--draft small.gguf' \
+  '--lookup --block 6 --branches 3' '--draft small.gguf --branches 3 --parallel 2' '--lookup --branches 2 --split' \
   '--draft model.gguf --block 3' '--parallel 2 --batch 2' '--parallel 5 --context 64 --share 0'; do
   # shellcheck disable=SC2086
   run --json --lines prompts $ways >other

@@ -4,6 +4,7 @@ byte, with -fmad=true (nvcc may make one operation of a product and a sum where 
 
   contraction.test.py NVCC ARCHITECTURE SOURCE INCLUDE-DIRECTORY...
 """
+import concurrent.futures
 import pathlib
 import struct
 import subprocess
@@ -46,7 +47,8 @@ with tempfile.TemporaryDirectory() as folder:
     if compiled(contracted, "true", work) == compiled(contracted, "false", work):
         sys.exit("a product and a sum became the same code with -fmad=true and false: this test sees nothing")
 
-    fused, rounded = (compiled(pathlib.Path(source), fmad, work) for fmad in ("true", "false"))
+    with concurrent.futures.ThreadPoolExecutor() as both:
+        fused, rounded = both.map(lambda fmad: compiled(pathlib.Path(source), fmad, work), ("true", "false"))
     assert len(fused) > 0 and fused.keys() == rounded.keys(), "no kernels, or not the same ones"
     different = [name for name in fused if fused[name] != rounded[name]]
     print("\n".join(f"not the same code: {name}" for name in different))

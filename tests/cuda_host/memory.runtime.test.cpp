@@ -222,4 +222,9 @@ TEST_CASE("cuda dense_projection works with the caller's cuBLAS and memory", "[c
   CHECK(handle.products > 0);
   CHECK(handle.streams_set == 0);  // it had that stream: its workspace stays
   CHECK(handle.workspaces_set == 0);
+
+  handle.scalars = CUBLAS_POINTER_MODE_DEVICE;  // its owner's affair, and so again afterwards
+  given.enqueue(lines.task(), hidden, nullptr);
+  CHECK(lines.answer() == expected);
+  CHECK(handle.scalars == CUBLAS_POINTER_MODE_DEVICE);
 }

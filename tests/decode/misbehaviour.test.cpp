@@ -126,6 +126,18 @@ std::vector<Case> const cases{
        p.row(0, 0, held, {&last, 1});
      },
      "0 calls of ask() for 1 lines"},
+    {"a probe outside the vocabulary",
+     [](Plan& p, std::int32_t held, Token& last) {
+       static Token const outside[] = {8, 9};
+       p.row(0, 0, held, {&last, 1}), p.ask({.probes = outside});
+     },
+     "a probe of token 9, which is outside the vocabulary of 9"},
+    {"a probe of nothing",
+     [](Plan& p, std::int32_t held, Token& last) {
+       static Token const outside = -1;
+       p.row(0, 0, held, {&last, 1}), p.ask({.probes = {&outside, 1}});
+     },
+     "a probe of token -1, which"},
     {"a neighbour's slot released",
      [](Plan& p, std::int32_t held, Token& last) {
        p.row(0, 0, held, {&last, 1}), p.ask({}), p.release(2);

@@ -167,8 +167,8 @@ class VerificationCase {
     CHECK(verdict.kept + 1 == state.blocks.at(0));
     CHECK(verdict.finished == (state.finished ? 1 : 0));
     auto const looked_at = lines > 1 ? 1.0 : 0.0;  // by and by the first rounds are forgotten
-    CHECK(verdict.tried == std::lround(state.tried - before.tried * (1 - 0.1 * looked_at)));
-    CHECK(verdict.right == std::lround(state.right - before.right * (1 - 0.1 * looked_at)));
+    CHECK(verdict.tried == std::lround(state.adapting.tried() - before.adapting.tried() * (1 - 0.1 * looked_at)));
+    CHECK(verdict.right == std::lround(state.adapting.right() - before.adapting.right() * (1 - 0.1 * looked_at)));
     REQUIRE(verdict.count == static_cast<std::int32_t>(state.tokens.size() - before.tokens.size()));
     for (std::int32_t i = 0; i < verdict.count; ++i) {
       INFO("token " << i);

@@ -21,7 +21,8 @@ namespace sluice::inline v0 {
 ///    `position` of the output;
 ///  - `own(line, seed, position, scratch)`: the model's own choice there; a token of -1 if there is none;
 ///  - `accepts(line, own, guess)`: whether `guess` may stand in its place;
-///  - `lossless`: whether every output is one that the model would have given by itself.
+///  - `lossless`: whether every output is one that the model would have given by itself;
+///  - `draws`, optional: guesses are to be drawn, and which of the model's outputs comes depends on them.
 template <class A>
 concept Acceptance = requires(A const& rule, Query& query, Line const& line, Candidate own, Token guess,
                               std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) {

@@ -73,8 +73,8 @@ class Expansion {
 // clang-format off
 /// Turns a model's answer into what the search asked: `queries` has one entry per line of the answer, `groups` says which
 /// lines belong to one sentence (in order; their `lines` add up). A line's answer depends on that line alone, or, where
-/// Group::keep says so, on its group. One that refuses Query::entropy says so by `static constexpr bool answers_entropy =
-/// false`, and a trace that wants it goes without.
+/// Group::keep says so, on its group. One answer may be expanded twice, the second time for Request::confidence. One that
+/// refuses Query::entropy says so by `static constexpr bool answers_entropy = false`, and a trace that wants it goes without.
 template <class E, class AnswerType>
 concept Expander = requires(E& expander, AnswerType const& answer, std::span<Query const> queries,
                             std::span<Group const> groups) {

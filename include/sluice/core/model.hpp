@@ -84,7 +84,7 @@ struct DraftTree {
     std::int32_t first = 0, count = 0;
   };
   std::vector<Range> drawn{};            ///< [guess], draws: the part of `candidates` that it was drawn from
-  std::vector<Candidate> candidates{};  ///< whose probabilities add up to 1 in each part; others have none
+  std::vector<Candidate> candidates{};  ///< in proportion to their probabilities in each part; others have none
 
   void clear() { parents.clear(), drawn.clear(), candidates.clear(); }
 };

@@ -25,6 +25,11 @@ enum class Barrier {
   selected,  ///< those of it that may be among the best are listed
   ended,     ///< it is known which of the kept candidates end
 
+  // Of a beam that stays on the device.
+  chosen,  ///< who goes on, and who is out, is in memory
+  aside,   ///< the finished hypotheses are in order
+  stayed,  ///< it is known who stays in its parent's slot
+
   // Of caches.
   forked,  ///< forks have read what rows are about to overwrite (CacheIndirection)
   free,    ///< the warp's marks are zero

@@ -41,11 +41,20 @@ class Buffer {
     if (status != cudaStreamCaptureStatusNone)
       throw Error(cudaErrorStreamCaptureUnsupported,
                   "a workspace has to grow while a graph is captured: run once before");
-    return grow(bytes, zero);
+    auto* const memory = grow(bytes);
+    if (zero) {  // behind what of this stream may still use memory that the caller's allocator hands out again
+      RelaxedCapture const relaxed;
+      check(cudaMemsetAsync(memory, 0, size_, stream), "cudaMemsetAsync");
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    }
+    return memory;
   }
   /// The same for memory that is made before there is a stream.
   void* get(std::size_t bytes, bool zero = false) {
-    return bytes <= size_ && !pieces_.empty() ? pieces_.back().get() : grow(bytes, zero);
+    if (bytes <= size_ && !pieces_.empty()) return pieces_.back().get();
+    auto* const memory = grow(bytes);
+    if (zero) fill_now(memory, 0, size_);
+    return memory;
   }
   std::size_t size() const { return size_; }
 
@@ -60,7 +69,7 @@ class Buffer {
     }
   };
 
-  void* grow(std::size_t bytes, bool zero) {
+  void* grow(std::size_t bytes) {
     bytes = std::max({bytes, 2 * size_, std::size_t{4096}});
     void* memory = nullptr;
     {
@@ -76,7 +85,6 @@ class Buffer {
     }
     pieces_.emplace_back(memory, Free{allocator_, bytes});
     size_ = bytes;
-    if (zero) fill_now(memory, 0, bytes);
     return memory;
   }
 

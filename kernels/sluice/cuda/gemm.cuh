@@ -32,8 +32,9 @@ inline void check(cublasStatus_t status, char const* what) {
 struct Resources {
   Allocator allocator{};
   cublasHandle_t cublas =
-      nullptr;  ///< must outlive the layer; its stream is set, its workspace is its own affair. None:
-                ///< the layer makes one, with a workspace of 32 MB
+      nullptr;  ///< must outlive the layer; its stream is set, its workspace is its own affair, its math mode decides how
+                ///< precise products are (CUBLAS_TF32_TENSOR_OP_MATH: not what is promised of float). None: the layer
+                ///< makes one, with a workspace of 32 MB
 };
 
 /// Products of hidden vectors and weights, summed and stored as float.
@@ -53,6 +54,7 @@ class Gemm {
     for (auto const size : sizes) require(size <= 0x7fffffff, "Gemm: size", size, "must be 31 bits");
     if (a.rows == 0 || b.rows == 0) return;
     auto const handle = begin(stream);
+    HostScalars const scalars(handle);
     float const one = 1, zero = 0;
     // In cuBLAS's terms, column by column, the transposed product.
     check(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(b.rows), static_cast<int>(a.rows),
@@ -95,6 +97,25 @@ class Gemm {
     stream_ = stream;
     return handle_.get();
   }
+
+  /// What is multiplied by lies in the host's memory; a handle that is given may be of another mind, and is so again afterwards.
+  class HostScalars {
+   public:
+    explicit HostScalars(cublasHandle_t handle) : handle_(handle) {
+      check(cublasGetPointerMode(handle, &before_), "cublasGetPointerMode");
+      if (before_ != CUBLAS_POINTER_MODE_HOST)
+        check(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST), "cublasSetPointerMode");
+    }
+    HostScalars(HostScalars const&) = delete;
+    HostScalars& operator=(HostScalars const&) = delete;
+    ~HostScalars() {
+      if (before_ != CUBLAS_POINTER_MODE_HOST) static_cast<void>(cublasSetPointerMode(handle_, before_));
+    }
+
+   private:
+    cublasHandle_t handle_;
+    cublasPointerMode_t before_ = CUBLAS_POINTER_MODE_HOST;
+  };
 
   struct Destroy {
     void operator()(cublasHandle_t handle) const { static_cast<void>(cublasDestroy(handle)); }

@@ -4,6 +4,7 @@
 /// a host compiler compiles.
 #pragma once
 
+#include <sluice/cuda/device_beam_kernel.cuh>
 #include <sluice/cuda/indirection_kernel.cuh>
 #include <sluice/cuda/key.cuh>
 #include <sluice/cuda/key_sort.cuh>
@@ -24,6 +25,8 @@ template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t);
 template void launch_merge<SmallMerge>(MergeLaunch const&, cudaStream_t);
 template void launch_merge<LargeMerge>(MergeLaunch const&, cudaStream_t);
 template void launch_verification<verification_threads>(Verification const&, cudaStream_t);
+template void launch_beam_begin<beam_warps>(BeamTask const&, std::int32_t, cudaStream_t);
+template void launch_beam_advance<beam_warps>(BeamTask const&, cudaStream_t);
 template void launch_indirection<indirection_threads>(IndirectionLaunch const&, cudaStream_t);
 template void launch_page_copies<page_threads>(PageCopies const&, cudaStream_t);
 

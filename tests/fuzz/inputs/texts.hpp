@@ -188,8 +188,11 @@ inline void words(std::string_view text) {
   demand(!text::valid_utf8(text) || written == text, "valid text is changed", text);
   auto const squeezed = text::squeezed(text);
   demand(text::squeezed(squeezed) == squeezed, "squeezed, it can be squeezed", text);
-  for (auto const c : characters)
-    demand(text::upper(text::lower(c)) == text::upper(c) || text::lower(c) != c, "a letter has two capitals", text);
+  for (auto const c : characters) {
+    auto const upper = text::upper(c), lower = text::lower(c);
+    demand(text::upper(upper) == upper && text::lower(lower) == lower, "a capital has a capital of its own", text);
+    demand(upper == c || lower == c, "a letter is neither large nor small", text);
+  }
   demand(text::shortened(std::string(written)).size() <= 80, "not shortened", text);
 }
 

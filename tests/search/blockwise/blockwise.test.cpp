@@ -332,5 +332,6 @@ TEST_CASE("options that make no sense are refused by name", "[blockwise]") {
   refuses(Blockwise<Sampling>{.accept = {.temperature = 0}}, "accept.temperature = 0");
   refuses(Blockwise<>{.adaptive = true, .cost = -1}, "cost = -1");
   refuses(Blockwise<TopK>{.adaptive = true, .cost = 0}, "cost = 0");
+  refuses(Blockwise<Rejection>{.adaptive = true, .cost = 0}, "cost = 0");
   refuses(Blockwise<>{.length = {.min = -1}}, "length.min = -1");
 }

@@ -165,3 +165,62 @@ TEST_CASE("drawn guesses that are cut short leave outputs distributed as the mod
         search, [](Token, Token next) { return next >= 3; }, 200);
   }
 }
+
+namespace {
+
+bool all_identical(std::vector<Result> const& a, std::vector<Result> const& b) {
+  return std::ranges::equal(a, b, [](Result const& x, Result const& y) { return identical(x, y); });
+}
+
+}  // namespace
+
+TEST_CASE("drawn outputs of adaptive blocks depend on the seed alone", "[blockwise]") {
+  std::vector<TableRequest<Blockwise<Rejection>>> requests(16);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i] = {.source = 1, .seed = 500 + i};
+  for (std::int32_t const branches : {1, 3}) {
+    auto search = drawing(branches);
+    search.adaptive = true;
+    auto const outputs = [&](std::size_t batch) {
+      TableModel<with_trees> model(drawn_table);
+      TableModel<everything> small(drawn_draft);
+      WithDraft<decltype(model), decltype(small), LogSoftmaxTopK, Rejection> drafted(model, small, {}, Rejection{});
+      return decode(drafted, requests, search, Batched{.size = batch});
+    };
+    auto const alone = outputs(1);
+    CHECK(all_identical(outputs(5), alone));
+    CHECK(all_identical(outputs(16), alone));
+  }
+}
+
+namespace {
+
+/// Says of its guesses that they were drawn from what is no token.
+struct FromNowhere : TableModel<with_trees> {
+  Token odd;
+  explicit FromNowhere(Token token) : TableModel<with_trees>(drawn_table), odd(token) {}
+  void propose(std::span<Draft const> drafts) const {
+    for (auto const& draft : drafts) {
+      draft.tokens->push_back(4), draft.tree->parents.push_back(-1);
+      draft.tree->drawn.push_back({0, 2}), draft.tree->candidates = {{4, -0.7F}, {odd, -0.7F}};
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a guess drawn from what is no token counts as one of which no distribution is told", "[blockwise]") {
+  struct Silent : FromNowhere {
+    Silent() : FromNowhere(-1) {}
+    void propose(std::span<Draft const> drafts) const {
+      for (auto const& draft : drafts) draft.tokens->push_back(4), draft.tree->parents.push_back(-1);
+    }
+  };
+  std::vector<TableRequest<Blockwise<Rejection>>> requests(8);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i] = {.source = 1, .seed = 500 + i};
+  Silent silent;
+  auto const expected = decode(silent, requests, drawing(1));
+  for (Token const odd : {-1, 9, 100000}) {
+    FromNowhere model(odd);
+    CHECK(all_identical(decode(model, requests, drawing(1)), expected));
+  }
+}

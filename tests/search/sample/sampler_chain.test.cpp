@@ -10,6 +10,7 @@
 #include <support/sampler_reference.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -226,11 +227,22 @@ TEST_CASE("an order says nothing about samplers that are off", "[sample][chain]"
 }
 
 TEST_CASE("presets are what the engines have", "[sample][chain]") {
+  // llama.cpp's common_params_sampling, Hugging Face's GenerationConfig.
   auto const llama = presets::llama_cpp_sample();
-  CHECK(llama.chain().on(Sampler::min_p));
+  CHECK(llama.top_k == 40);
+  CHECK(llama.top_p == 0.95f);
+  CHECK(llama.min_p == 0.05f);
+  CHECK(llama.temperature == 0.8f);
   CHECK_FALSE(llama.chain().plain());
-  CHECK(presets::huggingface_sample().chain().plain());
-  CHECK(llama.order.samplers().back() == Sampler::temperature);
+  using enum Sampler;
+  CHECK(std::ranges::equal(llama.order.samplers(),
+                           std::array{top_n_sigma, top_k, typical, top_p, min_p, xtc, temperature}));
+  auto const hugging_face = presets::huggingface_sample();
+  CHECK(hugging_face.top_k == 50);
+  CHECK(hugging_face.top_p == 1);
+  CHECK(hugging_face.temperature == 1);
+  CHECK(hugging_face.chain().plain());
+  CHECK(hugging_face.order.samplers().front() == temperature);
 }
 
 TEST_CASE("samplers refuse options that make no sense", "[sample][chain]") {

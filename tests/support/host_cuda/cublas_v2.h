@@ -13,9 +13,11 @@ enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cudaDataType_t { CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT };
+enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST, CUBLAS_POINTER_MODE_DEVICE };
 struct cublasContext {
   cudaStream_t stream = nullptr;
   int streams_set = 0, workspaces_set = 0, products = 0;
+  cublasPointerMode_t scalars = CUBLAS_POINTER_MODE_HOST;
 };
 using cublasHandle_t = cublasContext*;
 
@@ -33,6 +35,12 @@ inline cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t* strea
 inline cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   return handle->stream = stream, ++handle->streams_set, CUBLAS_STATUS_SUCCESS;
 }
+inline cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* mode) {
+  return *mode = handle->scalars, CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasSetPointerMode(cublasHandle_t handle, cublasPointerMode_t mode) {
+  return handle->scalars = mode, CUBLAS_STATUS_SUCCESS;
+}
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void*, std::size_t) {
   return ++handle->workspaces_set, CUBLAS_STATUS_SUCCESS;
 }
@@ -40,8 +48,9 @@ inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a
                                    int k, void const* alpha, void const* a, cudaDataType_t type, int lda, void const* b,
                                    cudaDataType_t type_b, int ldb, void const* beta, void* c, cudaDataType_t type_c,
                                    int ldc, cublasComputeType_t, cublasGemmAlgo_t) {
-  if (of_a != CUBLAS_OP_T || of_b != CUBLAS_OP_N || type != type_b || type_c != CUDA_R_32F || lda < k || ldb < k ||
-      ldc < m || type == CUDA_R_16F || *static_cast<float const*>(alpha) != 1 || *static_cast<float const*>(beta) != 0)
+  if (handle->scalars != CUBLAS_POINTER_MODE_HOST || of_a != CUBLAS_OP_T || of_b != CUBLAS_OP_N || type != type_b ||
+      type_c != CUDA_R_32F || lda < k || ldb < k || ldc < m || type == CUDA_R_16F ||
+      *static_cast<float const*>(alpha) != 1 || *static_cast<float const*>(beta) != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
   ++handle->products;
   sluice::test::HostCuda::get().add([=] {

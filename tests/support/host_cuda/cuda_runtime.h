@@ -27,7 +27,9 @@ enum cudaStreamCaptureMode {
   cudaStreamCaptureModeRelaxed
 };
 constexpr unsigned cudaStreamNonBlocking = 1;
+constexpr unsigned cudaEventDisableTiming = 2;
 using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct CUevent_st*;
 
 namespace sluice::test {
 
@@ -113,6 +115,18 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr) sluice::test::HostCuda::get().wait();
+  return cudaSuccess;
+}
+/// An event has happened when all that was added to the stream has.
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  static char made;
+  *event = reinterpret_cast<cudaEvent_t>(&made);
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  sluice::test::HostCuda::get().wait();
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() {

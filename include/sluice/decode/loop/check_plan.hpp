@@ -44,7 +44,7 @@ struct PlanRules {
 }
 
 /// Throws std::logic_error naming the clause of Plan::row, Plan::ask or Plan::release that what has been added since `mark`
-/// breaks. O(rows + tokens + slots).
+/// breaks. O(rows + tokens + slots + probes).
 template <class = void>
 void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
   auto const rows = std::span(step.rows).subspan(mark.rows);
@@ -89,6 +89,11 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
   if (static_cast<std::int64_t>(asked) != lines)
     throw std::logic_error("sluice: plan: " + std::to_string(asked) + " calls of ask() for " + std::to_string(lines) +
                            " lines");
+  for (auto const& query : std::span(step.queries).subspan(mark.queries))
+    for (auto const token : query.probes)
+      if (token < 0 || token >= rules.vocabulary)
+        throw std::logic_error("sluice: plan: a probe of token " + std::to_string(token) +
+                               ", which is outside the vocabulary of " + std::to_string(rules.vocabulary));
   for (auto const slot : std::span(step.released).subspan(mark.released))
     if (!inside(slot))
       throw std::logic_error("sluice: plan: released slot " + std::to_string(slot - rules.base) + of());

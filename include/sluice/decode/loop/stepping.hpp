@@ -9,11 +9,10 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/beginnings.hpp>
-#include <sluice/decode/loop/check_plan.hpp>
 #include <sluice/decode/loop/fitting.hpp>
 #include <sluice/decode/loop/orders.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/planning.hpp>
 #include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
@@ -22,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -36,11 +34,15 @@ template <class = void>
 class LazyStepping {
  public:
   LazyStepping(Shared& shared, Answering& answering, Fitting& fitting, Returning& returning)
-      : shared_(shared), answering_(answering), fitting_(fitting), returning_(returning), beginnings_(shared) {}
+      : shared_(shared),
+        answering_(answering),
+        fitting_(fitting),
+        returning_(returning),
+        planning_(shared, answering) {}
 
   /// Who takes part in the step; empty if nobody is alive.
   std::vector<Running*> const& chosen() const { return chosen_; }
-  StepPlan const& plan() const { return step_; }
+  StepPlan const& plan() const { return planning_.plan(); }
   /// What model or expander threw in this step, or null.
   std::exception_ptr const& problem() const { return problem_; }
   /// Whether nothing was run since there was no room for it.
@@ -69,44 +71,25 @@ class LazyStepping {
     for (auto const& s : running) ++s->age, ++s->idle;
   }
 
-  /// Has those chosen plan. A search that throws, or plans what cannot be run, ends; its neighbours never notice.
-  void make_plan() {
-    step_.clear();
-    forking_.clear();
-    for (auto* s : chosen_)
-      if (s->share > 0 && s->opening.fresh()) forking_.push_back(s);
-      else add_plan(*s, {});
-    for (auto* s : forking_) {
-      auto const found = beginnings_.find_beside(s->opening.prompt().first(s->opening.shareable()), step_);
-      if (found.slot) shared_.room.touch(*found.slot);
-      s->opening.skip(static_cast<std::size_t>(found.length));
-      shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
-      add_plan(*s, found.slot);
-    }
-    if (!forking_.empty()) arrange();
-    shared_.room.slots.release(step_.released);
-    if (shared_.trace == nullptr) return;
-    if (shared_.model.answers_entropy && shared_.trace->wants_entropy())
-      for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
-    shared_.trace->planned(step_);
-  }
+  /// Has those chosen plan.
+  void make_plan() { planning_.make(chosen_); }
 
   /// The model and the expander.
   void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
-    if (step_.rows.empty()) return;
-    shared_.room.slots.follow(step_.rows);
+    if (plan().rows.empty()) return;
+    shared_.room.slots.follow(plan().rows);
     if (shared_.room.left() < (shared_.room.limited() ? unkept() : 0)) {
       no_room_ = true;
       return;
     }
-    shared_.room.slots.hold(step_.rows);
-    shared_.statistics.count(step_);
+    shared_.room.slots.hold(plan().rows);
+    shared_.statistics.count(plan());
     shared_.stopwatch.book(shared_.statistics.seconds.search);
     try {
-      answers_ = shared_.model.step(step_, wonder(), shared_.statistics.seconds, shared_.stopwatch);
-      if (answers_.size() != step_.queries.size())
-        throw std::logic_error("sluice: the expander was asked for " + std::to_string(step_.queries.size()) +
+      answers_ = shared_.model.step(plan(), wonder(), shared_.statistics.seconds, shared_.stopwatch);
+      if (answers_.size() != plan().queries.size())
+        throw std::logic_error("sluice: the expander was asked for " + std::to_string(plan().queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
       if (shared_.model.attaches) attach();
     } catch (NoRoom const&) {
@@ -116,7 +99,7 @@ class LazyStepping {
       answers_ = {}, problem_ = std::current_exception();
       return;
     }
-    if (shared_.trace != nullptr) shared_.trace->answered(step_, answers_);
+    if (shared_.trace != nullptr) shared_.trace->answered(plan(), answers_);
   }
 
   /// Tells one sentence what came of it; false if it has ended.
@@ -179,7 +162,7 @@ class LazyStepping {
   /// Tokens of trees that no slot keeps when the step is over.
   std::int64_t unkept() const {
     std::int64_t sum = 0;
-    for (auto const& row : step_.rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
+    for (auto const& row : plan().rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
     return sum;
   }
 
@@ -187,16 +170,16 @@ class LazyStepping {
   Aside const* wonder() {
     auto const asks = [](Running const* s) { return s->confiding.asks() && s->lines() > 0 && !s->ended; };
     if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
-    aside_.queries.assign(step_.queries.size(), {.best = 0, .normalise = false});
-    aside_.groups = step_.groups;
+    aside_.queries.assign(plan().queries.size(), {.best = 0, .normalise = false});
+    aside_.groups = plan().groups;
     for (auto& group : aside_.groups) group.keep = 0;
     for (auto const* s : chosen_)
       for (auto i = s->part.from.queries; asks(s) && i < s->part.to.queries; ++i)
-        aside_.queries[i] = s->confiding.query(step_.queries[i].shortlist);
+        aside_.queries[i] = s->confiding.query(plan().queries[i].shortlist);
     aside_.told = [this, asks](Expansion const& answer) {
       for (auto* s : chosen_)
         if (asks(s))
-          s->confiding.apply(std::span<Row const>(step_.rows).subspan(s->part.from.rows, s->rows()),
+          s->confiding.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()),
                              answer.window(s->part.from.queries, s->lines()));
     };
     return &aside_;
@@ -204,11 +187,11 @@ class LazyStepping {
 
   /// Has sentences keep what the model attached to their lines.
   void attach() {
-    auto const attached = shared_.model.attachments(step_.queries.size());
+    auto const attached = shared_.model.attachments(plan().queries.size());
     if (attached.values.rows == 0) return;
     for (auto* s : chosen_)
       if (!s->ended)
-        s->attaching.apply(std::span<Row const>(step_.rows).subspan(s->part.from.rows, s->rows()), attached,
+        s->attaching.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()), attached,
                            static_cast<std::ptrdiff_t>(s->part.from.queries));
   }
 
@@ -227,73 +210,15 @@ class LazyStepping {
     if (!shared_.model.abilities.ragged) keep_alike(picked_, live_);
   }
 
-  /// Adds a sentence's plan to the step's; `parent`: whose slot its prompt's beginning is forked from. A search that plans
-  /// what cannot be run ends.
-  void add_plan(Running& s, std::optional<Slot> parent) {
-    auto const mark = PlanMark::of(step_);
-    try {
-      plan(s, mark);
-      if (parent)
-        for (auto& row : std::span(step_.rows).subspan(mark.rows)) row.from = *parent;
-    } catch (...) {
-      mark.restore(step_);
-      answering_.end_by_exception(s, Failure::search);
-    }
-    s.part = {mark, PlanMark::of(step_)};
-  }
-
-  /// Puts the sentences' parts into the order of their slots.
-  void arrange() {
-    sorted_.clear();
-    for (auto* s : chosen_) {
-      auto const [from, to] = s->part;
-      s->part.from = PlanMark::of(sorted_);
-      auto const take = [](auto& into, auto const& all, std::size_t first, std::size_t last) {
-        into.insert(into.end(), all.begin() + static_cast<std::ptrdiff_t>(first),
-                    all.begin() + static_cast<std::ptrdiff_t>(last));
-      };
-      take(sorted_.rows, step_.rows, from.rows, to.rows),
-          take(sorted_.queries, step_.queries, from.queries, to.queries);
-      take(sorted_.groups, step_.groups, from.groups, to.groups),
-          take(sorted_.released, step_.released, from.released, to.released);
-      s->part.to = PlanMark::of(sorted_);
-    }
-    std::swap(step_, sorted_);
-  }
-
-  void plan(Running& s, PlanMark const& mark) {
-    PlanRules const rules{.base = s.base,
-                          .slots = s.slots,
-                          .abilities = shared_.model.abilities,
-                          .vocabulary = shared_.model.vocabulary.size,
-                          .first = !s.opening.done(),
-                          .seen = &seen_};
-    if (s.opening.done()) {
-      Plan own(step_, s.base);
-      s.search->plan(own);
-    } else {
-      s.opening.plan(*s.search, step_, rules, static_cast<std::size_t>(s.chunk));
-    }
-    check_plan(step_, mark, rules);
-    if (!rules.abilities.ragged) check_alike(step_, mark, s.base);
-    auto const& request = *s.request;
-    for (auto i = mark.queries; request.shortlist && i < step_.queries.size(); ++i)
-      step_.queries[i].shortlist = &*request.shortlist;
-    for (auto i = mark.groups; i < step_.groups.size(); ++i) step_.groups[i].direction = request.direction;
-  }
-
   Shared& shared_;
   Answering& answering_;
   Fitting& fitting_;
   Returning& returning_;
-  Beginnings beginnings_;
+  Planning planning_;
   std::vector<Live> live_;
   std::vector<std::int32_t> picked_;
   std::vector<std::int64_t> keys_;
   std::vector<Running*> chosen_;
-  std::vector<std::uint8_t> seen_;  // of check_plan()
-  std::vector<Running*> forking_;   // whose prompts begin in somebody's slot
-  StepPlan step_, sorted_;
   Aside aside_;
   Expansion answers_;
   std::exception_ptr problem_;

@@ -109,7 +109,8 @@ class ClusterSamples {
 
 /// An expander that answers as `E` does and records on the way: every line's hidden vector, and the K tokens that are most
 /// probable after the query's edits, `only` and shortlist. It asks a second expander, a copy, for those lines whose queries want
-/// less (a greedy search, where K > 1) or something else (noise).
+/// less (a greedy search, where K > 1) or something else (noise). Requests that ask for Request::confidence have their lines
+/// recorded twice.
 ///
 /// \tparam E  an expander for Hidden<float>: DenseProjection
 template <class E>

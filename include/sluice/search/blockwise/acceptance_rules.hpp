@@ -82,4 +82,15 @@ struct Sampling {
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 };
 
+namespace detail {
+
+/// Memory that a rule wants, if it wants some.
+template <class A>
+struct ScratchOf {};
+template <class A>
+  requires requires { typename A::Scratch; }
+struct ScratchOf<A> : A::Scratch {};
+
+}  // namespace detail
+
 }  // namespace sluice::inline v0

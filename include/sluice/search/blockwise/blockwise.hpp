@@ -7,6 +7,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
+#include <sluice/search/blockwise/adaptive_block.hpp>
 #include <sluice/search/blockwise/guess_tree.hpp>
 #include <sluice/search/blockwise/rejection.hpp>
 #include <sluice/search/blockwise/tree_rows.hpp>
@@ -24,17 +25,6 @@
 #include <vector>
 
 namespace sluice::inline v0 {
-
-namespace detail {
-
-/// Memory that a rule wants, if it wants some.
-template <class A>
-struct ScratchOf {};
-template <class A>
-  requires requires { typename A::Scratch; }
-struct ScratchOf<A> : A::Scratch {};
-
-}  // namespace detail
 
 /// Predict, verify, accept (Stern, Shazeer and Uszkoreit 2018). Every round feeds the model its own last token and the
 /// guesses of a proposer behind it, as one row, and looks at all of its lines: guesses are kept up to the first that the
@@ -54,6 +44,8 @@ struct ScratchOf<A> : A::Scratch {};
 /// next round, before its guesses. With a rule that draws (Rejection) who guesses is asked to draw.
 template <Acceptance A = Exact>
 struct Blockwise {
+  static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
+
   std::int32_t block = 4;  ///< tokens verified in a round at most, in a row; >= 1; 1: no guesses
   A accept{};
   std::int32_t minimum =
@@ -63,14 +55,13 @@ struct Blockwise {
   bool adaptive = false;  ///< choose the block of each round, up to `block`, by how many guesses of this sentence have
                           ///< been right so far
   /// adaptive: what a guess for each sentence, made and verified, adds to a step, as a part of it; > 0, or 0: the decoder
-  /// measures it as it goes. A relaxed rule must be told, since its output depends on the blocks.
-  double cost = A::lossless ? 0 : 0.25;
+  /// measures it as it goes. A rule that is relaxed, or draws, must be told, since its output depends on the blocks.
+  double cost = A::lossless && !draws ? 0 : 0.25;
   std::int32_t branches = 1;  ///< paths of guesses in a round, at most; >= 1. The sentence has as many slots
   std::int32_t nodes = 0;     ///< guesses in a round, at most, of a tree or a chain; 0: (block - 1) * branches
 
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
-  static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
-  static constexpr bool chooses_probes = draws;                   ///< rules (Ruled) act on what is asked for by name
+  static constexpr bool chooses_probes = draws;  ///< rules (Ruled) act on what is asked for by name
 
   struct State {
     Bans bans;
@@ -92,13 +83,10 @@ struct Blockwise {
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
     std::uint64_t seed = 0;
-    double spread = 1;                    // adaptive: guesses made for each wanted in a row, by and by forgotten
-    double right = 1, tried = 2;          // guesses, by and by forgotten; adaptive
-    std::int32_t held = 0;                // tokens in the slot that stay
-    std::int32_t wanted = 0;              // guesses in a row, this round
-    std::int32_t resting = 0;             // rounds without guesses
-    double added = 0;                     // adaptive: what a token more adds to the step, as a part of it
-    detail::TreeRows::Place seen{-1, 0};  // of the line that the last token was chosen from
+    detail::AdaptiveBlock adapting;
+    std::int32_t held = 0;                               // tokens in the slot that stay
+    std::int32_t wanted = 0;                             // guesses in a row, this round
+    detail::TreeRows::Place seen{-1, 0};                 // of the line that the last token was chosen from
     bool first = true, finished = false, ended = false;  // first: nothing has been told
 
     /// Of the output so far.
@@ -111,7 +99,8 @@ struct Blockwise {
     require(minimum == 1 || !A::lossless, "minimum", minimum,
             "keeps tokens that the model would not have given: choose TopK or Distance to say so");
     require(cost >= 0 && std::isfinite(cost), "cost", cost, "must be a number >= 0");
-    require(cost > 0 || A::lossless, "cost", cost, "must be given: what a relaxed rule keeps would depend on the time");
+    require(cost > 0 || (A::lossless && !draws), "cost", cost,
+            "must be given: what a rule keeps that is relaxed, or draws, would depend on the time");
     require(branches >= 1, "branches", branches, "must be at least 1");
     require(nodes >= 0, "nodes", nodes, "must not be negative");
     accept.check(), length.check();
@@ -125,16 +114,15 @@ struct Blockwise {
     s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
     s.shape = {.trees = sentence.abilities.trees, .alike = !sentence.abilities.ragged};
     s.tokens.clear(), s.log_probs.clear(), s.guesses.clear(), s.blocks.clear(), s.drafted.clear();
-    s.right = 1, s.tried = 2, s.spread = 1, s.built = false;
-    s.pending.assign(1, sentence.last), s.held = sentence.held, s.resting = 0, s.seen = {-1, 0};
+    s.adapting.reset(), s.built = false;
+    s.pending.assign(1, sentence.last), s.held = sentence.held, s.seen = {-1, 0};
     s.first = true, s.finished = s.ended = false;
   }
 
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     build(s);
-    if (s.guesses.size() > 1 && s.wanted > 0)
-      s.spread = 0.8 * s.spread + 0.2 * static_cast<double>(s.tree.size() - 1) / s.wanted;
+    if (s.guesses.size() > 1 && s.wanted > 0) s.adapting.count_guesses(s.tree.size() - 1, s.wanted);
     if constexpr (draws) name(s);
     s.rows.plan(plan, s.tree, s.held, s.pending, s.shape, [&](std::size_t node) {
       auto q = query(s, s.size() + s.tree.depth(node));
@@ -174,28 +162,19 @@ struct Blockwise {
   /// How many guesses in a row the next round wants.
   std::int32_t wanted(State const& s) const {
     auto const most = this->most(s);
-    if (!adaptive || most == 0) return most;
-    // With a guess right at each place with probability p: tokens a round over time a round.
-    auto const p = s.right / s.tried;
-    auto best = 0;
-    double best_rate = 1, tokens = 1, chance = 1;
-    for (std::int32_t g = 1; g <= most; ++g) {
-      tokens += chance *= p;
-      if (auto const rate = tokens / (1 + s.added * s.spread * g); rate > best_rate) best = g, best_rate = rate;
-    }
-    return best == 0 && s.resting >= 64 ? 1 : best;  // now and then: guesses may have become better
+    return adaptive ? s.adapting.best(most) : most;
   }
 
   bool draft(State& s, Draft& draft) const {
     s.guesses.clear(), s.drafted.clear(), s.built = false;
     if (s.ended) return false;
-    s.added = cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25;
+    s.adapting.set_cost(cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25);
     auto count = wanted(s);
     if (adaptive && cost == 0 && draft.explore) count = std::max(count, std::min(1, most(s)));
-    s.resting = count == 0 ? s.resting + 1 : 0, s.wanted = count;
+    s.adapting.ask(count), s.wanted = count;
     if (branches > 1 || draws) {
       s.drafted.nodes = most_nodes(count), s.drafted.leaves = branches, s.drafted.draws = draws;
-      s.drafted.cost = adaptive ? s.added : 0;
+      s.drafted.cost = adaptive ? s.adapting.cost() : 0;
       draft.tree = &s.drafted;
       if (s.seen.slot >= 0) draft.seen = draft.slot + s.seen.slot, draft.seen_line = s.seen.line;
     }
@@ -255,6 +234,7 @@ struct Blockwise {
 
   /// The tokens whose probabilities decide about guesses.
   void name(State& s) const {
+    A::drop_nonsense(s.drafted, s.vocabulary->size);
     if (s.names.size() < s.tree.size()) s.names.resize(s.tree.size());
     for (std::size_t node = 0; node < s.tree.size(); ++node) {
       s.tree.draws(node, s.drawn);
@@ -289,8 +269,7 @@ struct Blockwise {
       right = true;
       if (possible(i)) kept = i;
     }
-    if (node == 0) s.tried = 0.9 * s.tried + 1, s.right = 0.9 * s.right + right;
-    else s.tried += 1, s.right += right;
+    s.adapting.count(right, node == 0);
     if (kept < 0 && settled < minimum && !is_eos(s, kids[0]) && possible(0)) kept = 0;
     if (kept < 0) return {-1, own};
     auto const i = static_cast<std::size_t>(kept);

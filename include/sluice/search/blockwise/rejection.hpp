@@ -49,6 +49,12 @@ struct Rejection {
     std::vector<double> left;   ///< [name]: of p, not normalised
     std::vector<double> drawn;  ///< [name]: q
   };
+  /// Drops what holds no token of the vocabulary from what a stranger says of his guesses: no q is told then. O(candidates).
+  static void drop_nonsense(DraftTree& tree, std::int32_t vocabulary) {
+    auto const outside = [&](Candidate c) { return c.token < 0 || c.token >= vocabulary; };
+    for (std::size_t i = 0; i < tree.drawn.size(); ++i)
+      if (std::ranges::any_of(from(tree, static_cast<std::int32_t>(i)), outside)) tree.drawn[i] = {};
+  }
   /// Some guesses, and what `tree` says they could have been: ascending.
   static void name(std::span<std::int32_t const> guesses, std::span<Token const> tokens, DraftTree const& tree,
                    std::vector<Token>& names) {

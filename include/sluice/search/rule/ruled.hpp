@@ -5,8 +5,10 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/search/rule/followed.hpp>
 #include <sluice/search/rule/known_ends.hpp>
 #include <sluice/search/rule/rule.hpp>
+#include <sluice/search/rule/wrapping.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -17,37 +19,6 @@
 #include <vector>
 
 namespace sluice::inline v0 {
-
-namespace detail {
-
-/// What a wrapper of S needs: a member where the compiler knows it, else a function that asks the wrapper's `search`.
-template <class Wrapper, class S>
-struct NeedsOf {
-  Abilities needs() const { return sluice::needs(static_cast<Wrapper const&>(*this).search); }
-};
-template <class Wrapper, KnownNeeds S>
-struct NeedsOf<Wrapper, S> {
-  static constexpr Abilities needs = sluice::needs<S>();
-};
-
-/// Whether a search's probes are tokens that it may choose: then a rule's edits act on them.
-template <class S>
-consteval bool chooses_probes() {
-  if constexpr (requires { S::chooses_probes; }) return S::chooses_probes;
-  else return false;
-}
-
-/// How many tokens a search generates at most, forced prefix and end included, where it says so by a member `length` (of a
-/// search that it holds as `beam` or `search`, too).
-template <class S>
-std::int32_t most_tokens(S const& search, Sentence const& sentence) {
-  if constexpr (requires { search.length.of(sentence).max; }) return search.length.of(sentence).max;
-  else if constexpr (requires { search.beam.length; }) return most_tokens(search.beam, sentence);
-  else if constexpr (requires { search.search.slots(); }) return most_tokens(search.search, sentence);
-  else return Limits::unlimited;
-}
-
-}  // namespace detail
 
 /// Any search under a rule. The search does not know: the wrapper follows the rows that it plans (forks, blocks,
 /// roll-back) and adds the rule's edits to its queries. It acts where a token is chosen, not where one is forced or asked
@@ -81,10 +52,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
 
   static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
 
-  struct Followed {
-    std::vector<Token> tokens;             // prompt and output
-    std::vector<typename R::State> after;  // [n]: the rule's state after n tokens of the output
-  };
+  using Followed = detail::Followed<R>;
   struct State {
     typename S::State inner{};
     std::vector<Followed> slots;
@@ -95,7 +63,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::vector<typename R::State> begun;  // [1]: after the forced prefix
     std::span<Token const> forced;         // that prefix
     std::vector<Token> output;             // scratch
-    std::size_t prompt = 0, prefix = 0;
+    std::size_t prefix = 0;
     std::int32_t most = 0;                                 // output tokens
     std::vector<std::shared_ptr<TokenSet const>> allowed;  // [line]
     std::vector<TokenSet> both;                            // [line]: where the search allows some, too
@@ -113,24 +81,20 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
 
   void begin(State& s, Sentence const& sentence) const {
     search.begin(s.inner, sentence);
-    s.vocabulary = sentence.vocabulary, s.prompt = sentence.prompt.size();
-    s.prefix = sentence.prefix.size();
+    s.vocabulary = sentence.vocabulary, s.prefix = sentence.prefix.size();
     s.slots.resize(static_cast<std::size_t>(slots()));
     // What the first slot holds when the search plans for the first time: all but the last of prompt and prefix.
     auto& first = s.slots[0];
-    first.tokens.assign(sentence.prompt.begin(), sentence.prompt.end());
-    first.after.assign(1, rule.initial(sentence));
+    first.begin(sentence.prompt, rule.initial(sentence));
     if (!takes_prefix)
-      for (auto const token : sentence.prefix)
-        first.tokens.push_back(token), first.after.push_back(rule.next(first.after.back(), token));
-    if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.after.back()), s.forced = sentence.prefix;
+      for (auto const token : sentence.prefix) first.push(rule, token);
+    if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.state()), s.forced = sentence.prefix;
     if constexpr (restricts) {
       s.guesses = nullptr, s.begun_planning = false, s.most = detail::most_tokens(search, sentence);
-      auto const tokens = std::span(first.tokens).subspan(s.prompt);
       if constexpr (!takes_prefix)
-        rule.require_possible(std::as_const(first.after.back()), output(s, tokens), left(s, tokens.size()));
+        rule.require_possible(first.state(), output(s, first.output()), left(s, first.output().size()));
     }
-    cut(s, first, sentence.held);
+    first.cut(sentence.held);
   }
 
   void plan(State& s, Plan& plan) const {
@@ -139,7 +103,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto const rows = plan.rows();
     auto const slot = [&](Slot number) -> Followed& { return s.slots[static_cast<std::size_t>(number - plan.base())]; };
     for (auto const& row : rows)
-      if (row.from != row.to) cut(s, slot(row.to) = slot(row.from), row.length);
+      if (row.from != row.to) (slot(row.to) = slot(row.from)).cut(row.length);
     auto queries = plan.queries();
     if (s.edits.size() < queries.size()) s.edits.resize(queries.size());
     if constexpr (restricts) s.allowed.resize(queries.size()), s.both.resize(queries.size());
@@ -147,15 +111,13 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     s.ends.clear();
     for (auto const& row : rows) {
       auto& kept_path = slot(row.to);
-      cut(s, kept_path, row.length);
+      kept_path.cut(row.length);
       auto const kept = row.kept();
       for (std::size_t i = 0; i < row.tokens.size(); ++i) {
         if (i == kept) s.branch = kept_path;  // what branches off is not in the slot afterwards
         auto& followed = i < kept ? kept_path : s.branch;
-        if (i >= kept) cut(s, followed, row.length + row.depth(i));
-        followed.tokens.push_back(row.tokens[i]);
-        if (followed.tokens.size() > s.prompt)
-          followed.after.push_back(rule.next(followed.after.back(), row.tokens[i]));
+        if (i >= kept) followed.cut(row.length + row.depth(i));
+        followed.push(rule, row.tokens[i]);
         if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
         if (line == queries.size()) return;  // the loop refuses such a plan
         auto over = false;
@@ -195,7 +157,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       s.guessed_after = static_cast<std::size_t>(draft.length);
       if (draft.tree != nullptr) {
         auto const [state, n] = behind_pending(s);
-        auto const set = rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0));
+        auto const set = rule.may_follow(state, left(s, n));
         // What the rule makes certain is a chain. Drawn guesses stay a tree, which tells how they were drawn.
         if (set != nullptr && (!draft.tree->draws || set->only() >= 0)) draft.tree = nullptr;
       }
@@ -211,22 +173,22 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     return s.most == Limits::unlimited ? s.most : s.most - static_cast<std::int32_t>(outputs);
   }
   void restrict(State& s, Followed const& followed, Query& query, std::size_t line) const {
-    auto const n = followed.tokens.size();
     auto& set = s.allowed[line];
-    set = rule.may_follow(followed.after.back(), left(s, n > s.prompt ? n - s.prompt : 0));
+    set = rule.may_follow(followed.state(), left(s, followed.output().size()));
     if (set == nullptr) return;
     if (query.only != nullptr) {
       s.both[line] = *set, s.both[line].keep(*query.only);
       query.only = &s.both[line];
     } else query.only = set.get();
   }
-  /// The rule's state behind what was chosen, and how many tokens that is.
+  /// The rule's state behind what was chosen, and how many tokens the output has there.
   std::pair<typename R::State, std::size_t> behind_pending(State const& s) const {
+    auto const& followed = s.slots[s.guessed_slot];
+    auto state = followed.state(s.guessed_after);
     auto n = s.guessed_after;
-    auto state = s.slots[s.guessed_slot].after[n > s.prompt ? n - s.prompt : 0];
     for (auto const token : s.pending)
-      if (++n > s.prompt) state = rule.next(std::as_const(state), token);
-    return {std::move(state), n};
+      if (followed.outputs(++n) > 0) state = rule.next(std::as_const(state), token);
+    return {std::move(state), followed.outputs(n)};
   }
   /// Takes out guesses that the rule forbids, with all behind them, so that none is verified, and adds those that are
   /// certain: as many as fit into a block, whatever the search wanted, and whether or not the model guesses.
@@ -243,7 +205,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto behind = behind_pending(s);
     auto& state = behind.first;
     auto& n = behind.second;
-    auto const allowed = [&] { return rule.may_follow(state, left(s, n > s.prompt ? n - s.prompt : 0)); };
+    auto const allowed = [&] { return rule.may_follow(state, left(s, n)); };
     std::size_t count = 0;
     for (; count < guesses.size(); ++count, ++n) {
       auto const set = allowed();
@@ -262,10 +224,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   }
 
   bool is_over(State const& s, Followed const& followed, Query const& query) const {
-    auto const tokens = std::span(followed.tokens);
-    if (tokens.size() <= s.prompt + s.prefix) return false;  // nothing has been generated
-    if (rule.stop(followed.after.back(), output(s, tokens.subspan(s.prompt))) < 0 || s.ends.forbidden(query))
-      return false;
+    auto const tokens = followed.output();
+    if (tokens.size() <= s.prefix) return false;  // nothing has been generated
+    if (rule.stop(followed.state(), output(s, tokens)) < 0 || s.ends.forbidden(query)) return false;
     require(!s.vocabulary->eos.empty(), "vocabulary.eos", "none", "a rule ends an output, and there is no end to tell");
     return true;
   }
@@ -295,18 +256,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if (!h.blocks.empty() && --h.blocks.back() == 0) h.blocks.pop_back();
   }
 
-  void cut(State const& s, Followed& followed, std::int32_t length) const {
-    auto const n = static_cast<std::size_t>(length);
-    followed.tokens.erase(followed.tokens.begin() + length, followed.tokens.end());
-    auto const outputs = n > s.prompt ? n - s.prompt : 0;
-    followed.after.erase(followed.after.begin() + static_cast<std::ptrdiff_t>(outputs) + 1, followed.after.end());
-  }
-
   void edit(State const& s, Followed const& followed, Query& query, std::vector<Edit>& edits) const {
     if (!detail::KnownEnds::lists(query)) return;
     edits.clear();
-    auto const tokens = std::span(followed.tokens);
-    rule.edit(followed.after.back(), output(s, tokens.subspan(std::min(s.prompt, tokens.size()))), edits);
+    rule.edit(followed.state(), output(s, followed.output()), edits);
     if (edits.empty()) return;
     for (auto const& e : edits)
       require(s.vocabulary->contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");

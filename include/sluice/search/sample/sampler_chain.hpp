@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,14 +66,13 @@ struct LazySamplerChain : SamplerOptions {
 
  private:
   struct Start {
-    float temperature = 1;  // acts before any cut
-    Sampler first{};        // what comes then
-    bool any = false;       // if anything does
-    bool alone = true;      // nothing comes behind it
+    float temperature = 1;           // acts before any cut
+    std::optional<Sampler> first{};  // what comes then, if anything does
+    bool alone = true;               // nothing comes behind it
   };
   Start start() const;
   bool answered(Start const& start) const {
-    return start.any && start.first != Sampler::temperature && start.first != Sampler::xtc &&
+    return start.first && start.first != Sampler::temperature && start.first != Sampler::xtc &&
            (start.first != Sampler::typical || min_keep <= 1);
   }
   void adapt(SamplerState const& state, Scratch& scratch) const;
@@ -88,12 +88,12 @@ auto LazySamplerChain<Void>::start() const -> Start {
   Start start;
   for (auto const sampler : order.samplers()) {
     if (!on(sampler)) continue;
-    if (start.any) {
+    if (start.first) {
       start.alone = false;
     } else if (sampler == Sampler::temperature && dynamic_temperature.range <= 0) {
       start.temperature = temperature;
     } else {
-      start.any = true, start.first = sampler;
+      start.first = sampler;
     }
   }
   if (mirostat.tau > 0 || adaptive_p.target >= 0) start.alone = false;
@@ -106,14 +106,14 @@ void LazySamplerChain<Void>::ask(Query& query, std::int32_t vocabulary, SamplerS
   auto const from = start();
   query.temperature = from.temperature;
   query.best = answered(from) ? std::max(min_keep, 1) : vocabulary;
-  if (!from.any && mirostat.tau > 0) {
+  if (!from.first && mirostat.tau > 0) {
     query.best = 1;
     query.at_least = std::max(std::exp2(-state.surprise), std::numeric_limits<float>::min());
-  } else if (noise != 0 && from.alone && (!from.any || (from.first == Sampler::xtc && !strikes(noise)))) {
+  } else if (noise != 0 && from.alone && (!from.first || (from.first == Sampler::xtc && !strikes(noise)))) {
     query.best = 1, query.noise = noise;
   }
   if (!answered(from)) return;
-  switch (from.first) {
+  switch (*from.first) {
     case Sampler::top_n_sigma: query.best = 1, query.deviations = top_n_sigma; break;
     case Sampler::top_k: query.best = truncation.top_k; break;
     case Sampler::typical: query.best = 0, query.typical = truncation.typical; break;
@@ -134,7 +134,7 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
   auto begun = false;                                // a cut has been made
   auto size = static_cast<std::size_t>(vocabulary);  // llama.cpp counts tokens of probability 0
   for (auto const sampler : order.samplers()) {
-    if (!on(sampler) || (!begun && from.any && sampler != from.first) || !from.any) continue;
+    if (!on(sampler) || !from.first || (!begun && sampler != from.first)) continue;
     auto const cut = begun || !answered(from);  // else it was the line's
     begun = true;
     auto const keep = [&](std::size_t count) {
@@ -178,7 +178,7 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
       }
     }
   }
-  if (mirostat.tau > 0 && from.any) {
+  if (mirostat.tau > 0 && from.first) {
     constexpr auto nats = 0.6931471805599453;  // in a bit
     auto const bar = std::log(detail::mass(left)) - static_cast<double>(state.surprise) * nats;
     left.resize(std::max(detail::above(left, bar), std::size_t{1}));

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One call of the model out of what many sentences want run.
+#pragma once
+
+#include <sluice/core/plan.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/beginnings.hpp>
+#include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/running.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Joins the plans of the sentences that take part in a step.
+template <class = void>
+class LazyPlanning {
+ public:
+  LazyPlanning(Shared& shared, Answering& answering) : shared_(shared), answering_(answering), beginnings_(shared) {}
+
+  /// Of the step.
+  StepPlan& plan() { return step_; }
+  StepPlan const& plan() const { return step_; }
+
+  /// Has sentences plan, which come in the order of their slots. A search that throws, or plans what cannot be run, ends; its
+  /// neighbours never notice.
+  void make(std::vector<Running*> const& chosen) {
+    step_.clear();
+    forking_.clear();
+    for (auto* s : chosen)
+      if (s->share > 0 && s->opening.fresh()) forking_.push_back(s);
+      else add_plan(*s, {});
+    for (auto* s : forking_) {
+      auto const found = beginnings_.find_beside(s->opening.prompt().first(s->opening.shareable()), step_);
+      if (found.slot) shared_.room.touch(*found.slot);
+      s->opening.skip(static_cast<std::size_t>(found.length));
+      shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
+      add_plan(*s, found.slot);
+    }
+    if (!forking_.empty()) arrange(chosen);
+    shared_.room.slots.release(step_.released);
+    if (shared_.trace == nullptr) return;
+    if (shared_.model.answers_entropy && shared_.trace->wants_entropy())
+      for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
+    shared_.trace->planned(step_);
+  }
+
+ private:
+  /// Adds a sentence's plan to the step's; `parent`: whose slot its prompt's beginning is forked from. A search that plans
+  /// what cannot be run ends.
+  void add_plan(Running& s, std::optional<Slot> parent) {
+    auto const mark = PlanMark::of(step_);
+    try {
+      plan_one(s, mark);
+      if (parent)
+        for (auto& row : std::span(step_.rows).subspan(mark.rows)) row.from = *parent;
+    } catch (...) {
+      mark.restore(step_);
+      answering_.end_by_exception(s, Failure::search);
+    }
+    s.part = {mark, PlanMark::of(step_)};
+  }
+
+  /// Puts the sentences' parts into the order of their slots.
+  void arrange(std::vector<Running*> const& chosen) {
+    sorted_.clear();
+    for (auto* s : chosen) {
+      auto const [from, to] = s->part;
+      s->part.from = PlanMark::of(sorted_);
+      auto const take = [](auto& into, auto const& all, std::size_t first, std::size_t last) {
+        into.insert(into.end(), all.begin() + static_cast<std::ptrdiff_t>(first),
+                    all.begin() + static_cast<std::ptrdiff_t>(last));
+      };
+      take(sorted_.rows, step_.rows, from.rows, to.rows),
+          take(sorted_.queries, step_.queries, from.queries, to.queries);
+      take(sorted_.groups, step_.groups, from.groups, to.groups),
+          take(sorted_.released, step_.released, from.released, to.released);
+      s->part.to = PlanMark::of(sorted_);
+    }
+    std::swap(step_, sorted_);
+  }
+
+  /// One sentence's.
+  void plan_one(Running& s, PlanMark const& mark) {
+    PlanRules const rules{.base = s.base,
+                          .slots = s.slots,
+                          .abilities = shared_.model.abilities,
+                          .vocabulary = shared_.model.vocabulary.size,
+                          .first = !s.opening.done(),
+                          .seen = &seen_};
+    if (s.opening.done()) {
+      Plan own(step_, s.base);
+      s.search->plan(own);
+    } else {
+      s.opening.plan(*s.search, step_, rules, static_cast<std::size_t>(s.chunk));
+    }
+    check_plan(step_, mark, rules);
+    if (!rules.abilities.ragged) check_alike(step_, mark, s.base);
+    auto const& request = *s.request;
+    for (auto i = mark.queries; request.shortlist && i < step_.queries.size(); ++i)
+      step_.queries[i].shortlist = &*request.shortlist;
+    for (auto i = mark.groups; i < step_.groups.size(); ++i) step_.groups[i].direction = request.direction;
+  }
+
+  Shared& shared_;
+  Answering& answering_;
+  Beginnings beginnings_;
+  std::vector<std::uint8_t> seen_;  // of check_plan()
+  std::vector<Running*> forking_;   // whose prompts begin in somebody's slot
+  StepPlan step_, sorted_;
+};
+using Planning = LazyPlanning<>;
+
+}  // namespace sluice::inline v0::detail
