@@ -25,7 +25,7 @@ silent 'swapped'              # explained in equivalent.txt
 silent 'tiny/steps.hpp:20'    # in a static_assert
 says '| `tiny/` | 15 | 15 | 7 | 1 | 3 | 4 | 50.0 % |'
 
-[ "$(wc -l <"$work/results.jsonl")" -eq 15 ] || fail "not one line for each mutant"
+[ "$(wc -l <"$work/tiny/results.jsonl")" -eq 15 ] || fail "not one line for each mutant"
 mutate >"$work/second" 2>"$work/err"
 cmp -s "$work/out" "$work/second" || fail "what is known differs from what was found"
 grep -q '; 0 to run$' "$work/err" || fail "what is known is run again: $(cat "$work/err")"
