@@ -62,6 +62,7 @@ set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^d
   ^catalogue/ # maps files: who wants it includes sluice/catalogue/catalogue_beam.hpp
   ^search/beam/candidates$ ^search/beam/closing$ ^search/beam/stopping$ ^search/beam/survivors$ ^search/.*_declaration$
   ^search/constraint/any_of_tables$ ^search/constraint/bank_choice$ ^search/constraint/constrained_list$ ^search/constraint/wanted_candidates$ ^search/rule/byte_matcher$ ^search/rule/followed$ ^search/rule/known_ends$ ^search/rule/wrapping$
+  ^core/tree_budget$ ^search/rule/restricted_guesses$
   ^sluice$)
 set(brought ^output/line/line_lists$ ^output/simd/simd$) # for who writes an expander
 list(JOIN internal "|" internal)

@@ -6,9 +6,6 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_BUILD_TYPE Release) # no type means no optimisation, which is hardly what anybody wants here
   endif()
 endif()
-if(SLUICE_CUDA)
-  enable_language(CUDA)
-endif()
 
 # Models of examples and references of tests compute with it; the library does not. Two calls: Eigen 3.4.0 refuses a version
 # range, Eigen 5 refuses a bare "3.4".

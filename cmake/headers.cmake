@@ -30,6 +30,7 @@ set(SLUICE_HEADERS
   include/sluice/core/statistics.hpp
   include/sluice/core/token_bytes.hpp
   include/sluice/core/trace.hpp
+  include/sluice/core/tree_budget.hpp
   include/sluice/core/types.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
@@ -234,6 +235,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/known_ends.hpp
   include/sluice/search/rule/penalties.hpp
   include/sluice/search/rule/recent_tokens.hpp
+  include/sluice/search/rule/restricted_guesses.hpp
   include/sluice/search/rule/rule.hpp
   include/sluice/search/rule/ruled.hpp
   include/sluice/search/rule/rules.hpp

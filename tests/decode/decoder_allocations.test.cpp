@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decoder.hpp>
+#include <sluice/model/with_draft.hpp>
+#include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/best_first_beam.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/dry.hpp>
 #include <sluice/search/rule/penalties.hpp>
@@ -14,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 using namespace sluice;
@@ -21,18 +26,17 @@ using namespace sluice::test;
 
 namespace {
 
-/// Decodes the same sentences a few times, with the same random numbers; returns the allocations of the last time's steps in which nobody began or
-/// ended.
-template <class S>
-std::size_t allocations_when_warm(S const& search, std::size_t& counted) {
-  Table const table{.size = 40, .scale = 6, .eos_bias = -3, .eos_slope = 0.2};
-  TableModel<> model(table);
-  model.reserve(64, 300, 64);
-  Decoder decoder(model, search, Batched{.size = 8});
+constexpr Abilities with_blocks{.ragged = true, .blocks = true, .roll_back = true};
+constexpr Abilities with_trees{.ragged = true, .blocks = true, .roll_back = true, .trees = true};
+
+/// Decodes the same sentences a few times, with the same random numbers; returns the allocations of the last time's steps in which
+/// nobody began or ended.
+template <class D>
+std::size_t allocations_of(D& decoder, std::size_t& counted, Confidence const& confidence = {}) {
   Result result;
   std::size_t inside = 0;
   for (int round = 0; round < 4; ++round) {
-    for (std::uint64_t i = 0; i < 8; ++i) decoder.submit({.source = 5, .seed = 1});
+    for (std::uint64_t i = 0; i < 8; ++i) decoder.submit({.source = 5, .seed = 1, .confidence = confidence});
     inside = counted = 0;
     for (auto more = true; more;) {
       auto const waiting = decoder.waiting(), running = decoder.running();
@@ -44,6 +48,33 @@ std::size_t allocations_when_warm(S const& search, std::size_t& counted) {
     }
   }
   return inside;
+}
+template <class S>
+std::size_t allocations_when_warm(S const& search, std::size_t& counted, Confidence const& confidence = {}) {
+  Table const table{.size = 40, .scale = 6, .eos_bias = -3, .eos_slope = 0.2};
+  TableModel<> model(table);
+  model.reserve(64, 300, 64);
+  Decoder decoder(model, search, Batched{.size = 8});
+  return allocations_of(decoder, counted, confidence);
+}
+
+/// A warm decoder with guesses allocates nothing; guessing(model, model that may guess) makes the model that guesses.
+template <Abilities A, class S, class F>
+Statistics allocates_nothing(S const& search, F&& guessing) {
+  Table const table{.size = 12, .scale = 4, .order = 2, .has_eos = false};
+  auto other = table;
+  other.levels = 3;  // right now and then
+  TableModel<A> model(table);
+  TableModel<with_blocks> small(other);
+  model.reserve(64, 300, 200), small.reserve(64, 300, 200);
+  auto guesser = guessing(model, small);
+  Decoder decoder(guesser, search, Batched{.size = 8});
+  std::size_t steps = 0;
+  CHECK(allocations_of(decoder, steps) == 0);
+  CHECK(steps > 5);
+  auto const statistics = decoder.statistics();
+  CHECK(statistics.fed > statistics.tokens);  // some guesses were wrong
+  return statistics;
 }
 
 }  // namespace
@@ -72,4 +103,28 @@ TEST_CASE("a warm decoder's step allocates nothing", "[decoder_allocations]") {
   CHECK(allocations_when_warm(chain, steps) == 0);
   chain.mirostat.tau = 0, chain.adaptive_p.target = 0.4f;
   CHECK(allocations_when_warm(chain, steps) == 0);
+  CHECK(allocations_when_warm(Greedy{.length = {.min = 10}}, steps, {.entropy = true, .alternatives = 3}) == 0);
+  CHECK(allocations_when_warm(BestFirstBeam{.width = 4, .length = {.min = 10}}, steps) == 0);
+  CHECK(steps > 5);
+}
+
+TEST_CASE("a warm decoder's step with guesses allocates nothing", "[decoder_allocations]") {
+  LengthLimits const length{.max = 60};
+  auto const drafting = [](auto& model, auto& small) { return WithDraft(model, small); };
+  auto const drawing = [](auto& model, auto& small) {
+    return WithDraft<std::remove_reference_t<decltype(model)>, std::remove_reference_t<decltype(small)>, LogSoftmaxTopK,
+                     Rejection>(model, small, {}, Rejection{});
+  };
+  auto const looking_up = [](auto& model, auto&) { return WithLookup(model, {.longest = 2}); };
+  Blockwise<> const chain{.block = 4, .length = length};
+  Blockwise<> const tree{.block = 4, .length = length, .branches = 4};
+  Blockwise<Rejection> const drawn{.block = 4, .length = length, .branches = 4};
+  CHECK(allocates_nothing<with_blocks>(chain, drafting).forks == 0);
+  CHECK(allocates_nothing<with_blocks>(chain, looking_up).forks == 0);
+  CHECK(allocates_nothing<with_blocks>(tree, drafting).forks > 0);
+  CHECK(allocates_nothing<with_trees>(tree, drafting).forks == 0);
+  CHECK(allocates_nothing<with_blocks>(tree, looking_up).forks > 0);
+  CHECK(allocates_nothing<with_trees>(tree, looking_up).forks == 0);
+  CHECK(allocates_nothing<with_blocks>(drawn, drawing).forks > 0);
+  CHECK(allocates_nothing<with_trees>(drawn, drawing).forks == 0);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads, one server, everything going wrong at once. SLUICE_STRESS=N for N sentences, with figures.
+// Many threads, one server, everything going wrong at once. SLUICE_STRESS=N for N sentences, with figures; SLUICE_SEED for
+// others. scripts/soak runs the longest.
 #include <sluice/decode/server.hpp>
-#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
 #include <support/encoding_table.hpp>
+#include <support/server_stress.hpp>
 #include <support/slot_checker.hpp>
 
 #include <algorithm>
@@ -17,8 +18,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
-#include <fstream>
 #include <future>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -35,41 +36,22 @@ using namespace sluice::test;
 
 namespace {
 
-constexpr std::uint64_t kinds = 256;  // different sentences
-constexpr std::size_t writers = 64, failures = 11, moments = 8;
-
-bool no_encoding(std::uint64_t seed) { return seed % 64 == 1; }
-bool no_start(std::uint64_t seed) { return seed % 64 == 2; }
-bool bad_prefix(std::uint64_t seed) { return seed % 64 == 3; }
-
-std::size_t resident_kib() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * 4;
-}
-
-/// What is told of one request.
-struct Told {
-  std::atomic<std::uint64_t> seed{0};
-  std::vector<Token> tokens;  // the worker's
-  std::atomic<int> answers{0};
-};
-
-struct Stress {
-  std::size_t sentences = 10'000;
-  ServerOptions options;
-};
-
 class Run {
  public:
   explicit Run(Stress const& stress)
-      : stress_(stress), cancelled_(stress.sentences), answered_(stress.sentences), expected_(kinds) {
+      : table_{.size = 12, .scale = 6, .eos_bias = -2, .eos_slope = 0.3, .broken = stress.worst ? &no_number : nullptr},
+        search_{.width = 3, .length = {.max = stress.worst ? 6 : 20}},
+        stress_(stress),
+        cancelled_(stress.sentences),
+        answered_(stress.sentences),
+        expected_(kinds) {
     for (std::uint64_t seed = 0; seed < kinds; ++seed) expected_[seed] = run_one<everything>(table_, seed, search_);
   }
 
   void operator()() {
     auto const sources = HeapSource::alive();
+    std::thread([] {}).join();  // a sanitizer's own thread comes with the first
+    auto const alive = threads_alive();
     auto const broken_steps = [](std::size_t call) {
       if (hash_mix(call) % 128 == 0) throw std::runtime_error("no step");
     };
@@ -81,9 +63,14 @@ class Run {
     auto const start = [](std::uint64_t seed) {
       if (no_start(seed)) throw std::runtime_error("no start");
     };
-    SlotChecker model{EncodingTable<>(table_, {.encode = slow, .start = start, .step = broken_steps})};
+    auto const release = [this, call = std::size_t(0)]() mutable {
+      if (stress_.worst && hash_mix(++call) % 64 == 0) throw std::runtime_error("no release");
+    };
+    SlotChecker model{
+        EncodingTable<>(table_, {.encode = slow, .start = start, .step = broken_steps, .release = release})};
     {
-      Server server(model, search_, Streaming{.size = 16, .refill_below = 0.5}, stress_.options);
+      Moody const schedule{{.size = 16, .refill_below = 0.5}, stress_.worst ? 1024u : 0u};
+      Server server(model, search_, schedule, stress_.options);
       std::vector<std::thread> threads;
       for (std::size_t w = 0; w < writers; ++w) threads.emplace_back([&, w] { write(server, w); });
       for (auto& thread : threads) thread.join();
@@ -99,7 +86,18 @@ class Run {
       CHECK(counts_[static_cast<std::size_t>(failure)] > 0);
     CHECK((stress_.options.full == ServerOptions::Full::refuse) ==
           (counts_[static_cast<std::size_t>(Failure::refused)] > 0));
-    CHECK(tellings_ > stress_.sentences / 4);
+    CHECK((stress_.worst ? counts_[static_cast<std::size_t>(Failure::not_a_number)] > 0 : true));
+    CHECK((stress_.worst ? counts_[static_cast<std::size_t>(Failure::schedule)] > 0 : true));
+    CHECK(tellings_ > stress_.sentences / (stress_.worst ? 8 : 4));
+    // A twentieth, and what an allocator of so many threads may take at any time.
+    INFO("resident at half " << memory_[moments / 2 - 1] << " KiB, at the end " << memory_[moments - 1]);
+    if (stress_.sentences >= 100'000 && memory_is_ours)  // fewer warm up
+      CHECK(memory_[moments - 1] <= memory_[moments / 2 - 1] * 21 / 20 + 1024);
+    for (auto const until =
+             ServerClock::now() + std::chrono::seconds(10);  // the system counts one who was joined a while
+         threads_alive() != alive && ServerClock::now() < until;)
+      std::this_thread::yield();
+    CHECK(threads_alive() == alive);
     auto const& counts = model.model().counts();
     CHECK(counts.broken == 0);
     CHECK(counts.batches == 0);
@@ -115,7 +113,7 @@ class Run {
  private:
   template <class S>
   void write(S& server, std::size_t writer) {
-    std::mt19937_64 random(writer + 1);
+    std::mt19937_64 random(writer + 1 + writers * number("SLUICE_SEED", 0));
     std::deque<std::pair<std::uint64_t, std::future<Result>>> futures;
     auto const take = [&] {
       auto const result = futures.front().second.get();
@@ -145,6 +143,8 @@ class Run {
                                 if (++told->answers != 1) ++wrong_;
                                 if (result.id < answered_.size()) ++answered_[result.id];
                                 else ++wrong_;
+                                if (stress_.worst && result.id % 512 == 0)
+                                  std::this_thread::sleep_for(std::chrono::microseconds(500));
                                 if (result.id % 16 == 0) throw std::runtime_error("a callback that throws");
                               },
                           .deadline = deadline};
@@ -183,7 +183,11 @@ class Run {
     ++counts_[static_cast<std::size_t>(result.failure)];
     auto right = false;
     switch (result.failure) {
-      case Failure::none: right = identical(result, expected_[seed]) && !bad_prefix(seed); break;
+      case Failure::none:
+        right = expected_[seed].ok() && identical(result, expected_[seed]) && !bad_prefix(seed);
+        break;
+      case Failure::not_a_number: right = expected_[seed].failure == Failure::not_a_number; break;
+      case Failure::schedule: right = stress_.worst && result.message == "no schedule"; break;
       case Failure::bad_request: right = bad_prefix(seed); break;
       case Failure::source:
         right = no_start(seed) || (no_encoding(seed) && stress_.options.intake.encode_ahead > 0);
@@ -209,10 +213,19 @@ class Run {
          << counts.most_waiting << ", most sources alive " << HeapSource::most() << "; resident KiB:";
     for (auto const& kib : memory_) text << ' ' << kib;
     WARN(text.str());
+    if (!stress_.worst) return;
+    std::cout << "| " << stress_.sentences;  // a row of the table of scripts/soak
+    for (auto const failure : {Failure::none, Failure::late, Failure::cancelled, Failure::model, Failure::schedule,
+                               Failure::source, Failure::not_a_number, Failure::bad_request})
+      std::cout << " | " << counts_[static_cast<std::size_t>(failure)];
+    std::cout << " | " << std::ranges::count_if(answered_, [](auto const& n) { return n != 1; }) << " | " << wrong_
+              << " |";
+    for (auto const& kib : memory_) std::cout << ' ' << kib;
+    std::cout << " |" << std::endl;
   }
 
-  Table const table_{.size = 12, .scale = 6, .eos_bias = -2, .eos_slope = 0.3};
-  BeamSearch const search_{.width = 3, .length = {.max = 20}};
+  Table const table_;
+  BeamSearch const search_;
   Stress stress_;
   std::vector<std::atomic<bool>> cancelled_;         // [id]: somebody asked
   std::vector<std::atomic<std::uint8_t>> answered_;  // [id]
@@ -221,11 +234,6 @@ class Run {
   std::array<std::atomic<std::size_t>, moments> memory_{};
   std::atomic<std::size_t> ticket_{0}, all_{0}, wrong_{0}, tellings_{0}, encodings_{0};
 };
-
-std::size_t sentences(std::size_t usual) {
-  auto const* const asked = std::getenv("SLUICE_STRESS");
-  return asked == nullptr ? usual : std::max<std::size_t>(usual, std::strtoull(asked, nullptr, 10));
-}
 
 }  // namespace
 
@@ -241,5 +249,11 @@ TEST_CASE("the same with a queue of one", "[stress]") {
 TEST_CASE("the same where a full queue refuses, and nothing is encoded ahead", "[stress]") {
   Run run({.sentences = sentences(2'000),
            .options = {.queue = 8, .full = ServerOptions::Full::refuse, .intake = {.window = 4}}});
+  run();
+}
+TEST_CASE("the worst: models, schedules and callbacks too", "[soak]") {
+  Run run({.sentences = sentences(4'000),
+           .options = {.queue = 64, .intake = {.window = 16, .encode_ahead = 12, .encode_group = 4}},
+           .worst = true});
   run();
 }

@@ -176,27 +176,32 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
   auto const structure = language.structure(brackets);
   auto const kinds = {Guesses::as_they_are,  Guesses::corrupted, Guesses::eos_first,
                       Guesses::out_of_range, Guesses::random,    Guesses::too_many};
-  std::size_t rounds = 0, tokens = 0;
+  std::size_t rounds = 0, tokens = 0, forks = 0;
   for (auto const most : {4, 7, 20})
     for (auto const kind : kinds) {
       Structured<Greedy> const greedy{Greedy{.length = {.max = most}}, structure};
       auto const expected = run<everything>(language.table, sentences<Greedy>(), greedy);
       using Guessed = Structured<Blockwise<>>;
-      Guessed const blockwise{Blockwise<>{.block = 4, .length = {.max = most}}, structure};
-      CheckedTable<everything> model{TableModel<everything>(language.table)};
-      TableModel<everything> itself(language.table);
-      WithDraft drafted(model, itself);
-      Guessing guessing(drafted, kind, 5);
-      auto const found = decode(guessing, sentences<Blockwise<>>(), blockwise);
-      CHECK(model.report() == "");
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        auto const& h = found[i].hypotheses[0];
-        CHECK(h.tokens == expected[i].hypotheses[0].tokens);
-        CHECK(h.finished);
-        if (kind == Guesses::as_they_are) rounds += h.blocks.size(), tokens += h.tokens.size();
+      for (auto const branches : {1, 3}) {
+        Guessed const blockwise{Blockwise<>{.block = 4, .length = {.max = most}, .branches = branches}, structure};
+        CheckedTable<everything> model{TableModel<everything>(language.table)};
+        TableModel<everything> itself(language.table);
+        WithDraft drafted(model, itself);
+        Guessing guessing(drafted, kind, 5);
+        auto const found = decode(guessing, sentences<Blockwise<>>(), blockwise);
+        CHECK(model.report() == "");
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          auto const& h = found[i].hypotheses[0];
+          CHECK(h.tokens == expected[i].hypotheses[0].tokens);
+          CHECK(h.finished);
+          if (kind == Guesses::as_they_are) rounds += h.blocks.size(), tokens += h.tokens.size();
+        }
+        if (branches == 1) CHECK(model.counters().forks == 0);
+        else if (kind == Guesses::as_they_are) forks += model.counters().forks;
       }
     }
   CHECK(rounds < tokens);  // guesses that obey are kept
+  CHECK(forks > 20);       // each a path that was verified beside the first
 }
 
 TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {

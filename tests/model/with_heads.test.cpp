@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/model/residual_heads.hpp>
-#include <sluice/model/slot_tokens.hpp>
 #include <sluice/model/with_heads.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -9,6 +8,7 @@
 
 #include <support/decoding.hpp>
 #include <support/hidden_model.hpp>
+#include <support/looking.hpp>
 
 #include <algorithm>
 #include <array>
@@ -76,52 +76,34 @@ struct Net {
 };
 
 /// Compares every guess with what the heads say of a hidden vector computed afresh.
-template <class M>
-struct Watching : detail::Forwarding<M> {
-  using Source = typename M::Source;
-  Watching(M& model, Net const& n, std::vector<float> const& w, std::vector<float> const& b)
-      : detail::Forwarding<M>(model), net(n), weights(w), bias(b) {}
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    for (std::size_t i = 0; i < slots.size(); ++i) held.clear(slots[i]), source[slots[i]] = *sources[i];
-    this->model_.start(sources, slots);
-  }
-  void release(std::span<Slot const> slots) { this->model_.release(slots); }
-  decltype(auto) step(std::span<Row const> rows) {
-    held.apply(rows);
-    return this->model_.step(rows);
-  }
-  void propose(std::span<Draft const> drafts) {
-    this->model_.propose(drafts);
-    for (auto const& draft : drafts) {
-      Base fresh(size, d);
-      auto const* const from = &source[draft.slot];
-      Slot const slot = 0;
-      fresh.start({&from, 1}, {&slot, 1});
-      auto const text = held[draft.slot].first(static_cast<std::size_t>(draft.length));
-      Row const row{0, 0, 0, text, 1};
-      auto const h = fresh.step({&row, 1})[0];
-      CHECK(static_cast<std::int32_t>(draft.tokens->size()) == std::min(draft.count, net.heads.size()));
-      for (std::size_t i = 0; i < draft.tokens->size(); ++i) {
-        auto const z = net.apply(i, h);
-        std::vector<double> score(size, -1e30);
-        for (Token v = eos; v < size; ++v) {
-          auto& x = score[static_cast<std::size_t>(v)];
-          x = bias[static_cast<std::size_t>(v)];
-          for (std::size_t k = 0; k < z.size(); ++k)
-            x += z[k] * static_cast<double>(weights[static_cast<std::size_t>(v) * z.size() + k]);
-        }
-        auto const guess = (*draft.tokens)[i];
-        CHECK(score[static_cast<std::size_t>(guess)] >= *std::ranges::max_element(score) - 1e-4);
-        ++guesses;
-      }
-    }
-  }
+struct Comparison {
   Net const& net;
   std::vector<float> const& weights;
   std::vector<float> const& bias;
-  SlotTokens held;
-  std::map<Slot, std::uint64_t> source;
   std::size_t guesses = 0;
+
+  void operator()(Draft const& draft, std::span<Token const> held, std::uint64_t const& source) {
+    Base fresh(size, d);
+    auto const* const from = &source;
+    Slot const slot = 0;
+    fresh.start({&from, 1}, {&slot, 1});
+    Row const row{0, 0, 0, held.first(static_cast<std::size_t>(draft.length)), 1};
+    auto const h = fresh.step({&row, 1})[0];
+    CHECK(static_cast<std::int32_t>(draft.tokens->size()) == std::min(draft.count, net.heads.size()));
+    for (std::size_t i = 0; i < draft.tokens->size(); ++i) {
+      auto const z = net.apply(i, h);
+      std::vector<double> score(size, -1e30);
+      for (Token v = eos; v < size; ++v) {
+        auto& x = score[static_cast<std::size_t>(v)];
+        x = bias[static_cast<std::size_t>(v)];
+        for (std::size_t k = 0; k < z.size(); ++k)
+          x += z[k] * static_cast<double>(weights[static_cast<std::size_t>(v) * z.size() + k]);
+      }
+      auto const guess = (*draft.tokens)[i];
+      CHECK(score[static_cast<std::size_t>(guess)] >= *std::ranges::max_element(score) - 1e-4);
+      ++guesses;
+    }
+  }
 };
 
 }  // namespace
@@ -135,14 +117,15 @@ TEST_CASE("heads guess from the vector behind the last token that stays", "[with
     Net net(random, heads);
     Base model(size, d);
     WithHeads with(model, net.heads, projection);
-    Watching watching(with, net, weights, bias);
+    Comparison compared{net, weights, bias};
+    Looking watching(with, std::ref(compared));
     auto const expected = decode(model, seeds, Greedy{.length = {.max = 25}}, Batched{}, projection);
     for (std::size_t batch : {1u, 4u, 9u}) {
       auto const found =
           decode(watching, seeds, Blockwise<>{.block = 4, .length = {.max = 25}}, Streaming{.size = batch}, projection);
       for (std::size_t i = 0; i < seeds.size(); ++i) CHECK(same_outputs(found[i], expected[i]));
     }
-    CHECK(watching.guesses > 100);
+    CHECK(compared.guesses > 100);
   }
 }
 
@@ -163,24 +146,13 @@ TEST_CASE("heads of shapes that do not fit are refused", "[with_heads]") {
 namespace {
 
 /// Compares trees by confidence with all products of the heads' probabilities, or with a given shape.
-template <class M>
-struct WatchingTrees : detail::Forwarding<M> {
-  using Source = typename M::Source;
-  WatchingTrees(M& model, Net const& n, std::vector<float> const& w, std::vector<float> const& b, HeadTrees const& t)
-      : detail::Forwarding<M>(model), net(n), weights(w), bias(b), trees(t) {}
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    for (std::size_t i = 0; i < slots.size(); ++i) held.clear(slots[i]), source[slots[i]] = *sources[i];
-    this->model_.start(sources, slots);
-  }
-  void release(std::span<Slot const> slots) { this->model_.release(slots); }
-  decltype(auto) step(std::span<Row const> rows) {
-    held.apply(rows);
-    return this->model_.step(rows);
-  }
-  void propose(std::span<Draft const> drafts) {
-    this->model_.propose(drafts);
-    for (auto const& draft : drafts) check(draft);
-  }
+struct TreeComparison {
+  Net const& net;
+  std::vector<float> const& weights;
+  std::vector<float> const& bias;
+  HeadTrees const& trees;
+  std::size_t guesses = 0, later = 0;
+
   using Ranked = std::vector<std::pair<double, Token>>;
   /// The best guesses of a head behind h.
   Ranked best_of(std::size_t head, std::span<float const> h) const {
@@ -199,12 +171,12 @@ struct WatchingTrees : detail::Forwarding<M> {
     all.resize(static_cast<std::size_t>(trees.best));
     return all;
   }
-  void check(Draft const& draft) {
+  void operator()(Draft const& draft, std::span<Token const> held, std::uint64_t const& source) {
     Base fresh(size, d);
-    auto const* const from = &source[draft.slot];
+    auto const* const from = &source;
     Slot const slot = 0;
     fresh.start({&from, 1}, {&slot, 1});
-    auto const kept = held[draft.slot].first(static_cast<std::size_t>(draft.length));
+    auto const kept = held.first(static_cast<std::size_t>(draft.length));
     std::vector<Token> text(kept.begin(), kept.end());
     text.insert(text.end(), draft.pending.begin(), draft.pending.end() - 1);  // the last was chosen from what they give
     later += draft.pending.size() > 1;
@@ -254,13 +226,6 @@ struct WatchingTrees : detail::Forwarding<M> {
     REQUIRE(taken.size() == std::min(all.size(), static_cast<std::size_t>(draft.tree->nodes)));
     for (std::size_t i = 0; i < taken.size(); ++i) CHECK(std::abs(taken[i] - all[i]) < 1e-4);
   }
-  Net const& net;
-  std::vector<float> const& weights;
-  std::vector<float> const& bias;
-  HeadTrees const& trees;
-  SlotTokens held;
-  std::map<Slot, std::uint64_t> source;
-  std::size_t guesses = 0, later = 0;
 };
 
 }  // namespace
@@ -278,7 +243,8 @@ TEST_CASE("heads guess the most probable trees, or a given one, behind any path"
     if (round % 3 == 2) trees.shape = TreeShape::full(widths);
     Base model(size, d);
     WithHeads with(model, net.heads, projection, trees);
-    WatchingTrees watching(with, net, weights, bias, trees);
+    TreeComparison compared{net, weights, bias, trees};
+    Looking watching(with, std::ref(compared));
     auto const expected = decode(model, seeds, Greedy{.length = {.max = 25}}, Batched{}, projection);
     Blockwise<> const search{
         .block = 4, .length = {.max = 25}, .branches = 30, .nodes = static_cast<std::int32_t>(2 + random() % 14)};
@@ -286,10 +252,40 @@ TEST_CASE("heads guess the most probable trees, or a given one, behind any path"
       auto const found = decode(watching, seeds, search, Streaming{.size = batch}, projection);
       for (std::size_t i = 0; i < seeds.size(); ++i) CHECK(same_outputs(found[i], expected[i]));
     }
-    CHECK(watching.guesses > 100);
-    later += watching.later;
+    CHECK(compared.guesses > 100);
+    later += compared.later;
   }
   CHECK(later > 10);  // paths that were not the first
+}
+
+TEST_CASE("of a given tree as much is guessed as the search takes, paths too", "[with_heads]") {
+  std::mt19937_64 random(6);
+  auto const weights = numbers(random, size * d, 1), bias = numbers(random, size, 1);
+  DenseProjection const projection({weights.data(), size, d, d}, bias);
+  std::array const widths{4, 1};
+  Net net(random, 2);
+  Base model(size, d);
+  WithHeads with(model, net.heads, projection, {.best = 4, .shape = TreeShape::full(widths)});
+  std::uint64_t const source = 7;
+  auto const* const pointer = &source;
+  Slot const slot = 0;
+  with.start(std::span(&pointer, 1), std::span(&slot, 1));
+  std::array const begin{bos}, pending{Token{5}};
+  Row const row{0, 0, 0, begin, 1};
+  with.step(std::span(&row, 1));
+  using Parents = std::vector<std::int32_t>;
+  auto const guess = [&](std::int32_t count, std::int32_t nodes, std::int32_t leaves) {
+    std::vector<Token> tokens;
+    DraftTree tree{.nodes = nodes, .leaves = leaves};
+    Draft const draft{.length = 1, .pending = pending, .count = count, .tokens = &tokens, .tree = &tree};
+    with.propose(std::span(&draft, 1));
+    CHECK(tokens.size() == tree.parents.size());
+    return tree.parents;
+  };
+  CHECK(guess(2, 8, 9) == Parents{-1, -1, -1, -1, 0, 1, 2, 3});
+  CHECK(guess(2, 5, 9) == Parents{-1, -1, -1, -1, 0});
+  CHECK(guess(2, 4, 2) == Parents{-1, -1, 0, 1});  // the third and fourth would be paths of their own
+  CHECK(guess(1, 4, 3) == Parents{-1, -1, -1});
 }
 
 TEST_CASE("the first tree behind a forced prefix is guessed from its last vector", "[with_heads]") {
@@ -300,7 +296,8 @@ TEST_CASE("the first tree behind a forced prefix is guessed from its last vector
   Net net(random, 3);
   Base model(size, d);
   WithHeads with(model, net.heads, projection, trees);
-  WatchingTrees watching(with, net, weights, bias, trees);
+  TreeComparison compared{net, weights, bias, trees};
+  Looking watching(with, std::ref(compared));
   Blockwise<> const search{.block = 4, .length = {.max = 12}, .branches = 4, .nodes = 3};
   std::vector<Request<std::uint64_t, Blockwise<>>> requests(6);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -311,7 +308,7 @@ TEST_CASE("the first tree behind a forced prefix is guessed from its last vector
   for (std::size_t const batch : {1u, 4u})
     for (auto const& result : decode(watching, requests, search, Streaming{.size = batch}, projection))
       CHECK(result.ok());
-  CHECK(watching.guesses > 50);
+  CHECK(compared.guesses > 50);
 }
 
 TEST_CASE("shapes of trees", "[with_heads]") {

@@ -184,4 +184,19 @@ inline Table random_table(std::mt19937_64& random, std::int32_t size) {
           .order = static_cast<std::int32_t>(pick(-1, -1, 0, 2))};
 }
 
+/// The same of 5 to `most` tokens, with logits below 1 to `scale`; now and then without an end, or with ties.
+inline Table any_table(std::mt19937_64& random, std::int32_t most, std::int32_t scale) {
+  auto const below = [&](std::int32_t n) {
+    return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  Table table;
+  table.size = 5 + below(most - 4);
+  table.scale = 1 + below(scale);
+  table.eos_bias = -below(3), table.eos_slope = 0.2;
+  table.order = below(4) - 1;
+  table.has_eos = below(8) != 0;
+  if (below(4) == 0) table.levels = 3;
+  return table;
+}
+
 }  // namespace sluice::test

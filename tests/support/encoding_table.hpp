@@ -96,6 +96,7 @@ struct EncodingHooks {
   std::function<void(std::uint64_t seed)> encode{};  ///< for every sentence of a call; in the encoder's thread
   std::function<void(std::uint64_t seed)> start{};   ///< the same of start
   std::function<void(std::size_t call)> step{};      ///< counted from 0
+  std::function<void()> release{};                   ///< behind the work
   bool again = false;  ///< items may be started twice: a model beside this one throws, and the caller cannot know
 };
 
@@ -203,6 +204,10 @@ class EncodingTable {
     auto const call = counts_->steps++;
     if (hooks_.step) hooks_.step(call);
     return model_.step(rows);
+  }
+
+  void release(std::span<Slot const>) {
+    if (hooks_.release) hooks_.release();
   }
 
  private:

@@ -3,6 +3,7 @@
 /// A table in which things go wrong, on purpose and in one place.
 #pragma once
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
 #include <support/table_model.hpp>
@@ -26,6 +27,7 @@ namespace sluice::test {
 struct Faults {
   std::set<std::uint64_t> no_start{};  ///< start throws where any of these sources is among the group
   std::set<std::size_t> no_step{};     ///< these calls of step throw, counted from 0
+  std::set<std::size_t> no_room{};     ///< and these throw NoRoom
   std::map<std::uint64_t, float>
       scores{};             ///< all lines of this source hold this number in every place: NaN, -infinity
   std::size_t after = 0;    ///< but only once a slot holds more than so many tokens
@@ -55,6 +57,7 @@ class FaultyModel {
   }
 
   Scores<float> step(std::span<Row const> rows) {
+    if (faults_.no_room.contains(calls_)) throw NoRoom("no room for step " + std::to_string(calls_++));
     if (faults_.no_step.contains(calls_++))
       throw std::runtime_error("step " + std::to_string(calls_ - 1) + " is broken");
     auto const answer = model_.step(rows);

@@ -29,14 +29,15 @@ constexpr std::uint64_t hash_mix(std::uint64_t z) {
 
 /// What a table looks like.
 struct Table {
-  std::int32_t size = 8;    ///< V; tokens 3 .. V - 1 are ordinary
-  double scale = 8;         ///< logits lie in [0, scale)
-  double eos_bias = -1;     ///< added to eos
-  double eos_slope = 0.5;   ///< and this for every token so far
-  std::int32_t order = -1;  ///< so many of the last tokens matter; -1: all
-  bool has_eos = true;      ///< false: eos is as impossible as pad and bos
-  std::int32_t levels = 0;  ///< > 0: logits take so many different values, so that there are ties
-  Token second_eos = -1;    ///< >= 3: this one ends a sentence too
+  std::int32_t size = 8;                         ///< V; tokens 3 .. V - 1 are ordinary
+  double scale = 8;                              ///< logits lie in [0, scale)
+  double eos_bias = -1;                          ///< added to eos
+  double eos_slope = 0.5;                        ///< and this for every token so far
+  std::int32_t order = -1;                       ///< so many of the last tokens matter; -1: all
+  bool has_eos = true;                           ///< false: eos is as impossible as pad and bos
+  std::int32_t levels = 0;                       ///< > 0: logits take so many different values, so that there are ties
+  Token second_eos = -1;                         ///< >= 3: this one ends a sentence too
+  bool (*broken)(std::uint64_t seed) = nullptr;  ///< sentences whose lines are NaN from the third token on
 
   bool possible(Token token) const { return token > eos || (token == eos && has_eos); }
   bool ends(Token token) const { return (token == eos && has_eos) || (token == second_eos && token >= 0); }
@@ -57,6 +58,7 @@ struct Table {
       x = scale * uniform;
       if (v == eos) x += eos_bias + eos_slope * static_cast<double>(context.size());
     }
+    if (broken != nullptr && broken(seed) && context.size() > 1) out.back() = std::nan("");
   }
 
   /// The same, normalised: natural logarithms of probabilities.

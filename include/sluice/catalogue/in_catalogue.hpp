@@ -67,10 +67,8 @@ class LazyInCatalogue {
   }
   State next(State state, Token token) const {
     if (trivial()) return state;
-    auto const& eos = state.vocabulary->eos;
     if (state.at != State::At::inside) state.at = State::At::outside;
-    else if (std::ranges::find(eos, token) != eos.end())
-      state.at = may_end(state.node) ? State::At::ended : State::At::outside;
+    else if (state.vocabulary->ends(token)) state.at = may_end(state.node) ? State::At::ended : State::At::outside;
     else {
       state.node = catalogue_.child(state.node, token);
       if (!off_.any_left(state.node.first, state.node.last)) state.at = State::At::outside;

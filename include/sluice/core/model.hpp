@@ -36,7 +36,8 @@ namespace sluice::inline v0 {
 ///    next step: `Scores<T>`, `Hidden<T>`, or a type for which the user has an Expander.
 ///
 /// A slot that no row names stays as it is until it is named, overwritten as a `to`, or released; start only gets free
-/// slots. If step throws, its rows' slots hold anything or nothing, and release must bear it. release must not throw.
+/// slots. If step throws, its rows' slots hold anything or nothing, and release must bear it. release must not throw; what
+/// it throws all the same is dropped.
 /// Found, never demanded: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`,
 /// `attachments()`; the compiler refuses what has one of these names and another signature.
 ///

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Edit {
   Token token = 0;
   float add = 0;      ///< -infinity forbids the token
   float penalty = 1;  ///< divides a positive score, multiplies a negative one
+
+  static constexpr Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
 };
 
 /// When edits and `only` act.

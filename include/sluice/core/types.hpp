@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -53,6 +54,8 @@ struct Vocabulary {
   std::vector<Token> never{};  ///< never generated (padding, bos); may still stand in a prompt
 
   bool contains(Token token) const { return token >= 0 && token < size; }
+  /// Whether a token ends a sentence. O(eos).
+  bool ends(Token token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
   /// Throws std::invalid_argument for a vocabulary that makes no sense.
   void check() const {
     require(size >= 1, "vocabulary.size", size, "must be at least 1");

@@ -13,7 +13,6 @@
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/search/rule/ruled.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -101,8 +100,7 @@ class LazyStructure {
     if (state.state == dead || state.state == ended) return {state.masks, dead};
     auto const lock = std::scoped_lock(data_->mutex);
     auto& machine = state.masks->machine();
-    auto const& eos = data_->trie.vocabulary().eos;
-    if (std::ranges::find(eos, token) != eos.end()) return {state.masks, machine.complete(state.state) ? ended : dead};
+    if (data_->trie.vocabulary().ends(token)) return {state.masks, machine.complete(state.state) ? ended : dead};
     auto const text = data_->trie.bytes(token);
     return {state.masks, text.empty() ? dead : machine.next(state.state, text)};
   }

@@ -7,6 +7,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/slot_tokens.hpp>
 
@@ -14,7 +15,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -35,6 +35,7 @@ class LazyDraftTrees {
   template <class Ask, class Run>
   void grow(std::span<Draft const* const> drafts, std::span<std::vector<Token> const* const> texts,
             SlotTokens const& held, Vocabulary const& vocabulary, Ask&& ask, Run&& run) {
+    used_.clear();
     trees_.resize(std::max(trees_.size(), drafts.size()));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       auto& tree = trees_[i];
@@ -44,7 +45,6 @@ class LazyDraftTrees {
       tree.sequences.clear();
       for (std::int32_t j = 0; j < leaves; ++j) tree.sequences.push_back({.number = j});
     }
-    used_.clear();
     for (std::int32_t n = 0;; ++n) {
       rows_.clear(), queries_.clear(), groups_.clear();
       for (std::size_t i = 0; i < drafts.size(); ++i) {
@@ -75,7 +75,7 @@ class LazyDraftTrees {
       if (!drafts[i]->tree->draws) choose(trees_[i], *drafts[i]);
   }
 
-  /// Slots that the last trees forked into: nothing in them is needed.
+  /// Slots that the last trees forked into, be it that `run` threw: nothing in them is needed.
   std::span<Slot const> forked() {
     std::ranges::sort(used_);
     used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
@@ -121,9 +121,7 @@ class LazyDraftTrees {
     }
   }
 
-  static bool over(Token token, Vocabulary const& vocabulary) {
-    return std::ranges::find(vocabulary.eos, token) != vocabulary.eos.end();
-  }
+  static bool over(Token token, Vocabulary const& vocabulary) { return vocabulary.ends(token); }
 
   /// Gives the paths to come their slots: the first of each parent stays where that is.
   void place(Tree& tree, Draft const& draft) {
@@ -170,19 +168,15 @@ class LazyDraftTrees {
       auto const x = tree.pool[index(a)].log_prob, y = tree.pool[index(b)].log_prob;
       return x != y ? x > y : a < b;
     });
-    made_.assign(tree.pool.size(), -2), kids_.assign(tree.pool.size() + 1, 0);
-    std::int32_t leaves = 0;
-    double tokens = 1;
+    made_.assign(tree.pool.size(), -2);
+    budget_.reset(draft.tree->nodes, draft.tree->leaves, draft.tree->cost);
     for (auto const i : order_) {
-      auto const made = static_cast<std::int32_t>(draft.tokens->size());
       auto const& node = tree.pool[index(i)];
-      auto const chance = std::exp(node.log_prob), cost = draft.tree->cost;
-      if (made >= draft.tree->nodes || (cost > 0 && chance < cost * tokens / (1 + cost * made))) break;
+      auto const chance = std::exp(node.log_prob);
+      if (budget_.over(chance)) break;
       auto const behind = node.parent < 0 ? -1 : made_[index(node.parent)];
-      auto& kids = kids_[index(node.parent + 1)];
-      if (behind == -2 || ((kids > 0 || leaves == 0) && leaves == draft.tree->leaves)) continue;
-      leaves += kids > 0 || leaves == 0, ++kids, tokens += chance;
-      made_[index(i)] = made;
+      if (behind == -2 || !budget_.admit(behind, chance)) continue;
+      made_[index(i)] = budget_.size() - 1;
       draft.tokens->push_back(node.token), draft.tree->parents.push_back(behind);
     }
   }
@@ -232,7 +226,8 @@ class LazyDraftTrees {
   std::vector<Group> groups_;
   std::vector<Slot> used_;
   std::vector<std::uint8_t> taken_;  // [slot]: by a path to come
-  std::vector<std::int32_t> order_, made_, kids_;
+  std::vector<std::int32_t> order_, made_;
+  TreeBudget budget_;
   std::vector<Sequence> drawn_;  // behind one path
 };
 using DraftTrees = LazyDraftTrees<>;

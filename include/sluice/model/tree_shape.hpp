@@ -4,8 +4,7 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/model.hpp>
-#include <sluice/core/types.hpp>
+#include <sluice/core/tree_budget.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -71,9 +70,8 @@ class LazyTreeGrowth {
   /// \param log_prob  log_prob(depth, rank), at most 0; < -1e30 where there is none
   template <class F>
   std::vector<TreeShape::Node> const& grow(Bounds const& bounds, F&& log_prob) {
-    nodes_.clear(), heap_.clear(), kids_.clear();
-    std::int32_t leaves = 0, roots = 0;
-    double tokens = 1;  // expected of a round
+    nodes_.clear(), heap_.clear();
+    budget_.reset(bounds.nodes, bounds.leaves, bounds.cost);
     auto const add = [&](std::int32_t parent, std::int32_t depth, std::int32_t rank, double before) {
       if (depth >= bounds.depth) return;
       auto const own = static_cast<double>(log_prob(depth, rank));
@@ -82,18 +80,14 @@ class LazyTreeGrowth {
       std::ranges::push_heap(heap_, worse);
     };
     add(-1, 0, 0, 0);
-    while (!heap_.empty() && std::ssize(nodes_) < bounds.nodes) {
+    while (!heap_.empty()) {
       std::ranges::pop_heap(heap_, worse);
       auto const [path, before, node] = heap_.back();
       heap_.pop_back();
       auto const chance = std::exp(path);
-      auto const rate = tokens / (1 + bounds.cost * static_cast<double>(nodes_.size()));
-      if (bounds.cost > 0 && chance < bounds.cost * rate) break;
-      auto& kids = node.parent < 0 ? roots : kids_[static_cast<std::size_t>(node.parent)];
-      auto const opens = kids > 0 || leaves == 0;
-      if (opens && leaves == bounds.leaves) continue;
-      leaves += opens, ++kids, tokens += chance;
-      nodes_.push_back(node), kids_.push_back(0);
+      if (budget_.over(chance)) break;
+      if (!budget_.admit(node.parent, chance)) continue;
+      nodes_.push_back(node);
       add(node.parent, node.depth, node.rank + 1, before);
       add(static_cast<std::int32_t>(nodes_.size()) - 1, node.depth + 1, 0, path);
     }
@@ -111,7 +105,7 @@ class LazyTreeGrowth {
   }
   std::vector<Waiting> heap_;
   std::vector<TreeShape::Node> nodes_;
-  std::vector<std::int32_t> kids_;  // [node]: children so far
+  TreeBudget budget_;
 };
 using TreeGrowth = LazyTreeGrowth<>;
 

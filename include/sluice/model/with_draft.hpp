@@ -149,17 +149,25 @@ class WithDraft : public detail::Forwarding<M> {
     for (auto const i : order_)
       if (branches(drafts[i])) branching_.push_back(&drafts[i]), branching_texts_.push_back(&texts_[i]);
     if (branching_.empty()) return;
-    trees_.grow(
-        branching_, branching_texts_, drafted_, vocabulary_,
-        [&](Query& query, Draft const& draft, std::int32_t n) {
-          choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
-          query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice would be
-        },
-        [&](std::span<Row const> rows, std::span<Query const> queries, std::span<Group const> groups) {
-          auto const answer = expander_.expand(draft_.step(rows), queries, groups);
-          drafted_.apply(rows);
-          return answer;
-        });
+    try {
+      trees_.grow(
+          branching_, branching_texts_, drafted_, vocabulary_,
+          [&](Query& query, Draft const& draft, std::int32_t n) {
+            choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
+            query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice would be
+          },
+          [&](std::span<Row const> rows, std::span<Query const> queries, std::span<Group const> groups) {
+            auto const answer = expander_.expand(draft_.step(rows), queries, groups);
+            drafted_.apply(rows);
+            return answer;
+          });
+    } catch (...) {
+      free_forks();  // nobody else knows of them
+      throw;
+    }
+    free_forks();
+  }
+  void free_forks() {
     auto const forked = trees_.forked();
     for (auto const slot : forked) drafted_.clear(slot);
     if (!forked.empty()) detail::release(draft_, forked);
@@ -188,9 +196,8 @@ class WithDraft : public detail::Forwarding<M> {
     for (auto const i : order_) {
       auto const& draft = drafts[i];
       auto const guessed = static_cast<std::int32_t>(draft.tokens->size());
-      auto const& eos = vocabulary_.eos;
       if (branches(draft)) continue;
-      auto const over = guessed > 0 && std::find(eos.begin(), eos.end(), draft.tokens->back()) != eos.end();
+      auto const over = guessed > 0 && vocabulary_.ends(draft.tokens->back());
       if (guessed != n || n >= draft.count || over) continue;
       std::span<Token const> const text = texts_[i];
       auto const had = drafted_[draft.slot];

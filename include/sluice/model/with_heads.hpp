@@ -8,6 +8,7 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
 #include <sluice/model/forwarding.hpp>
@@ -17,7 +18,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,7 +38,7 @@ concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float cons
 /// How WithHeads makes trees, for a search that takes them.
 struct HeadTrees {
   std::int32_t best = 4;  ///< guesses of each head that are looked at; >= 1
-  /// A given tree (Medusa's); of it, as much as the search takes. Without nodes: by confidence, the paths that the heads think
+  /// A given tree (Medusa's); of it, as much as the search takes, guesses and paths. Without nodes: by confidence, the paths that the heads think
   /// most probable (the tree that EAGLE-2 would choose: Li et al. 2024), and, where the search is adaptive, none that is not
   /// worth its time.
   TreeShape shape{};
@@ -83,7 +83,7 @@ class WithHeads : public detail::Forwarding<M> {
     if constexpr (requires { expander_.vocabulary_size(); })
       require(expander_.vocabulary_size() == vocabulary.size, "WithHeads: projection.vocabulary_size()",
               expander_.vocabulary_size(), "must be that of the model, " + std::to_string(vocabulary.size));
-    for (auto const token : vocabulary.never) never_.push_back({token, -std::numeric_limits<float>::infinity(), 1});
+    for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
   }
 
   bool proposes() const { return true; }
@@ -198,12 +198,14 @@ class WithHeads : public detail::Forwarding<M> {
         return rank < trees_.best && r < best.size() ? static_cast<double>(best[r].log_prob) : -1e31;
       });
     made_as_.assign(nodes->size(), -2);
-    for (std::size_t i = 0; i < nodes->size() && std::ssize(*draft.tokens) < tree.nodes; ++i) {
+    budget_.reset(tree.nodes, tree.leaves);
+    for (std::size_t i = 0; i < nodes->size() && !budget_.over(); ++i) {
       auto const& node = (*nodes)[i];
       auto const behind = node.parent < 0 ? -1 : made_as_[static_cast<std::size_t>(node.parent)];
       if (behind == -2 || node.depth >= depth || place(node.depth).size() <= static_cast<std::size_t>(node.rank))
         continue;
-      made_as_[i] = static_cast<std::int32_t>(draft.tokens->size());
+      if (!budget_.admit(behind)) continue;
+      made_as_[i] = budget_.size() - 1;
       draft.tokens->push_back(place(node.depth)[static_cast<std::size_t>(node.rank)].token);
       tree.parents.push_back(behind);
     }
@@ -213,6 +215,7 @@ class WithHeads : public detail::Forwarding<M> {
   E expander_;
   HeadTrees trees_;
   detail::TreeGrowth growth_;
+  detail::TreeBudget budget_;
   std::vector<std::int32_t> made_as_;  // [node of a shape]: which guess; -2: none
   std::vector<Edit> never_;
   std::ptrdiff_t columns_ = 0;

@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
 #include <sluice/model/forwarding.hpp>
@@ -139,42 +140,39 @@ class WithLookup : public detail::Forwarding<M> {
     std::span<Token const> const text = text_;
     std::span<Token const> const source = options_.source ? source_of(draft.slot) : std::span<Token const>();
     auto const most = std::min(static_cast<std::size_t>(options_.longest), text.size());
-    if (draft.tree != nullptr && draft.tree->leaves > 1) return branch(text, source, most, draft);
-    for (auto n = most; n >= static_cast<std::size_t>(options_.shortest); --n) {
-      auto const end = text.last(n);
-      if (auto const next = in_source(source, end, text.size()); next != source.size())
-        return append(source.subspan(next), draft);
-      for (auto i = static_cast<std::ptrdiff_t>(text.size() - n) - 1; i >= 0; --i)
-        if (std::equal(end.begin(), end.end(), text.begin() + i))
-          return append(text.subspan(static_cast<std::size_t>(i) + n), draft);
+    if (draft.tree != nullptr && draft.tree->leaves > 1) {
+      budget_.reset(draft.tree->nodes, draft.tree->leaves);
+      for_each_place(text, source, most, [&](std::span<Token const> next) { return insert(next, draft); });
+    } else {
+      for_each_place(text, source, most, [&](std::span<Token const> next) { return append(next, draft), false; });
     }
   }
 
-  /// All places, into a trie.
-  void branch(std::span<Token const> text, std::span<Token const> source, std::size_t most, Draft const& draft) {
-    seen_.assign(source.size() + text.size() + 1, 0);  // places whose continuation is in the tree
+  /// Tells f what comes behind every place where `most` or fewer of the last words stand, each place once: longer ends first, of
+  /// these the source before the text. Until f returns false.
+  template <class F>
+  void for_each_place(std::span<Token const> text, std::span<Token const> source, std::size_t most, F&& f) {
     for (auto n = most; n >= static_cast<std::size_t>(options_.shortest); --n) {
       auto const end = text.last(n);
+      auto const at = [&](std::span<Token const> where, std::size_t i) {
+        auto const longer = n < most && i > 0 && where[i - 1] == text[text.size() - n - 1];  // has been told
+        return !longer && std::equal(end.begin(), end.end(), where.begin() + static_cast<std::ptrdiff_t>(i));
+      };
       places_.clear();
       for (std::size_t i = 0; i + n < source.size(); ++i)
-        if (std::equal(end.begin(), end.end(), source.begin() + static_cast<std::ptrdiff_t>(i)))
-          places_.push_back(i + n);
+        if (at(source, i)) places_.push_back(i + n);
       auto const distance = [&](std::size_t i) { return i > text.size() ? i - text.size() : text.size() - i; };
       std::ranges::sort(places_, [&](std::size_t x, std::size_t y) {
         return distance(x) != distance(y) ? distance(x) < distance(y) : x < y;
       });
       for (auto const i : places_)
-        if (!std::exchange(seen_[i], std::uint8_t{1}) && !insert(source.subspan(i), draft)) return;
-      for (auto i = static_cast<std::ptrdiff_t>(text.size() - n) - 1; i >= 0; --i) {
-        auto const next = static_cast<std::size_t>(i) + n;
-        if (std::equal(end.begin(), end.end(), text.begin() + i) &&
-            !std::exchange(seen_[source.size() + next], std::uint8_t{1}) && !insert(text.subspan(next), draft))
-          return;
-      }
+        if (!f(source.subspan(i))) return;
+      for (auto i = text.size() - n; i-- > 0;)
+        if (at(text, i) && !f(text.subspan(i + n))) return;
     }
   }
   /// Adds what the trie lacks of a path; false if it is full.
-  static bool insert(std::span<Token const> path, Draft const& draft) {
+  bool insert(std::span<Token const> path, Draft const& draft) {
     auto& tokens = *draft.tokens;
     auto& parents = draft.tree->parents;
     std::int32_t parent = -1;
@@ -184,9 +182,8 @@ class WithLookup : public detail::Forwarding<M> {
       std::size_t i = 0;
       while (inside && i < tokens.size() && (parents[i] != parent || tokens[i] != path[depth])) ++i;
       if (!inside || i == tokens.size()) {
-        if (std::ssize(tokens) == draft.tree->nodes) return false;
-        if (inside && leaves(parents) == draft.tree->leaves && std::ranges::find(parents, parent) != parents.end())
-          return true;  // another one may still be a longer version of a path
+        if (budget_.over()) return false;
+        if (!budget_.admit(parent)) return true;  // another one may still be a longer version of a path
         inside = false, i = tokens.size();
         tokens.push_back(path[depth]), parents.push_back(parent);
       }
@@ -194,22 +191,7 @@ class WithLookup : public detail::Forwarding<M> {
     }
     return true;
   }
-  static std::int32_t leaves(std::span<std::int32_t const> parents) {
-    std::int32_t count = 0;
-    for (std::size_t i = 0; i < parents.size(); ++i)
-      count += std::ranges::find(parents, static_cast<std::int32_t>(i)) == parents.end();
-    return count;
-  }
 
-  /// Behind which `end` in the source it goes on; source.size() if nowhere.
-  static std::size_t in_source(std::span<Token const> source, std::span<Token const> end, std::size_t position) {
-    auto best = source.size();
-    auto const distance = [&](std::size_t i) { return i > position ? i - position : position - i; };
-    for (std::size_t i = 0; i + end.size() < source.size(); ++i)
-      if (std::equal(end.begin(), end.end(), source.begin() + static_cast<std::ptrdiff_t>(i)))
-        if (best == source.size() || distance(i + end.size()) < distance(best)) best = i + end.size();
-    return best;
-  }
   static void append(std::span<Token const> next, Draft const& draft) {
     auto const count = std::min(next.size(), static_cast<std::size_t>(std::max(draft.count, 0)));
     draft.tokens->insert(draft.tokens->end(), next.begin(), next.begin() + static_cast<std::ptrdiff_t>(count));
@@ -219,8 +201,8 @@ class WithLookup : public detail::Forwarding<M> {
   SlotTokens held_;
   std::vector<std::vector<Token>> sources_;  // [slot]
   std::vector<Token> text_;
-  std::vector<std::uint8_t> seen_;   // [place in the source, then in the text]
   std::vector<std::size_t> places_;  // in the source
+  detail::TreeBudget budget_;
   std::vector<Draft> others_;
 };
 

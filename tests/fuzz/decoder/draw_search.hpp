@@ -73,13 +73,30 @@ inline BeamSearch draw_beam(Bytes& bytes) {
   return s;
 }
 
+/// Samplers beyond temperature and truncation, in any order.
+inline void draw_samplers(Bytes& bytes, Sample& s) {
+  s.top_n_sigma = bytes.pick({0.0f, 1.0f, 0.1f});
+  s.xtc = {.probability = bytes.pick({0.0f, 0.5f, 1.0f}), .threshold = bytes.pick({0.1f, 0.0f, 0.5f})};
+  s.dynamic_temperature = {.range = bytes.pick({0.0f, 0.5f, 3.0f}), .exponent = bytes.pick({1.0f, 0.2f})};
+  s.min_keep = bytes.pick({1, 0, 2, 20});
+  if (bytes.chance(3)) s.mirostat = {.tau = bytes.pick({5.0f, 0.5f}), .eta = bytes.pick({0.1f, 2.0f})};
+  else if (bytes.chance(3))
+    s.adaptive_p = {.target = bytes.pick({0.5f, 0.0f, 1.0f}), .decay = bytes.pick({0.9f, 0.0f})};
+  if (bytes.chance(3)) return;
+  s.order = bytes.pick({SamplerOrder::hugging_face(), SamplerOrder::llama_cpp(), SamplerOrder{}});
+  for (auto n = bytes.below(3); n > 0 && s.order.samplers().size() < SamplerOrder::most; --n)
+    s.order.push_back(bytes.one_of<Sampler>(7));  // some come twice: refused
+}
+
 inline Sample draw_sample(Bytes& bytes) {
   Sample s{.samples = bytes.between(1, 4), .distinct = bytes.chance(2), .length = draw_length(bytes)};
   s.temperature = bytes.pick({1.0f, 0.3f, 2.0f, 0.0f});
   s.top_k = bytes.pick({0, 0, 1, 3});
   s.top_p = bytes.pick({1.0f, 0.8f});
   s.min_p = bytes.pick({0.0f, 0.2f});
-  s.typical = bytes.pick({1.0f, 0.7f});
+  auto const more = bytes.byte();
+  s.typical = more % 2 == 0 ? 1.0f : 0.7f;
+  if (more / 2 % 2 == 1) draw_samplers(bytes, s);
   return s;
 }
 

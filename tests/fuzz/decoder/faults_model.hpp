@@ -128,6 +128,7 @@ class FaultsModel {
 
   void release(std::span<Slot const> slots) {
     for (auto const slot : slots) held_.erase(slot);
+    go_wrong(next_release, "release is broken");
   }
 
   /// The most probable tokens, some of them changed: by what the slot holds, not by who else asks.
@@ -152,7 +153,7 @@ class FaultsModel {
   }
 
   std::unique_ptr<Once> next_encode = std::make_unique<Once>();  // of a const function
-  Once next_start{}, next_step{}, next_propose{};
+  Once next_start{}, next_step{}, next_propose{}, next_release{};
   std::set<std::uint64_t> hit;     ///< requests in steps that threw
   std::set<std::uint64_t> blamed;  ///< alone in a start that threw; the next try may go well
 

@@ -39,27 +39,22 @@ constexpr std::array shapes{Abilities{.blocks = true, .roll_back = true},
                             Abilities{.blocks = true, .roll_back = true, .trees = true}, with_trees};
 constexpr std::array kinds{Branches::best, Branches::mixed, Branches::nonsense, Branches::chain};
 
-Table table_of(std::mt19937_64& random) {
-  Table table{.size = static_cast<std::int32_t>(5 + random() % 6),
-              .scale = 1 + static_cast<double>(random() % 5),
-              .eos_bias = -static_cast<double>(random() % 3),
-              .eos_slope = 0.2,
-              .order = static_cast<std::int32_t>(random() % 4) - 1};
-  table.has_eos = random() % 8 != 0;
-  if (random() % 4 == 0) table.levels = 3;
-  return table;
-}
+Table table_of(std::mt19937_64& random) { return any_table(random, 10, 5); }
 
-/// Behind an even token only 3, 4 and the end may come.
+/// Behind an even token only 3, 4 and the end may come; behind others no 6.
 struct NowAndThen {
-  using State = Token;
-  State initial(Sentence const&) const { return -1; }
-  State next(State, Token token) const { return token; }
-  void edit(State, Output const&, std::vector<Edit>&) const {}
-  std::shared_ptr<TokenSet const> may_follow(State const& last, std::int32_t) const {
-    if (last < 0 || last % 2 != 0) return nullptr;
-    TokenSet set(5);
-    for (auto const token : {eos, 3, 4}) set.insert(token);
+  struct State {
+    Token last;
+    std::int32_t size;  // of the vocabulary
+  };
+  State initial(Sentence const& sentence) const { return {-1, sentence.vocabulary->size}; }
+  State next(State const& state, Token token) const { return {token, state.size}; }
+  void edit(State const&, Output const&, std::vector<Edit>&) const {}
+  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
+    if (state.last < 0) return nullptr;
+    TokenSet set(state.size);
+    for (Token token = eos; token < state.size; ++token)
+      if (state.last % 2 == 0 ? token <= 4 : token != 6) set.insert(token);
     return std::make_shared<TokenSet const>(std::move(set));
   }
   void require_possible(State const&, Output const&, std::int32_t) const {}
@@ -212,6 +207,7 @@ TEST_CASE("a tree takes no more slots, tokens and room than it may", "[blockwise
 
 TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[blockwise]") {
   std::mt19937_64 random(4);
+  std::size_t forks = 0;
   for (int round = 0; round < 25; ++round) {
     auto const table = table_of(random);
     auto const seed = random();
@@ -237,9 +233,11 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
           branched(claimed, table, table, kind, tree_requests<NeverInBlocks>(seed, table, 6),
                    NeverInBlocks{Blockwise<>{.block = 4, .length = length, .branches = branches}, NoRepeatNgram{2}},
                    Batched{.size = 4});
+      Counters counters;
       auto const restricted = branched(claimed, table, table, kind, tree_requests<NowInBlocks>(seed, table, 6),
                                        NowInBlocks{Blockwise<>{.block = 4, .length = length, .branches = branches}, {}},
-                                       Batched{.size = 4});
+                                       Batched{.size = 4}, &counters);
+      forks += counters.forks;
       for (std::size_t i = 0; i < sampled.size(); ++i) {
         CHECK(same_outputs(restricted[i], now[i]));
         CHECK(same_outputs(sampled[i], drawn[i]));
@@ -247,6 +245,7 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
       }
     }
   }
+  CHECK(forks > 200);  // a rule that restricts always leaves trees trees
 }
 
 namespace {

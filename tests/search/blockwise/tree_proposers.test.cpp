@@ -9,6 +9,8 @@
 #include <support/branching.hpp>
 #include <support/chi_squared.hpp>
 #include <support/decoding.hpp>
+#include <support/faulty_model.hpp>
+#include <support/looking.hpp>
 
 #include <algorithm>
 #include <array>
@@ -31,22 +33,6 @@ namespace {
 using Target = CheckedModel<TableModel<with_trees>>;
 using Small = CheckedModel<TableModel<everything>>;
 
-/// Looks at the guesses of another model.
-template <ProposingModel M, class F>
-struct Looking : detail::Forwarding<M> {
-  Looking(M& model, F f) : detail::Forwarding<M>(model), look(f) {}
-  void start(std::span<typename M::Source const* const> sources, std::span<Slot const> slots) {
-    this->model_.start(sources, slots);
-  }
-  void release(std::span<Slot const> slots) { this->model_.release(slots); }
-  decltype(auto) step(std::span<Row const> rows) { return this->model_.step(rows); }
-  void propose(std::span<Draft const> drafts) {
-    this->model_.propose(drafts);
-    for (auto const& draft : drafts) look(draft);
-  }
-  F look;
-};
-
 /// A model that is never run.
 struct ToldSource {
   using Source = std::vector<Token>;
@@ -54,6 +40,23 @@ struct ToldSource {
   Vocabulary vocabulary() const { return {.size = 12, .bos = bos, .eos = {eos}, .never = {pad, bos}}; }
   void start(std::span<Source const* const>, std::span<Slot const>) {}
   Scores<float> step(std::span<Row const>) { return {}; }
+};
+
+/// Which slots a caller must still release, whatever became of the steps that named them.
+struct Occupied : FaultyModel<> {
+  using FaultyModel<>::FaultyModel;
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    held.insert(slots.begin(), slots.end());
+    FaultyModel<>::start(sources, slots);
+  }
+  Scores<float> step(std::span<Row const> rows) {
+    for (auto const& row : rows) held.insert(row.to);
+    return FaultyModel<>::step(rows);
+  }
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) held.erase(slot);
+  }
+  std::set<Slot> held{};
 };
 
 /// [guess]: how deep, 1 behind the last token.
@@ -82,7 +85,7 @@ TEST_CASE("a beam of the draft guesses trees: greedy's output in fewer rounds th
       Target model(TableModel<with_trees>(table), claimed);
       Small small(TableModel<everything>(draft), everything);
       WithDraft drafted(model, small);
-      auto const look = [&](Draft const& one) {
+      auto const look = [&](Draft const& one, auto const&...) {
         if (one.tree == nullptr) return;
         auto const depths = depths_of(*one.tree, one.tokens->size());
         CHECK(std::ssize(*one.tokens) <= one.tree->nodes);
@@ -109,6 +112,29 @@ TEST_CASE("a beam of the draft guesses trees: greedy's output in fewer rounds th
   CHECK(tree_blocks * 10 < chain_blocks * 9);
 }
 
+TEST_CASE("a draft that throws in the middle of a tree keeps no slot of it", "[blockwise]") {
+  Table const table{.size = 9, .scale = 4, .has_eos = false};
+  std::uint64_t const source = 3;
+  auto const* const pointer = &source;
+  Slot const slot = 0;
+  std::array const pending{bos};
+  for (auto const draws : {false, true})
+    for (std::size_t bad = 0; bad < 4; ++bad) {  // the first step goes on in the sentence's own slot, the others fork
+      INFO((draws ? "drawn" : "a beam") << ", step " << bad);
+      TableModel<with_trees> model(table);
+      CheckedModel<Occupied> small(Occupied(table, {.no_room = {bad}}), everything);
+      WithDraft drafted(model, small);
+      drafted.start(std::span(&pointer, 1), std::span(&slot, 1));
+      std::vector<Token> tokens;
+      DraftTree tree{.nodes = 16, .leaves = 4, .draws = draws};
+      Draft const draft{.pending = pending, .count = 4, .tokens = &tokens, .seed = 5, .tree = &tree};
+      CHECK_THROWS_AS(drafted.propose(std::span(&draft, 1)), NoRoom);
+      drafted.release(std::span(&slot, 1));
+      CHECK(small.model().held.empty());
+      CHECK(small.report() == "");
+    }
+}
+
 TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
   Table const table{.size = 9, .scale = 3, .order = 1, .has_eos = false};  // the next token depends on the last alone
   for (std::uint64_t source = 0; source < 10; ++source) {
@@ -117,7 +143,7 @@ TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
     WithDraft drafted(model, small);
     std::size_t looked = 0;
     // Six tokens are possible, and the beam is wide enough to look at all paths of two.
-    Looking looking(drafted, [&](Draft const& one) {
+    Looking looking(drafted, [&](Draft const& one, auto const&...) {
       if (one.tree == nullptr || one.count < 2 || one.tree->nodes < 7) return;
       ++looked;
       auto const next = [&](Token last) {

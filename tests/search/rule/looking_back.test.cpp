@@ -19,6 +19,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -107,6 +108,10 @@ TEST_CASE("penalties count the tokens of a window", "[penalties]") {
       CHECK(edit.add == -(counts.at(edit.token) * 0.5f - 0.25f));
       CHECK(edit.penalty == 1.25f);
     }
+    std::set<Token> const written(output.begin(), output.end());
+    auto const repeated = edits_of(RepetitionPenalty{1.5f}, prompt, output, vocabulary);
+    REQUIRE(repeated.size() == written.size());
+    for (auto const& edit : repeated) CHECK((edit.add == 0 && edit.penalty == 1.5f && written.contains(edit.token)));
   }
   CHECK(edits_of(Penalties{}, {3, 4}, {5}, vocabulary).empty());
   CHECK(edits_of(Penalties{.presence = 1, .window = 0}, {3, 4}, {5}, vocabulary).empty());

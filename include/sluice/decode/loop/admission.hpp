@@ -224,8 +224,7 @@ class LazyAdmission {
     if (request.prompt.empty()) request.prompt.assign(1, vocabulary.bos);
     if (auto& shortlist = request.shortlist) shortlist->insert(vocabulary.eos), shortlist->insert(request.prefix);
     for (auto const token : fed)
-      require(std::find(vocabulary.eos.begin(), vocabulary.eos.end(), token) == vocabulary.eos.end(), "prefix", token,
-              "is an end of sentence: nothing could follow");
+      require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
     s.opening.reset(request.prompt, fed, shared_.model.abilities);
     s.confiding.begin(request.confidence, vocabulary, s.base, s.slots, request.prompt.size());
     if (shared_.model.attaches) s.attaching.begin(s.base, s.slots, request.prompt.size());

@@ -16,7 +16,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -33,7 +32,7 @@ class LazyConfiding {
     if (!asked_.asks()) return;
     asked_.alternatives = std::min(asked.alternatives, vocabulary.size);  // memory is for as many
     never_.clear();
-    for (auto const token : vocabulary.never) never_.push_back({token, -std::numeric_limits<float>::infinity(), 1});
+    for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
     kept_.begin(base, slots, prompt);
   }
   bool asks() const { return asked_.asks(); }

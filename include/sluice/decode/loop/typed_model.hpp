@@ -42,7 +42,12 @@ struct ModelSideOf final : AnyModelSide {
     model.start(std::span<Source const* const>(given), slots);
   }
   void release([[maybe_unused]] std::span<Slot const> slots) override {
-    if constexpr (ReleasingModel<M>) model.release(slots);
+    if constexpr (ReleasingModel<M>) {
+      try {
+        model.release(slots);
+      } catch (...) {  // it must not; nobody's result hangs on it, and a server's thread must not end for it
+      }
+    }
   }
   Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
                  Stopwatch& stopwatch) override {

@@ -9,7 +9,6 @@
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/common/prefix.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -67,9 +66,7 @@ struct BeamState {
   bool top_ended = false, over = false;
 
   bool last() const { return generated + 1 >= bounds.max; }  // the next token is the last one allowed
-  bool is_eos(Token token) const {
-    return std::find(vocabulary->eos.begin(), vocabulary->eos.end(), token) != vocabulary->eos.end();
-  }
+  bool is_eos(Token token) const { return vocabulary->ends(token); }
 };
 
 }  // namespace sluice::inline v0::detail

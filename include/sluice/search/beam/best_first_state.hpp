@@ -114,9 +114,7 @@ struct BestFirstState {
   }
   Expanded& at(std::int32_t i) { return expanded[static_cast<std::size_t>(i)]; }
   Expanded const& at(std::int32_t i) const { return expanded[static_cast<std::size_t>(i)]; }
-  bool is_eos(Token token) const {
-    return std::find(vocabulary->eos.begin(), vocabulary->eos.end(), token) != vocabulary->eos.end();
-  }
+  bool is_eos(Token token) const { return vocabulary->ends(token); }
   /// Whether a child of this one may still be expanded.
   bool useful(Expanded const& one) const {
     if (one.length + 1 >= bounds.max) return false;

@@ -209,9 +209,7 @@ struct Blockwise {
     accept.ask(q, s.seed, position, s.vocabulary->size);
     return q;
   }
-  static bool is_eos(State const& s, Token token) {
-    return std::find(s.vocabulary->eos.begin(), s.vocabulary->eos.end(), token) != s.vocabulary->eos.end();
-  }
+  static bool is_eos(State const& s, Token token) { return s.vocabulary->ends(token); }
 
   std::int32_t most(State const& s) const {
     auto const most = std::max(0, std::min(block - 1, s.bounds.max - s.size() - 1));

@@ -3,7 +3,7 @@
 /// The guesses of a round as a tree: what of them makes sense, in preorder.
 #pragma once
 
-#include <sluice/core/model.hpp>
+#include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
@@ -31,18 +31,16 @@ class LazyGuessTree {
   void build(std::span<Token const> tokens, std::span<std::int32_t const> parents, Bounds const& bounds) {
     raw_.assign(tokens.size(), {});
     links_.assign(1, {});
-    root_ = {.node = 0};
-    std::int32_t leaves = 0;
+    budget_.reset(bounds.nodes, bounds.leaves);
     for (std::size_t i = 0; i < tokens.size() && static_cast<std::int32_t>(i) < bounds.nodes; ++i) {
       auto const behind = i < parents.size() ? parents[i] : static_cast<std::int32_t>(i) - 1;
       if (behind < -1 || behind >= static_cast<std::int32_t>(i)) continue;
-      auto& parent = behind < 0 ? root_ : raw_[index(behind)];
-      auto const opens = parent.children > 0 || leaves == 0;  // one path more
-      if (parent.node < 0 || (opens && leaves == bounds.leaves)) continue;
+      auto const parent = behind < 0 ? Raw{.node = 0} : raw_[index(behind)];
+      if (parent.node < 0) continue;
       auto const depth = links_[index(parent.node)].depth + 1;
       if (depth > bounds.depth || tokens[i] < 0 || tokens[i] >= bounds.vocabulary) continue;
-      leaves += opens, ++parent.children;
-      raw_[i] = {child(parent.node, tokens[i], depth), 0, parent.node};
+      if (!budget_.admit(parent.number)) continue;
+      raw_[i] = {child(parent.node, tokens[i], depth), parent.node, budget_.size() - 1};
     }
     arrange();
     for (auto& raw : raw_)
@@ -76,7 +74,7 @@ class LazyGuessTree {
 
  private:
   struct Raw {
-    std::int32_t node = -1, children = 0, parent = -1;
+    std::int32_t node = -1, parent = -1, number = -1;  // number: of those that were taken
   };
   struct Link {
     Token token = 0;
@@ -130,7 +128,7 @@ class LazyGuessTree {
   struct Waiting {
     std::int32_t link, parent;
   };
-  Raw root_{.node = 0};
+  TreeBudget budget_;
   std::vector<Raw> raw_;     // [guess]
   std::vector<Link> links_;  // in the order in which they were guessed
   std::vector<Node> nodes_;

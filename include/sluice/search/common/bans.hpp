@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -22,17 +21,16 @@ class LazyBans {
   void reset(Vocabulary const& vocabulary) {
     edits_.clear();
     auto const& never = vocabulary.never;
-    for (auto const token : never) edits_.push_back(forbid(token));
+    for (auto const token : never) edits_.push_back(Edit::forbid(token));
     never_ = edits_.size();
     for (auto const token : vocabulary.eos)
-      if (std::find(never.begin(), never.end(), token) == never.end()) edits_.push_back(forbid(token));
+      if (std::find(never.begin(), never.end(), token) == never.end()) edits_.push_back(Edit::forbid(token));
   }
   std::span<Edit const> edits(bool eos_too) const {
     return eos_too ? std::span(edits_) : std::span(edits_).first(never_);
   }
 
  private:
-  static Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
   std::vector<Edit> edits_;
   std::size_t never_ = 0;
 };

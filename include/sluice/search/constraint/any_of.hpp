@@ -169,10 +169,7 @@ class LazyAnyOf {
         "begins", [&](Phrase const& phrase) { return phrase.front() == vocabulary.bos; },
         [&](Phrase const& a, Phrase const& b) { return same(a.begin(), a.end(), b.begin(), b.end()); });
     check_edge(
-        "ends",
-        [&](Phrase const& phrase) {
-          return std::find(vocabulary.eos.begin(), vocabulary.eos.end(), phrase.back()) != vocabulary.eos.end();
-        },
+        "ends", [&](Phrase const& phrase) { return vocabulary.ends(phrase.back()); },
         [&](Phrase const& a, Phrase const& b) { return same(a.rbegin(), a.rend(), b.rbegin(), b.rend()); });
   }
   template <class At, class Together>

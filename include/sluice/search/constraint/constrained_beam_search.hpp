@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -101,7 +100,7 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::size_t rank) con
     if (s.tokens.empty()) return;
     auto& edits = s.edits[rank];
     edits.assign(query.edits.begin(), query.edits.end());
-    for (auto const token : s.tokens) edits.push_back({token, -std::numeric_limits<float>::infinity(), 1});
+    for (auto const token : s.tokens) edits.push_back(Edit::forbid(token));
     query.edits = edits;
   }
 }

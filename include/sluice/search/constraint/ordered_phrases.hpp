@@ -8,7 +8,6 @@
 #include <sluice/core/types.hpp>
 #include <sluice/search/common/phrase.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -52,9 +51,8 @@ class LazyOrderedPhrases {
       auto const& phrase = phrases()[i];
       auto const name = data_->name + "[" + std::to_string(i) + "]";
       detail::check_phrase(sentence, name, phrase);
-      auto const& eos = sentence.vocabulary->eos;
-      require(i + 1 == phrases().size() || std::ranges::find(eos, phrase.back()) == eos.end(), name,
-              detail::text(phrase), "ends the sentence, but a phrase is to follow");
+      require(i + 1 == phrases().size() || !sentence.vocabulary->ends(phrase.back()), name, detail::text(phrase),
+              "ends the sentence, but a phrase is to follow");
       require(i == 0 || phrase.front() != sentence.vocabulary->bos, name, detail::text(phrase),
               "begins the sentence, but a phrase is to come before");
     }

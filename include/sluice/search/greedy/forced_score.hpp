@@ -7,7 +7,6 @@
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/length.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,9 +38,8 @@ struct ForcedScore {
   void begin(State& s, Sentence const& sentence) const {
     s.vocabulary = sentence.vocabulary, s.ended = false;
     s.target.assign(sentence.prefix.begin(), sentence.prefix.end());
-    auto const& eos = sentence.vocabulary->eos;
     for (std::size_t i = 0; i + 1 < s.target.size(); ++i)
-      require(std::find(eos.begin(), eos.end(), s.target[i]) == eos.end(), "prefix", s.target[i],
+      require(!s.vocabulary->ends(s.target[i]), "prefix", s.target[i],
               "is an end of sentence before the end of the target");
     auto const length = sentence.prompt.size() + s.target.size();
     require(length <= 1 || length - 1 <= static_cast<std::size_t>(sentence.limits.length), "prefix",
@@ -79,8 +77,7 @@ struct ForcedScore {
     h.log_probs = s.log_probs;
     for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
     h.score = penalty.score(h.log_prob, static_cast<std::int32_t>(h.tokens.size()));
-    auto const& eos = s.vocabulary->eos;
-    h.finished = eos.empty() || std::find(eos.begin(), eos.end(), h.tokens.back()) != eos.end();
+    h.finished = s.vocabulary->eos.empty() || s.vocabulary->ends(h.tokens.back());
   }
 
  private:

@@ -68,10 +68,9 @@ struct Greedy {
     if (best.empty()) return s.ended = true;
     s.last = best[0].token;
     s.tokens.push_back(s.last), s.log_probs.push_back(best[0].log_prob);
-    auto const& eos = s.vocabulary->eos;
-    s.finished = std::find(eos.begin(), eos.end(), s.last) != eos.end();
+    s.finished = s.vocabulary->ends(s.last);
     auto const full = s.size() >= s.bounds.max;
-    if (full && eos.empty()) s.finished = true;
+    if (full && s.vocabulary->eos.empty()) s.finished = true;
     return s.ended = s.finished || full;
   }
 

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,9 +66,7 @@ class LazyForbidden {
   bool trivial() const { return data_ == nullptr; }
   void edit(State state, Output const&, std::vector<Edit>& edits) const {
     if (data_ == nullptr) return;
-    data_->matcher.for_each_completion(state, [&](Token token) {
-      edits.push_back({token, -std::numeric_limits<float>::infinity(), 1});
-    });
+    data_->matcher.for_each_completion(state, [&](Token token) { edits.push_back(Edit::forbid(token)); });
   }
 
   /// As given.

@@ -7,6 +7,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/search/rule/followed.hpp>
 #include <sluice/search/rule/known_ends.hpp>
+#include <sluice/search/rule/restricted_guesses.hpp>
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/wrapping.hpp>
 
@@ -29,8 +30,9 @@ namespace sluice::inline v0 {
 /// row is run all the same). Not where the search lets nothing end yet (length.min). Results, and what is settled, do not hold
 /// that end. What ForcedScore and its like are given goes on.
 ///
-/// A rule's may_follow() restricts all lines, whatever is asked of them, and guesses (Blockwise) are cut before the first that it
-/// forbids. Where it allows one token alone, that is a guess, with or without a model that guesses. It is told how many tokens may still come where the search has a LengthLimits called `length`.
+/// A rule's may_follow() restricts all lines, whatever is asked of them. Guesses (Blockwise) that it forbids are not verified, nor
+/// those behind them; drawn trees are, in vain. Where it allows one token alone, that is a guess, with or without a model that
+/// guesses. It is told how many tokens may still come where the search has a LengthLimits called `length`.
 ///
 /// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
 template <Search S, Rule R>
@@ -64,14 +66,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::span<Token const> forced;         // that prefix
     std::vector<Token> output;             // scratch
     std::size_t prefix = 0;
-    std::int32_t most = 0;                                 // output tokens
     std::vector<std::shared_ptr<TokenSet const>> allowed;  // [line]
     std::vector<TokenSet> both;                            // [line]: where the search allows some, too
-    std::vector<Token>* guesses = nullptr;                 // where the search's draft lies, and
-    std::vector<Token> pending;                            // what comes before, behind
-    std::size_t guessed_slot = 0, guessed_after = 0;       // so many tokens of this slot
-    std::int32_t wanted = 0;                               // guesses
-    DraftTree const* drafted_tree = nullptr;               // where the guesses branch, if they may
+    detail::RestrictedGuesses<R> guesses;
     bool begun_planning = false;
   };
 
@@ -90,9 +87,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       for (auto const token : sentence.prefix) first.push(rule, token);
     if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.state()), s.forced = sentence.prefix;
     if constexpr (restricts) {
-      s.guesses = nullptr, s.begun_planning = false, s.most = detail::most_tokens(search, sentence);
+      s.guesses.begin(detail::most_tokens(search, sentence)), s.begun_planning = false;
       if constexpr (!takes_prefix)
-        rule.require_possible(first.state(), output(s, first.output()), left(s, first.output().size()));
+        rule.require_possible(first.state(), output(s, first.output()), s.guesses.left(first.output().size()));
     }
     first.cut(sentence.held);
   }
@@ -150,77 +147,31 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   bool draft(State& s, Draft& draft) const requires DraftingSearch<S> {
     auto const base = draft.slot;
     auto const wanted = search.draft(s.inner, draft);
-    if constexpr (restricts) {
-      s.guesses = draft.tokens, s.wanted = draft.count;
-      s.pending.assign(draft.pending.begin(), draft.pending.end());
-      s.guessed_slot = static_cast<std::size_t>(draft.slot - base),
-      s.guessed_after = static_cast<std::size_t>(draft.length);
-      if (draft.tree != nullptr) {
-        auto const [state, n] = behind_pending(s);
-        auto const set = rule.may_follow(state, left(s, n));
-        // What the rule makes certain is a chain. Drawn guesses stay a tree, which tells how they were drawn.
-        if (set != nullptr && (!draft.tree->draws || set->only() >= 0)) draft.tree = nullptr;
-      }
-      s.drafted_tree = draft.tree;
-    }
+    if constexpr (restricts) s.guesses.ask(rule, s.slots[static_cast<std::size_t>(draft.slot - base)], draft);
     return wanted;
   }
 
  private:
   Output output(State const& s, std::span<Token const> tokens) const { return {tokens, s.prefix, *s.vocabulary}; }
 
-  static std::int32_t left(State const& s, std::size_t outputs) {
-    return s.most == Limits::unlimited ? s.most : s.most - static_cast<std::int32_t>(outputs);
-  }
   void restrict(State& s, Followed const& followed, Query& query, std::size_t line) const {
     auto& set = s.allowed[line];
-    set = rule.may_follow(followed.state(), left(s, followed.output().size()));
+    set = rule.may_follow(followed.state(), s.guesses.left(followed.output().size()));
     if (set == nullptr) return;
     if (query.only != nullptr) {
       s.both[line] = *set, s.both[line].keep(*query.only);
       query.only = &s.both[line];
     } else query.only = set.get();
   }
-  /// The rule's state behind what was chosen, and how many tokens the output has there.
-  std::pair<typename R::State, std::size_t> behind_pending(State const& s) const {
-    auto const& followed = s.slots[s.guessed_slot];
-    auto state = followed.state(s.guessed_after);
-    auto n = s.guessed_after;
-    for (auto const token : s.pending)
-      if (followed.outputs(++n) > 0) state = rule.next(std::as_const(state), token);
-    return {std::move(state), followed.outputs(n)};
-  }
-  /// Takes out guesses that the rule forbids, with all behind them, so that none is verified, and adds those that are
-  /// certain: as many as fit into a block, whatever the search wanted, and whether or not the model guesses.
+  /// Guesses are put under the rule, and what is certain is added: as many as fit into a block, whatever the search wanted.
   void guess(State& s) const requires DraftingSearch<S> {
     if (!std::exchange(s.begun_planning, true)) return;  // nobody is asked for guesses before the first plan
-    if (s.guesses == nullptr) {
-      Draft draft;
-      this->draft(s, draft);
-      if (s.guesses == nullptr) return;
-    }
-    auto& guesses = *std::exchange(s.guesses, nullptr);
-    if (s.drafted_tree != nullptr && !s.drafted_tree->parents.empty())
-      return;  // its lines are restricted, that will do
-    auto behind = behind_pending(s);
-    auto& state = behind.first;
-    auto& n = behind.second;
-    auto const allowed = [&] { return rule.may_follow(state, left(s, n)); };
-    std::size_t count = 0;
-    for (; count < guesses.size(); ++count, ++n) {
-      auto const set = allowed();
-      if (!s.vocabulary->contains(guesses[count]) || (set != nullptr && !set->contains(guesses[count]))) break;
-      state = rule.next(std::as_const(state), guesses[count]);
-    }
-    guesses.resize(count);
-    auto most = s.wanted;
-    if constexpr (requires { search.block; }) most = std::max(most, search.block - 1);
-    for (; std::ssize(guesses) < most; ++n) {
-      auto const set = allowed();
-      auto const token = set == nullptr ? -1 : set->only();
-      if (token < 0 || !s.vocabulary->contains(token)) break;
-      guesses.push_back(token), state = rule.next(std::as_const(state), token);
-    }
+    Draft draft;
+    if (!s.guesses.asked()) this->draft(s, draft);  // by no model: what is certain is a guess all the same
+    if (!s.guesses.asked()) return;
+    auto most = 0;
+    if constexpr (requires { search.block; }) most = search.block - 1;
+    s.guesses.restrict(rule, *s.vocabulary, most);
   }
 
   bool is_over(State const& s, Followed const& followed, Query const& query) const {
@@ -232,8 +183,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   }
 
   static bool ends_in_eos(State const& s, std::vector<Token> const& generated) {
-    auto const& eos = s.vocabulary->eos;
-    return !generated.empty() && std::ranges::find(eos, generated.back()) != eos.end();
+    return !generated.empty() && s.vocabulary->ends(generated.back());
   }
   /// What the rule says of an output that is the forced prefix and `generated`, but for an eos at its end: then that eos is
   /// the one that the search was told of. -1: nothing.

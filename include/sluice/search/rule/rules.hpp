@@ -6,6 +6,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/ruled.hpp>
 
 #include <algorithm>
@@ -23,7 +24,6 @@ namespace sluice::inline v0 {
 namespace detail {
 
 struct Stateless {};
-inline Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
 inline void require_inside(std::span<Token const> tokens, Sentence const& sentence, char const* name) {
   for (auto const token : tokens)
     require(sentence.vocabulary->contains(token), name, token,
@@ -42,7 +42,7 @@ struct ForbidTokens {
   }
   State next(State, Token) const { return {}; }
   void edit(State, Output const&, std::vector<Edit>& edits) const {
-    for (auto const token : tokens) edits.push_back(detail::forbid(token));
+    for (auto const token : tokens) edits.push_back(Edit::forbid(token));
   }
 };
 
@@ -57,7 +57,7 @@ struct ForbidFirst {
   State next(State, Token) const { return {}; }
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
     if (output.tokens.size() != output.prefix) return;
-    for (auto const token : tokens) edits.push_back(detail::forbid(token));
+    for (auto const token : tokens) edits.push_back(Edit::forbid(token));
   }
 };
 
@@ -76,7 +76,7 @@ struct NoRepeatNgram {
     auto const end = t.last(length - 1);
     for (std::size_t i = 0; i + length <= t.size(); ++i)
       if (std::equal(end.begin(), end.end(), t.begin() + static_cast<std::ptrdiff_t>(i)))
-        edits.push_back(detail::forbid(t[i + length - 1]));
+        edits.push_back(Edit::forbid(t[i + length - 1]));
   }
 };
 
@@ -92,12 +92,7 @@ struct RepetitionPenalty {
   State initial(Sentence const&) const { return {}; }
   State next(State, Token) const { return {}; }
   void edit(State, Output const& output, std::vector<Edit>& edits) const {
-    if (penalty == 1) return;
-    auto const first = edits.size();
-    for (auto const token : output.tokens)
-      if (std::none_of(edits.begin() + static_cast<std::ptrdiff_t>(first), edits.end(),
-                       [&](Edit const& e) { return e.token == token; }))
-        edits.push_back({token, 0, penalty});
+    Penalties{.repetition = penalty, .window = -1, .prompt = false}.edit({}, output, edits);
   }
 };
 

@@ -99,8 +99,7 @@ class LazyStopAt {
         auto const name = "stops.tokens[" + std::to_string(i) + "]";
         require(vocabulary.contains(token), name, token,
                 "is outside the vocabulary of " + std::to_string(vocabulary.size));
-        require(std::ranges::find(vocabulary.eos, token) == vocabulary.eos.end(), name, token,
-                "is an end of sentence, which ends outputs by itself");
+        require(!vocabulary.ends(token), name, token, "is an end of sentence, which ends outputs by itself");
       }
     require(stops().strings.empty() || stops().bytes.size() >= vocabulary.size, "stops.bytes.size",
             stops().bytes.size(), "the vocabulary has " + std::to_string(vocabulary.size) + " tokens");

@@ -218,9 +218,8 @@ void LazySample<Void>::take(State& s, std::size_t sample, std::span<Candidate co
     auto const chosen = choose(s, d.sampler, list, noise(s.seed, static_cast<std::int32_t>(sample), s.generated));
     d.node = s.history.add(d.node, chosen.token, chosen.log_prob);
     d.token = chosen.token, d.log_prob += static_cast<double>(chosen.log_prob);
-    auto const& eos = s.vocabulary->eos;
     auto const full = s.generated + 1 >= s.bounds.max;
-    d.finished = std::find(eos.begin(), eos.end(), chosen.token) != eos.end() || (full && eos.empty());
+    d.finished = s.vocabulary->ends(chosen.token) || (full && s.vocabulary->eos.empty());
     d.alive = !d.finished && !full;
   } else {
     d.alive = false;

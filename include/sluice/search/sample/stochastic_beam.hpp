@@ -203,9 +203,8 @@ void LazyStochasticBeam<Void>::extend(State& s, typename State::Pick const& pick
     s.next.back().slot = -1;
     return;
   }
-  auto const& eos = s.vocabulary->eos;
   auto const full = s.generated >= s.bounds.max;
-  auto const finished = std::find(eos.begin(), eos.end(), pick.last.token) != eos.end() || (full && eos.empty());
+  auto const finished = s.vocabulary->ends(pick.last.token) || (full && s.vocabulary->eos.empty());
   s.next.push_back({.log_prob = pick.log_prob,
                     .value = pick.value,
                     .key = child(parent.key, pick.last.token),

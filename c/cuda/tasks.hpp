@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What C asks of a device, looked at and said in C++.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/cuda/line_query.cuh>
+#include <sluice/cuda/line_task.cuh>
+#include <sluice/cuda/merge_query.cuh>
+#include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/verification.cuh>
+
+#include "layout.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <sluice_cuda.h>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace sluice::c::device {
+
+template <class T>
+T& not_null(T* pointer, std::string_view name) {
+  require(pointer != nullptr, name, "null", "must point to something");
+  return *pointer;
+}
+
+inline void check_address(void const* pointer, std::size_t bytes, std::string_view name) {
+  require(reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0, name, reinterpret_cast<std::uintptr_t>(pointer),
+          "must be an address at a multiple of " + std::to_string(bytes) + " bytes");
+}
+
+inline cuda::LineQuery query_of(sluice_cuda_task const& task) {
+  auto const& query = task.query;
+  if (task.queries != nullptr) return {};  // not looked at
+  require(query.best >= 0, "query.best", query.best, "must not be negative");
+  require(query.temperature > 0, "query.temperature", query.temperature, "must be positive");
+  require(query.stage <= SLUICE_CUDA_AFTER_SOFTMAX, "query.stage", static_cast<int>(query.stage), "must be 0 or 1");
+  require(query.edit_count >= 0, "query.edit_count", query.edit_count, "must not be negative");
+  require(query.probe_count >= 0, "query.probe_count", query.probe_count, "must not be negative");
+  require(query.edit_count == 0 || task.edits != nullptr, "edits", "null", "must be there, as the query names some");
+  require(query.probe_count == 0 || (task.probes != nullptr && task.probe_values != nullptr), "probes, probe_values",
+          "null", "must be there, as the query names some");
+  require((query.shortlist < 0 && query.only < 0) || task.masks != nullptr, "masks", "null",
+          "must be there, as the query names some");
+  return std::bit_cast<cuda::LineQuery>(query);
+}
+
+/// \throws std::invalid_argument  for what no kernel should be told
+template <class T>
+cuda::LineTask<T> line_task(sluice_cuda_task const& task) {
+  require(task.rows >= 0, "rows", task.rows, "must not be negative");
+  require(task.columns >= 1, "columns", task.columns, "must be at least 1");
+  require(task.k >= 1, "k", task.k, "must be at least 1");
+  if (task.rows > 0) {
+    not_null(static_cast<char const*>(task.scores), "scores");
+    check_address(task.scores, sizeof(T), "scores");
+    require(task.best != nullptr, "best", "null", "must be there");
+    require(task.results != nullptr, "results", "null", "must be there");
+  }
+  check_address(task.bias, 16, "bias");
+  cuda::LineTask<T> made;
+  made.scores = {static_cast<T const*>(task.scores), static_cast<std::ptrdiff_t>(task.rows),
+                 static_cast<std::ptrdiff_t>(task.columns),
+                 static_cast<std::ptrdiff_t>(task.stride == 0 ? task.columns : task.stride)};
+  made.k = task.k, made.query = query_of(task), made.queries = as<cuda::LineQuery const>(task.queries);
+  made.edits = as<Edit const>(task.edits), made.probes = task.probes, made.tokens = task.tokens;
+  made.masks = task.masks, made.bias = task.bias;
+  made.best = as<Candidate>(task.best), made.probe_values = task.probe_values;
+  made.results = as<cuda::LineResult>(task.results);
+  return made;
+}
+
+/// f(LineTask<T>) for the type that the scores have.
+/// \throws std::invalid_argument  for what makes no sense
+template <class F>
+decltype(auto) with_task(sluice_cuda_task const& task, F&& f) {
+  switch (task.type) {
+    case SLUICE_CUDA_FLOAT: return f(line_task<float>(task));
+    case SLUICE_CUDA_HALF: return f(line_task<__half>(task));
+    default: break;
+  }
+  require(task.type == SLUICE_CUDA_BFLOAT16, "type", task.type,
+          "must be SLUICE_CUDA_FLOAT, SLUICE_CUDA_HALF or SLUICE_CUDA_BFLOAT16");
+  return f(line_task<__nv_bfloat16>(task));
+}
+
+/// What `merge_beams` does not look at itself.
+inline cuda::MergeLaunch merge_launch(sluice_cuda_merge const& merge) {
+  auto const some = merge.group_count > 0;
+  require(!some || merge.best != nullptr, "best", "null", "must be there");
+  require(!some || merge.results != nullptr, "results", "null", "must be there");
+  require(!some || merge.groups != nullptr, "groups", "null", "must be there");
+  require(!some || merge.lines != nullptr, "lines", "null", "must be there");
+  require(!some || merge.kept != nullptr, "kept", "null", "must be there");
+  require(merge.end_count <= 0 || merge.ends != nullptr, "ends", "null", "must be end_count tokens");
+  cuda::MergeLaunch made;
+  made.best = as<Candidate const>(merge.best), made.results = as<cuda::LineResult const>(merge.results);
+  made.k = merge.k;
+  made.groups = as<cuda::MergeGroup const>(merge.groups), made.group_count = merge.group_count;
+  made.lines = as<cuda::MergeLine const>(merge.lines), made.widest = merge.widest, made.longest = merge.longest;
+  made.ends = merge.ends, made.end_count = merge.end_count;
+  made.kept = as<cuda::Kept>(merge.kept), made.totals = merge.totals, made.places = merge.places;
+  return made;
+}
+
+/// `verify` looks at the rest.
+inline cuda::Verification verification(sluice_cuda_verification const& task) {
+  require(task.accept >= SLUICE_CUDA_EXACT && task.accept <= SLUICE_CUDA_DISTANCE, "accept", task.accept,
+          "must be SLUICE_CUDA_EXACT, SLUICE_CUDA_TOP_K or SLUICE_CUDA_DISTANCE");
+  require(task.vocabulary >= 0, "vocabulary", task.vocabulary, "must not be negative");
+  cuda::Verification made;
+  made.sentences = task.sentences, made.block = task.block;
+  made.best = as<Candidate const>(task.best), made.results = as<cuda::LineResult const>(task.results);
+  made.k = task.k, made.guess_log_probs = task.guess_log_probs, made.first_lines = task.first_lines;
+  made.guesses = task.guesses, made.guess_stride = task.guess_stride, made.guess_counts = task.guess_counts;
+  made.accept = static_cast<cuda::Accept>(task.accept), made.n = task.n;
+  if (task.minimum != 0) made.minimum = task.minimum;
+  if (task.vocabulary != 0) made.vocabulary_size = task.vocabulary;
+  made.eos = task.eos, made.eos_count = task.eos_count;
+  made.tokens = as<Candidate>(task.tokens), made.verdicts = as<cuda::Verdict>(task.verdicts);
+  return made;
+}
+
+}  // namespace sluice::c::device

@@ -1,0 +1,16 @@
+# sluice_install_pkg_config(<template> <name> <folder>): installs <name>.pc there. It says where it lies itself, so it moves with
+# the tree, unless a folder is absolute, which CMake allows.
+function(sluice_install_pkg_config template name folder)
+  set(sluice_prefix ${CMAKE_INSTALL_PREFIX})
+  set(sluice_includedir ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+  set(sluice_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
+  if(NOT IS_ABSOLUTE "${folder}" AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}" AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    file(RELATIVE_PATH up /${folder} /)
+    string(REGEX REPLACE "/$" "" up "${up}")
+    set(sluice_prefix "\${pcfiledir}/${up}")
+    set(sluice_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+    set(sluice_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  endif()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${template} ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${folder})
+endfunction()
