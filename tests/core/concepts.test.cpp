@@ -280,6 +280,7 @@ TEST_CASE("what a model does not say is unlimited or unknown", "[concepts]") {
   CHECK(sluice::source_length(Stub{}, "abc") == 3);
   CHECK(sluice::source_length(Limited{}, "abc") == 6);
   CHECK(sluice::source_length(OfNumbers{}, 5) == -1);
+  CHECK_FALSE((sluice::encodes(Stub{}) || sluice::proposes(Stub{})));
 }
 
 TEST_CASE("a token set holds what was put in, and nothing outside the vocabulary", "[concepts]") {

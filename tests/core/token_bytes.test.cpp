@@ -22,6 +22,26 @@ TEST_CASE("tokens keep their bytes, zeros and halves of characters too", "[token
   CHECK(copy.bytes(1).data() == bytes.bytes(1).data());
 }
 
+TEST_CASE("tokens of any length keep their bytes", "[token_bytes]") {
+  for (std::size_t longest = 0; longest < 40; ++longest) {
+    std::vector<std::string> tokens;
+    std::string all;
+    for (std::size_t length = 0; length <= longest; ++length) {
+      tokens.emplace_back(length, static_cast<char>('a' + length % 26));
+      all += tokens.back();
+    }
+    TokenBytes const bytes(tokens);
+    std::vector<Token> every;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      every.push_back(static_cast<Token>(i));
+      CHECK(bytes.bytes(every.back()) == tokens[i]);
+    }
+    CHECK(bytes.text(every) == all);
+    CHECK_FALSE(bytes.empty());
+    CHECK(TokenBytes(std::vector<std::string>{tokens.back()}).bytes(0) == tokens.back());
+  }
+}
+
 TEST_CASE("tokens that have no bytes are refused by name", "[token_bytes]") {
   TokenBytes const none, two(std::vector<std::string>{"a", "b"});
   CHECK(none.empty());
