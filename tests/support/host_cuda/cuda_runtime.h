@@ -36,7 +36,7 @@ namespace sluice::test {
 /// What the program has done with the device so far.
 struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
-  std::size_t never_written = 0;    ///< words that were copied back and hold what allocations begin with
+  std::size_t never_written = 0;  ///< words that were copied back and hold what allocations begin with
   std::size_t keys_sorted = 0;
   std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
 };
