@@ -119,11 +119,9 @@ class Launcher {
     device.template run<Memory>(
         launch.rows * launch.splits, residents, random(), faults, [&](Block& block, Memory& memory, int number) {
           auto const row = number / launch.splits, split = number % launch.splits;
-          auto const many = launch.k > 1, masked = launch.masks != nullptr;
-          if (many && masked) cuda::LineBlock<Format, true, true, Block>(block, memory, launch, row, split).run();
-          else if (many) cuda::LineBlock<Format, true, false, Block>(block, memory, launch, row, split).run();
-          else if (masked) cuda::LineBlock<Format, false, true, Block>(block, memory, launch, row, split).run();
-          else cuda::LineBlock<Format, false, false, Block>(block, memory, launch, row, split).run();
+          launch.with_variant([&]<bool many, bool masked> {
+            cuda::LineBlock<Format, many, masked, Block>(block, memory, launch, row, split).run();
+          });
         });
     if (faults.skipped == cuda::Barrier::count_ && !faults.no_fence && !faults.no_ticket) {
       REQUIRE(device.failure() == "");

@@ -116,11 +116,9 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t) {
     test::run_blocks<line_threads, Memory>(launch.rows * splits, [&](auto& block, Memory& memory, int number) {
       using Block = std::remove_reference_t<decltype(block)>;
       auto const row = number / splits, split = launch.first_split + number % splits;
-      auto const many = launch.k > 1, masked = launch.masks != nullptr;
-      if (many && masked) LineBlock<Format, true, true, Block>(block, memory, launch, row, split).run();
-      else if (many) LineBlock<Format, true, false, Block>(block, memory, launch, row, split).run();
-      else if (masked) LineBlock<Format, false, true, Block>(block, memory, launch, row, split).run();
-      else LineBlock<Format, false, false, Block>(block, memory, launch, row, split).run();
+      launch.with_variant([&]<bool many, bool masked> {
+        LineBlock<Format, many, masked, Block>(block, memory, launch, row, split).run();
+      });
     });
   });
 }

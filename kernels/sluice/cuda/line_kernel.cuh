@@ -43,11 +43,8 @@ __global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
 template <class Format>
 void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream) {
   auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits_here());
-  auto const many = launch.k > 1, masked = launch.masks != nullptr;
-  if (many && masked) line_kernel<Format, true, true><<<blocks, line_threads, 0, stream>>>(launch);
-  else if (many) line_kernel<Format, true, false><<<blocks, line_threads, 0, stream>>>(launch);
-  else if (masked) line_kernel<Format, false, true><<<blocks, line_threads, 0, stream>>>(launch);
-  else line_kernel<Format, false, false><<<blocks, line_threads, 0, stream>>>(launch);
+  launch.with_variant(
+      [&]<bool many, bool masked> { line_kernel<Format, many, masked><<<blocks, line_threads, 0, stream>>>(launch); });
   check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");
 }
 

@@ -63,6 +63,16 @@ struct LineLaunch {
     return queries != nullptr ? queries[row] : common;
   }
 
+  /// Calls go.operator()<many, masked>(): the kernel for this launch, with lists or the best alone, with masks or without.
+  template <class Go>
+  void with_variant(Go&& go) const {
+    auto const many = k > 1, masked = masks != nullptr;
+    if (many && masked) go.template operator()<true, true>();
+    else if (many) go.template operator()<true, false>();
+    else if (masked) go.template operator()<false, true>();
+    else go.template operator()<false, false>();
+  }
+
   Key* keys = nullptr;          ///< [rows, k, splits]: where blocks leave their lists
   PartialSum* sums = nullptr;   ///< [rows, sums of a line]
   unsigned* tickets = nullptr;  ///< [rows], zero; zero again afterwards
