@@ -8,9 +8,9 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/device_beam.cuh>
-#include <sluice/cuda/log_softmax_top_k.cuh>
-#include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/beam/device_beam.cuh>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
 

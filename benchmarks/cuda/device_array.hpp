@@ -3,7 +3,7 @@
 /// An array on a device.
 #pragma once
 
-#include <sluice/cuda/error.cuh>
+#include <sluice/cuda/device/error.cuh>
 
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/cuda/error.cuh>
+#include <sluice/cuda/device/error.cuh>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -3,7 +3,7 @@
 /// Times of work on a device: medians of replays of a graph that holds the work many times over.
 #pragma once
 
-#include <sluice/cuda/error.cuh>
+#include <sluice/cuda/device/error.cuh>
 
 #include <cuda_runtime.h>
 

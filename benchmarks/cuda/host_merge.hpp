@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/core/expansion.hpp>
-#include <sluice/cuda/line_query.cuh>
-#include <sluice/cuda/merge_query.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/merge/merge_query.cuh>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,7 +7,7 @@
 /// Exit code 1 where an answer was wrong, 3 where there is no device, 4 where time did not allow for all cases.
 #pragma once
 
-#include <sluice/cuda/error.cuh>
+#include <sluice/cuda/device/error.cuh>
 
 #include <cuda_runtime.h>
 

@@ -8,8 +8,8 @@
 // graph: it is timed with the host's launches and waits (timed: "host"), by events around some steps, and so is the dense one
 // beside it; cache "mixed": as these steps leave it. "of limit" is the time that reading the weights once would take, by the
 // bandwidth of a copy, over the time it took. Exit codes: see program.hpp.
-#include <sluice/cuda/clustered_projection.cuh>
-#include <sluice/cuda/dense_projection.cuh>
+#include <sluice/cuda/projection/clustered_projection.cuh>
+#include <sluice/cuda/projection/dense_projection.cuh>
 
 #include <cuda_fp16.h>
 

@@ -8,10 +8,10 @@
 // are larger than the second-level cache. What waits for the host, or is told by it, is timed with the host's launches,
 // by events around some of it (timed: "host"); all else by replays of graphs. Exit codes: see program.hpp.
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/cache_indirection.cuh>
-#include <sluice/cuda/merge_launch.cuh>
-#include <sluice/cuda/paged_cache.cuh>
-#include <sluice/cuda/verify.cuh>
+#include <sluice/cuda/cache/cache_indirection.cuh>
+#include <sluice/cuda/cache/paged_cache.cuh>
+#include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/cuda/verify/verify.cuh>
 
 #include <algorithm>
 #include <beam_work.hpp>

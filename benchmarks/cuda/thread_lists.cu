@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/cuda/score_format.cuh>
+#include <sluice/cuda/device/score_format.cuh>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 // Each way's answers are compared with double precision before it is timed. Inputs are cold: they take turns until they are
 // four times as large as the second-level cache together; where one fits into it, it is timed warm too. Exit code 1 where an
 // answer was wrong, 3 where there is no device, 4 where time did not allow for all shapes.
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 
 #include <device_array.hpp>
 #include <device_work.hpp>

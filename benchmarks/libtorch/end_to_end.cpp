@@ -22,7 +22,7 @@
 #include <libtorch/torch_transformer.hpp>
 
 #if SLUICE_TORCH_CUDA
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #endif
 
 #include <ATen/Context.h>

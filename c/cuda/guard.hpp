@@ -3,7 +3,7 @@
 /// Failures on their way across the C interface of device code.
 #pragma once
 
-#include <sluice/cuda/error.cuh>
+#include <sluice/cuda/device/error.cuh>
 
 #include <cstdint>
 #include <exception>

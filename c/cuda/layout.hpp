@@ -6,9 +6,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/line_query.cuh>
-#include <sluice/cuda/merge_query.cuh>
-#include <sluice/cuda/verification.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/merge/merge_query.cuh>
+#include <sluice/cuda/verify/verification.cuh>
 
 #include <cstddef>
 #include <cstdint>

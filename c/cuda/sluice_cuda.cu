@@ -2,15 +2,15 @@
 // The C interface to device code: kernels/sluice_cuda.h over the headers of sluice::cuda. The one file that has to be compiled, by
 // nvcc; tests have the host's compiler read it, with a device that is emulated.
 
-#include <sluice/cuda/allocator.cuh>
-#include <sluice/cuda/log_softmax_top_k.cuh>
-#include <sluice/cuda/merge_launch.cuh>
-#include <sluice/cuda/verify.cuh>
+#include <sluice/cuda/device/allocator.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/cuda/verify/verify.cuh>
 #include <sluice/version.hpp>
 
 #include <sluice_cuda.h>
 #if defined(__CUDACC__)
-#include <sluice/cuda/key_sort.cuh>  // other kernels come with what launches them
+#include <sluice/cuda/line/key_sort.cuh>  // other kernels come with what launches them
 #endif
 
 #include "guard.hpp"

@@ -5,11 +5,11 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/cuda/line_query.cuh>
-#include <sluice/cuda/line_task.cuh>
-#include <sluice/cuda/merge_query.cuh>
-#include <sluice/cuda/scores.cuh>
-#include <sluice/cuda/verification.cuh>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/line/line_task.cuh>
+#include <sluice/cuda/merge/merge_query.cuh>
+#include <sluice/cuda/verify/verification.cuh>
 
 #include "layout.hpp"
 

@@ -12,7 +12,7 @@
 #include <span>
 
 #if SLUICE_TORCH_CUDA
-#include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/device/scores.cuh>
 
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/BFloat16.h>

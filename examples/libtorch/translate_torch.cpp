@@ -14,7 +14,7 @@
 #include <text/lines.hpp>
 
 #if SLUICE_TORCH_CUDA
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #endif
 
 #include <ATen/Parallel.h>

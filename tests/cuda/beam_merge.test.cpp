@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The merge of beams on a device; skipped where there is none. What the kernel computes is tested without one:
 // unit/cuda_host/beam_merge.
-#include <sluice/cuda/log_softmax_top_k.cuh>
-#include <sluice/cuda/merge_launch.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>

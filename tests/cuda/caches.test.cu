@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a device; skipped where there is none. Tables and copies are tested without one: unit/cuda_host/indirection,
 // unit/cuda_host/paged_cache.
-#include <sluice/cuda/cache_indirection.cuh>
-#include <sluice/cuda/paged_cache.cuh>
+#include <sluice/cuda/cache/cache_indirection.cuh>
+#include <sluice/cuda/cache/paged_cache.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A decoder over a model whose scores are on the device; skipped where there is none.
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>

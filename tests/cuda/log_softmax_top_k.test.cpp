@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a device; skipped where there is none. What the kernel computes is tested without one: unit/cuda_host/emulation.numeric.
 #include <sluice/core/expansion.hpp>
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host refuses before it needs a device.
-#include <sluice/cuda/cache_indirection.cuh>
-#include <sluice/cuda/log_softmax_top_k.cuh>
-#include <sluice/cuda/merge_launch.cuh>
-#include <sluice/cuda/paged_cache.cuh>
-#include <sluice/cuda/verify.cuh>
+#include <sluice/cuda/cache/cache_indirection.cuh>
+#include <sluice/cuda/cache/paged_cache.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/cuda/verify/verify.cuh>
 
 #include <support/catch.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Truncation, draws, entropy and penalties after the softmax; skipped where there is no device.
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

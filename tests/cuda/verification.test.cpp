@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a device; skipped where there is none. What the kernel computes is tested without one: unit/cuda_host/verification.
-#include <sluice/cuda/verify.cuh>
+#include <sluice/cuda/verify/verify.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's program of LogSoftmaxTopK, run on an emulated device.
-#include <sluice/cuda/line_block.cuh>
-#include <sluice/cuda/token_masks.cuh>
+#include <sluice/cuda/expand/token_masks.cuh>
+#include <sluice/cuda/line/line_block.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_device.hpp>

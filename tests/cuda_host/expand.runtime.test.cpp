@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda::LogSoftmaxTopK as a decoder uses it, on an emulated device and a runtime in the host's memory (support/host_cuda).
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose memory cuda::LogSoftmaxTopK uses, on which device, and when it may: over a runtime in the host's memory.
-#include <sluice/cuda/dense_projection.cuh>
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/projection/dense_projection.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_launches.hpp>

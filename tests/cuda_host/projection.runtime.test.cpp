@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's output layers, host code and all, over a runtime in the host's memory and emulated devices.
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_query.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Truncation, draws, entropy and penalties after the softmax on an emulated device: every field of Query.
 #include <sluice/core/noise.hpp>
-#include <sluice/cuda/line_plan.cuh>
-#include <sluice/cuda/line_select.cuh>
-#include <sluice/cuda/log_softmax_top_k.cuh>
-#include <sluice/cuda/noise.cuh>
-#include <sluice/cuda/selected_lines.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/selected_lines.cuh>
+#include <sluice/cuda/line/line_plan.cuh>
+#include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/select/noise.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>

@@ -7,8 +7,8 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/log_softmax_top_k.cuh>
-#include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>

@@ -3,7 +3,7 @@
 /// Searches that draw, over scores on a device, emulated or not, and over the host's.
 #pragma once
 
-#include <sluice/cuda/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/sample/sample.hpp>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/device/scores.cuh>
 
 #include <support/device_memory.hpp>
 #include <support/table_model.hpp>

@@ -4,8 +4,8 @@
 /// threads in any order between two barriers, stores that others see late.
 #pragma once
 
-#include <sluice/cuda/barrier.cuh>
-#include <sluice/cuda/score_format.cuh>
+#include <sluice/cuda/device/barrier.cuh>
+#include <sluice/cuda/device/score_format.cuh>
 
 #include <algorithm>
 #include <array>

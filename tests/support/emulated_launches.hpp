@@ -4,15 +4,15 @@
 /// CUDA's headers.
 #pragma once
 
-#include <sluice/cuda/key.cuh>
-#include <sluice/cuda/line_block.cuh>
-#include <sluice/cuda/line_launch.cuh>
-#include <sluice/cuda/line_order_launch.cuh>
-#include <sluice/cuda/line_query.cuh>
-#include <sluice/cuda/line_reader.cuh>
-#include <sluice/cuda/merge_block.cuh>
-#include <sluice/cuda/merge_launch.cuh>
-#include <sluice/cuda/projection_launch.cuh>
+#include <sluice/cuda/device/key.cuh>
+#include <sluice/cuda/line/line_block.cuh>
+#include <sluice/cuda/line/line_launch.cuh>
+#include <sluice/cuda/line/line_order_launch.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/line/line_reader.cuh>
+#include <sluice/cuda/merge/merge_block.cuh>
+#include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/cuda/projection/projection_launch.cuh>
 
 #include <support/emulated_device.hpp>
 

@@ -3,13 +3,13 @@
 /// The kernels that take another look at lines, and that leave away keys, on emulated devices. emulated_launches.hpp includes it.
 #pragma once
 
-#include <sluice/cuda/line_select.cuh>
-#include <sluice/cuda/narrow.cuh>
-#include <sluice/cuda/narrow_launch.cuh>
-#include <sluice/cuda/select_block.cuh>
-#include <sluice/cuda/select_keys.cuh>
-#include <sluice/cuda/select_launch.cuh>
-#include <sluice/cuda/select_narrow.cuh>
+#include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/select/narrow.cuh>
+#include <sluice/cuda/select/narrow_launch.cuh>
+#include <sluice/cuda/select/select_block.cuh>
+#include <sluice/cuda/select/select_keys.cuh>
+#include <sluice/cuda/select/select_launch.cuh>
+#include <sluice/cuda/select/select_narrow.cuh>
 
 #include <support/emulated_launches.hpp>
 

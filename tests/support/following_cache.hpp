@@ -4,9 +4,9 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/cache_indirection.cuh>
-#include <sluice/cuda/device_beam.cuh>
-#include <sluice/cuda/indirection_view.cuh>
+#include <sluice/cuda/beam/device_beam.cuh>
+#include <sluice/cuda/cache/cache_indirection.cuh>
+#include <sluice/cuda/cache/indirection_view.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_beam_cases.hpp>

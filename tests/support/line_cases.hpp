@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/core/query.hpp>
-#include <sluice/cuda/line_query.cuh>
-#include <sluice/cuda/score_format.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/line/line_query.cuh>
 
 #include <support/catch.hpp>
 #include <support/line_reference.hpp>

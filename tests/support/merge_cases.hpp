@@ -5,8 +5,8 @@
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/line_query.cuh>
-#include <sluice/cuda/merge_query.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/merge/merge_query.cuh>
 
 #include <algorithm>
 #include <bit>

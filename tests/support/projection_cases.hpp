@@ -4,8 +4,8 @@
 /// defined no_device(), ProjectionTypes and projection_rounds.
 #pragma once
 
-#include <sluice/cuda/clustered_projection.cuh>
-#include <sluice/cuda/dense_projection.cuh>
+#include <sluice/cuda/projection/clustered_projection.cuh>
+#include <sluice/cuda/projection/dense_projection.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/query.hpp>
-#include <sluice/cuda/scores.cuh>
+#include <sluice/cuda/device/scores.cuh>
 
 #include <support/line_cases.hpp>
 #include <support/line_reference.hpp>

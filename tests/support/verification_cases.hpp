@@ -6,7 +6,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/cuda/verification.cuh>
+#include <sluice/cuda/verify/verification.cuh>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 

@@ -4,19 +4,19 @@
 /// a host compiler compiles.
 #pragma once
 
-#include <sluice/cuda/device_beam_kernel.cuh>
-#include <sluice/cuda/indirection_kernel.cuh>
-#include <sluice/cuda/key.cuh>
-#include <sluice/cuda/key_sort.cuh>
-#include <sluice/cuda/line_kernel.cuh>
-#include <sluice/cuda/line_order_kernel.cuh>
-#include <sluice/cuda/merge_kernel.cuh>
-#include <sluice/cuda/narrow_kernel.cuh>
-#include <sluice/cuda/page_kernel.cuh>
-#include <sluice/cuda/projection_kernel.cuh>
-#include <sluice/cuda/score_format.cuh>
-#include <sluice/cuda/select_kernel.cuh>
-#include <sluice/cuda/verification_kernel.cuh>
+#include <sluice/cuda/beam/device_beam_kernel.cuh>
+#include <sluice/cuda/cache/indirection_kernel.cuh>
+#include <sluice/cuda/cache/page_kernel.cuh>
+#include <sluice/cuda/device/key.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/line/key_sort.cuh>
+#include <sluice/cuda/line/line_kernel.cuh>
+#include <sluice/cuda/line/line_order_kernel.cuh>
+#include <sluice/cuda/merge/merge_kernel.cuh>
+#include <sluice/cuda/projection/projection_kernel.cuh>
+#include <sluice/cuda/select/narrow_kernel.cuh>
+#include <sluice/cuda/select/select_kernel.cuh>
+#include <sluice/cuda/verify/verification_kernel.cuh>
 
 namespace sluice::inline v0::cuda {
 

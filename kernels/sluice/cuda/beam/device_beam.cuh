@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A beam search that stays on the device.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/beam/device_beam_launch.cuh>
+#include <sluice/cuda/beam/device_beam_memory.cuh>
+#include <sluice/cuda/beam/device_beam_options.cuh>
+#include <sluice/cuda/beam/device_beam_result.cuh>
+#include <sluice/cuda/beam/device_beam_state.cuh>
+#include <sluice/cuda/cache/indirection_launch.cuh>
+#include <sluice/cuda/device/allocator.cuh>
+#include <sluice/cuda/device/buffer.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/home_device.cuh>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/upload.cuh>
+#include <sluice/cuda/line/line_task.cuh>
+#include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/search/beam/beam_search.hpp>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::cuda {
+
+/// What the model is to run next; always all rows, at one address. Row s * width + i is slot i of sentence s.
+struct BeamRows {
+  std::int32_t count = 0;         ///< sentences * width
+  Token const* tokens = nullptr;  ///< [count], on the device: to be fed; 0 where nobody is
+  /// [count], on the device: feed the token behind the first `length` tokens of slot `from` (a fork where that is another
+  /// one), as Row and CacheIndirection::enqueue() have it. count = 0: nobody is there, the row's scores are not looked at.
+  SlotStep const* moves = nullptr;
+};
+
+/// Beam search over any number of sentences with beams, history and finished hypotheses on the device: a step is three
+/// launches, whatever happens in it, and may be captured in a graph. The host is told nothing until it asks.
+///
+/// Finds what the BeamSearch it is made of finds in the same lists, hypothesis for hypothesis and to the last bit of their
+/// scores; a sentence does not depend on its neighbours. Needs Finished::set_aside (presets::fairseq, ctranslate2,
+/// huggingface); see check_device_beam() for what is refused.
+///
+/// Memory: 12 bytes a sentence, hypothesis and token of the longest output, and some for every row. An object belongs to the
+/// device that was current when it was made, and to one stream at a time. No memory of the device is allocated
+/// later.
+class DeviceBeam {
+ public:
+  /// \param allocator  of the device's memory
+  /// \throws std::invalid_argument  for options that make no sense or are not there on a device, naming them
+  /// \throws Error  of CUDA
+  DeviceBeam(BeamSearch const& search, Vocabulary const& vocabulary, DeviceBeamOptions const& options,
+             Allocator const& allocator = {})
+      : search_(search), vocabulary_(vocabulary), kind_(options.kind), memory_(allocator) {
+    check_device_beam(search, vocabulary, options);
+    home_.check_current("DeviceBeam");
+    longest_ = longest_of(search, options);
+    memory_.make(search, vocabulary, options, longest_);
+    begun_.assign(static_cast<std::size_t>(options.sentences), 0);
+  }
+
+  /// Starts a sentence as number `number`, in place of what was there. Its slot 0 is to hold prompt and prefix but for the last
+  /// token (Sentence::held tokens), which is fed with the next step. A small copy to the device and a launch, not in a graph;
+  /// waits only where the device is four of them behind. Vocabulary, abilities and seed of the sentence are not looked at.
+  /// \throws std::invalid_argument  for a request that BeamSearch refuses, or that may grow longer than there is room for
+  /// \throws Error  of CUDA
+  void begin(std::int32_t number, Sentence const& sentence, cudaStream_t stream) {
+    begin(number, std::span(&sentence, 1), stream);
+  }
+  /// The same for several, numbers first, first + 1, ...
+  void begin(std::int32_t first, std::span<Sentence const> sentences, cudaStream_t stream) {
+    home_.check_current("DeviceBeam");
+    auto const& task = memory_.task();
+    auto const count = static_cast<std::int32_t>(sentences.size());
+    require(first >= 0 && count <= task.sentences - first, "DeviceBeam: number", first,
+            "must be that of a sentence, as those behind it");
+    if (count == 0) return;
+    std::vector<BeamStart> starts;
+    for (auto const& sentence : sentences) {
+      auto const bounds = search_.length.of(sentence);
+      require(vocabulary_.contains(sentence.last), "DeviceBeam: sentence.last", sentence.last, "is no token");
+      require(sentence.held >= 0, "DeviceBeam: sentence.held", sentence.held, "must not be negative");
+      require(bounds.max <= longest_, "DeviceBeam: length", longest_,
+              "is less than the output may have: " + std::to_string(bounds.max));
+      auto const prefix = static_cast<std::int32_t>(sentence.prefix.size());
+      auto const scored = search_.prefix_scored && sentence.prefix_log_prob != nullptr;
+      starts.push_back({scored ? *sentence.prefix_log_prob : 0, first + static_cast<std::int32_t>(starts.size()),
+                        sentence.last, sentence.held, prefix, bounds.min, bounds.max});
+    }
+    Upload::refuse_capture(stream);
+    auto const bytes = starts.size() * sizeof(BeamStart);
+    auto* const from = static_cast<BeamStart*>(upload_.begin(bytes, stream));
+    std::ranges::copy(starts, from);
+    check(cudaMemcpyAsync(memory_.starts(), from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
+    upload_.sent(stream);
+    launch_beam_begin<beam_warps>(task, count, stream);
+    std::fill_n(begun_.begin() + first, count, std::uint8_t{1});
+  }
+
+  BeamRows rows() const { return {memory_.rows(), memory_.task().tokens, memory_.task().moves}; }
+
+  /// A step, given the model's scores of all rows: lists, merge, advance. `expander` is a LogSoftmaxTopK, which belongs to the
+  /// same stream.
+  /// \throws std::invalid_argument  for scores of another shape or kind
+  /// \throws Error  of CUDA
+  template <class Lists, class T>
+  void enqueue_step(Lists& expander, Scores<T> const& scores) {
+    require(scores.kind == kind_, "DeviceBeam: scores.kind", static_cast<int>(scores.kind),
+            "must be that of DeviceBeamOptions");
+    expander.enqueue(task<T>(scores), scores.stream);
+    advance(scores.stream);
+  }
+
+  /// What is asked of the lines, for who makes the lists otherwise (DenseProjection::enqueue(), which does not look at the
+  /// scores): afterwards, advance().
+  /// \throws std::invalid_argument  for scores of another shape
+  template <class T>
+  LineTask<T> task(MatrixView<T const> scores) const {
+    require(scores.rows == memory_.rows(), "DeviceBeam: scores.rows", scores.rows, "must be sentences * width");
+    require(scores.columns == vocabulary_.size, "DeviceBeam: scores.columns", scores.columns,
+            "must be the vocabulary's size");
+    LineTask<T> task;
+    task.scores = scores;
+    memory_.ask(task);
+    return task;
+  }
+  /// From lists to the next step's rows: two launches.
+  /// \throws Error  of CUDA
+  void advance(cudaStream_t stream) {
+    home_.check_current("DeviceBeam");
+    merge_beams(memory_.merge(), stream);
+    launch_beam_advance<beam_warps>(memory_.task(), stream);
+  }
+
+  /// Sentences that are not over: on the device,
+  std::int32_t const* remaining() const { return memory_.task().remaining; }
+  /// and here: a copy of 4 bytes, and a wait.
+  /// \throws Error  of CUDA
+  std::int32_t remaining(cudaStream_t stream) {
+    auto* const count = static_cast<std::int32_t*>(host_.get(sizeof(std::int32_t), stream));
+    check(cudaMemcpyAsync(count, remaining(), sizeof(std::int32_t), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream), "DeviceBeam::remaining");
+    return *count;
+  }
+
+  /// Those sentences, in order. A copy of 44 bytes for every sentence, and a wait.
+  /// \throws Error  of CUDA
+  std::vector<std::int32_t> running(cudaStream_t stream) {
+    auto const states = memory_.states(0, memory_.task().sentences, host_, stream);
+    std::vector<std::int32_t> numbers;
+    for (std::size_t i = 0; i < states.size(); ++i)
+      if (states[i].running != 0) numbers.push_back(static_cast<std::int32_t>(i));
+    return numbers;
+  }
+
+  /// The hypotheses of a sentence, as BeamSearch::finish writes them: best first, without the forced prefix; before it is over,
+  /// those alive come last. Copies, and waits twice.
+  /// \throws std::invalid_argument  for a sentence that was never begun
+  /// \throws Error  of CUDA
+  Result collect(std::int32_t number, cudaStream_t stream) { return std::move(collect(number, 1, stream).front()); }
+  /// Those of `count` sentences from number `first` on, with two waits for all of them.
+  std::vector<Result> collect(std::int32_t first, std::int32_t count, cudaStream_t stream) {
+    home_.check_current("DeviceBeam");
+    for (auto number = first; number < first + count; ++number)
+      require(number >= 0 && number < memory_.task().sentences && begun_[static_cast<std::size_t>(number)] != 0,
+              "DeviceBeam: number", number, "must be that of a sentence which was begun");
+    auto const snapshots = memory_.read(first, count, host_, stream);
+    std::vector<Result> results(snapshots.size());
+    for (std::size_t i = 0; i < results.size(); ++i) write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
+    return results;
+  }
+
+ private:
+  BeamSearch search_;
+  Vocabulary vocabulary_;
+  Kind kind_;
+  std::int32_t longest_ = 0;
+  HomeDevice home_;
+  DeviceBeamMemory memory_;
+  Upload upload_;
+  Buffer<Where::host> host_;
+  std::vector<std::uint8_t> begun_;
+};
+
+}  // namespace sluice::inline v0::cuda
+
+#if defined(__CUDACC__)
+#include <sluice/cuda/beam/device_beam_kernel.cuh>
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Beams reordered without copying their keys and values: a table says whose memory holds each position.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/cache/indirection_books.cuh>
+#include <sluice/cuda/cache/indirection_launch.cuh>
+#include <sluice/cuda/cache/indirection_view.cuh>
+#include <sluice/cuda/device/buffer.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/device/upload.cuh>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr int indirection_threads = 256;  ///< of a block
+
+/// One launch. Defined in indirection_kernel.cuh, which needs nvcc (see instances.cuh).
+/// \throws Error  of CUDA
+template <int threads>
+void launch_indirection(IndirectionLaunch const& launch, cudaStream_t stream);
+
+/// For a model whose keys and values lie in one piece of memory per slot, [slots, positions, ...]. Nothing there is ever
+/// moved: a fork copies 4 bytes a position of a table, and attention looks up whose memory to read (IndirectionView). New
+/// keys and values go where the table says, after step(): to the slot's own memory, but where a roll-back has cut off what
+/// a fork still refers to.
+///
+/// A step is one copy to the device and one launch over the positions in use. The table changes in place, at one address:
+/// a graph that holds the model's step with its view stays good.
+///
+/// An object belongs to the device that was current when it was made, and to one stream at a time.
+class CacheIndirection {
+ public:
+  /// \throws std::invalid_argument  if an option is out of its range
+  /// \throws Error                  of CUDA
+  explicit CacheIndirection(CacheIndirectionOptions const& options) : options_(options), books_(options) {
+    auto const slots = static_cast<std::size_t>(options.slots);
+    auto const bytes = slots * static_cast<std::size_t>(options.positions) * sizeof(Slot);
+    table_ = static_cast<Slot*>(table_memory_.get(bytes));
+    fill_now(table_, 0xff, bytes);  // IndirectionView::none
+    steps_ = static_cast<SlotStep*>(steps_memory_.get(slots * sizeof(SlotStep)));
+  }
+
+  std::int32_t length(Slot slot) const { return books_.length(slot); }
+  IndirectionView view() const { return {table_, options_.positions}; }
+
+  /// Does what the rows say: afterwards view() knows all positions of their slots, the new ones included. Adds to the stream
+  /// and waits for nothing, unless the device is four steps behind; before a graph, not in it.
+  /// \throws std::invalid_argument  for rows that a model must not be given, that need more positions than there are, or
+  ///                                fork out of a group; nothing has changed then
+  /// \throws Error                  of CUDA
+  void step(std::span<Row const> rows, cudaStream_t stream) {
+    Upload::refuse_capture(stream);
+    books_.step(rows);
+    auto const active = books_.active();
+    if (active == 0) return books_.done();
+    auto const steps = books_.steps();
+    auto* const from = static_cast<SlotStep*>(upload_.begin(steps.size_bytes(), stream));
+    std::ranges::copy(steps, from);
+    check(cudaMemcpyAsync(steps_, from, steps.size_bytes(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
+    upload_.sent(stream);
+    enqueue(steps_, active, stream);
+    books_.done();
+  }
+
+  /// The slots are empty; their memory may be used again from the next step on.
+  void release(std::span<Slot const> slots) {
+    for (auto const slot : slots) books_.release(slot);
+  }
+
+  /// For who decides on the device, and keeps the lengths: what step() does, of [slots] steps that lie there. No slot that
+  /// is named has more than `active` positions, before or after; the steps obey the rules for rows (see Row) and stay in
+  /// their groups, which nobody checks. One launch, nothing else: it may be captured in a graph. Not to be mixed with
+  /// step() and release().
+  /// \throws std::invalid_argument  if `active` is not in [0, positions]
+  /// \throws Error                  of CUDA
+  void enqueue(SlotStep const* steps, std::int32_t active, cudaStream_t stream) {
+    require(active >= 0 && active <= options_.positions, "CacheIndirection: active", active,
+            "must be in [0, positions]");
+    if (active == 0) return;
+    IndirectionLaunch launch;
+    launch.table = table_, launch.steps = steps;
+    launch.slots = options_.slots, launch.positions = options_.positions;
+    launch.width = options_.width, launch.active = active;
+    launch_indirection<indirection_threads>(launch, stream);
+  }
+
+ private:
+  CacheIndirectionOptions options_;
+  IndirectionBooks books_;
+  Buffer<Where::device> table_memory_, steps_memory_;
+  Upload upload_;
+  Slot* table_ = nullptr;
+  SlotStep* steps_ = nullptr;
+};
+
+}  // namespace sluice::inline v0::cuda
+
+#if defined(__CUDACC__)
+#include <sluice/cuda/cache/indirection_kernel.cuh>
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A block of threads on a device.
+#pragma once
+
+#include <sluice/cuda/device/barrier.cuh>
+#include <sluice/cuda/device/partial_sum.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// What the kernels need of the machine, and no more: the tests have another one, which is emulated.
+template <int threads_>
+struct DeviceBlock {
+  static constexpr int threads = threads_;
+  static constexpr int warps = threads / 32;
+
+  __device__ __forceinline__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x % 32); }
+  __device__ __forceinline__ int warp() const { return static_cast<int>(threadIdx.x / 32); }
+
+  __device__ __forceinline__ void sync(Barrier) { __syncthreads(); }
+  __device__ __forceinline__ void sync_warp(Barrier) { __syncwarp(); }
+  /// The value of the lane whose number differs in the bit `distance`.
+  template <class Value>
+  __device__ __forceinline__ Value exchange(Value value, int distance) {
+    return __shfl_xor_sync(0xffffffffu, value, distance);
+  }
+  /// A bit for every lane.
+  __device__ __forceinline__ std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
+
+  // Shared memory.
+  __device__ __forceinline__ int add(int* counter, int n) { return atomicAdd(counter, n); }
+  __device__ __forceinline__ void set(std::uint32_t* word, std::uint32_t bits) { atomicOr(word, bits); }
+
+  // What no block writes.
+  __device__ __forceinline__ Words read16(void const* from) const {
+    auto const v = __ldg(static_cast<uint4 const*>(from));
+    return {{v.x, v.y, v.z, v.w}};
+  }
+  template <class Value>
+  __device__ __forceinline__ Value read(Value const* from) const {
+    return __ldg(from);
+  }
+
+  // What no other thread reads or writes.
+  __device__ __forceinline__ void write16(void* to, Words const& words) {
+    *static_cast<uint4*>(to) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
+  }
+
+  // What blocks tell each other, past the caches of their processors. A fence between store() and a ticket, and between a
+  // ticket and load(). What __stcg does, which Clang 22 does not have.
+  __device__ __forceinline__ void store(std::uint64_t* to, std::uint64_t value) {
+    asm volatile("st.global.cg.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
+  }
+  __device__ __forceinline__ void store(PartialSum* to, PartialSum value) {
+    asm volatile("st.global.cg.v2.f32 [%0], {%1, %2};" : : "l"(to), "f"(value.maximum), "f"(value.sum) : "memory");
+  }
+  __device__ __forceinline__ void store(float* to, float value) {
+    asm volatile("st.global.cg.f32 [%0], %1;" : : "l"(to), "f"(value) : "memory");
+  }
+  __device__ __forceinline__ float load(float const* from) { return __ldcg(from); }
+  __device__ __forceinline__ std::uint64_t load(std::uint64_t const* from) {
+    return __ldcg(reinterpret_cast<unsigned long long const*>(from));
+  }
+  __device__ __forceinline__ PartialSum load(PartialSum const* from) {
+    auto const v = __ldcg(reinterpret_cast<float2 const*>(from));
+    return {v.x, v.y};
+  }
+  __device__ __forceinline__ void fence() { __threadfence(); }
+  /// How many came before; the one after `last` finds 0 again.
+  __device__ __forceinline__ unsigned ticket(unsigned* counter, unsigned last) { return atomicInc(counter, last); }
+
+  __device__ __forceinline__ static float exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
+  __device__ __forceinline__ static float log(float x) { return logf(x); }
+};
+
+}  // namespace sluice::inline v0::cuda

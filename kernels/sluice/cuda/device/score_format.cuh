@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What scores are kept as: float, half, bfloat16, as bits.
+#pragma once
+
+#include <sluice/cuda/device/host_device.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// 16 bytes: what one load brings.
+struct alignas(16) Words {
+  std::uint32_t word[4];
+};
+
+struct Float32 {
+  using Bits = std::uint32_t;
+  static constexpr int wide = 4;  ///< in one load
+  static constexpr Bits minus_infinity = 0xff800000u;
+  SLUICE_DEVICE static float value(Bits bits) { return __builtin_bit_cast(float, bits); }
+};
+
+struct BFloat16 {
+  using Bits = std::uint16_t;
+  static constexpr int wide = 8;
+  static constexpr Bits minus_infinity = 0xff80u;
+  SLUICE_DEVICE static float value(Bits bits) {
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+  }
+};
+
+struct Float16 {
+  using Bits = std::uint16_t;
+  static constexpr int wide = 8;
+  static constexpr Bits minus_infinity = 0xfc00u;
+  SLUICE_DEVICE static float value(Bits bits) {
+#if defined(__CUDA_ARCH__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+#else
+    // The exponent and the mantissa move into place; the product mends the bias of the exponent, subnormals too.
+    auto const sign = (bits & 0x8000u) << 16;
+    auto const rest = (bits & 0x7fffu) << 13;
+    if (rest >= 0x0f800000u) return __builtin_bit_cast(float, sign | 0x70000000u | rest);  // infinity, NaN
+    return __builtin_bit_cast(float,
+                              sign | __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, rest) * 0x1p112f));
+#endif
+  }
+};
+
+/// The numbers of one load.
+template <class Format>
+SLUICE_DEVICE void unpack(Words const& words, float (&x)[Format::wide]) {
+  SLUICE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (Format::wide == 4) {
+      x[i] = Format::value(words.word[i]);
+    } else {
+      x[2 * i] = Format::value(static_cast<std::uint16_t>(words.word[i] & 0xffffu));
+      x[2 * i + 1] = Format::value(static_cast<std::uint16_t>(words.word[i] >> 16));
+    }
+  }
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// From what the device tells of a line to what a search is told.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/output/line/line_lists.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace sluice::inline v0::cuda {
+
+/// Adds a line to the lists. `probes` goes on to the next line's.
+inline void add_line(LineLists& lists, Query const& query, LineResult const& result, std::span<Candidate const> best,
+                     float const*& probes, float entropy = 0) {
+  auto& entry = lists.open();
+  entry.valid = result.valid != 0;
+  entry.log_sum_exp = result.log_sum_exp, entry.entropy = entropy;
+  for (auto const candidate : best) lists.list(candidate.token, candidate.log_prob);
+  for (std::size_t i = 0; entry.valid && i < query.probes.size(); ++i) lists.probe(probes[i]);
+  probes += query.probes.size();
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What of a step's queries takes another look at their lines, and the memory for lists of unknown length.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/cuda/line/line_select.cuh>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::cuda {
+
+/// Lists by probability may be as long as V, and nobody knows before. Each gets room for as many as the longest of the step
+/// before wanted (from `least` to `most`); where one wants more, the step is answered again with as much room as each line then
+/// wants. Needs no device. Allocates nothing once it has seen its largest step.
+class SelectionPlan {
+ public:
+  static constexpr std::int32_t least = 64, most = 4096;
+
+  /// Whether a query's list is made in another look at the line.
+  static bool lists(Query const& query) {
+    return query.selects() || (query.noise != 0 && query.best > 0) || penalised(query);
+  }
+  static bool asks(Query const& query) { return query.entropy || lists(query); }
+
+  /// \param size  V
+  void build(std::span<Query const> queries, std::ptrdiff_t size) {
+    lines_.clear();
+    draws_ = cuts_ = any_ = false, room_ = 0;
+    for (auto const& query : queries) {
+      auto& line = lines_.emplace_back();
+      if (!asks(query)) continue;
+      any_ = true;
+      line.entropy = query.entropy ? 1 : 0;
+      if (!lists(query)) continue;
+      line.noise = query.noise;
+      line.mass = query.mass, line.within = query.within, line.typical = query.typical;
+      line.deviations = query.deviations, line.at_least = query.at_least;
+      line.best = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(query.best, size));
+      line.rounded = query.stage == Stage::after_softmax && (!query.edits.empty() || query.only != nullptr) ? 1 : 0;
+      draws_ = draws_ || line.draws(), cuts_ = cuts_ || line.cuts();
+      auto const guess = line.selects() ? std::max(line.best, guess_) : line.best;
+      line.room = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(guess, size));
+    }
+    place();
+  }
+
+  bool any() const { return any_; }
+  /// Whether any line has noise, and whether any has a list by scores.
+  bool draws() const { return draws_; }
+  bool cuts() const { return cuts_; }
+  std::span<LineSelect const> lines() const { return lines_; }
+  /// In all lists.
+  std::size_t room() const { return room_; }
+
+  /// Whether all lists had room. If not, they have it now.
+  bool fits(SelectResult const* results) {
+    auto fit = true;
+    std::int32_t longest = 0;
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      fit = fit && results[i].count <= lines_[i].room;
+      if (lines_[i].selects()) longest = std::max(longest, results[i].count);
+    }
+    if (longest > 0)
+      guess_ = std::clamp(static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(longest))), least, most);
+    if (fit) return true;
+    for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i].room = results[i].count;
+    place();
+    return false;
+  }
+  /// A line's list.
+  std::span<Candidate const> list(std::size_t line, Candidate const* best, SelectResult const* results) const {
+    return {best + lines_[line].first, static_cast<std::size_t>(results[line].count)};
+  }
+
+ private:
+  /// Whether penalties act on log-probabilities.
+  static bool penalised(Query const& query) {
+    return query.stage == Stage::after_softmax &&
+           std::ranges::any_of(query.edits, [](Edit const& edit) { return edit.penalty != 1; });
+  }
+  void place() {
+    room_ = 0;
+    for (auto& line : lines_) {
+      line.first = static_cast<std::int64_t>(room_);
+      room_ += static_cast<std::size_t>(line.room);
+    }
+  }
+
+  std::vector<LineSelect> lines_;
+  std::int32_t guess_ = 256;
+  std::size_t room_ = 0;
+  bool draws_ = false, cuts_ = false, any_ = false;
+};
+
+}  // namespace sluice::inline v0::cuda

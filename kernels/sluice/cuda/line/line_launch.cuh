@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How the host starts the kernel of LogSoftmaxTopK.
+#pragma once
+
+#include <sluice/cuda/line/line_query.cuh>
+
+#include <cuda_runtime.h>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr int line_threads = 256;       ///< of a block; sums, and so the last bits of answers, depend on it
+inline constexpr int line_blocks_at_once = 4;  ///< on a multiprocessor, by the registers that a block may take
+
+/// One launch; nothing is allocated and nothing waited for. Defined in line_kernel.cuh, which needs nvcc: files that a host
+/// compiler compiles leave it to a file with instances.cuh.
+/// \throws Error  of CUDA
+template <class Format>
+void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream);
+
+}  // namespace sluice::inline v0::cuda
+
+#if defined(__CUDACC__)
+#include <sluice/cuda/line/line_kernel.cuh>
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a kernel is told of its lines, and what it tells of them.
+#pragma once
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/device/host_device.cuh>
+#include <sluice/cuda/device/key.cuh>
+#include <sluice/cuda/device/partial_sum.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr std::int32_t most_listed = 64;  ///< that one pass lists; more are sorted
+
+/// What is asked of one line: the part of Query that one pass answers.
+struct LineQuery {
+  std::int32_t best = 1;                     ///< in [0, most_listed]
+  std::int32_t normalise = 1;                ///< 0: scores as they are
+  float temperature = 1;                     ///< > 0
+  Stage stage = Stage::before_softmax;       ///< of the edits; after the softmax their penalties are LineSelect's
+  std::int32_t edits = 0, edit_count = 0;    ///< the line's part of LineLaunch::edits
+  std::int32_t probes = 0, probe_count = 0;  ///< and of LineLaunch::probes
+  std::int32_t shortlist = -1;               ///< where its words begin in LineLaunch::masks; -1: all tokens
+  std::int32_t only = -1;                    ///< likewise, at `stage`
+};
+
+/// What becomes of one line beside its lists.
+struct LineResult {
+  std::int32_t count = 0;  ///< listed
+  std::int32_t valid = 1;
+  float log_sum_exp = 0;
+};
+
+/// The arguments of the kernel; all pointers are the device's. V = size.
+template <class Format>
+struct LineLaunch {
+  typename Format::Bits const* scores = nullptr;
+  std::int64_t stride = 0;  ///< in elements
+  std::int32_t size = 0;
+  std::int32_t rows = 0;
+  std::int32_t k = 1;       ///< the largest LineQuery::best, at least 1; what queries ask beyond it is not listed
+  std::int32_t chunks = 1;  ///< that a block reads
+  std::int32_t splits = 1;  ///< blocks per line
+
+  // Lines that are made tile by tile (some columns of all lines, overwritten by the next): one launch for each tile.
+  std::int32_t first_split = 0;  ///< of the tile; `scores` is where place 0 would be
+  std::int32_t tile_splits = 0;  ///< blocks per line in this launch; 0: the lines are there as a whole
+  SLUICE_HOST_DEVICE std::int32_t splits_here() const { return tile_splits > 0 ? tile_splits : splits; }
+
+  LineQuery common{};                  ///< every line's query
+  LineQuery const* queries = nullptr;  ///< or one each
+  float const* bias = nullptr;         ///< [V], 16-byte aligned, with 7 zeros behind it
+  Token const* tokens = nullptr;       ///< [V], ascending: token of each place; edits, probes and masks name places
+  Edit const* edits = nullptr;
+  Token const* probes = nullptr;
+  std::uint32_t const* masks = nullptr;  ///< bit p % 32 of word p / 32: whether place p is allowed
+
+  SLUICE_HOST_DEVICE LineQuery const& query(std::int32_t row) const {
+    return queries != nullptr ? queries[row] : common;
+  }
+
+  /// Calls go.operator()<many, masked>(): the kernel for this launch, with lists or the best alone, with masks or without.
+  template <class Go>
+  void with_variant(Go&& go) const {
+    auto const many = k > 1, masked = masks != nullptr;
+    if (many && masked) go.template operator()<true, true>();
+    else if (many) go.template operator()<true, false>();
+    else if (masked) go.template operator()<false, true>();
+    else go.template operator()<false, false>();
+  }
+
+  Key* keys = nullptr;          ///< [rows, k, splits]: where blocks leave their lists
+  PartialSum* sums = nullptr;   ///< [rows, sums of a line]
+  unsigned* tickets = nullptr;  ///< [rows], zero; zero again afterwards
+
+  Candidate* best = nullptr;      ///< [rows, k]
+  float* probe_values = nullptr;  ///< as `probes`
+  LineResult* results = nullptr;  ///< [rows]
+  PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, where somebody wants them
+};
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The k best of a block's keys.
+#pragma once
+
+#include <sluice/cuda/device/barrier.cuh>
+#include <sluice/cuda/device/host_device.cuh>
+#include <sluice/cuda/device/key.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// The keys of a warp's lanes, best first (bitonic).
+template <class Block>
+SLUICE_DEVICE Key sort_warp(Block& block, Key key) {
+  auto const lane = block.lane();
+  SLUICE_UNROLL
+  for (int size = 2; size <= 32; size *= 2) {
+    SLUICE_UNROLL
+    for (int distance = size / 2; distance > 0; distance /= 2) {
+      auto const other = block.exchange(key, distance);
+      auto const wants_better = ((lane & distance) == 0) == ((lane & size) == 0);
+      key = (key > other) == wants_better ? key : other;
+    }
+  }
+  return key;
+}
+
+/// How many of 32 keys, best first, are better; the sum over so many lists, side by side in memory. All are searched at
+/// once: each search waits for memory six times.
+template <int lists>
+SLUICE_DEVICE int better_than(Key key, Key const* sorted) {
+  int counts[lists] = {};
+  SLUICE_UNROLL
+  for (int step = 16; step > 0; step /= 2) {
+    SLUICE_UNROLL
+    for (int i = 0; i < lists; ++i)
+      if (sorted[32 * i + counts[i] + step - 1] > key) counts[i] += step;
+  }
+  int sum = 0;
+  SLUICE_UNROLL
+  for (int i = 0; i < lists; ++i) sum += counts[i] + (sorted[32 * i + counts[i]] > key ? 1 : 0);
+  return sum;
+}
+
+/// How many of `count` keys are better: the key's place in their order.
+SLUICE_DEVICE int rank_of(Key key, Key const* keys, int count) {
+  int rank = 0;
+  SLUICE_UNROLL_4
+  for (int i = 0; i < count; ++i) rank += keys[i] > key ? 1 : 0;
+  return rank;
+}
+
+/// What threshold() needs of a block's shared memory.
+template <int threads>
+struct ThresholdMemory {
+  Key sorted[threads];
+  Key threshold;
+};
+
+/// The k-th best of one key per thread, the thread's best: at least k keys of the block are that good, and only k threads
+/// have any. Where fewer than k threads have a key, the worst key there is.
+template <class Block>
+SLUICE_DEVICE Key threshold(Block& block, ThresholdMemory<Block::threads>& memory, Key best, int k) {
+  auto const key = sort_warp(block, best);
+  memory.sorted[block.thread()] = key;
+  block.sync(Barrier::sorted);
+  auto const rank = better_than<Block::warps>(key, memory.sorted);
+  if (key != no_key && rank == k - 1) memory.threshold = key;
+  if (key == no_key && rank < k) memory.threshold = no_key + 1;  // all of them write the same
+  block.sync(Barrier::threshold);
+  return memory.threshold;
+}
+
+/// The best of one key per thread.
+template <class Block>
+SLUICE_DEVICE Key best_of_block(Block& block, ThresholdMemory<Block::threads>& memory, Key best) {
+  SLUICE_UNROLL
+  for (int distance = 16; distance > 0; distance /= 2) {
+    auto const other = block.exchange(best, distance);
+    best = other > best ? other : best;
+  }
+  if (block.lane() == 0) memory.sorted[block.warp()] = best;
+  block.sync(Barrier::sorted);
+  for (int warp = 0; warp < Block::warps; ++warp) best = memory.sorted[warp] > best ? memory.sorted[warp] : best;
+  return best;
+}
+
+}  // namespace sluice::inline v0::cuda

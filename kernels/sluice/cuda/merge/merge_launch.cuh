@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How the host starts the merge of beams.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/merge/merge_block.cuh>
+#include <sluice/cuda/merge/merge_query.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+using SmallMerge = MergeMemory<16, 64>;    ///< a warp for each group
+using LargeMerge = MergeMemory<128, 256>;  ///< a block for each group
+
+/// One launch; nothing is allocated and nothing waited for. Defined in merge_kernel.cuh, which needs nvcc, and instantiated
+/// for both in instances.cuh.
+/// \throws Error  of CUDA
+template <class Memory>
+void launch_merge(MergeLaunch const& launch, cudaStream_t stream);
+
+/// Adds the merge to the stream, behind what makes the lists: one launch, which may be captured in a graph. Needs no
+/// workspace; `best` and `results` are left as they are.
+/// \throws std::invalid_argument  for more than 128 lines in a group that is merged, or more than 256 to keep
+/// \throws Error  of CUDA
+inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream) {
+  require(launch.group_count >= 0, "merge_beams: group_count", launch.group_count, "must not be negative");
+  require(launch.k >= 1 && launch.k <= most_listed, "merge_beams: k", launch.k, "must be in [1, 64]");
+  require(launch.widest >= 0 && launch.widest <= LargeMerge::lines, "merge_beams: widest", launch.widest,
+          "must be in [0, 128]");
+  require(launch.longest >= 0 && launch.longest <= LargeMerge::kept, "merge_beams: longest", launch.longest,
+          "must be in [0, 256]");
+  require(launch.end_count >= 0, "merge_beams: end_count", launch.end_count, "must not be negative");
+  if (launch.group_count == 0) return;
+  if (launch.widest <= SmallMerge::lines && launch.longest <= SmallMerge::kept)
+    launch_merge<SmallMerge>(launch, stream);
+  else launch_merge<LargeMerge>(launch, stream);
+}
+
+}  // namespace sluice::inline v0::cuda
+
+#if defined(__CUDACC__)
+#include <sluice/cuda/merge/merge_kernel.cuh>
+#endif

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// ClusteredProjection on a device: an output layer for the tokens that are likely where the hidden vector is. Programs link
+/// CUDA::cublas.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/device/buffer.cuh>
+#include <sluice/cuda/device/hidden.cuh>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/projection/active_product.cuh>
+#include <sluice/cuda/projection/cluster_unions.cuh>
+#include <sluice/cuda/projection/clustered_options.cuh>
+#include <sluice/cuda/projection/gemm.cuh>
+#include <sluice/cuda/projection/product_choice.cuh>
+#include <sluice/cuda/projection/product_pass.cuh>
+#include <sluice/cuda/projection/projection_launch.cuh>
+#include <sluice/output/clusters/clusters.hpp>
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace sluice::inline v0::cuda {
+
+/// The output layer over clusters of hidden vectors (Amer et al. 2022, "Fast Vocabulary Projection Method via Clustering
+/// for Multilingual Machine Translation on GPU"); see sluice::ClusteredProjection, of which this is the twin: a line may give
+/// the tokens of its union (of the clusters of its sentence's lines, or of all lines of the step), and log-probabilities are
+/// normalised over these.
+///
+/// Active beside the clusters' tokens: `always`, probes, and tokens whose score the search raises. All tokens are active for
+/// a union that is larger than `full_above`, or has fewer tokens than the search asks for, and for sentences of a direction
+/// other than 0 (with Union::batch, if there is one, for all). An edit of a token that is not active edits nothing.
+/// Queries are those that cuda::LogSoftmaxTopK answers, but for `only` and `shortlist`. A step whose lists by probability had no room
+/// is answered twice, and counted twice.
+///
+/// What differs from the host's: centroids are rounded to T, and products are cuBLAS's, so that a vector nearly as near to two
+/// centroids may belong to the other one; last bits depend on the number of lines and on how logits were made (all of
+/// them, those of the active tokens, those for few lines), as with cuda::DenseProjection. One set of clusters; no audit.
+///
+/// A step: a product with the centroids and their selection, three small launches for the unions, the number of active
+/// tokens to the host, which chooses, and waits for that; then the logits of the joint union of all sentences (weights
+/// gathered, or kept from the last step if the union has not changed; read in place for few lines), what is not a
+/// sentence's own masked, selection, and a second wait. Such a step cannot be captured in a graph.
+///
+/// Costs (clusters + active) d products a line. An object serves one stream at a time. Allocates nothing once it has seen its
+/// largest step.
+/// \tparam T  of weights and hidden vectors: float, __half or __nv_bfloat16
+template <class T>
+class ClusteredProjection {
+ public:
+  /// \param weights  [V, d], in the device's memory; referred to, must outlive this
+  /// \param bias     [V] or empty, in the host's memory; copied
+  /// \param clusters copied to the device
+  /// \throws std::invalid_argument  if clusters, bias or options do not fit the weights
+  /// \throws Error  of CUDA
+  ClusteredProjection(MatrixView<T const> weights, std::span<float const> bias, Clusters const& clusters,
+                      ClusteredOptions options = {})
+      : weights_(weights),
+        unions_(fitting(weights, bias, clusters, options), options),
+        choice_(options, weights),
+        product_(weights),
+        pass_(options.tile_bytes) {
+    if (bias.empty()) return;
+    auto const size = (bias.size() + GatherLaunch::bias_tail) * sizeof(float);
+    bias_ = static_cast<float*>(kept_.get(size, true));
+    copy_now(bias_, bias.data(), bias.size_bytes());
+  }
+
+  /// \param hidden  one vector per query, [queries.size(), d]
+  /// \param groups  the sentences; empty: every line is one
+  /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not answer
+  /// \throws Error  of CUDA
+  Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+    require(hidden.columns == weights_.columns, "cuda::ClusteredProjection: hidden.columns", hidden.columns,
+            "must be that of the weights");
+    for (auto const& query : queries) {
+      require(query.only == nullptr, "query.only", true, "is not answered over clusters on a device");
+      require(query.shortlist == nullptr, "query.shortlist", true, "is not answered over clusters on a device");
+    }
+    LineTask<float> task;
+    task.scores.columns = weights_.rows;
+    return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {
+      MatrixView<T const> const vectors{hidden.data, all.scores.rows, hidden.columns, hidden.stride};
+      answer(all, vectors, queries, groups, hidden.stream);
+    });
+  }
+
+  ClusteredStatistics const& statistics() const { return statistics_; }
+  std::int32_t vocabulary_size() const { return static_cast<std::int32_t>(weights_.rows); }
+  std::ptrdiff_t hidden_size() const { return weights_.columns; }
+  /// Bytes of the device's memory in use, beyond the weights.
+  std::size_t workspace() const {
+    return kept_.size() + unions_.workspace() + product_.workspace() + output_.workspace() + pass_.workspace() +
+           gemm_.workspace();
+  }
+
+ private:
+  /// The clusters; checks all arguments first.
+  static Clusters const& fitting(MatrixView<T const> weights, std::span<float const> bias, Clusters const& clusters,
+                                 ClusteredOptions const& options) {
+    std::string const who = "cuda::ClusteredProjection: ";
+    sluice::detail::check_fit(who, clusters, weights.rows, weights.columns);
+    require(bias.empty() || std::ssize(bias) == weights.rows, who + "bias.size()", bias.size(),
+            "must be 0 or the number of rows of the weights");
+    sluice::detail::check_clustered(who, options, weights.rows);
+    sluice::detail::check_nearest(who, options.nearest, clusters);
+    require(options.token_cost >= 0, who + "token_cost", options.token_cost, "must not be negative");
+    require(options.few_lines >= 0 && options.few_lines <= most_skinny_lines, who + "few_lines", options.few_lines,
+            "must be in [0, 16]");
+    return clusters;
+  }
+
+  void answer(LineTask<float> const& task, MatrixView<T const> hidden, std::span<Query const> queries,
+              std::span<Group const> groups, cudaStream_t stream) {
+    unions_.form(task, hidden, groups, gemm_, statistics_, stream);
+    auto const cached = product_.begin(unions_.changed());
+    ++statistics_.steps;
+    auto const product = unions_.all_lines() > 0 ? Product::all : choice_(unions_.count(), hidden, cached);
+    if (product == Product::all) answer_all(task, hidden, stream);
+    else answer_some(task, hidden, queries, product, stream);
+    statistics_.gathered = product_.copies();
+  }
+
+  static MatrixView<T const> lines_of(MatrixView<T const> hidden, std::ptrdiff_t first, std::ptrdiff_t count) {
+    return {hidden.data + first * hidden.stride, count, hidden.columns, hidden.stride};
+  }
+
+  void answer_all(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream) {
+    task.bias = bias_;
+    task.scores = {nullptr, hidden.rows, weights_.rows, 0};
+    pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<float> to) {
+      gemm_.enqueue<T>(lines_of(hidden, line, to.rows),
+                       {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
+                       stream);
+      if (unions_.all_lines() < unions_.lines()) unions_.mask(nullptr, line, token, to, stream);
+    });
+  }
+
+  void answer_some(LineTask<float> task, MatrixView<T const> hidden, std::span<Query const> queries, Product product,
+                   cudaStream_t stream) {
+    auto const count = unions_.count();
+    auto const* const tokens = unions_.tokens();
+    ++statistics_.reduced;
+    product_.place(task, queries, tokens, count, stream);
+    task.tokens = tokens;
+    task.scores = {nullptr, hidden.rows, count, 0};
+    auto const here = product == Product::in_place;
+    auto const packed = here ? MatrixView<T const>{} : product_.gather(task, bias_, tokens, count, stream);
+    pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t first, MatrixView<float> to) {
+      auto const lines = lines_of(hidden, line, to.rows);
+      if (here) {
+        product_.in_place(lines, bias_, tokens + first, to, stream);
+      } else {
+        gemm_.enqueue<T>(lines, {packed.data + first * packed.stride, to.columns, packed.columns, packed.stride}, to,
+                         stream);
+      }
+      if (unions_.several()) unions_.mask(tokens, line, first, to, stream);
+    });
+  }
+
+  MatrixView<T const> weights_;
+  ClusterUnions<T> unions_;
+  ProductChoice<T> choice_;
+  ActiveProduct<T> product_;
+  LogSoftmaxTopK output_;
+  ProductPass pass_;
+  Gemm gemm_;
+  Buffer<Where::device> kept_;
+  float* bias_ = nullptr;
+  ClusteredStatistics statistics_;
+};
+
+}  // namespace sluice::inline v0::cuda

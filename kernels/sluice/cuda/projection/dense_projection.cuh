@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// DenseProjection on a device: the expander for models whose hidden vectors are there. Programs link CUDA::cublas.
+#pragma once
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/cuda/device/hidden.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/projection/gemm.cuh>
+#include <sluice/cuda/projection/product_pass.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <span>
+
+namespace sluice::inline v0::cuda {
+
+/// The output layer: the best of W h + b for the whole vocabulary, with their log-probabilities; see
+/// sluice::DenseProjection, of which this is the twin. cuBLAS makes the logits, as floats, in tiles of some thousand tokens
+/// that cuda::LogSoftmaxTopK reads while they are in the second-level cache. Answers the queries that LogSoftmaxTopK does.
+///
+/// Log-probabilities err by at most 1e-5 of those of the logits that cuBLAS gives. How cuBLAS adds depends on the number of
+/// lines, so a line's last bits, and the order of tokens that differ in these alone, may depend on it too: bit for bit, an
+/// answer belongs to a line in a batch of its size. Of equal logits, the lower token comes first.
+///
+/// Two launches a tile. An object serves one stream at a time. Allocates nothing once it has seen its largest task.
+/// \tparam T  of weights and hidden vectors: float (TF32 is not used), __half or __nv_bfloat16
+template <class T>
+class DenseProjection {
+ public:
+  /// \param weights     [V, d], in the device's memory; referred to, must outlive this
+  /// \param bias        [V] or empty, in the host's memory; copied
+  /// \param tile_bytes  see ProductPass
+  /// \param resources   the program's own memory and cuBLAS
+  /// \throws std::invalid_argument  if the bias has another size
+  /// \throws Error  of CUDA
+  explicit DenseProjection(MatrixView<T const> weights, std::span<float const> bias = {}, std::size_t tile_bytes = 0,
+                           Resources const& resources = {})
+      : weights_(weights),
+        output_(fitting(bias, weights), resources.allocator),
+        pass_(tile_bytes, resources.allocator),
+        gemm_(resources) {}
+
+  /// \param hidden  one vector per query, [queries.size(), d]
+  /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not answer
+  /// \throws Error  of CUDA
+  Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+    check_size(hidden);
+    LineTask<float> task;
+    task.scores.columns = weights_.rows;
+    return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {
+      enqueue(all, {hidden.data, all.scores.rows, hidden.columns, hidden.stride}, hidden.stream);
+    });
+  }
+
+  /// Adds the work to the stream; as LogSoftmaxTopK::enqueue() in all.
+  /// \param task    what to do with W h + b; its scores are not looked at
+  /// \param hidden  [lines, d]
+  void enqueue(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream) {
+    check_size(hidden);
+    task.scores = {nullptr, hidden.rows, weights_.rows, 0};
+    pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<float> to) {
+      gemm_.enqueue<T>({hidden.data + line * hidden.stride, to.rows, hidden.columns, hidden.stride},
+                       {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
+                       stream);
+    });
+  }
+
+  std::ptrdiff_t vocabulary_size() const { return weights_.rows; }
+  std::ptrdiff_t hidden_size() const { return weights_.columns; }
+  /// Bytes of the device's memory in use, beyond the weights.
+  std::size_t workspace() const { return output_.workspace() + pass_.workspace() + gemm_.workspace(); }
+
+ private:
+  void check_size(MatrixView<T const> hidden) const {
+    require(hidden.columns == weights_.columns, "cuda::DenseProjection: hidden.columns", hidden.columns,
+            "must be that of the weights");
+  }
+  static std::span<float const> fitting(std::span<float const> bias, MatrixView<T const> weights) {
+    require(bias.empty() || std::ssize(bias) == weights.rows, "cuda::DenseProjection: bias.size()", bias.size(),
+            "must be 0 or the number of rows of the weights");
+    return bias;
+  }
+
+  MatrixView<T const> weights_;
+  LogSoftmaxTopK output_;
+  ProductPass pass_;
+  Gemm gemm_;
+};
+
+}  // namespace sluice::inline v0::cuda

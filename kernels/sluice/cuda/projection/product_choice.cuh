@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Which of the products of a clustered projection is the cheapest.
+#pragma once
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/projection/clustered_options.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// Whose logits are made, and from where their weights are read.
+enum class Product : std::uint8_t {
+  all,       ///< all tokens'
+  in_place,  ///< the active tokens', few lines: from where they are
+  gathered,  ///< the active tokens', from a copy side by side
+};
+
+/// Chooses by the options' estimates. No choice changes which tokens a line may give.
+template <class T>
+class ProductChoice {
+ public:
+  ProductChoice(ClusteredOptions const& options, MatrixView<T const> weights)
+      : token_cost_(options.token_cost),
+        full_below_(options.full_below),
+        few_lines_(options.few_lines),
+        weights_(weights) {}
+
+  /// \param count   active tokens
+  /// \param cached  their weights lie side by side already
+  Product operator()(std::int32_t count, MatrixView<T const> hidden, bool cached) const {
+    auto const all = static_cast<double>(weights_.rows);
+    auto const bytes = all * static_cast<double>(weights_.columns) * sizeof(T);
+    if (bytes <= static_cast<double>(full_below_)) return Product::all;
+    auto const here = in_place(hidden);
+    if (!(count * (cached || here ? 1.0 : token_cost_) < all)) return Product::all;
+    return here ? Product::in_place : Product::gathered;
+  }
+
+ private:
+  /// Whether weights are read where they are.
+  bool in_place(MatrixView<T const> hidden) const {
+    auto const aligned = [](MatrixView<T const> x) {
+      return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 &&
+             x.stride * static_cast<std::ptrdiff_t>(sizeof(T)) % 16 == 0;
+    };
+    return hidden.rows <= few_lines_ && weights_.columns % FormatOf<T>::wide == 0 && aligned(weights_) &&
+           aligned(hidden);
+  }
+
+  double token_cost_;
+  std::size_t full_below_;
+  std::int32_t few_lines_;
+  MatrixView<T const> weights_;
+};
+
+}  // namespace sluice::inline v0::cuda

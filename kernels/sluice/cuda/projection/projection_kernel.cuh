@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernels of ClusteredProjection.
+#pragma once
+
+#include <sluice/cuda/device/block.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/projection/active_union.cuh>
+#include <sluice/cuda/projection/gather.cuh>
+#include <sluice/cuda/projection/projection_launch.cuh>
+#include <sluice/cuda/projection/skinny_product.cuh>
+#include <sluice/cuda/projection/union_terms.cuh>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr int projection_threads = 256;
+inline constexpr int union_threads = 1024;  ///< one block scans V / 32 words
+
+// Templates, as their launches are: a header that several files include may define them.
+
+template <class Launch>
+__global__ void __launch_bounds__(projection_threads) begin_union_kernel(__grid_constant__ Launch const launch) {
+  auto const at = static_cast<std::int64_t>(blockIdx.x) * projection_threads + threadIdx.x;
+  auto const masks = launch.own != nullptr ? 1 + launch.unions : 1;
+  if (at < std::int64_t{masks} * launch.words) begin_union(launch, at);
+}
+
+template <class Launch>
+__global__ void __launch_bounds__(projection_threads) mark_kernel(__grid_constant__ Launch const launch) {
+  DeviceBlock<projection_threads> block;
+  mark_line(block, launch, static_cast<std::int32_t>(blockIdx.x));
+}
+
+template <class Launch>
+__global__ void __launch_bounds__(union_threads) union_kernel(__grid_constant__ Launch const launch) {
+  using Block = DeviceBlock<union_threads>;
+  __shared__ UnionMemory<union_threads> memory;
+  Block block;
+  UnionBlock<Block>(block, memory, launch).run(static_cast<std::int32_t>(blockIdx.x));
+}
+
+template <class Launch>
+__global__ void __launch_bounds__(projection_threads) gather_kernel(__grid_constant__ Launch const launch) {
+  DeviceBlock<projection_threads> block;
+  gather_rows(block, launch, static_cast<std::int32_t>(blockIdx.x), static_cast<std::int32_t>(gridDim.x));
+}
+
+template <class Format, int most>
+__global__ void __launch_bounds__(projection_threads, 2)
+    skinny_kernel(__grid_constant__ SkinnyLaunch<Format> const launch) {
+  DeviceBlock<projection_threads> block;
+  skinny_product<Format, most>(block, launch, static_cast<std::int32_t>(blockIdx.x),
+                               static_cast<std::int32_t>(gridDim.x));
+}
+
+template <class Launch>
+__global__ void __launch_bounds__(projection_threads) mask_kernel(__grid_constant__ Launch const launch) {
+  auto const per_line = (launch.columns + projection_threads - 1) / projection_threads;
+  auto const number = static_cast<std::int32_t>(blockIdx.x);
+  auto const line = number / per_line;
+  auto const column = (number - line * per_line) * projection_threads + static_cast<std::int32_t>(threadIdx.x);
+  if (column < launch.columns) mask_logit(launch, line, column);
+}
+
+template <class Launch>
+__global__ void __launch_bounds__(projection_threads) place_kernel(__grid_constant__ Launch const launch) {
+  auto const i = static_cast<std::int32_t>(blockIdx.x * projection_threads + threadIdx.x);
+  if (i < launch.edit_count + launch.probe_count) place_one(launch, i);
+}
+
+/// Blocks for so many threads.
+inline unsigned blocks_of(std::int64_t threads) {
+  return static_cast<unsigned>((threads + projection_threads - 1) / projection_threads);
+}
+
+template <class Launch>
+void launch_union(Launch const& launch, cudaStream_t stream) {
+  auto const masks = launch.own != nullptr ? 1 + launch.unions : 1;
+  auto const blocks = blocks_of(std::int64_t{masks} * launch.words);
+  begin_union_kernel<Launch><<<blocks, projection_threads, 0, stream>>>(launch);
+  mark_kernel<Launch><<<static_cast<unsigned>(launch.lines), projection_threads, 0, stream>>>(launch);
+  union_kernel<Launch><<<static_cast<unsigned>(1 + launch.unions), union_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernels of a union");
+}
+
+template <class Launch>
+void launch_gather(Launch const& launch, cudaStream_t stream) {
+  auto const rows = launch.count + Launch::bias_tail;
+  gather_kernel<Launch><<<blocks_of(std::int64_t{32} * rows), projection_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel that gathers weights");
+}
+
+template <class Format>
+void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream) {
+  constexpr std::int32_t warps = projection_threads / 32;
+  auto const blocks = [&](std::int32_t at_once) {
+    return static_cast<unsigned>((launch.count + warps * at_once - 1) / (warps * at_once));
+  };
+  if (launch.lines <= 1) skinny_kernel<Format, 1><<<blocks(4), projection_threads, 0, stream>>>(launch);
+  else if (launch.lines <= 4) skinny_kernel<Format, 4><<<blocks(4), projection_threads, 0, stream>>>(launch);
+  else if (launch.lines <= 8) skinny_kernel<Format, 8><<<blocks(2), projection_threads, 0, stream>>>(launch);
+  else skinny_kernel<Format, most_skinny_lines><<<blocks(2), projection_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel of a product with few lines");
+}
+
+template <class Launch>
+void launch_mask(Launch const& launch, cudaStream_t stream) {
+  auto const blocks = std::int64_t{blocks_of(launch.columns)} * launch.lines;
+  mask_kernel<Launch><<<static_cast<unsigned>(blocks), projection_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel that masks logits");
+}
+
+template <class Launch>
+void launch_places(Launch const& launch, cudaStream_t stream) {
+  auto const count = launch.edit_count + launch.probe_count;
+  if (count == 0) return;
+  place_kernel<Launch><<<blocks_of(count), projection_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel of places");
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How the host starts the kernels of ClusteredProjection.
+#pragma once
+
+#include <sluice/cuda/projection/active_union.cuh>
+#include <sluice/cuda/projection/gather.cuh>
+#include <sluice/cuda/projection/skinny_product.cuh>
+#include <sluice/cuda/projection/union_terms.cuh>
+
+#include <cuda_runtime.h>
+
+namespace sluice::inline v0::cuda {
+
+// Each adds to the stream; nothing is allocated and nothing waited for. Defined in projection_kernel.cuh, see
+// launch_lines(); those that need not be templates are, so that one file of a program can instantiate them. They throw
+// Error.
+
+/// Masks, the joint union as a list, and what there is to know of each union: three kernels.
+template <class Launch>
+void launch_union(Launch const& launch, cudaStream_t stream);
+template <class Launch>
+void launch_gather(Launch const& launch, cudaStream_t stream);
+/// At most most_skinny_lines lines.
+template <class Format>
+void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream);
+template <class Launch>
+void launch_mask(Launch const& launch, cudaStream_t stream);
+template <class Launch>
+void launch_places(Launch const& launch, cudaStream_t stream);
+
+}  // namespace sluice::inline v0::cuda
+
+#if defined(__CUDACC__)
+#include <sluice/cuda/projection/projection_kernel.cuh>
+#endif

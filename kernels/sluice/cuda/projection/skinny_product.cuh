@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Logits of some tokens for few lines, without a copy of the tokens' weights.
+#pragma once
+
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/device/host_device.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// All rows begin at multiples of 16 bytes, and `depth` is a multiple of Format::wide.
+template <class Format>
+struct SkinnyLaunch {
+  typename Format::Bits const* weights = nullptr;  ///< [V, depth]
+  std::int64_t weight_stride = 0;
+  typename Format::Bits const* hidden = nullptr;  ///< [lines, depth]
+  std::int64_t hidden_stride = 0;
+  std::int32_t lines = 0;
+  std::int32_t depth = 0;
+  Token const* tokens = nullptr;  ///< [count]
+  std::int32_t count = 0;
+  float const* bias = nullptr;  ///< [V], or none
+  float* logits = nullptr;      ///< [lines, count]
+  std::int64_t stride = 0;
+};
+
+inline constexpr std::int32_t most_skinny_lines = 16;
+
+/// A warp takes some tokens at a time and reads their weights once, for all lines; its lanes take turns along the depth. A
+/// logit is summed in one order, whatever the number of lines and tokens.
+/// \tparam most  lines at most
+template <class Format, int most, class Block>
+SLUICE_DEVICE void skinny_product(Block& block, SkinnyLaunch<Format> const& launch, std::int32_t number,
+                                  std::int32_t blocks) {
+  constexpr int wide = Format::wide;
+  constexpr int at_once = most <= 4 ? 4 : 2;  // tokens: what the registers hold
+  auto const lane = block.lane();
+  for (auto first = (number * Block::warps + block.warp()) * at_once; first < launch.count;
+       first += blocks * Block::warps * at_once) {
+    typename Format::Bits const* rows[at_once];
+    SLUICE_UNROLL
+    for (int t = 0; t < at_once; ++t) {
+      auto const at = first + t < launch.count ? first + t : launch.count - 1;
+      rows[t] = launch.weights + launch.tokens[at] * launch.weight_stride;
+    }
+    float sums[at_once][most] = {};
+    SLUICE_ROLLED
+    for (int c = lane * wide; c < launch.depth; c += 32 * wide) {
+      float w[at_once][wide];
+      SLUICE_UNROLL
+      for (int t = 0; t < at_once; ++t) unpack<Format>(block.read16(rows[t] + c), w[t]);
+      SLUICE_UNROLL
+      for (int line = 0; line < most; ++line) {
+        if (line >= launch.lines) break;
+        float h[wide];
+        unpack<Format>(block.read16(launch.hidden + line * launch.hidden_stride + c), h);
+        SLUICE_UNROLL
+        for (int t = 0; t < at_once; ++t) {
+          SLUICE_UNROLL
+          for (int i = 0; i < wide; ++i) sums[t][line] = __builtin_fmaf(w[t][i], h[i], sums[t][line]);
+        }
+      }
+    }
+    SLUICE_UNROLL
+    for (int t = 0; t < at_once; ++t) {
+      SLUICE_UNROLL
+      for (int line = 0; line < most; ++line) {
+        auto sum = sums[t][line];
+        SLUICE_UNROLL
+        for (int distance = 16; distance > 0; distance /= 2) sum += block.exchange(sum, distance);
+        if (lane != (t * most + line) % 32 || line >= launch.lines || first + t >= launch.count) continue;
+        auto const bias = launch.bias != nullptr ? launch.bias[launch.tokens[first + t]] : 0.0f;
+        launch.logits[line * launch.stride + first + t] = sum + bias;
+      }
+    }
+  }
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernel that leaves away keys before they are sorted.
+#pragma once
+
+#include <sluice/cuda/device/block.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/select/narrow_launch.cuh>
+#include <sluice/cuda/select/select_narrow.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr int narrow_threads = 512;
+
+template <class Launch>
+__global__ void __launch_bounds__(narrow_threads, 2) narrow_kernel(__grid_constant__ Launch const launch) {
+  __shared__ NarrowMemory<narrow_threads> memory;
+  DeviceBlock<narrow_threads> block;
+  narrow_line(block, memory, launch, static_cast<std::int32_t>(blockIdx.x));
+}
+
+template <class Launch>
+void launch_narrowing(Launch const& launch, cudaStream_t stream) {
+  narrow_kernel<Launch><<<static_cast<unsigned>(launch.line.rows), narrow_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel that leaves away keys");
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernels that take another look at lines.
+#pragma once
+
+#include <sluice/cuda/device/block.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/select/select_block.cuh>
+#include <sluice/cuda/select/select_keys.cuh>
+#include <sluice/cuda/select/select_launch.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr int select_threads = 256;  ///< of a block; the order of sums depends on it
+
+template <class Format>
+__global__ void __launch_bounds__(select_threads, 3)
+    select_key_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  DeviceBlock<select_threads> block;
+  write_select_keys(block, launch, static_cast<std::int32_t>(blockIdx.y), blockIdx.x, gridDim.x);
+}
+
+template <class Format>
+__global__ void __launch_bounds__(select_threads, 3) draw_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  DeviceBlock<select_threads> block;
+  write_draws(block, launch, static_cast<std::int32_t>(blockIdx.x));
+}
+
+template <class Format>
+__global__ void __launch_bounds__(select_threads, 2)
+    select_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  using Block = DeviceBlock<select_threads>;
+  using Program = SelectBlock<Format, Block>;
+  __shared__ typename Program::Memory memory;
+  Block block;
+  Program(block, memory, launch, static_cast<std::int32_t>(blockIdx.x)).run();
+}
+
+template <class Format>
+void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t stream) {
+  auto const groups = (launch.line.size + Format::wide - 1) / Format::wide;
+  auto const parts = (groups + 4 * select_threads - 1) / (4 * select_threads);
+  dim3 const blocks(static_cast<unsigned>(parts), static_cast<unsigned>(launch.line.rows));
+  select_key_kernel<Format><<<blocks, select_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel of keys");
+}
+
+template <class Format>
+void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t stream) {
+  draw_kernel<Format><<<static_cast<unsigned>(launch.line.rows), select_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel of draws");
+}
+
+template <class Format>
+void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t stream) {
+  select_kernel<Format><<<static_cast<unsigned>(launch.line.rows), select_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel of lists by probability");
+}
+
+}  // namespace sluice::inline v0::cuda
