@@ -167,7 +167,8 @@ TEST_CASE("a forced score plans and answers as told, whatever its state and resu
         auto const at = told_so_far + i;
         CHECK(row.tokens[i] == (at == 0 ? sentence.last : target[at - 1]));
         auto const& query = plan.queries[i];
-        CHECK((!query.lists() && query.edits.empty() && query.probes.size() == 1 && query.probes[0] == target[at]));
+        CHECK((query.best == 0 && !query.selects() && query.edits.empty() && query.probes.size() == 1 &&
+               query.probes[0] == target[at]));
       }
     };
     auto const answered = [&](Query const&, auto& entries, auto&, auto& probes) {
