@@ -1,15 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches of one row without a decoder: what begin() refuses, and states that are used again.
+// Searches of one row without a decoder: what begin() and check() refuse, and a state that is used again.
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy/greedy_presets.hpp>
 
 #include <support/catch.hpp>
 
 #include <array>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
 using namespace sluice;
+
+TEST_CASE("searches of one row need one slot, and refuse a penalty that is none", "[greedy][forced_score]") {
+  CHECK(Greedy{}.slots() == 1);
+  CHECK(ForcedScore{}.slots() == 1);
+  auto const refused = "sluice: penalty.beta = -1.000000: must be more than -1";
+  CHECK_THROWS_WITH(Greedy{.penalty = {.beta = -1}}.check(), refused);
+  CHECK_THROWS_WITH(ForcedScore{.penalty = {.beta = -1}}.check(), refused);
+  CHECK(presets::ctranslate2_greedy(-1).penalty.score(-3, 5) == -15);  // times the length, as pow(length, -1) divides
+}
+
+TEST_CASE("a target that begins with an end of sentence is refused", "[forced_score]") {
+  Vocabulary const vocabulary{.size = 9, .bos = 0, .eos = {1}};
+  std::vector<Token> const prompt{0}, target{1, 4};
+  ForcedScore const search;
+  ForcedScore::State state;
+  CHECK_THROWS_AS(search.begin(state, {.vocabulary = &vocabulary, .prompt = prompt, .prefix = target}),
+                  std::invalid_argument);
+}
 
 TEST_CASE("a forced score fills the model's slots to the last place", "[forced_score]") {
   Vocabulary const vocabulary{.size = 9, .bos = 0, .eos = {1}};
@@ -21,6 +41,11 @@ TEST_CASE("a forced score fills the model's slots to the last place", "[forced_s
   CHECK_NOTHROW(search.begin(state, sentence));
   sentence.limits.length = 4;
   CHECK_THROWS_WITH(search.begin(state, sentence), "sluice: prefix = 4 tokens: longer than the model's limit");
+  sentence.limits.length = 0;  // not even bos
+  sentence.prompt = std::span(prompt).first(1), sentence.prefix = std::span(target).first(1);
+  CHECK_THROWS_AS(search.begin(state, sentence), std::invalid_argument);
+  sentence.prefix = {};
+  CHECK_NOTHROW(search.begin(state, sentence));  // nothing is fed
 }
 
 TEST_CASE("greedy's state begins again, and counts its prefix", "[greedy]") {
