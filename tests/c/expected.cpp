@@ -48,7 +48,7 @@ Result obeying(std::uint64_t source, std::uint64_t id, S const& search, Grammar 
 Result expected(int way, std::uint64_t source, std::uint64_t id) {
   LengthLimits const length{.min = 2, .max = 12};
   BeamSearch const beam{.width = 4, .n_best = 3, .length = length};
-  std::vector<Phrase> const demanded{{5, 6}, {7}}, forbidden{{3}, {4, 5}};
+  std::vector<Phrase> const demanded{{5, 6}, {7}}, forbidden{{3}, {4, 5}}, undone{{5, 3}, {7}};
   switch (way) {
     case 0: return decoded(source, id, Greedy{.length = length});
     case 1: return decoded(source, id, beam);
@@ -58,7 +58,7 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case 5: return decoded(source, id, Ruled{beam, Forbidden(forbidden)});
     case 6: return decoded(source, id, beam, {4, 4});
     case 8: return obeying(source, id, Greedy{.length = length}, Grammar::from_regex(list_regex));
-    case 9: return obeying(source, id, Ruled{beam, Forbidden({{4, 4}, {7}})}, Grammar::from_gbnf(nested_gbnf));
+    case 9: return obeying(source, id, Ruled{beam, Forbidden(undone)}, Grammar::from_gbnf(nested_gbnf));
     case 10:
       return obeying(source, id, ConstrainedBeamSearch<Phrases>{.beam = beam, .constraints = Phrases(demanded)},
                      Grammar::from_gbnf(nested_gbnf));
