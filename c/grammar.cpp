@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammars of the C interface. A file of its own: compilers take as long for it as for all the rest.
+// The grammars of the C interface: a file of its own, compiled beside sluice.cpp.
 
 #include <sluice/c/sluice.h>
 #include <sluice/core/token_bytes.hpp>

@@ -47,9 +47,9 @@ int main(void) {
       "{\"type\": \"object\", \"properties\": {\"seats\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 8},"
       " \"window\": {\"type\": \"boolean\"}}, \"required\": [\"seats\", \"window\"], \"additionalProperties\": false}";
   sluice_grammar* grammar = NULL;
-  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));  // refused, for two reasons, one after the other
+  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));    // refused: no bytes yet
   if (!say(sluice_model_set_bytes(model, bytes, vocabulary))) return 1;  // once for a model
-  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));
+  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));    // refused: no expression
   if (!say(sluice_grammar_create(model, "json_schema", schema, NULL, &grammar)) ||
       !say(sluice_search_obey(search, grammar)) || !say(sluice_decode(model, search, &request, 1, 0, &results)))
     return 1;
