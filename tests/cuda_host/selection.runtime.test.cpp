@@ -6,6 +6,7 @@
 #include <sluice/cuda/line/line_plan.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/select/noise.cuh>
+#include <sluice/cuda/select/wide.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
@@ -32,7 +33,8 @@ TEST_CASE("the numbers behind noise are the host's on a device", "[cuda]") {
     auto const noise = derive(7, seed);
     auto const token = static_cast<Token>(mix(seed) % 300000);
     CHECK(cuda::derive_bits(noise, seed) == derive(noise, seed));
-    CHECK(cuda::gumbel_number(noise, token) == gumbel(noise, token));
+    auto const host = gumbel(noise, token);  // whose logarithm is another
+    CHECK(std::abs(cuda::gumbel_number(noise, token) - host) <= 5e-16 * std::max(1.0, std::abs(host)));
   }
 }
 
@@ -216,4 +218,22 @@ TEST_CASE("keys that cannot be listed are not sorted, and no answer shows it", "
     CHECK(ask({.best = 0, .typical = 0.3f}) >= size);
     CHECK(ask({.best = 0, .deviations = 1}) >= size);
   }
+}
+
+TEST_CASE("a kernel's logarithm errs by less than a unit in the last place", "[cuda]") {
+  std::mt19937_64 random(3);
+  auto const error = [](double x) {
+    auto const exact = std::log(static_cast<long double>(x));
+    auto const size = std::abs(static_cast<double>(exact));
+    return std::abs(static_cast<long double>(cuda::wide_log(x)) - exact) / (std::nextafter(size, 1e300) - size);
+  };
+  long double worst = 0;
+  for (int i = 0; i < 200000; ++i) {
+    auto const uniform = (static_cast<double>(random() >> 12) + 0.5) * 0x1p-52;
+    for (auto const x : {uniform, -std::log(uniform), 1 - uniform * 1e-6, 1 / uniform, std::ldexp(uniform, -900)})
+      worst = std::max(worst, error(x));
+  }
+  CHECK(worst > 0.5L);
+  CHECK(worst < 1);
+  CHECK(cuda::wide_log(1.0) == 0);
 }

@@ -49,8 +49,9 @@ class SortedScores {
       sum = wide_sum(sum, below), square = wide_sum(square, wide_product(below, below));
     }
     auto const count = static_cast<double>(size_);
-    auto const mean = sum_in_block(block_, memory_.sum, sum) / count;
-    auto const variance = wide_sum(sum_in_block(block_, memory_.sum, square) / count, -wide_product(mean, mean));
+    auto const mean = wide_quotient(sum_in_block(block_, memory_.sum, sum), count);
+    auto const variance =
+        wide_sum(wide_quotient(sum_in_block(block_, memory_.sum, square), count), -wide_product(mean, mean));
     return count_from(wide_sum(best, -wide_product(deviations, wide_root(variance > 0 ? variance : 0.0))));
   }
 
