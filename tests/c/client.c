@@ -364,7 +364,7 @@ static void obeys(table* t) {
   CHECK(strstr(sluice_results_at(results, 0)->message, "needs 3 tokens more") != NULL);
   sluice_results_free(results);
 
-  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= sum\nsum ::= sum \"+\"", NULL, &grammar), "line 2, column 1");
+  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= sum\nsum ::= sum \"+\"", NULL, &grammar), "line 1, column 1: root: no text");
   REFUSED(sluice_grammar_create(model, "regex", "a(b", NULL, &grammar), "pattern, line 1");
   REFUSED(sluice_grammar_create(model, "json_schema", "{\"not\": {}}", NULL, &grammar), "the keyword \"not\"");
   REFUSED(sluice_grammar_create(model, "ebnf", "", NULL, &grammar), "kind = ebnf");
