@@ -5,6 +5,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/grammar/structure.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/common/phrase.hpp>
@@ -12,6 +13,7 @@
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/sample/sample.hpp>
 
@@ -23,18 +25,20 @@
 
 namespace sluice::c {
 
-using GreedySearch = Ruled<Greedy, Forbidden>;
-using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Forbidden>;  // without phrases it is BeamSearch
-using Sampling = Ruled<Sample, Forbidden>;
+using Law = Rules<Forbidden, Structure>;
+using GreedySearch = Ruled<Greedy, Law>;
+using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it is BeamSearch
+using Sampling = Ruled<Sample, Law>;
 using AnySearch = std::variant<GreedySearch, Beam, Sampling>;
 
-/// A search without its phrases, and these.
+/// A search without its phrases and its grammar, and these.
 struct SearchOptions {
   std::variant<Greedy, BeamSearch, Sample> plain;
   std::vector<Phrase> demanded{}, forbidden{};
+  Structure structure{};
 
   AnySearch make() const {
-    Forbidden const rule(forbidden);
+    Law const rule(Forbidden(forbidden), structure);
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
     if (auto const* const sample = std::get_if<Sample>(&plain)) return Sampling(*sample, rule);
     return Beam({.beam = std::get<BeamSearch>(plain), .constraints = Phrases(demanded)}, rule);

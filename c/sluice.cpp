@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface: include/sluice/c/sluice.h over the C++ library. The one file that has to be compiled.
+// The C interface: include/sluice/c/sluice.h over the C++ library. What is about grammars is in grammar.cpp.
 
 #include <sluice/c/sluice.h>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/server.hpp>
-#include <sluice/model/any_model.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/version.hpp>
 
+#include "handles.hpp"
 #include "model.hpp"
 #include "options.hpp"
 #include "passing.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 using namespace sluice::c;
 using sluice::require, sluice::Token;
-using Model = sluice::AnyModel<void const*>;
+using Model = decltype(sluice_model::model);
 
 template <class S>
 using Request = sluice::Request<void const*, S>;
@@ -38,16 +38,6 @@ using AnyServer = std::variant<std::unique_ptr<Server<GreedySearch>>, std::uniqu
                                std::unique_ptr<Server<Sampling>>>;
 
 }  // namespace
-
-struct sluice_model {
-  Model model;
-  void (*destroy)(void*);
-  void* user;
-};
-
-struct sluice_search {
-  SearchOptions options;
-};
 
 struct sluice_results {
   std::vector<sluice::Result> results;

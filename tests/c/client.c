@@ -3,6 +3,7 @@
 #include <sluice/c/sluice.h>
 
 #include "expected.h"
+#include "grammars.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -37,16 +38,39 @@ static sluice_search* made(char const* kind) {
   return search;
 }
 
+/* A model over the table that knows what its tokens are as bytes. */
+static sluice_model* spelling(table* t, int32_t abilities) {
+  sluice_model_functions const functions = table_functions(t, abilities);
+  sluice_bytes bytes[table_size];
+  sluice_model* model = NULL;
+  int i;
+  for (i = 0; i < table_size; ++i) bytes[i].data = table_texts[i], bytes[i].count = strlen(table_texts[i]);
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  CHECK(sluice_model_set_bytes(model, bytes, table_size) == SLUICE_OK);
+  return model;
+}
+
+static void obey(sluice_search* search, sluice_model* model, char const* kind, char const* text, int longest) {
+  sluice_grammar* grammar = NULL;
+  sluice_grammar_options options;
+  memset(&options, 0, sizeof options);
+  options.longest = longest;
+  CHECK(sluice_grammar_create(model, kind, text, longest ? &options : NULL, &grammar) == SLUICE_OK);
+  CHECK(sluice_search_obey(search, grammar) == SLUICE_OK);
+  sluice_grammar_free(grammar);
+}
+
 /* The searches of expected.cpp. */
-static sluice_search* search_of(int way) {
-  static sluice_token const demanded[] = {5, 6, 7}, forbidden[] = {3, 4, 5};
-  sluice_search* const search = made(way == 0 || way == 4 ? "greedy" : way == 2 ? "sample" : "beam");
-  if (way == 2) {
+static int samples(int way) { return way == 2 || way == 11; }
+static sluice_search* search_of(int way, sluice_model* model) {
+  static sluice_token const demanded[] = {5, 6, 7}, forbidden[] = {3, 4, 5}, undone[] = {5, 3, 7};
+  sluice_search* const search = made(way == 0 || way == 4 || way == 8 ? "greedy" : samples(way) ? "sample" : "beam");
+  if (samples(way)) {
     CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
     CHECK(sluice_search_set(search, "top_k", 4) == SLUICE_OK);
     CHECK(sluice_search_set(search, "samples", 3) == SLUICE_OK);
   }
-  if (way == 3) {
+  if (way == 3 || way == 10) {
     CHECK(sluice_search_demand(search, demanded, 2) == SLUICE_OK);
     CHECK(sluice_search_demand(search, demanded + 2, 1) == SLUICE_OK);
   }
@@ -54,6 +78,13 @@ static sluice_search* search_of(int way) {
     CHECK(sluice_search_forbid(search, forbidden, 1) == SLUICE_OK);
     CHECK(sluice_search_forbid(search, forbidden + 1, 2) == SLUICE_OK);
   }
+  if (way == 8) obey(search, model, "regex", list_regex, 0);
+  if (way == 9) {
+    CHECK(sluice_search_forbid(search, undone, 2) == SLUICE_OK);
+    CHECK(sluice_search_forbid(search, undone + 2, 1) == SLUICE_OK);
+  }
+  if (way == 9 || way == 10) obey(search, model, "gbnf", nested_gbnf, 0);
+  if (way == 11 || way == 12) obey(search, model, "json_schema", numbers_schema, way == 12);
   if (way == 7) {
     CHECK(sluice_search_set(search, "penalty", 2) == SLUICE_OK);
     CHECK(sluice_search_set(search, "alpha", 0.6) == SLUICE_OK);
@@ -74,14 +105,12 @@ static void make_requests(int way, uint64_t* sources, sluice_request* requests) 
 
 static void decodes(table* t, int32_t abilities) {
   static size_t const batches[] = {0, 1, 5};
-  sluice_model_functions const functions = table_functions(t, abilities);
-  sluice_model* model = NULL;
+  sluice_model* const model = spelling(t, abilities);
   int way;
-  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
   for (way = 0; way < ways; ++way) {
     uint64_t sources[sentences];
     sluice_request requests[sentences];
-    sluice_search* const search = search_of(way);
+    sluice_search* const search = search_of(way, model);
     size_t b;
     make_requests(way, sources, requests);
     for (b = 0; b < 3; ++b) {
@@ -151,15 +180,13 @@ static void on_first(void* user, sluice_result const* result) {
 }
 
 static void serves(table* t) {
-  sluice_model_functions const functions = table_functions(t, 0);
-  sluice_model* model = NULL;
+  sluice_model* const model = spelling(t, 0);
   int way;
-  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
   for (way = 0; way < ways; ++way) {
     uint64_t sources[sentences];
     sluice_request requests[sentences];
     answer answers[sentences];
-    sluice_search* const search = search_of(way);
+    sluice_search* const search = search_of(way, model);
     sluice_server* server = NULL;
     int i, settled = 0;
     make_requests(way, sources, requests);
@@ -184,7 +211,7 @@ static void serves(table* t) {
       CHECK(answers[i].differences == 0);
       settled += answers[i].settled;
     }
-    CHECK(way == 2 || settled > 0); /* samples settle nothing */
+    CHECK(samples(way) || settled > 0); /* samples settle nothing */
     {
       sluice_delivery delivery;
       memset(&delivery, 0, sizeof delivery);
@@ -292,6 +319,82 @@ static void refuses(table* t) {
   sluice_model_free(model);
 }
 
+/* Grammars of requests in one batch, each its own or none; and what is refused. */
+static void obeys(table* t) {
+  sluice_model* const model = spelling(t, 0);
+  sluice_model_functions const functions = table_functions(t, 0);
+  sluice_model* silent = NULL;
+  sluice_grammar* grammar = NULL;
+  sluice_grammar_options options;
+  sluice_search *search = made("greedy"), *lists = made("greedy"), *plain = made("greedy");
+  sluice_results* results = NULL;
+  sluice_request requests[3];
+  sluice_result const* result;
+  sluice_token const wrong[] = {4};
+  sluice_bytes const nothing = {NULL, 3};
+  uint64_t source = 7, zero = 0;
+  size_t i;
+  memset(requests, 0, sizeof requests), memset(&options, 0, sizeof options);
+  obey(lists, model, "regex", list_regex, 0), obey(plain, model, "regex", list_regex, 0);
+  CHECK(sluice_search_obey(plain, NULL) == SLUICE_OK);
+  for (i = 0; i < 3; ++i) requests[i].source = &source, requests[i].seed = &zero;
+  requests[0].search = lists, requests[2].search = plain;
+  CHECK(sluice_decode(model, search, requests, 3, 0, &results) == SLUICE_OK);
+  CHECK(differs(8, source, 0, sluice_results_at(results, 0)) == 0);
+  CHECK(differs(0, source, 0, sluice_results_at(results, 1)) == 0);
+  CHECK(differs(0, source, 0, sluice_results_at(results, 2)) == 0);
+  result = sluice_results_at(results, 0); /* [1(,1)*], read by hand */
+  {
+    char text[2 * table_length] = "";
+    for (i = 0; i < result->hypotheses[0].count; ++i) strcat(text, table_texts[result->hypotheses[0].tokens[i]]);
+    CHECK(strlen(text) % 2 == 1 && text[0] == '[' && text[strlen(text) - 1] == ']');
+    for (i = 1; i + 1 < strlen(text); ++i) CHECK(text[i] == (i % 2 == 1 ? '1' : ','));
+  }
+  sluice_results_free(results);
+
+  /* Outputs that cannot be: a prefix, a length, another model. */
+  requests[0].prefix = wrong, requests[0].prefix_count = 1;
+  CHECK(sluice_decode(model, search, requests, 1, 0, &results) == SLUICE_OK);
+  CHECK(strcmp(sluice_results_at(results, 0)->failure, "bad_request") == 0);
+  CHECK(strstr(sluice_results_at(results, 0)->message, "breaks the grammar") != NULL);
+  sluice_results_free(results);
+  requests[0].prefix_count = 0;
+  CHECK(sluice_search_set(lists, "max_length", 3) == SLUICE_OK);
+  CHECK(sluice_decode(model, search, requests, 1, 0, &results) == SLUICE_OK);
+  CHECK(strstr(sluice_results_at(results, 0)->message, "needs 3 tokens more") != NULL);
+  sluice_results_free(results);
+
+  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= sum\nsum ::= sum \"+\"", NULL, &grammar), "line 1, column 1: root: no text");
+  REFUSED(sluice_grammar_create(model, "regex", "a(b", NULL, &grammar), "pattern, line 1");
+  REFUSED(sluice_grammar_create(model, "json_schema", "{\"not\": {}}", NULL, &grammar), "the keyword \"not\"");
+  REFUSED(sluice_grammar_create(model, "ebnf", "", NULL, &grammar), "kind = ebnf");
+  REFUSED(sluice_grammar_create(model, NULL, "", NULL, &grammar), "kind");
+  REFUSED(sluice_grammar_create(model, "regex", NULL, NULL, &grammar), "text");
+  REFUSED(sluice_grammar_create(model, "regex", "1", NULL, NULL), "grammar");
+  REFUSED(sluice_grammar_create(NULL, "regex", "1", NULL, &grammar), "model");
+  options.white_space = 1;
+  REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "white_space = 1");
+  CHECK(sluice_grammar_create(model, "json_schema", "{\"const\": 1}", &options, &grammar) == SLUICE_OK);
+  sluice_grammar_free(grammar), grammar = NULL;
+  options.white_space = -2;
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "white_space = -2");
+  options.white_space = 0, options.behind_space = 2;
+  REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "behind_space = 2");
+  options.behind_space = 0, options.longest = 3;
+  REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "longest = 3");
+  CHECK(sluice_model_create(&functions, &silent) == SLUICE_OK);
+  REFUSED(sluice_grammar_create(silent, "regex", "1", NULL, &grammar), "sluice_model_set_bytes");
+  REFUSED(sluice_model_set_bytes(silent, &nothing, 1), "tokens[0].data");
+  REFUSED(sluice_model_set_bytes(silent, NULL, 1), "tokens");
+  REFUSED(sluice_model_set_bytes(silent, NULL, 0), "vocabulary has 8 tokens");
+  REFUSED(sluice_model_set_bytes(NULL, NULL, 0), "model");
+  REFUSED(sluice_search_obey(NULL, NULL), "search");
+  CHECK(grammar == NULL);
+  sluice_grammar_free(NULL);
+  sluice_search_free(search), sluice_search_free(lists), sluice_search_free(plain);
+  sluice_model_free(model), sluice_model_free(silent);
+}
+
 int main(void) {
   table* const t = malloc(sizeof *t);
   if (t == NULL) return 2;
@@ -301,6 +404,7 @@ int main(void) {
   decodes(t, SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK);
   serves(t);
   refuses(t);
+  obeys(t);
   free(t);
   printf("%d passed, %d failed\n", passed, failures);
   return failures == 0 ? 0 : 1;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expected.h"
 
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/constraint/phrases.hpp>
@@ -11,11 +15,13 @@
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/version.hpp>
 
+#include "grammars.h"
 #include <support/table_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,10 +37,18 @@ Result decoded(std::uint64_t source, std::uint64_t id, S const& search, std::vec
   return decode(model, std::vector<OneRequest>{{.source = source, .prefix = prefix, .seed = id}}, search).at(0);
 }
 
+template <class S>
+Result obeying(std::uint64_t source, std::uint64_t id, S const& search, Grammar const& grammar,
+               StructureOptions const& options = {}) {
+  TokenBytes const bytes(std::vector<std::string>(std::begin(table_texts), std::end(table_texts)));
+  auto const vocabulary = test::TableModel<Abilities{}>().vocabulary();
+  return decoded(source, id, Structured<S>(search, Structure(grammar, TokenTrie(bytes, vocabulary), options)));
+}
+
 Result expected(int way, std::uint64_t source, std::uint64_t id) {
   LengthLimits const length{.min = 2, .max = 12};
   BeamSearch const beam{.width = 4, .n_best = 3, .length = length};
-  std::vector<Phrase> const demanded{{5, 6}, {7}}, forbidden{{3}, {4, 5}};
+  std::vector<Phrase> const demanded{{5, 6}, {7}}, forbidden{{3}, {4, 5}}, undone{{5, 3}, {7}};
   switch (way) {
     case 0: return decoded(source, id, Greedy{.length = length});
     case 1: return decoded(source, id, beam);
@@ -43,6 +57,17 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case 4: return decoded(source, id, Ruled{Greedy{.length = length}, Forbidden(forbidden)});
     case 5: return decoded(source, id, Ruled{beam, Forbidden(forbidden)});
     case 6: return decoded(source, id, beam, {4, 4});
+    case 8: return obeying(source, id, Greedy{.length = length}, Grammar::from_regex(list_regex));
+    case 9: return obeying(source, id, Ruled{beam, Forbidden(undone)}, Grammar::from_gbnf(nested_gbnf));
+    case 10:
+      return obeying(source, id, ConstrainedBeamSearch<Phrases>{.beam = beam, .constraints = Phrases(demanded)},
+                     Grammar::from_gbnf(nested_gbnf));
+    case 11: {
+      Sample const sample{.temperature = 1.5f, .top_k = 4, .samples = 3, .length = length};
+      return obeying(source, id, sample, Grammar::from_json_schema(numbers_schema));
+    }
+    case 12:
+      return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});
     default: {
       auto gnmt = beam;
       gnmt.penalty = {.kind = LengthPenalty::Kind::gnmt, .alpha = 0.6};

@@ -97,6 +97,32 @@ SLUICE_API sluice_status sluice_search_demand(sluice_search* search, sluice_toke
 /* The output must not hold this phrase. Copied. */
 SLUICE_API sluice_status sluice_search_forbid(sluice_search* search, sluice_token const* tokens, size_t count);
 
+/* ---- grammars -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct sluice_bytes {
+  char const* data; /* [count] */
+  size_t count;
+} sluice_bytes;
+/* What each of `count` tokens, all of the vocabulary, is as bytes in a text: nothing for control tokens. Copied. Before the model is
+ * given to a server, and before its grammars. Needs a model with an eos. */
+SLUICE_API sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* tokens, size_t count);
+
+typedef struct sluice_grammar sluice_grammar;
+/* Set what you do not need to zero. */
+typedef struct sluice_grammar_options {
+  int32_t behind_space; /* 1: a space at the beginning of the output is not a part of the text that is judged */
+  int32_t
+      white_space; /* of json_schema: so many characters of it wherever JSON allows some; 0: compact, -1: any number */
+  int32_t longest; /* 1: text that is certain is spelt with the longest tokens; 0: with any */
+} sluice_grammar_options;
+/* kind: "gbnf", "regex" or "json_schema"; text: it, in UTF-8. What is wrong with it is said, with line and column. `options` may be null.
+ * For searches over this model, as many as there are, in all threads; it outlives the model. */
+SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
+                                               sluice_grammar_options const* options, sluice_grammar** grammar);
+SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
+/* Outputs obey this grammar: of each kind of search. Null: none. Shared: it may be freed afterwards. */
+SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
+
 /* ---- requests and results -------------------------------------------------------------------------------------------------- */
 
 /* Set what you do not need to zero. All of it is copied, but for what the source points to. */
@@ -146,7 +172,7 @@ typedef struct sluice_delivery {
   void (*done)(void* user, sluice_result const* result); /* called exactly once */
   /* may be null: all that is certain, whenever that is more */
   void (*settled)(void* user, uint64_t id, sluice_token const* tokens, size_t count);
-  double seconds;                /* after these the result is what there is, with the failure "late"; 0: never */
+  double seconds; /* after these the result is what there is, with the failure "late"; 0: never */
 } sluice_delivery;
 
 typedef struct sluice_server sluice_server;

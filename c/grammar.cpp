@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The grammars of the C interface: a file of its own, compiled beside sluice.cpp.
+
+#include <sluice/c/sluice.h>
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
+
+#include "handles.hpp"
+#include "passing.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace sluice::c;
+using sluice::Grammar, sluice::require;
+
+Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_options const& options) {
+  auto const json = kind == "json_schema";
+  require(json || options.white_space == 0, "white_space", options.white_space, "is for a json_schema");
+  if (kind == "gbnf") return Grammar::from_gbnf(text);
+  if (kind == "regex") return Grammar::from_regex(text);
+  require(json, "kind", kind, "must be gbnf, regex or json_schema");
+  return Grammar::from_json_schema(text, {.white_space = options.white_space});
+}
+
+bool flag(std::int32_t value, std::string_view name) {
+  require(value == 0 || value == 1, name, value, "must be 0 or 1");
+  return value == 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* tokens, size_t count) {
+  return guarded([&] {
+    auto& its = not_null(model, "model");
+    require(tokens != nullptr || count == 0, "tokens", "null", "must be as many as it says");
+    std::vector<std::string> texts(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const& token = tokens[i];
+      if (token.data == nullptr && token.count != 0)
+        require(false, "tokens[" + std::to_string(i) + "].data", "null", "must be as many bytes as it says");
+      if (token.count != 0) texts[i].assign(token.data, token.count);
+    }
+    its.tokens = sluice::TokenTrie(sluice::TokenBytes(texts), its.model.vocabulary());
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
+                                    sluice_grammar_options const* options, sluice_grammar** grammar) {
+  return guarded([&] {
+    auto const& its = not_null(model, "model");
+    std::string_view const wanted = &not_null(kind, "kind");
+    std::string_view const source = &not_null(text, "text");
+    auto& made = not_null(grammar, "grammar");
+    require(!its.tokens.empty(), "model", "without bytes", "needs sluice_model_set_bytes before it takes a grammar");
+    auto const how = options == nullptr ? sluice_grammar_options{} : *options;
+    sluice::StructureOptions const structure{.certain = flag(how.longest, "longest") ? sluice::CertainText::longest
+                                                                                     : sluice::CertainText::any};
+    auto const behind_space = flag(how.behind_space, "behind_space");
+    auto compiled = compile(wanted, source, how);
+    if (behind_space) compiled = compiled.behind_space();
+    made = new sluice_grammar{sluice::Structure(std::move(compiled), its.tokens, structure)};
+    return SLUICE_OK;
+  });
+}
+void sluice_grammar_free(sluice_grammar* grammar) { delete grammar; }
+
+sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar) {
+  return guarded([&] {
+    not_null(search, "search").options.structure = grammar == nullptr ? sluice::Structure() : grammar->structure;
+    return SLUICE_OK;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the handles of the C interface hold that more than one source file knows.
+#pragma once
+
+#include <sluice/c/sluice.h>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
+#include <sluice/model/any_model.hpp>
+
+#include "options.hpp"
+
+struct sluice_model {
+  sluice::AnyModel<void const*> model;
+  void (*destroy)(void*);
+  void* user;
+  sluice::TokenTrie tokens{};  // empty: nobody has said what they are as bytes
+};
+
+struct sluice_grammar {
+  sluice::Structure structure;
+};
+
+struct sluice_search {
+  sluice::c::SearchOptions options;
+};
