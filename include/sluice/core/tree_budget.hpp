@@ -32,7 +32,7 @@ class LazyTreeBudget {
   /// Takes a guess that is right, with all before it, as often as `chance`, if it may join; then it is number size() - 1.
   /// \param parent  the number of the guess that it follows; -1: none. A second one behind the same parent is one path more
   bool admit(std::int32_t parent, double chance = 1) {
-    auto& siblings = children_[static_cast<std::size_t>(parent + 1)];
+    auto& siblings = children_[static_cast<std::size_t>(std::int64_t{parent} + 1)];
     auto const opens = siblings > 0 || paths_ == 0;
     if (over(chance) || (opens && paths_ >= leaves_)) return false;
     paths_ += opens, ++siblings, expected_ += chance;

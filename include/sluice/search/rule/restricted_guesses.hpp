@@ -92,7 +92,8 @@ class RestrictedGuesses {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < guesses.size(); ++i) {
       auto const before = static_cast<std::int32_t>(i) - 1, behind = parents == nullptr ? before : (*parents)[i];
-      auto const number = behind < -1 || behind > before ? -1 : numbers_[static_cast<std::size_t>(behind + 1)];
+      auto const number =
+          behind < -1 || behind > before ? -1 : numbers_[static_cast<std::size_t>(std::int64_t{behind} + 1)];
       auto const token = guesses[i];
       numbers_.push_back(-1);
       if (number < 0 || !vocabulary.contains(token)) continue;
