@@ -49,17 +49,10 @@ SLUICE_DEVICE double sum_up_to(Block& block, SumMemory<Block::threads>& memory, 
   return wide_sum(before, mine);
 }
 
-/// The sum of the numbers of all threads before this one; `all`: of all.
+/// What warps before this one count on top of `before`; `mine`: what this one counts; `all`: what all do.
 template <class Block>
-SLUICE_DEVICE int sum_before(Block& block, SumMemory<Block::threads>& memory, int mine, int& all) {
-  auto before = 0, together = mine;  // of as many lanes as have been met
-  SLUICE_UNROLL
-  for (int distance = 1; distance < 32; distance *= 2) {
-    auto const other = block.exchange(together, distance);
-    if ((block.lane() & distance) != 0) before += other;
-    together += other;
-  }
-  if (block.lane() == 0) memory.counts[block.warp()] = together;
+SLUICE_DEVICE int add_warps(Block& block, SumMemory<Block::threads>& memory, int before, int mine, int& all) {
+  if (block.lane() == 0) memory.counts[block.warp()] = mine;
   block.sync(Barrier::tallied);
   all = 0;
   SLUICE_ROLLED
@@ -71,21 +64,24 @@ SLUICE_DEVICE int sum_before(Block& block, SumMemory<Block::threads>& memory, in
   return before;
 }
 
+/// The sum of the numbers of all threads before this one; `all`: of all.
+template <class Block>
+SLUICE_DEVICE int sum_before(Block& block, SumMemory<Block::threads>& memory, int mine, int& all) {
+  auto before = 0, together = mine;  // of as many lanes as have been met
+  SLUICE_UNROLL
+  for (int distance = 1; distance < 32; distance *= 2) {
+    auto const other = block.exchange(together, distance);
+    if ((block.lane() & distance) != 0) before += other;
+    together += other;
+  }
+  return add_warps(block, memory, before, together, all);
+}
+
 /// How many threads before this one say yes; `all`: how many do.
 template <class Block>
 SLUICE_DEVICE int count_before(Block& block, SumMemory<Block::threads>& memory, bool yes, int& all) {
   auto const votes = block.ballot(yes);
-  if (block.lane() == 0) memory.counts[block.warp()] = count_bits(votes);
-  block.sync(Barrier::tallied);
-  auto before = count_bits(votes & low_bits(block.lane()));
-  all = 0;
-  SLUICE_ROLLED
-  for (int warp = 0; warp < Block::warps; ++warp) {
-    if (warp < block.warp()) before += memory.counts[warp];
-    all += memory.counts[warp];
-  }
-  block.sync(Barrier::spent);
-  return before;
+  return add_warps(block, memory, count_bits(votes & low_bits(block.lane())), count_bits(votes), all);
 }
 
 /// The first thread that says yes; Block::threads if none does.
