@@ -12,16 +12,9 @@
 
 enum { sentences = 23 };
 
-static int passed = 0, failures = 0;
-static void check(int condition, char const* what, int line) {
-  if (condition) {
-    ++passed;
-    return;
-  }
-  ++failures;
-  printf("FAILED: client.c:%d: %s (last error: %s)\n", line, what, sluice_last_error());
-}
-#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
+#define CLIENT "client"
+#define LAST_ERROR sluice_last_error
+#include "check.h"
 /* A call that is refused, with a message that holds `text`. */
 #define REFUSED(call, text)                                                                                            \
   check((call) == SLUICE_BAD_ARGUMENT && strstr(sluice_last_error(), text) != NULL, #call, __LINE__)

@@ -9,16 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int passed = 0, failures = 0;
-static void check(int condition, char const* what, int line) {
-  if (condition) {
-    ++passed;
-    return;
-  }
-  ++failures;
-  printf("FAILED: cuda_client.c:%d: %s (last error: %s)\n", line, what, sluice_cuda_last_error());
-}
-#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
+#define CLIENT "cuda_client"
+#define LAST_ERROR sluice_cuda_last_error
+#include "check.h"
 /* A call that is refused, with a message that holds `text`. */
 #define REFUSED(call, text)                                                                                            \
   check((call) == SLUICE_CUDA_BAD_ARGUMENT && sluice_cuda_last_code() == 0 &&                                          \
