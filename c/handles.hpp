@@ -4,14 +4,17 @@
 #pragma once
 
 #include <sluice/c/sluice.h>
+#include <sluice/catalogue/catalogue.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
 
+#include "model.hpp"
 #include "options.hpp"
 
 struct sluice_model {
-  sluice::AnyModel<void const*> model;
+  sluice::c::LookingModel held;
+  sluice::AnyModel<void const*> model;  // refers to it
   void (*destroy)(void*);
   void* user;
   sluice::TokenTrie tokens{};  // empty: nobody has said what they are as bytes
@@ -19,6 +22,10 @@ struct sluice_model {
 
 struct sluice_grammar {
   sluice::Structure structure;
+};
+
+struct sluice_catalogue {
+  sluice::Catalogue catalogue;
 };
 
 struct sluice_search {

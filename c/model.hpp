@@ -6,10 +6,14 @@
 #include <sluice/c/sluice.h>
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/model/any_model.hpp>
+#include <sluice/model/with_lookup.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -32,6 +36,7 @@ class TableOfFunctions {
     require((functions.abilities & ~all) == 0, "abilities", functions.abilities, "has what is no ability");
     require(functions.max_slots >= 0, "max_slots", functions.max_slots, "must not be negative");
     require(functions.max_length >= 0, "max_length", functions.max_length, "must not be negative");
+    require(functions.lookup >= 0, "lookup", functions.lookup, "must not be negative");
     vocabulary_ = {.size = functions.vocabulary,
                    .bos = functions.bos,
                    .eos = {functions.eos, functions.eos + functions.eos_count},
@@ -74,6 +79,30 @@ class TableOfFunctions {
   void release(std::span<Slot const> slots) {
     if (functions_.release != nullptr) functions_.release(functions_.user, slots.size(), slots.data());
   }
+  bool proposes() const { return functions_.propose != nullptr; }
+  void propose(std::span<Draft const> drafts) {
+    drafts_.clear();
+    std::size_t wanted = 0;
+    for (auto const& draft : drafts) wanted += static_cast<std::size_t>(draft.count);
+    guesses_.resize(wanted);
+    auto* place = guesses_.data();
+    for (auto const& draft : drafts) {
+      auto const count = static_cast<std::size_t>(draft.count);
+      drafts_.push_back({draft.slot, draft.length, draft.pending.data(), draft.pending.size(), place, count, 0});
+      place += count;
+    }
+    demand(functions_.propose(functions_.user, drafts_.size(), drafts_.data()), "propose");
+    place = guesses_.data();
+    for (std::size_t i = 0; i < drafts_.size(); ++i) {
+      auto const count = static_cast<std::size_t>(drafts[i].count);
+      auto const made = drafts_[i].made;
+      if (made > count)
+        throw std::runtime_error("the model's propose made " + std::to_string(made) + " guesses of " +
+                                 std::to_string(count));
+      drafts[i].tokens->insert(drafts[i].tokens->end(), place, place + made);
+      place += count;
+    }
+  }
 
  private:
   static void demand(int answer, std::string const& function) {
@@ -85,6 +114,25 @@ class TableOfFunctions {
   std::vector<void const*> sources_;
   std::vector<sluice_row> rows_;
   std::vector<float> scores_;
+  std::vector<sluice_draft> drafts_;
+  std::vector<Token> guesses_;
+};
+
+/// The table, and who looks tokens up for it where it asks for that.
+class LookingModel {
+ public:
+  explicit LookingModel(sluice_model_functions const& functions)
+      : table_(std::make_unique<TableOfFunctions>(functions)) {
+    if (functions.lookup > 0)
+      lookup_ = std::make_unique<WithLookup<TableOfFunctions>>(*table_, Lookup{.longest = functions.lookup});
+  }
+  AnyModel<void const*> model() const {
+    return lookup_ == nullptr ? AnyModel<void const*>(table_.get()) : AnyModel<void const*>(lookup_.get());
+  }
+
+ private:
+  std::unique_ptr<TableOfFunctions> table_;
+  std::unique_ptr<WithLookup<TableOfFunctions>> lookup_;
 };
 
 }  // namespace sluice::c

@@ -3,10 +3,12 @@
 /// The searches of the C interface, and their options by name.
 #pragma once
 
+#include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
@@ -16,6 +18,7 @@
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -25,22 +28,27 @@
 
 namespace sluice::c {
 
-using Law = Rules<Forbidden, Structure>;
+using Law = Rules<Forbidden, Structure, InCatalogue>;
 using GreedySearch = Ruled<Greedy, Law>;
 using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it is BeamSearch
 using Sampling = Ruled<Sample, Law>;
-using AnySearch = std::variant<GreedySearch, Beam, Sampling>;
+using Drawing = Ruled<StochasticBeam, Law>;
+using Blocks = Ruled<Blockwise<>, Law>;
+using AnySearch = std::variant<GreedySearch, Beam, Sampling, Drawing, Blocks>;
 
-/// A search without its phrases and its grammar, and these.
+/// A search without its phrases, its grammar and its catalogue, and these.
 struct SearchOptions {
-  std::variant<Greedy, BeamSearch, Sample> plain;
+  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>> plain;
   std::vector<Phrase> demanded{}, forbidden{};
   Structure structure{};
+  InCatalogue items{};
 
   AnySearch make() const {
-    Law const rule(Forbidden(forbidden), structure);
+    Law const rule(Forbidden(forbidden), structure, items);
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
     if (auto const* const sample = std::get_if<Sample>(&plain)) return Sampling(*sample, rule);
+    if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return Drawing(*drawing, rule);
+    if (auto const* const blocks = std::get_if<Blockwise<>>(&plain)) return Blocks(*blocks, rule);
     return Beam({.beam = std::get<BeamSearch>(plain), .constraints = Phrases(demanded)}, rule);
   }
 };
@@ -99,6 +107,15 @@ inline void set(Sample& sample, Setter& to) {
   to("temperature", sample.temperature), to("top_k", sample.top_k), to("top_p", sample.top_p);
   to("min_p", sample.min_p), to("typical", sample.typical), to("samples", sample.samples);
   to("distinct", sample.distinct);
+}
+inline void set(StochasticBeam& beam, Setter& to) {
+  set(beam.length, to);
+  to("width", beam.width), to("temperature", beam.temperature);
+}
+inline void set(Blockwise<>& blocks, Setter& to) {
+  set(blocks.length, to);
+  to("block", blocks.block), to("adaptive", blocks.adaptive), to("cost", blocks.cost);
+  to("branches", blocks.branches), to("nodes", blocks.nodes);
 }
 
 }  // namespace sluice::c

@@ -70,7 +70,9 @@ struct View {
                             .score = found.score,
                             .finished = found.finished ? 1 : 0,
                             .constraints_met = found.constraints_met,
-                            .constraints_total = found.constraints_total});
+                            .constraints_total = found.constraints_total,
+                            .blocks = found.blocks.data(),
+                            .block_count = found.blocks.size()});
     return {.id = result.id,
             .failure = name(result.failure),
             .message = result.message.c_str(),

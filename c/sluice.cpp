@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface: include/sluice/c/sluice.h over the C++ library. What is about grammars is in grammar.cpp.
+// The C interface: include/sluice/c/sluice.h over the C++ library. Grammars are in grammar.cpp, catalogues in
+// catalogue.cpp.
 
 #include <sluice/c/sluice.h>
 #include <sluice/decode/decode.hpp>
@@ -28,14 +29,19 @@ namespace {
 
 using namespace sluice::c;
 using sluice::require, sluice::Token;
-using Model = decltype(sluice_model::model);
+using Model = sluice::AnyModel<void const*>;
 
 template <class S>
 using Request = sluice::Request<void const*, S>;
 template <class S>
 using Server = sluice::Server<Model, S>;
-using AnyServer = std::variant<std::unique_ptr<Server<GreedySearch>>, std::unique_ptr<Server<Beam>>,
-                               std::unique_ptr<Server<Sampling>>>;
+template <class>
+struct ServersOf;
+template <class... S>
+struct ServersOf<std::variant<S...>> {
+  using Type = std::variant<std::unique_ptr<Server<S>>...>;
+};
+using AnyServer = ServersOf<AnySearch>::Type;
 
 }  // namespace
 
@@ -83,7 +89,9 @@ sluice_status sluice_model_create(sluice_model_functions const* functions, sluic
   return guarded([&] {
     auto const& table = not_null(functions, "functions");
     auto& made = not_null(model, "model");
-    made = new sluice_model{Model(TableOfFunctions(table)), table.destroy, table.user};
+    LookingModel held(table);
+    auto its_model = held.model();
+    made = new sluice_model{std::move(held), std::move(its_model), table.destroy, table.user};
     return SLUICE_OK;
   });
 }
@@ -99,7 +107,9 @@ sluice_status sluice_search_create(char const* kind, sluice_search** search) {
     if (wanted == "greedy") made = new sluice_search{{.plain = sluice::Greedy{}}};
     else if (wanted == "beam") made = new sluice_search{{.plain = sluice::BeamSearch{}}};
     else if (wanted == "sample") made = new sluice_search{{.plain = sluice::Sample{}}};
-    else require(false, "kind", wanted, "must be greedy, beam or sample");
+    else if (wanted == "stochastic") made = new sluice_search{{.plain = sluice::StochasticBeam{}}};
+    else if (wanted == "blockwise") made = new sluice_search{{.plain = sluice::Blockwise<>{}}};
+    else require(false, "kind", wanted, "must be greedy, beam, sample, stochastic or blockwise");
     return SLUICE_OK;
   });
 }

@@ -20,11 +20,11 @@ Row = structure("Row", from_=i32, to=i32, length=i32, lines=i32, tokens=Tokens, 
 Step = C.CFUNCTYPE(C.c_int, void, size, C.POINTER(Row), C.POINTER(C.c_float))
 Model = structure("Model", vocabulary=i32, bos=i32, eos=Tokens, eos_count=size, never=Tokens, never_count=size, abilities=i32,
                   log_probs=i32, max_slots=i32, max_length=i32, user=void, start=Start, step=Step, release=void,
-                  source_length=void, destroy=void)
+                  source_length=void, destroy=void, propose=void, lookup=i32)
 Request = structure("Request", source=void, prompt=Tokens, prompt_count=size, prefix=Tokens, prefix_count=size, search=void,
                     seed=C.POINTER(C.c_uint64))
 Hypothesis = structure("Hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size, log_prob=C.c_double,
-                       score=C.c_double, finished=i32, met=i32, total=i32)
+                       score=C.c_double, finished=i32, met=i32, total=i32, blocks=Tokens, block_count=size)
 Result = structure("Result", id=C.c_uint64, failure=C.c_char_p, message=C.c_char_p, found=C.POINTER(Hypothesis), count=size)
 
 sluice = C.CDLL(sys.argv[1])

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expected.h"
 
+#include <sluice/catalogue/catalogue_builder.hpp>
+#include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/model/with_lookup.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/version.hpp>
 
 #include "grammars.h"
@@ -22,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +36,21 @@ using namespace sluice;
 
 namespace {
 
+using Table = test::TableModel<Abilities{.ragged = true, .blocks = true, .roll_back = true}>;
+
+InCatalogue items() {
+  CatalogueBuilder builder;
+  std::size_t at = 0;
+  for (auto const length : item_lengths) {
+    builder.add(std::span(item_tokens).subspan(at, length));
+    at += length;
+  }
+  return InCatalogue(builder.build());
+}
+
 template <class S>
 Result decoded(std::uint64_t source, std::uint64_t id, S const& search, std::vector<Token> const& prefix = {}) {
-  test::TableModel<Abilities{.ragged = true, .blocks = true, .roll_back = true}> model;
+  Table model;
   using OneRequest = Request<std::uint64_t, S>;
   return decode(model, std::vector<OneRequest>{{.source = source, .prefix = prefix, .seed = id}}, search).at(0);
 }
@@ -66,6 +84,17 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
       Sample const sample{.temperature = 1.5f, .top_k = 4, .samples = 3, .length = length};
       return obeying(source, id, sample, Grammar::from_json_schema(numbers_schema));
     }
+    case drawing: return decoded(source, id, StochasticBeam{.width = 3, .temperature = 1.5f, .length = length});
+    case blocks_looked_up: {
+      Table table;
+      WithLookup model(table, {.longest = 2});
+      Blockwise<> const blocks{.block = 5, .length = length};
+      return decode(model, std::vector<Request<std::uint64_t, Blockwise<>>>{{.source = source}}, blocks).at(0);
+    }
+    case blocks_guessed:
+    case blocks_both: return decoded(source, id, Greedy{.length = length});
+    case chosen: return decoded(source, id, Ruled{beam, items()});
+    case blocks_chosen: return decoded(source, id, Ruled{Greedy{.length = length}, items()});
     case 12:
       return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});
     default: {
@@ -92,6 +121,8 @@ int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result) {
     differences += found.finished != (hypothesis.finished ? 1 : 0);
     differences += found.constraints_met != hypothesis.constraints_met;
     differences += found.constraints_total != hypothesis.constraints_total;
+    if (way == blocks_looked_up)
+      differences += !std::ranges::equal(std::span(found.blocks, found.block_count), hypothesis.blocks);
   }
   return differences;
 }

@@ -66,6 +66,33 @@ static int step(void* user, size_t count, sluice_row const* rows, float* scores)
   return 0;
 }
 
+/* The most probable tokens, but for every fourth. */
+static int propose(void* user, size_t count, sluice_draft* drafts) {
+  table* const t = user;
+  size_t i;
+  if (t->fails_propose != 0) return t->fails_propose;
+  for (i = 0; i < count; ++i) {
+    sluice_draft* const draft = &drafts[i];
+    sluice_token context[table_length];
+    int32_t n = draft->length;
+    memcpy(context, t->tokens[draft->slot], (size_t)n * sizeof *context);
+    memcpy(context + n, draft->pending, draft->pending_count * sizeof *context);
+    n += (int32_t)draft->pending_count;
+    for (; draft->made < draft->wanted && n < table_length; ++draft->made, ++n) {
+      int32_t const skip = context[0] == 1;
+      float scores[table_size];
+      int32_t token, best = 2;
+      logits(t->seed[draft->slot], context + skip, n - skip, scores);
+      for (token = 3; token < table_size; ++token)
+        if (scores[token] > scores[best]) best = token;
+      if (++t->guessed % 4 == 0) best = 3 + (best + 1) % 5;
+      context[n] = draft->guesses[draft->made] = best;
+    }
+    if (t->too_many != 0) draft->made = draft->wanted + 1;
+  }
+  return 0;
+}
+
 static void release(void* user, size_t count, int32_t const* slots) {
   table* const t = user;
   (void)slots;
@@ -82,6 +109,6 @@ sluice_model_functions table_functions(table* t, int32_t abilities) {
   f.never = no_words, f.never_count = 2;
   f.abilities = abilities, f.max_slots = table_slots, f.max_length = table_length;
   f.user = t;
-  f.start = start, f.step = step, f.release = release, f.destroy = destroy;
+  f.start = start, f.step = step, f.release = release, f.destroy = destroy, f.propose = propose;
   return f;
 }

@@ -11,10 +11,10 @@ typedef struct table {
   uint64_t seed[table_slots];
   int32_t count[table_slots];
   sluice_token tokens[table_slots][table_length];
-  int released, destroyed, fails_start, fails_step;
+  int released, destroyed, fails_start, fails_step, fails_propose, too_many, guessed;
 } table;
 
-/* A table that can do everything and claims `abilities`. Sources are uint64_t const*. */
+/* A table that can do everything and claims `abilities`. Sources are uint64_t const*. It guesses; three guesses of four are right. */
 sluice_model_functions table_functions(table* t, int32_t abilities);
 
 #endif

@@ -54,3 +54,29 @@ TEST_CASE("a fork has the source that it was forked from, and a warm one allocat
   }
   CHECK(counted == 0);
 }
+
+TEST_CASE("who says that it does not guess is not asked", "[with_lookup]") {
+  struct Silent : Unread {
+    bool speaks = false;
+    bool proposes() const { return speaks; }
+    void propose(std::span<Draft const> drafts) {
+      for (auto const& draft : drafts) draft.tokens->push_back(9);
+    }
+  };
+  auto const guesses = [](bool speaks) {
+    Silent model;
+    model.speaks = speaks;
+    WithLookup lookup(model);
+    Silent::Source const source{4, 5};
+    std::array const sources{&source};
+    std::array const slots{Slot{0}};
+    std::array const pending{Token{1}, Token{7}};  // never seen before
+    lookup.start(sources, slots);
+    std::vector<Token> tokens;
+    Draft const draft{.slot = 0, .pending = pending, .count = 3, .tokens = &tokens};
+    lookup.propose(std::span(&draft, 1));
+    return tokens;
+  };
+  CHECK(guesses(false).empty());
+  CHECK(guesses(true) == std::vector<Token>{9});
+}

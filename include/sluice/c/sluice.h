@@ -51,6 +51,17 @@ typedef struct sluice_row {
 
 enum { SLUICE_RAGGED = 1, SLUICE_BLOCKS = 2, SLUICE_ROLL_BACK = 4 }; /* see Abilities in docs/model.md */
 
+/* A sentence of a "blockwise" search whose next tokens you may guess. Each guess follows the one before; those that are no tokens of the
+ * vocabulary are dropped, with all behind them. */
+typedef struct sluice_draft {
+  int32_t slot, length;        /* its slot, whose first `length` tokens stay */
+  sluice_token const* pending; /* [pending_count]: chosen since, not in the slot yet */
+  size_t pending_count;
+  sluice_token* guesses; /* [wanted], to be written */
+  size_t wanted;
+  size_t made; /* to be written: how many there are, at most `wanted`; 0 before */
+} sluice_draft;
+
 /* A model. Set what you do not know to zero. Functions return 0, or anything else for a failure; they are called by one thread at
  * a time: that of sluice_decode, or a server's own. */
 typedef struct sluice_model_functions {
@@ -74,6 +85,11 @@ typedef struct sluice_model_functions {
   void (*release)(void* user, size_t count, int32_t const* slots); /* may be null: these slots are needed no longer */
   int32_t (*source_length)(void* user, void const* source);        /* may be null: of limits that are a factor of it */
   void (*destroy)(void* user);                                     /* may be null: the model is freed */
+  /* may be null: guess what comes next, asked before each step of a "blockwise" search. No guess changes an output. */
+  int (*propose)(void* user, size_t count, sluice_draft* drafts);
+  int32_t
+      lookup; /* n > 0: what came behind the last n, or fewer, tokens before is guessed, and `propose` asked only where there is
+                     nothing. 0: no such guesses */
 } sluice_model_functions;
 
 typedef struct sluice_model sluice_model;
@@ -85,12 +101,14 @@ SLUICE_API void sluice_model_free(sluice_model* model);
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct sluice_search sluice_search;
-/* kind: "greedy", "beam" or "sample". */
+/* kind: "greedy", "beam", "sample", "stochastic" (a beam that draws without replacement) or "blockwise" (greedy in blocks of guesses:
+ * needs a model with SLUICE_BLOCKS and SLUICE_ROLL_BACK). */
 SLUICE_API sluice_status sluice_search_create(char const* kind, sluice_search** search);
 SLUICE_API void sluice_search_free(sluice_search* search);
 /* Options, by the names that they have in C++; those that are not set have their defaults. Of each kind: min_length, max_length,
  * min_factor, max_factor, extra. Of greedy and beam: alpha, beta, word_penalty, and penalty (0 none, 1 average, 2 gnmt). Of beam:
- * width, n_best, patience. Of sample: temperature, top_k, top_p, min_p, typical, samples, distinct. */
+ * width, n_best, patience. Of sample: temperature, top_k, top_p, min_p, typical, samples, distinct. Of stochastic: width, temperature.
+ * Of blockwise: block, adaptive, cost, branches, nodes. */
 SLUICE_API sluice_status sluice_search_set(sluice_search* search, char const* name, double value);
 /* The output must hold this phrase; of beam. Copied. */
 SLUICE_API sluice_status sluice_search_demand(sluice_search* search, sluice_token const* tokens, size_t count);
@@ -123,6 +141,19 @@ SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
 /* Outputs obey this grammar: of each kind of search. Null: none. Shared: it may be freed afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
 
+/* ---- catalogues ------------------------------------------------------------------------------------------------------------ */
+
+/* Sequences of tokens, one of which an output has to be, from one to 2^31 - 1: docs/catalogues.md. */
+typedef struct sluice_catalogue sluice_catalogue;
+/* Maps a file of `build_catalogue`, or of C++, and looks at all of it. Processes share its memory; it must not be changed. */
+SLUICE_API sluice_status sluice_catalogue_open(char const* file, sluice_catalogue** catalogue);
+/* Of `count` sequences, in any order, none twice: the tokens of all behind each other, and how many each has. Copied. */
+SLUICE_API sluice_status sluice_catalogue_create(sluice_token const* tokens, size_t const* lengths, size_t count,
+                                                 sluice_catalogue** catalogue);
+SLUICE_API void sluice_catalogue_free(sluice_catalogue* catalogue);
+/* Outputs are sequences of this catalogue: of each kind of search. Null: of none. Shared: it may be freed afterwards. */
+SLUICE_API sluice_status sluice_search_choose(sluice_search* search, sluice_catalogue const* catalogue);
+
 /* ---- requests and results -------------------------------------------------------------------------------------------------- */
 
 /* Set what you do not need to zero. All of it is copied, but for what the source points to. */
@@ -143,6 +174,8 @@ typedef struct sluice_hypothesis {
   double log_prob, score;
   int32_t finished;                           /* 1: ended, 0: cut off */
   int32_t constraints_met, constraints_total; /* of demanded phrases */
+  int32_t const* blocks;                      /* [block_count], of blockwise: tokens settled in each round */
+  size_t block_count;
 } sluice_hypothesis;
 
 typedef struct sluice_result {

@@ -135,7 +135,8 @@ class WithHeads : public detail::Forwarding<M> {
     }
     if (most > 0) guess(most);
     if constexpr (ProposingModel<M>)
-      if (!others_.empty()) this->model_.propose(std::span<Draft const>(others_));
+      if (!others_.empty() && sluice::proposes(std::as_const(this->model_)))
+        this->model_.propose(std::span<Draft const>(others_));
   }
 
  private:

@@ -116,7 +116,8 @@ class WithLookup : public detail::Forwarding<M> {
       if (draft.tokens->empty()) others_.push_back(draft);
     }
     if constexpr (ProposingModel<M>)
-      if (!others_.empty()) this->model_.propose(std::span<Draft const>(others_));
+      if (!others_.empty() && sluice::proposes(std::as_const(this->model_)))
+        this->model_.propose(std::span<Draft const>(others_));
   }
 
  private:
