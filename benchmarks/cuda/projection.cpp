@@ -4,8 +4,8 @@
 //   sluice.bench.cuda.projection [--shapes usual|all|smoke] [--seconds N] [--list]
 //
 // Weights are random, logits have a deviation of 3. Each way's answers are compared with double precision before it is timed.
-// Weights are cold: those that are small take turns. The clustered step waits for the device and cannot be captured in a
-// graph: it is timed with the host's launches and waits (timed: "host"), by events around some steps, and so is the dense one
+// Weights are cold: those that are small take turns. The clustered step is timed as a decoder asks for it, where the
+// host waits for many lines and statistics count: with the host's launches and waits (timed: "host"), by events around some steps, and so is the dense one
 // beside it; cache "mixed": as these steps leave it. "of limit" is the time that reading the weights once would take, by the
 // bandwidth of a copy, over the time it took. Exit codes: see program.hpp.
 #include <sluice/cuda/projection/clustered_projection.cuh>

@@ -6,9 +6,13 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/cuda/cache/indirection_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
 #include <sluice/cuda/verify/verification.cuh>
+#include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/common/length.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +47,29 @@ struct SameQuery {
   SLUICE_SAME(only);
   static_assert(static_cast<int>(Stage::before_softmax) == SLUICE_CUDA_BEFORE_SOFTMAX &&
                 static_cast<int>(Stage::after_softmax) == SLUICE_CUDA_AFTER_SOFTMAX);
+};
+struct SameSelect {
+  using Ours = cuda::LineSelect;
+  using C = sluice_cuda_select;
+  static_assert(same_size<Ours, C>, "sluice_cuda_select lacks what LineSelect has");
+  SLUICE_SAME(noise);
+  SLUICE_SAME(mass);
+  SLUICE_SAME(within);
+  SLUICE_SAME(typical);
+  SLUICE_SAME(deviations);
+  SLUICE_SAME(at_least);
+  SLUICE_SAME(best);
+  SLUICE_SAME(entropy);
+  SLUICE_SAME(rounded);
+  SLUICE_SAME(room);
+  SLUICE_SAME(first);
+};
+struct SameSelected {
+  using Ours = cuda::SelectResult;
+  using C = sluice_cuda_selected;
+  static_assert(same_size<Ours, C>, "sluice_cuda_selected lacks what SelectResult has");
+  SLUICE_SAME(count);
+  SLUICE_SAME(entropy);
 };
 struct SameEdit {
   using Ours = Edit;
@@ -105,7 +132,30 @@ struct SameVerdict {
                 static_cast<int>(cuda::Accept::top_k) == SLUICE_CUDA_TOP_K &&
                 static_cast<int>(cuda::Accept::distance) == SLUICE_CUDA_DISTANCE);
 };
+struct SameMove {
+  using Ours = cuda::SlotStep;
+  using C = sluice_cuda_move;
+  static_assert(same_size<Ours, C>, "sluice_cuda_move lacks what SlotStep has");
+  SLUICE_SAME(from);
+  SLUICE_SAME(length);
+  SLUICE_SAME(count);
+};
 #undef SLUICE_SAME
+
+// Options of a beam.
+static_assert(static_cast<int>(LengthPenalty::Kind::none) == SLUICE_CUDA_PENALTY_NONE &&
+              static_cast<int>(LengthPenalty::Kind::average) == SLUICE_CUDA_PENALTY_AVERAGE &&
+              static_cast<int>(LengthPenalty::Kind::gnmt) == SLUICE_CUDA_PENALTY_GNMT);
+static_assert(static_cast<int>(Stop::Rule::count) == SLUICE_CUDA_STOP_COUNT &&
+              static_cast<int>(Stop::Rule::top_ended) == SLUICE_CUDA_STOP_TOP_ENDED &&
+              static_cast<int>(Stop::Rule::exact) == SLUICE_CUDA_STOP_EXACT &&
+              static_cast<int>(Stop::Rule::heuristic) == SLUICE_CUDA_STOP_HEURISTIC &&
+              static_cast<int>(Stop::Rule::never_early) == SLUICE_CUDA_STOP_NEVER_EARLY);
+static_assert(static_cast<int>(AtMaximum::force_eos) == SLUICE_CUDA_FORCE_EOS &&
+              static_cast<int>(AtMaximum::truncate) == SLUICE_CUDA_TRUNCATE &&
+              static_cast<int>(AtMaximum::best_unfinished) == SLUICE_CUDA_BEST_UNFINISHED &&
+              static_cast<int>(AtMaximum::drop) == SLUICE_CUDA_DROP);
+static_assert(LengthLimits::unlimited == SLUICE_CUDA_UNLIMITED);
 
 /// An array of C's as the array that it is.
 template <class Ours, class C>

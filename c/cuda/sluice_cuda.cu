@@ -2,7 +2,10 @@
 // The C interface to device code: kernels/sluice_cuda.h over the headers of sluice::cuda. The one file that has to be compiled, by
 // nvcc; tests have the host's compiler read it, with a device that is emulated.
 
+#include <sluice/core/noise.hpp>
+#include <sluice/cuda/beam/device_beam.cuh>
 #include <sluice/cuda/device/allocator.cuh>
+#include <sluice/cuda/device/home_device.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/verify/verify.cuh>
@@ -13,11 +16,14 @@
 #include <sluice/cuda/line/key_sort.cuh>  // other kernels come with what launches them
 #endif
 
+#include "beams.hpp"
 #include "guard.hpp"
 #include "layout.hpp"
 #include "tasks.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace {
@@ -25,10 +31,37 @@ namespace {
 namespace device = sluice::c::device;
 using device::guarded, device::not_null, sluice::require;
 
+sluice::cuda::Allocator allocator_of(sluice_cuda_allocator const* allocator) {
+  if (allocator == nullptr) return {};
+  not_null(allocator->allocate, "allocate"), not_null(allocator->release, "release");
+  return {allocator->allocate, allocator->release, allocator->context};
+}
+
 }  // namespace
 
 struct sluice_cuda_expander {
   sluice::cuda::LogSoftmaxTopK expander;
+};
+struct sluice_cuda_beam {
+  sluice_cuda_beam(sluice_cuda_beam_options const& options, sluice::cuda::Allocator const& from)
+      : vocabulary(device::vocabulary_of(options)),
+        sentences(options.sentences),
+        slot_length(options.slot_length),
+        beam(device::search_of(options), vocabulary, device::places_of(options), from) {
+    home.check_current("DeviceBeam");
+  }
+  /// Of the next step, without scores.
+  sluice_cuda_task task() const {
+    return device::task_of(beam.task<float>({nullptr, beam.rows().count, vocabulary.size, vocabulary.size}));
+  }
+
+  sluice::Vocabulary vocabulary;
+  std::int32_t sentences, slot_length;
+  sluice::cuda::DeviceBeam beam;
+  sluice::cuda::HomeDevice home;
+};
+struct sluice_cuda_results {
+  device::Results results;
 };
 
 extern "C" {
@@ -52,21 +85,18 @@ void sluice_cuda_query_init(sluice_cuda_query* query) {
 void sluice_cuda_task_init(sluice_cuda_task* task) {
   if (task == nullptr) return;
   *task = {};
-  task->k = 1;
+  task->k = 1, task->selection.draws = task->selection.cuts = 1;
   sluice_cuda_query_init(&task->query);
 }
+
+uint64_t sluice_cuda_noise(uint64_t key, uint64_t part) { return sluice::derive(key, part); }
 
 sluice_cuda_status sluice_cuda_expander_create(float const* bias, size_t count, sluice_cuda_allocator const* allocator,
                                                sluice_cuda_expander** expander) {
   return guarded([&] {
     auto& made = not_null(expander, "expander");
     require(bias != nullptr || count == 0, "bias", "null", "must be `count` numbers");
-    sluice::cuda::Allocator from;
-    if (allocator != nullptr) {
-      not_null(allocator->allocate, "allocate"), not_null(allocator->release, "release");
-      from = {allocator->allocate, allocator->release, allocator->context};
-    }
-    made = new sluice_cuda_expander{sluice::cuda::LogSoftmaxTopK({bias, count}, from)};
+    made = new sluice_cuda_expander{sluice::cuda::LogSoftmaxTopK({bias, count}, allocator_of(allocator))};
   });
 }
 void sluice_cuda_expander_free(sluice_cuda_expander* expander) { delete expander; }
@@ -96,6 +126,93 @@ sluice_cuda_status sluice_cuda_expand(sluice_cuda_expander* expander, sluice_cud
 sluice_cuda_status sluice_cuda_merge_beams(sluice_cuda_merge const* merge, sluice_cuda_stream stream) {
   return guarded([&] { sluice::cuda::merge_beams(device::merge_launch(not_null(merge, "merge")), stream); });
 }
+
+sluice_cuda_status sluice_cuda_beam_options_init(sluice_cuda_beam_options* options, int32_t preset, int32_t width,
+                                                 double length_penalty) {
+  return guarded([&] {
+    auto& made = not_null(options, "options");
+    made = device::options_of(device::preset_search(preset, width, length_penalty));
+  });
+}
+sluice_cuda_status sluice_cuda_beam_create(sluice_cuda_beam_options const* options,
+                                           sluice_cuda_allocator const* allocator, sluice_cuda_beam** beam) {
+  return guarded([&] {
+    auto& made = not_null(beam, "beam");
+    made = new sluice_cuda_beam(not_null(options, "options"), allocator_of(allocator));
+  });
+}
+void sluice_cuda_beam_free(sluice_cuda_beam* beam) { delete beam; }
+
+sluice_cuda_status sluice_cuda_beam_begin(sluice_cuda_beam* beam, int32_t first, int32_t count,
+                                          sluice_cuda_sentence const* sentences, sluice_cuda_stream stream) {
+  return guarded([&] {
+    auto& its = not_null(beam, "beam");
+    device::check_numbers(first, count, its.sentences);
+    require(sentences != nullptr || count == 0, "sentences", "null", "must be `count` sentences");
+    device::Sentences const made({sentences, static_cast<std::size_t>(count)}, its.vocabulary, its.slot_length);
+    its.beam.begin(first, made.all(), stream);
+  });
+}
+
+sluice_cuda_status sluice_cuda_beam_rows(sluice_cuda_beam const* beam, sluice_cuda_rows* rows) {
+  return guarded([&] {
+    auto const& its = not_null(beam, "beam").beam;
+    auto const next = its.rows();
+    not_null(rows, "rows") = {next.count, next.tokens, device::as<sluice_cuda_move const>(next.moves), its.remaining()};
+  });
+}
+sluice_cuda_status sluice_cuda_beam_task(sluice_cuda_beam const* beam, sluice_cuda_task* task) {
+  return guarded([&] {
+    auto const& its = not_null(beam, "beam");
+    not_null(task, "task") = its.task();
+  });
+}
+sluice_cuda_status sluice_cuda_beam_advance(sluice_cuda_beam* beam, sluice_cuda_stream stream) {
+  return guarded([&] { not_null(beam, "beam").beam.advance(stream); });
+}
+sluice_cuda_status sluice_cuda_beam_step(sluice_cuda_beam* beam, sluice_cuda_expander* expander,
+                                         sluice_cuda_task const* task, void* workspace, size_t bytes,
+                                         sluice_cuda_stream stream) {
+  auto const checked = guarded([&] {
+    auto& its = not_null(beam, "beam");
+    device::check_task(not_null(task, "task"), its.task());
+    its.home.check_current("DeviceBeam");  // before anything is in the stream
+  });
+  if (checked != SLUICE_CUDA_OK) return checked;
+  auto const expanded = sluice_cuda_expand(expander, task, workspace, bytes, stream);
+  return expanded != SLUICE_CUDA_OK ? expanded : sluice_cuda_beam_advance(beam, stream);
+}
+
+sluice_cuda_status sluice_cuda_beam_remaining(sluice_cuda_beam* beam, int32_t* count, sluice_cuda_stream stream) {
+  return guarded([&] {
+    auto& its = not_null(beam, "beam").beam;
+    auto& out = not_null(count, "count");
+    out = its.remaining(stream);
+  });
+}
+sluice_cuda_status sluice_cuda_beam_running(sluice_cuda_beam* beam, int32_t* running, sluice_cuda_stream stream) {
+  return guarded([&] {
+    auto& its = not_null(beam, "beam");
+    not_null(running, "running");
+    auto const numbers = its.beam.running(stream);
+    std::fill_n(running, its.sentences, 0);
+    for (auto const number : numbers) running[number] = 1;
+  });
+}
+
+sluice_cuda_status sluice_cuda_beam_collect(sluice_cuda_beam* beam, int32_t first, int32_t count,
+                                            sluice_cuda_stream stream, sluice_cuda_results** results) {
+  return guarded([&] {
+    auto& its = not_null(beam, "beam");
+    auto& made = not_null(results, "results");
+    device::check_numbers(first, count, its.sentences);
+    made = new sluice_cuda_results{device::Results(its.beam.collect(first, count, stream))};
+  });
+}
+sluice_cuda_result const* sluice_cuda_results_at(sluice_cuda_results const* results, size_t index) {
+  return results == nullptr ? nullptr : results->results.at(index);
+}
+void sluice_cuda_results_free(sluice_cuda_results* results) { delete results; }
 
 sluice_cuda_status sluice_cuda_verify(sluice_cuda_verification const* verification, sluice_cuda_stream stream) {
   return guarded([&] { sluice::cuda::verify(device::verification(not_null(verification, "verification")), stream); });

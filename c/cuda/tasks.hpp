@@ -7,6 +7,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
 #include <sluice/cuda/verify/verification.cuh>
@@ -34,6 +35,11 @@ inline void check_address(void const* pointer, std::size_t bytes, std::string_vi
           "must be an address at a multiple of " + std::to_string(bytes) + " bytes");
 }
 
+inline bool flag(std::int32_t value, std::string_view name) {
+  require(value == 0 || value == 1, name, value, "must be 0 or 1");
+  return value == 1;
+}
+
 inline cuda::LineQuery query_of(sluice_cuda_task const& task) {
   auto const& query = task.query;
   if (task.queries != nullptr) return {};  // not looked at
@@ -48,6 +54,17 @@ inline cuda::LineQuery query_of(sluice_cuda_task const& task) {
   require((query.shortlist < 0 && query.only < 0) || task.masks != nullptr, "masks", "null",
           "must be there, as the query names some");
   return std::bit_cast<cuda::LineQuery>(query);
+}
+
+inline cuda::LineSelection selection_of(sluice_cuda_task const& task) {
+  auto const& selection = task.selection;
+  if (selection.queries == nullptr) return {};
+  auto const draws = flag(selection.draws, "selection.draws"), cuts = flag(selection.cuts, "selection.cuts");
+  require(selection.results != nullptr, "selection.results", "null", "must be there");
+  require(selection.best != nullptr || (!draws && !cuts), "selection.best", "null", "must be there");
+  check_address(selection.queries, alignof(cuda::LineSelect), "selection.queries");
+  return {as<cuda::LineSelect const>(selection.queries), as<cuda::SelectResult>(selection.results),
+          as<Candidate>(selection.best), draws, cuts};
 }
 
 /// \throws std::invalid_argument  for what no kernel should be told
@@ -69,10 +86,34 @@ cuda::LineTask<T> line_task(sluice_cuda_task const& task) {
                  static_cast<std::ptrdiff_t>(task.stride == 0 ? task.columns : task.stride)};
   made.k = task.k, made.query = query_of(task), made.queries = as<cuda::LineQuery const>(task.queries);
   made.edits = as<Edit const>(task.edits), made.probes = task.probes, made.tokens = task.tokens;
-  made.masks = task.masks, made.bias = task.bias;
+  made.masks = task.masks, made.bias = task.bias, made.ascending = task.ascending != 0;
   made.best = as<Candidate>(task.best), made.probe_values = task.probe_values;
-  made.results = as<cuda::LineResult>(task.results);
+  made.results = as<cuda::LineResult>(task.results), made.selection = selection_of(task);
   return made;
+}
+/// What a beam asks of lines.
+inline sluice_cuda_task task_of(cuda::LineTask<float> const& asked) {
+  sluice_cuda_task made;
+  sluice_cuda_task_init(&made);
+  made.rows = asked.scores.rows, made.columns = asked.scores.columns, made.k = asked.k;
+  made.queries = as<sluice_cuda_query const>(asked.queries), made.edits = as<sluice_cuda_edit const>(asked.edits);
+  made.probes = asked.probes, made.best = as<sluice_cuda_candidate>(asked.best);
+  made.probe_values = asked.probe_values, made.results = as<sluice_cuda_line>(asked.results);
+  return made;
+}
+/// \throws std::invalid_argument  for a task that another beam wants, or nobody
+inline void check_task(sluice_cuda_task const& task, sluice_cuda_task const& wanted) {
+  constexpr auto rule = "must be what sluice_cuda_beam_task() says";
+  require(task.rows == wanted.rows, "task.rows", task.rows, rule);
+  require(task.columns == wanted.columns, "task.columns", task.columns, rule);
+  require(task.k == wanted.k, "task.k", task.k, rule);
+  require(task.queries == wanted.queries, "task.queries", "another", rule);
+  require(task.edits == wanted.edits, "task.edits", "another", rule);
+  require(task.probes == wanted.probes, "task.probes", "another", rule);
+  require(task.tokens == nullptr, "task.tokens", "not null", rule);
+  require(task.best == wanted.best, "task.best", "another", rule);
+  require(task.probe_values == wanted.probe_values, "task.probe_values", "another", rule);
+  require(task.results == wanted.results, "task.results", "another", rule);
 }
 
 /// f(LineTask<T>) for the type that the scores have.

@@ -13,12 +13,14 @@ extern "C" {
 
 /* ---- the device, or the emulated one ---- */
 
-int device_missing(void);                                  /* 1 where there is none, having said so */
-sluice_cuda_stream device_stream(void);                    /* to work in */
-void* device_new(void const* from, size_t bytes);          /* memory there, at a multiple of 256; null: of bytes 0xff */
+int device_missing(void);                         /* 1 where there is none, having said so */
+sluice_cuda_stream device_stream(void);           /* to work in */
+void* device_new(void const* from, size_t bytes); /* memory there, at a multiple of 256; null: of bytes 0xff */
+void device_set(void* to, void const* from, size_t bytes);
 void device_get(void const* from, void* to, size_t bytes); /* waits for all work */
 void device_delete(void* memory);
-size_t device_allocations(void); /* so far; 0 where nobody counts */
+size_t device_allocations(void);  /* so far; 0 where nobody counts */
+void device_hurries(int whether); /* an emulated one: lines are answered in a plain way */
 
 /* ---- lines ---- */
 
@@ -33,10 +35,14 @@ typedef struct lines_case {
   uint32_t const* masks;
   float const* bias;
   size_t probe_count;
+  sluice_cuda_select const* selects; /* null: nothing else is asked */
+  size_t listed_count;
   /* What came back. */
   sluice_cuda_candidate* best;
   sluice_cuda_line* results;
   float* probe_values;
+  sluice_cuda_selected* selected;
+  sluice_cuda_candidate* listed;
 } lines_case;
 /* How many differences there are to what cuda::LogSoftmaxTopK says, bit for bit, and to what sluice::LogSoftmaxTopK says. The
  * expander's bias is that of the case. */
@@ -71,6 +77,39 @@ typedef struct verification_case {
 } verification_case;
 /* Differences to cuda::verify. */
 int verification_differs(verification_case const* verification);
+
+/* ---- beams ---- */
+
+/* A sentence for the engine of cuda_engine.c. */
+typedef struct beam_request {
+  uint64_t source;
+  int32_t prompt[2], prompt_count; /* at least one */
+  int32_t prefix[2], prefix_count;
+  double prefix_log_prob; /* written by beam_expect() */
+} beam_request;
+typedef struct beam_case {
+  int32_t preset;
+  double length_penalty;
+  sluice_cuda_beam_options options; /* of the preset, and changed */
+  beam_request* requests;
+  int32_t request_count;
+} beam_case;
+/* The model: what is known behind one more token, and its scores, NaN behind some. */
+uint64_t beam_next(uint64_t state, int32_t token);
+float beam_score(uint64_t state, int32_t token);
+int32_t beam_source_length(uint64_t source);
+/* Has sluice::BeamSearch decode the case on the host, over lists made on the device. */
+void beam_expect(beam_case* beam);
+/* Differences of one result, bit for bit, to what that has found. */
+int beam_differs(beam_case const* beam, int32_t request, sluice_cuda_result const* result);
+/* How many hypotheses it has found that differ from each other in what matters. */
+typedef struct beam_yield {
+  int hypotheses, unfinished, failed, prefixed;
+} beam_yield;
+beam_yield beam_yields(void);
+/* All that cuda_beams.c checks; adds to what passed and what failed. */
+void beams(int* passed_checks, int* failed_checks);
+void beam_refusals(int* passed_checks, int* failed_checks);
 
 #ifdef __cplusplus
 }

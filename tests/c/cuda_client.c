@@ -10,33 +10,9 @@
 #include <string.h>
 
 #define CLIENT "cuda_client"
-#define LAST_ERROR sluice_cuda_last_error
-#include "check.h"
-/* A call that is refused, with a message that holds `text`. */
-#define REFUSED(call, text)                                                                                            \
-  check((call) == SLUICE_CUDA_BAD_ARGUMENT && sluice_cuda_last_code() == 0 &&                                          \
-            strstr(sluice_cuda_last_error(), text) != NULL,                                                            \
-        #call, __LINE__)
+#include "cuda_tools.h"
 
 /* ---- random cases ---- */
-
-static uint64_t state = 1;
-static uint32_t drawn(void) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(state >> 33);
-}
-static int32_t below(int32_t n) { return (int32_t)(drawn() % (uint32_t)n); }
-static float uniform(float low, float high) { return low + (high - low) * (float)(drawn() >> 7) / (float)(1 << 24); }
-
-static void* taken(size_t bytes) {
-  void* const memory = calloc(bytes == 0 ? 1 : bytes, 1);
-  if (memory == NULL) exit(2);
-  return memory;
-}
-/* [count] of a type, in the host's memory. */
-#define NEW(type, count) ((type*)taken(sizeof(type) * (size_t)(count)))
-/* The same on the device. */
-#define THERE(from, count) device_new(from, sizeof *(from) * (size_t)(count))
 
 enum { most_edits = 5, most_probes = 3, sets = 2 };
 
@@ -59,10 +35,62 @@ static size_t size_of(int32_t type) { return type == SLUICE_CUDA_FLOAT ? 4 : 2; 
 typedef struct memory_of_case {
   lines_case lines;
   void *scores, *queries, *edits, *probes, *tokens, *masks, *best, *results, *probe_values; /* the device's */
+  void *selects, *selected, *listed;
 } memory_of_case;
 
-/* Lines with all that a task may name; `plain`: one query for all of them. */
-static memory_of_case* make_lines(int32_t type, int32_t rows, int32_t columns, int32_t k, int plain) {
+/* What takes another look at a line with this query. */
+static sluice_cuda_select make_select(sluice_cuda_query* query, sluice_cuda_edit* edits, int32_t columns) {
+  sluice_cuda_select made;
+  memset(&made, 0, sizeof made);
+  made.entropy = below(2), query->normalise = 1;
+  if (below(4) == 0) return made; /* without a list */
+  if (below(2)) made.noise = sluice_cuda_noise(drawn(), drawn());
+  if (below(2)) made.best = 1 + below(below(4) == 0 ? columns : 9);
+  if (below(3) == 0) made.mass = uniform(0, 1);
+  if (below(4) == 0) made.within = uniform(0.01f, 1);
+  if (below(4) == 0) made.typical = uniform(0, 1);
+  if (below(4) == 0) made.deviations = uniform(0.5f, 2);
+  if (below(4) == 0) made.at_least = uniform(0.001f, 0.1f);
+  made.room = below(3) == 0 ? 1 + below(4) : columns;
+  query->best = 0;
+  if (query->stage == SLUICE_CUDA_AFTER_SOFTMAX && (query->edit_count > 0 || query->only >= 0)) {
+    made.rounded = 1;
+    edits[query->edits].penalty = uniform(0.5f, 2);
+  }
+  return made;
+}
+/* By token, those of one token as they were. */
+static void order_edits(sluice_cuda_edit* edits, int32_t count) {
+  int32_t i, k;
+  for (i = 1; i < count; ++i)
+    for (k = i; k > 0 && edits[k].token < edits[k - 1].token; --k) {
+      sluice_cuda_edit const moved = edits[k];
+      edits[k] = edits[k - 1], edits[k - 1] = moved;
+    }
+}
+
+static void select_lines(memory_of_case* made, sluice_cuda_query* queries, sluice_cuda_edit* edits) {
+  lines_case* const lines = &made->lines;
+  sluice_cuda_task* const task = &lines->task;
+  int32_t const rows = (int32_t)task->rows;
+  sluice_cuda_select* const selects = NEW(sluice_cuda_select, rows);
+  int32_t row, draws = 0, cuts = 0;
+  for (row = 0; row < rows; ++row) {
+    sluice_cuda_select* const select = &selects[row];
+    if (row == 0 || below(3)) *select = make_select(&queries[row], edits, (int32_t)task->columns);
+    select->first = (int64_t)lines->listed_count, lines->listed_count += (size_t)select->room;
+    draws += select->noise != 0, cuts += select->room > 0;
+  }
+  lines->selects = selects;
+  lines->selected = NEW(sluice_cuda_selected, rows), lines->listed = NEW(sluice_cuda_candidate, lines->listed_count);
+  task->selection.queries = made->selects = THERE(selects, rows);
+  task->selection.results = made->selected = device_new(NULL, sizeof(sluice_cuda_selected) * (size_t)rows);
+  task->selection.best = made->listed = device_new(NULL, sizeof(sluice_cuda_candidate) * lines->listed_count);
+  if (below(2)) task->selection.draws = draws > 0, task->selection.cuts = cuts > 0;
+}
+
+/* Lines with all that a task may name; `plain`: one query for all of them; `selects`: and what else may be asked. */
+static memory_of_case* make_lines(int32_t type, int32_t rows, int32_t columns, int32_t k, int plain, int selects) {
   memory_of_case* const made = NEW(memory_of_case, 1);
   lines_case* const lines = &made->lines;
   sluice_cuda_task* const task = &lines->task;
@@ -100,6 +128,7 @@ static memory_of_case* make_lines(int32_t type, int32_t rows, int32_t columns, i
     if (below(2)) query->shortlist = below(sets) * words;
   }
   sluice_cuda_task_init(task);
+  CHECK(task->selection.queries == NULL && task->selection.draws == 1 && task->selection.cuts == 1);
   CHECK(task->k == 1 && task->query.best == 1 && task->query.normalise == 1 && task->query.temperature == 1);
   CHECK(task->scores == NULL && task->query.shortlist == -1 && task->query.only == -1);
   lines->scores = scores, lines->queries = queries, lines->edits = edits, lines->probes = probes;
@@ -107,6 +136,10 @@ static memory_of_case* make_lines(int32_t type, int32_t rows, int32_t columns, i
   lines->best = NEW(sluice_cuda_candidate, rows * k), lines->results = NEW(sluice_cuda_line, rows);
   lines->probe_values = NEW(float, lines->probe_count);
   task->type = type, task->rows = rows, task->columns = columns, task->stride = plain ? 0 : stride, task->k = k;
+  if (selects) select_lines(made, queries, edits);
+  task->ascending = below(2); /* the host, and the C++ of expected, take any order */
+  if (task->ascending != 0)
+    for (row = 0; row < rows; ++row) order_edits(&edits[queries[row].edits], queries[row].edit_count);
   task->query = queries[0];
   task->scores = made->scores = device_new(scores, count * size_of(type));
   task->probes = made->probes = THERE(probes, lines->probe_count);
@@ -128,13 +161,18 @@ static int wrong(memory_of_case* made) {
   device_get(task->best, lines->best, sizeof *lines->best * (size_t)(task->rows * task->k));
   device_get(task->results, lines->results, sizeof *lines->results * (size_t)task->rows);
   device_get(task->probe_values, lines->probe_values, sizeof(float) * lines->probe_count);
+  if (lines->selects != NULL) {
+    device_get(made->selected, lines->selected, sizeof *lines->selected * (size_t)task->rows);
+    device_get(made->listed, lines->listed, sizeof *lines->listed * lines->listed_count);
+  }
   return lines_differ(lines);
 }
 static void free_lines(memory_of_case* made) {
   lines_case* const lines = &made->lines;
   device_delete(made->scores), device_delete(made->queries), device_delete(made->edits), device_delete(made->probes);
   device_delete(made->tokens), device_delete(made->masks), device_delete(made->best), device_delete(made->results);
-  device_delete(made->probe_values);
+  device_delete(made->probe_values), device_delete(made->selects), device_delete(made->selected);
+  device_delete(made->listed), free((void*)lines->selects), free(lines->selected), free(lines->listed);
   free((void*)lines->scores), free((void*)lines->queries), free((void*)lines->edits), free((void*)lines->probes);
   free((void*)lines->tokens), free((void*)lines->masks), free(lines->best), free(lines->results);
   free(lines->probe_values), free(made);
@@ -144,11 +182,11 @@ static void free_lines(memory_of_case* made) {
 
 static void expands(void) {
   int32_t round;
-  for (round = 0; round < 30; ++round) {
+  for (round = 0; round < 40; ++round) {
     int32_t const type = round % 3, plain = round % 4 == 3;
     int32_t const k = round == 7 || round == 15 ? 90 : 1 + below(round % 5 == 0 ? 64 : 6);
     int32_t const columns = round == 9 ? 9000 : 100 + below(600);
-    memory_of_case* const made = make_lines(type, 1 + below(4), columns, k, plain);
+    memory_of_case* const made = make_lines(type, 1 + below(4), columns, k, plain, round >= 24 && !plain);
     lines_case* const lines = &made->lines;
     sluice_cuda_expander* expander = NULL;
     float* const bias = NEW(float, columns + 8);
@@ -329,7 +367,7 @@ static void take_back(void* context, void* memory, size_t bytes) {
 }
 
 static void borrows(void) {
-  memory_of_case* const made = make_lines(SLUICE_CUDA_FLOAT, 2, 9000, 5, 1);
+  memory_of_case* const made = make_lines(SLUICE_CUDA_FLOAT, 2, 9000, 5, 1, 0);
   sluice_cuda_expander* expander = NULL;
   lender l = {0, 0, 0};
   sluice_cuda_allocator allocator = {NULL, NULL, NULL};
@@ -355,7 +393,7 @@ static void borrows(void) {
 }
 
 static void refuses(void) {
-  memory_of_case* const made = make_lines(SLUICE_CUDA_HALF, 1, 300, 4, 1);
+  memory_of_case* const made = make_lines(SLUICE_CUDA_HALF, 1, 300, 4, 1, 1);
   sluice_cuda_task const good = made->lines.task;
   sluice_cuda_task task = good;
   sluice_cuda_expander* expander = NULL;
@@ -388,6 +426,11 @@ static void refuses(void) {
   WITHOUT(task.query.stage = 2, "query.stage = 2");
   WITHOUT(task.query.edit_count = -1, "query.edit_count");
   WITHOUT(task.query.probe_count = -1, "query.probe_count");
+  WITHOUT(task.selection.results = NULL, "selection.results");
+  WITHOUT((task.selection.best = NULL, task.selection.draws = 1), "selection.best");
+  WITHOUT(task.selection.draws = 2, "selection.draws = 2");
+  WITHOUT(task.selection.cuts = -1, "selection.cuts = -1");
+  WITHOUT(task.selection.queries = (void const*)((char const*)good.selection.queries + 4), "selection.queries");
 #undef WITHOUT
   REFUSED(sluice_cuda_expand(NULL, &good, NULL, 0, NULL), "expander");
   REFUSED(sluice_cuda_expand(expander, NULL, NULL, 0, NULL), "task");
@@ -485,17 +528,71 @@ static void greedy_step(void) {
   free(numbers);
 }
 
+/* A token of each sentence, drawn on the device. */
+static void draw_step(void) {
+  enum { sentences = 6, words = 500 };
+  float* const numbers = NEW(float, sentences* words);
+  sluice_cuda_candidate tokens[sentences];
+  sluice_cuda_candidate* const drawn_there = device_new(NULL, sizeof tokens);
+  sluice_cuda_candidate* const best = device_new(NULL, sizeof tokens);
+  sluice_cuda_line* const results = device_new(NULL, sizeof(sluice_cuda_line) * sentences);
+  sluice_cuda_selected* const selected = device_new(NULL, sizeof(sluice_cuda_selected) * sentences);
+  sluice_cuda_stream const stream = device_stream();
+  sluice_cuda_expander* expander = NULL;
+  sluice_cuda_task task;
+  uint64_t const seed = 7, position = 3;
+  void *logits, *draws_there;
+  int32_t i, v;
+  for (i = 0; i < sentences * words; ++i) numbers[i] = uniform(-3, 3);
+  logits = THERE(numbers, sentences * words);
+  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
+  sluice_cuda_task_init(&task);
+  task.scores = logits, task.rows = sentences, task.columns = words, task.best = best, task.results = results;
+  /* clang-format off */
+  // [draw]
+  sluice_cuda_select draws[sentences] = {{0}};  // copied to the device
+  for (i = 0; i < sentences; ++i) {
+    draws[i].noise = sluice_cuda_noise(sluice_cuda_noise(seed, (uint64_t)i), position);
+    draws[i].best = 1, draws[i].first = i, draws[i].room = 1;  // a token of line i, to place i
+  }
+  // [/draw]
+  draws_there = THERE(draws, sentences);
+  // [drawn]
+  task.query.best = 0;  // no other list
+  task.selection.queries = draws_there, task.selection.results = selected;
+  task.selection.best = drawn_there, task.selection.cuts = 0;  // no list but by noise
+  // [/drawn]
+  /* clang-format on */
+  CHECK(sluice_cuda_expand(expander, &task, NULL, 0, stream) == SLUICE_CUDA_OK);
+  device_get(drawn_there, tokens, sizeof tokens);
+  for (i = 0; i < sentences; ++i) { /* the largest of all sums of score and noise */
+    double most = -INFINITY;
+    int32_t token = -1;
+    for (v = 0; v < words; ++v) {
+      uint64_t const bits = sluice_cuda_noise(draws[i].noise, (uint64_t)v) >> 12;
+      double const sum = (double)numbers[i * words + v] - log(-log(((double)bits + 0.5) / 4503599627370496.0));
+      if (sum > most) most = sum, token = v;
+    }
+    CHECK(tokens[i].token == token);
+  }
+  sluice_cuda_expander_free(expander);
+  device_delete(best), device_delete(results), device_delete(logits), device_delete(draws_there);
+  device_delete(selected), device_delete(drawn_there), free(numbers);
+}
+
 int main(void) {
   if (device_missing()) return 0;
   CHECK(strcmp(sluice_cuda_last_error(), "") == 0 && sluice_cuda_last_code() == 0);
   CHECK(strncmp(sluice_cuda_version(), "0.", 2) == 0);
   sluice_cuda_query_init(NULL), sluice_cuda_task_init(NULL);
   greedy_step();
+  draw_step();
   expands();
   merges();
   verifies();
   borrows();
   refuses();
+  beams(&passed, &failures);
   printf("%d passed, %d failed\n", passed, failures);
   return failures == 0 ? 0 : 1;
 }

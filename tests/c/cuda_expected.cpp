@@ -4,6 +4,7 @@
 #include <sluice/cuda/verify/verification_warp.cuh>
 
 #include "../../c/cuda/sluice_cuda.cu"
+#include <support/emulated_beam.hpp>
 #include <support/emulated_launches.hpp>
 #endif
 
@@ -14,6 +15,7 @@
 #include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/device/setup.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/verify/verify.cuh>
 #include <sluice/output/line/log_softmax_top_k.hpp>
@@ -54,6 +56,7 @@ void launch_verification(Verification const& task, cudaStream_t) {
 int device_missing(void) { return 0; }
 sluice_cuda_stream device_stream(void) { return nullptr; }
 size_t device_allocations(void) { return test::HostCuda::get().use.allocations; }
+void device_hurries(int whether) { test::plain_lines = whether != 0; }
 #else
 int device_missing(void) { return test::no_device() ? 1 : 0; }
 sluice_cuda_stream device_stream(void) {
@@ -65,6 +68,7 @@ sluice_cuda_stream device_stream(void) {
   return stream;
 }
 size_t device_allocations(void) { return 0; }
+void device_hurries(int) {}
 #endif
 
 void* device_new(void const* from, size_t bytes) {
@@ -75,6 +79,7 @@ void* device_new(void const* from, size_t bytes) {
   if (from != nullptr) cuda::copy_now(memory, from, bytes);
   return memory;
 }
+void device_set(void* to, void const* from, size_t bytes) { cuda::copy_now(to, from, bytes); }
 void device_get(void const* from, void* to, size_t bytes) {
   cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -106,10 +111,12 @@ int differs_from_host(lines_case const& lines) {
     for (std::size_t v = 0; v < columns; ++v)
       line[v] = Format::value(bits[row * stride + v]) + (lines.bias != nullptr ? lines.bias[v] : 0.0f);
     auto const& asked = task.queries != nullptr ? lines.queries[row] : task.query;
+    sluice_cuda_select const select = lines.selects != nullptr ? lines.selects[row] : sluice_cuda_select{};
+    auto const again = select.room > 0, rounded = select.rounded != 0;
     std::vector<Edit> edits;
     for (std::int32_t i = asked.edits; i < asked.edits + asked.edit_count; ++i) {
       auto const& edit = lines.edits[i];
-      edits.push_back({edit.token, edit.add, asked.stage == SLUICE_CUDA_AFTER_SOFTMAX ? 1 : edit.penalty});
+      edits.push_back({edit.token, edit.add, asked.stage == SLUICE_CUDA_AFTER_SOFTMAX && !rounded ? 1 : edit.penalty});
     }
     TokenSet only, shortlist;
     auto const add = [&](TokenSet& set, std::int32_t first) {
@@ -118,12 +125,19 @@ int differs_from_host(lines_case const& lines) {
           set.insert(static_cast<Token>(v));
       return &set;
     };
-    Query query{.best = asked.best,
+    Query query{.best = again ? select.best : asked.best,
+                .mass = select.mass,
+                .within = select.within,
+                .typical = select.typical,
+                .deviations = select.deviations,
+                .at_least = select.at_least,
                 .probes = {lines.probes + asked.probes, static_cast<std::size_t>(asked.probe_count)},
                 .edits = edits,
                 .stage = asked.stage == SLUICE_CUDA_AFTER_SOFTMAX ? Stage::after_softmax : Stage::before_softmax,
                 .temperature = asked.temperature,
-                .normalise = asked.normalise != 0};
+                .normalise = asked.normalise != 0,
+                .entropy = select.entropy != 0,
+                .noise = select.noise};
     if (asked.only >= 0) query.only = add(only, asked.only);
     if (asked.shortlist >= 0) query.shortlist = add(shortlist, asked.shortlist);
     LogSoftmaxTopK host;
@@ -131,10 +145,15 @@ int differs_from_host(lines_case const& lines) {
     auto const& result = lines.results[row];
     auto const near = [](float a, float b) { return a == b || std::abs(a - b) <= 1e-5f * (2 + std::abs(b)); };
     differences += result.valid != (answer.valid ? 1 : 0) || !near(result.log_sum_exp, answer.log_sum_exp);
-    differences += static_cast<std::size_t>(result.count) != answer.best.size();
-    auto const count = std::min(static_cast<std::size_t>(result.count), answer.best.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      auto const& found = lines.best[row * static_cast<std::size_t>(task.k) + i];
+    // With tokens of its own, noise is another than that of columns.
+    auto const drawn = again && select.noise != 0 && lines.tokens != nullptr;
+    auto const* const list = again ? lines.listed + select.first : lines.best + row * static_cast<std::size_t>(task.k);
+    auto const listed = static_cast<std::size_t>(again ? lines.selected[row].count : result.count);
+    differences += !drawn && listed != answer.best.size();
+    if (query.entropy) differences += !(std::abs(lines.selected[row].entropy - answer.entropy) < 1e-4f);
+    auto const there = again ? std::min(listed, static_cast<std::size_t>(select.room)) : listed;
+    for (std::size_t i = 0; i < std::min(there, answer.best.size()) && !drawn; ++i) {
+      auto const& found = list[i];
       differences += !near(found.log_prob, answer.best[i].log_prob);
       auto const token = answer.best[i].token;
       // Rounded edits and temperatures may part equals, or make some.
@@ -176,6 +195,28 @@ int lines_differ_as(lines_case const& lines) {
   test::OnDevice<Candidate> const best(rows * k);
   test::OnDevice<cuda::LineResult> const results(rows);
   test::OnDevice<float> const probe_values(lines.probe_count);
+  std::vector<cuda::LineSelect> selects(lines.selects != nullptr ? rows : 0);
+  for (std::size_t row = 0; row < selects.size(); ++row) {
+    auto const& select = lines.selects[row];
+    selects[row] = {.noise = select.noise,
+                    .mass = select.mass,
+                    .within = select.within,
+                    .typical = select.typical,
+                    .deviations = select.deviations,
+                    .at_least = select.at_least,
+                    .best = select.best,
+                    .entropy = select.entropy,
+                    .rounded = select.rounded,
+                    .room = select.room,
+                    .first = select.first};
+  }
+  test::OnDevice<cuda::LineSelect> const selects_there(selects);
+  test::OnDevice<cuda::SelectResult> const selected(selects.size());
+  test::OnDevice<Candidate> const listed(lines.listed_count);
+  if (lines.selects != nullptr) {
+    task.selection.queries = selects_there.data();
+    task.selection.results = selected.data(), task.selection.best = listed.data();
+  }
   task.best = best.data(), task.results = results.data(), task.probe_values = probe_values.data();
   std::vector<float> bias;
   if (lines.bias != nullptr) bias.assign(lines.bias, lines.bias + asked.columns);
@@ -190,6 +231,14 @@ int lines_differ_as(lines_case const& lines) {
   for (std::size_t row = 0; row < rows; ++row)
     differences +=
         unequal(lines.best + row * k, expected.data() + row * k, static_cast<std::size_t>(expected_results[row].count));
+  if (lines.selects != nullptr) {
+    auto const expected_lists = listed.get();
+    auto const counts = selected.get();
+    differences += unequal(lines.selected, counts.data(), rows);
+    for (std::size_t row = 0; row < rows; ++row)
+      differences += unequal(lines.listed + selects[row].first, expected_lists.data() + selects[row].first,
+                             static_cast<std::size_t>(std::min(counts[row].count, selects[row].room)));
+  }
   return differences + differs_from_host<cuda::FormatOf<T>>(lines);
 }
 

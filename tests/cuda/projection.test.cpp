@@ -66,4 +66,53 @@ TEST_CASE("cuda dense_projection in a graph sees new data", "[cuda]") {
   cuda::check(cudaStreamDestroy(stream), "stream");
 }
 
+TEST_CASE("a clustered step in a graph chooses anew what it reads", "[cuda]") {
+  if (no_device()) return;
+  constexpr std::int32_t k = 6, each = 2;
+  constexpr std::size_t lines = 6;
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  for (std::size_t const full_below : {std::size_t{0}, std::size_t{1} << 30}) {
+    DeviceLayer<__half> model(1, 5000, 64);
+    auto const& clusters = model.layer.clusters[0];
+    cuda::ClusteredOptions options{.always = {2}};
+    options.full_below = full_below;
+    cuda::ClusteredProjection<__half> captured(model.view(), model.layer.bias, clusters, options);
+    cuda::ClusteredProjection<__half> stepped(model.view(), model.layer.bias, clusters, options);
+    OnDevice<Candidate> const best(lines * k);
+    OnDevice<cuda::LineResult> const results(lines);
+    cuda::LineTask<float> task;
+    task.k = task.query.best = k;
+    task.best = best.data(), task.results = results.data();
+    auto h = model.vectors(lines);
+    auto const vectors = model.hidden(h);
+    captured.enqueue(task, vectors, each, stream);
+    cuda::check(cudaStreamSynchronize(stream), "warm");
+
+    cudaGraph_t graph = nullptr;
+    cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+    captured.enqueue(task, vectors, each, stream);
+    cuda::check(cudaStreamEndCapture(stream, &graph), "capture");
+    cudaGraphExec_t runnable = nullptr;
+    cuda::check(cudaGraphInstantiate(&runnable, graph, 0), "graph");
+    std::vector<Query> const queries(lines, Query{.best = k});
+    std::vector<Group> const groups(lines / each, Group{.lines = each});
+    for (int round = 0; round < 5; ++round) {
+      h = model.vectors(lines);
+      model.vectors_->set(std::vector<__half>(h.begin(), h.end()));
+      cuda::check(cudaGraphLaunch(runnable, stream), "graph");
+      cuda::check(cudaStreamSynchronize(stream), "graph");
+      auto const expected = stepped.expand(vectors, queries, groups);
+      auto const listed = best.get();
+      auto const told = results.get();
+      for (std::size_t i = 0; i < lines; ++i) {
+        REQUIRE(static_cast<std::size_t>(told[i].count) == expected[i].best.size());
+        CHECK(std::equal(expected[i].best.begin(), expected[i].best.end(), listed.begin() + static_cast<int>(i) * k));
+      }
+    }
+    cuda::check(cudaGraphExecDestroy(runnable), "graph"), cuda::check(cudaGraphDestroy(graph), "graph");
+  }
+  cuda::check(cudaStreamDestroy(stream), "stream");
+}
+
 }  // namespace sluice::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes and edits of tokens outside [0, V), as a padded draft has them, where other headers than line_reader.cuh see them.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/projection/active_union.cuh>
+#include <sluice/cuda/projection/union_words.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
@@ -28,14 +28,16 @@ TEST_CASE("tokens outside the vocabulary become active for nobody", "[cuda]") {
   cuda::LineQuery query;
   query.probe_count = static_cast<std::int32_t>(probes.size());
   query.edit_count = static_cast<std::int32_t>(edits.size());
-  std::int32_t const union_of = 0;
-  std::int64_t const begin[] = {0, 0};
+  std::vector<std::uint32_t> const nothing(2, 0);
   cuda::LineResult const found;
   cuda::UnionLaunch launch;
   launch.words = 2, launch.size = 40, launch.lines = launch.unions = 1;
-  launch.begin = begin, launch.found_of = &found, launch.union_of = &union_of, launch.queries = &query;
+  launch.clusters = launch.always = nothing.data(), launch.found_of = &found, launch.queries = &query;
   launch.probes = probes.data(), launch.edits = edits.data(), launch.joint = masks.data();
-  run_blocks<few_threads, NoMemory>(1, [&](auto& block, NoMemory&, int line) { cuda::mark_line(block, launch, line); });
+  using Block = EmulatedDevice<few_threads>::Block;
+  using Cover = cuda::UnionWords<Block>;
+  run_blocks<few_threads, Cover::Memory>(
+      1, [&](Block& block, Cover::Memory& memory, int number) { Cover(block, memory, launch, number).run(); });
   CHECK(masks == std::vector<std::uint32_t>{1u << 3 | 1u << 5, 0, 0});
 }
 

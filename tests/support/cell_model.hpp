@@ -39,6 +39,18 @@ class Cells {
       for (auto const& cell : cells) all.insert(cell.number);
     return all.size();
   }
+  /// Of some slots.
+  std::size_t used(std::span<Slot const> slots) const {
+    auto some = *this;
+    std::erase_if(some.held_, [&](auto const& one) { return std::ranges::count(slots, one.first) == 0; });
+    return some.used();
+  }
+  /// Whether `inner` holds the first cells of `outer`, or none.
+  bool within(Slot inner, Slot outer) const {
+    auto const common = length(inner);
+    if (common == 0 || common > length(outer)) return common == 0;
+    return held_.at(inner)[common - 1].number == held_.at(outer)[common - 1].number;
+  }
   std::size_t length(Slot slot) const {
     auto const found = held_.find(slot);
     return found == held_.end() ? 0 : found->second.size();

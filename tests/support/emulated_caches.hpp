@@ -31,7 +31,7 @@ class EmulatedCache {
 
   /// Updates the table, and puts the rows' tokens where it says.
   void step(EmulatedDevice<threads>& device, std::span<Slot const> released, std::span<Row const> rows,
-            std::uint64_t seed, Faults faults = {}) {
+            std::uint64_t seed, DeviceFaults faults = {}) {
     for (auto const slot : released) books_.release(slot);
     books_.step(rows);
     cuda::IndirectionLaunch launch;

@@ -4,6 +4,7 @@
 /// threads in any order between two barriers, stores that others see late.
 #pragma once
 
+#include <sluice/core/types.hpp>
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 
@@ -17,6 +18,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <ucontext.h>
 #include <utility>
 #include <vector>
@@ -24,7 +26,7 @@
 namespace sluice::test {
 
 /// What a mutation takes away.
-struct Faults {
+struct DeviceFaults {
   cuda::Barrier skipped = cuda::Barrier::count_;
   bool no_fence = false;   ///< stores become visible when they like
   bool no_ticket = false;  ///< every block believes that it is the last
@@ -90,6 +92,7 @@ class EmulatedDevice {
     }
     template <class Value>
     Value read(Value const* from) const {
+      if constexpr (std::is_same_v<Value, Token>) ++device_->tokens_read;
       return *from;
     }
     template <class Value>
@@ -109,6 +112,7 @@ class EmulatedDevice {
     unsigned ticket(unsigned* counter, unsigned last) {
       device_->wait(nowhere);
       auto const before = std::exchange(*counter, *counter >= last ? 0 : *counter + 1);
+      if (device_->one_of(2)) device_->left_ = team_, device_->away_ = 32;
       device_->wait(nowhere);
       return device_->faults_.no_ticket ? last : before;
     }
@@ -125,7 +129,7 @@ class EmulatedDevice {
   /// them at once. Memory begins as garbage: keys of
   /// place 0, so that a mutation goes wrong without going astray.
   template <class Memory, class Program>
-  void run(int blocks, int residents, std::uint64_t seed, Faults faults, Program const& program) {
+  void run(int blocks, int residents, std::uint64_t seed, DeviceFaults faults, Program const& program) {
     random_.seed(seed), faults_ = faults;
     while (teams_.size() < static_cast<std::size_t>(residents)) teams_.push_back(std::make_unique<Team>());
     auto next = 0;
@@ -141,8 +145,11 @@ class EmulatedDevice {
         ++next;
       }
       for (auto turns = 1 + random_() % 64; turns > 0; --turns) {  // a while with one block
-        auto& team = *busy[random_() % busy.size()];
-        while (!team.ready.empty() && !one_of(8 * threads)) step(team);
+        auto& team = next_team(busy);
+        while (!team.ready.empty() && !one_of(8 * threads)) {
+          step(team);
+          if (left_ == &team && away_ == 32) break;
+        }
         release(team);
         if (team.done == threads) {
           idle.push_back(&team);
@@ -153,8 +160,9 @@ class EmulatedDevice {
     }
   }
 
-  bool racing = false;  ///< one warp runs ahead of the others, sometimes another one
-  bool uneven = false;  ///< now and then one warp is left behind by the others
+  bool racing = false;            ///< one warp runs ahead of the others, sometimes another one
+  std::uint64_t tokens_read = 0;  ///< by all threads so far: looks at edits, where lines are read
+  bool uneven = false;            ///< now and then one warp is left behind by the others
 
   /// What went wrong in a way that no answer shows.
   std::string const& failure() const { return failure_; }
@@ -184,6 +192,13 @@ class EmulatedDevice {
     std::vector<int> ready;
     int done = 0;
   };
+
+  Team& next_team(std::vector<Team*> const& busy) {
+    auto const at = random_() % busy.size();
+    if (busy[at] != left_ || away_ == 0) return *busy[at];
+    --away_;
+    return *busy[(at + 1) % busy.size()];
+  }
 
   template <class Memory, class Program>
   void begin(Team& team, int thread, int number, Program const& program) {
@@ -272,13 +287,15 @@ class EmulatedDevice {
 
   std::vector<std::unique_ptr<Team>> teams_;
   std::mt19937_64 random_;
-  Faults faults_;
+  DeviceFaults faults_;
   std::array<bool, static_cast<std::size_t>(cuda::Barrier::count_)> seen_{};
   std::string failure_;
   int shunned_ = 0;
   ucontext_t scheduler_;
   Fiber* current_ = nullptr;
-  int favoured_ = 0;  // warp
+  int favoured_ = 0;      // warp
+  Team* left_ = nullptr;  // has a ticket, and others may come to theirs before it goes on:
+  int away_ = 0;          // it is left alone so many times
 };
 
 }  // namespace sluice::test

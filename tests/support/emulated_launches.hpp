@@ -13,6 +13,8 @@
 #include <sluice/cuda/merge/merge_block.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
+#include <sluice/cuda/projection/union_block.cuh>
+#include <sluice/cuda/projection/union_words.cuh>
 
 #include <support/emulated_device.hpp>
 
@@ -37,7 +39,7 @@ EmulatedDevice<threads>& emulated_device() {
 
 /// Program(Block&, Memory&, number) on so many blocks.
 template <int threads, class Memory, class Program>
-void run_blocks(int blocks, Program const& program, Faults faults = {}) {
+void run_blocks(int blocks, Program const& program, DeviceFaults faults = {}) {
   static std::uint64_t seed = 0;
   ++seed;
   auto& device = emulated_device<threads>();
@@ -67,9 +69,9 @@ void answer_plainly(cuda::LineLaunch<Format> const& launch, std::int32_t row) {
   std::vector<cuda::Key> keys;
   for (std::uint32_t group = 0; group * wide < static_cast<std::uint32_t>(launch.size); ++group) {
     float x[wide];
-    reader.scores(block, reader.load_any(block, group), group, reader.edited(), x);
+    reader.scores(block, reader.load_any(block, group), group, reader.all_edits(), x);
     line.insert(line.end(), x, x + wide);
-    reader.rank(group, reader.edited(), x);
+    reader.rank(block, group, reader.all_edits(), x);
     for (std::uint32_t c = 0; c < wide; ++c) keys.push_back(cuda::make_key(x[c], group * wide + c));
   }
   auto valid = true;
@@ -171,14 +173,17 @@ void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sor
 template <class Launch>
 void launch_union(Launch const& launch, cudaStream_t) {
   test::HostCuda::get().add([launch] {
-    auto const masks = launch.own != nullptr ? 1 + launch.unions : 1;
-    for (std::int64_t at = 0; at < std::int64_t{masks} * launch.words; ++at) begin_union(launch, at);
-    test::run_blocks<test::few_threads, test::NoMemory>(
-        launch.lines, [&](auto& block, test::NoMemory&, int line) { mark_line(block, launch, line); });
-    using Memory = UnionMemory<test::few_threads>;
-    test::run_blocks<test::few_threads, Memory>(1 + launch.unions, [&](auto& block, Memory& memory, int number) {
-      UnionBlock<std::remove_reference_t<decltype(block)>>(block, memory, launch).run(number);
-    });
+    using Block = typename test::EmulatedDevice<test::few_threads>::Block;
+    using Cover = UnionWords<Block>;
+    using Union = UnionBlock<Block>;
+    test::run_blocks<test::few_threads, typename Cover::Memory>(
+        launch.unions * Cover::slices(launch),
+        [&](Block& block, typename Cover::Memory& memory, int number) { Cover(block, memory, launch, number).run(); });
+    test::run_blocks<test::few_threads, typename Union::Memory>(
+        Union::settling(launch),
+        [&](Block& block, typename Union::Memory& memory, int number) { Union(block, memory, launch).settle(number); });
+    test::run_blocks<test::few_threads, typename Union::Memory>(
+        1, [&](Block& block, typename Union::Memory& memory, int) { Union(block, memory, launch).list(); });
   });
 }
 
@@ -211,9 +216,19 @@ void launch_mask(Launch const& launch, cudaStream_t) {
 }
 
 template <class Launch>
+void launch_fill(Launch const& launch, cudaStream_t) {
+  test::HostCuda::get().add([launch] {
+    test::run_blocks<test::few_threads, test::NoMemory>(launch.lines, [&](auto& block, test::NoMemory&, int line) {
+      for (int group = block.thread(); group < launch.groups(); group += test::few_threads)
+        fill_group(block, launch, line, group);
+    });
+  });
+}
+
+template <class Launch>
 void launch_places(Launch const& launch, cudaStream_t) {
   test::HostCuda::get().add([launch] {
-    for (std::int32_t i = 0; i < launch.edit_count + launch.probe_count; ++i) place_one(launch, i);
+    for (std::int32_t i = 0; i < launch.all(); ++i) place_one(launch, i);
   });
 }
 

@@ -129,7 +129,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
     options.full_above = seed % 4 == 0 ? 1.0 : 0.3 + 0.1 * static_cast<double>(seed % 5);
     options.full_below = seed % 7 == 0 ? options.full_below : 0;
     options.token_cost = seed % 9 == 0 ? 5 : 1;
-    options.few_lines = seed % 3 == 0 ? 0 : 16;
+    options.few_lines = seed % 3 == 0 ? 0 : 1000;
     options.tile_bytes = seed % 5 == 0 ? 1 : 0;
     sluice::ClusteredOptions const reference{.always = options.always,
                                              .unite = unite == Union::batch ? sluice::ClusteredOptions::Union::batch
@@ -192,7 +192,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
 
 TEST_CASE("cuda clustered_projection says what the host's says", "[cuda]") {
   if (no_device()) return;
-  for (std::uint64_t seed = 1; seed <= 6 * projection_rounds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 24 * projection_rounds; ++seed) {
     DeviceLayer<float> model(3 * seed + 1, 400, 16);
     auto& layer = model.layer;
     auto const nearest = std::min<std::int32_t>(2, static_cast<std::int32_t>(layer.clusters[0].size()));
@@ -201,7 +201,25 @@ TEST_CASE("cuda clustered_projection says what the host's says", "[cuda]") {
     options.full_below = 0;
     cuda::ClusteredProjection<float> device(model.view(), layer.bias, layer.clusters[0], options);
     std::vector<Group> const groups{{.lines = 3, .keep = 4}, {.lines = 1}, {.lines = 2}};
-    Queries const asked(layer.random, 6, static_cast<std::size_t>(layer.size), 8);
+    options.few_lines = seed % 4 < 2 ? 16 : 0, options.token_cost = 1;
+    Queries asked(layer.random, 6, static_cast<std::size_t>(layer.size), 8);
+    // Sets of tokens: shared by a sentence's lines, and perhaps one line's alone, or after the softmax.
+    TokenSet few(static_cast<std::int32_t>(layer.size)), other(static_cast<std::int32_t>(layer.size + 90));
+    for (Token t = 0; t < layer.size + 90; ++t) {
+      if (t < layer.size && below(layer.random, 5) == 0) few.insert(t);
+      if (below(layer.random, 3) == 0) other.insert(t);
+    }
+    for (std::size_t first = 0; seed > 2 && first < 6; first += first == 0 ? 3 : first == 3 ? 1 : 2) {
+      auto const way = below(layer.random, 6);
+      for (std::size_t i = first; i < (first == 0 ? 3u : first == 3 ? 4u : 6u); ++i) {
+        auto& query = asked.queries[i];
+        if (way <= 1) query.shortlist = &few;
+        if (way == 1 && query.stage == Stage::before_softmax) query.only = &few;
+        if (way == 2) query.only = &other, query.stage = Stage::before_softmax;
+        if (way == 3 && i == first) query.only = &few;
+        if (way == 4) query.shortlist = i == first ? &few : &other;
+      }
+    }
     auto h = model.vectors(6);
     if (seed % 2 == 0) h[2 * 16 + 3] = std::numeric_limits<float>::quiet_NaN();  // one line fails; its sentence goes on
     auto const expected = host.expand(hidden(h.data(), 6, layer.d), asked.queries, groups);
@@ -217,6 +235,7 @@ TEST_CASE("cuda clustered_projection says what the host's says", "[cuda]") {
       }
     }
     CHECK(device.statistics().active == host.statistics().active);
+    CHECK(device.statistics().full == host.statistics().full);
   }
 }
 
@@ -304,7 +323,7 @@ TEST_CASE("cuda projections refuse what does not fit", "[cuda]") {
   refuses({.nearest = 1000});
   refuses({.full_above = 1.5});
   refuses({.token_cost = -1});
-  refuses({.few_lines = 17});
+  refuses({.few_lines = -1});
   auto wrong = clusters;
   wrong.vocabulary_size = 41;
   CHECK_THROWS_AS(cuda::ClusteredProjection<float>(model.view(), {}, wrong), std::invalid_argument);
@@ -312,11 +331,12 @@ TEST_CASE("cuda projections refuse what does not fit", "[cuda]") {
   cuda::ClusteredProjection<float> projection(model.view(), {}, clusters);
   cuda::DenseProjection<float> dense(model.view());
   OnDevice<float> const h(std::vector<float>(40));
-  TokenSet const only(40);
-  std::vector<Query> const queries(1), unanswered(1, Query{.only = &only});
+  std::vector<Query> const queries(1);
   CHECK_THROWS_AS(projection.expand(cuda::hidden(h.data(), 1, 7), queries, {}), std::invalid_argument);
   CHECK_THROWS_AS(dense.expand(cuda::hidden(h.data(), 1, 7), queries, {}), std::invalid_argument);
-  CHECK_THROWS_AS(projection.expand(cuda::hidden(h.data(), 1, 8), unanswered, {}), std::invalid_argument);
+  cuda::LineTask<float> task;
+  CHECK_THROWS_AS(projection.enqueue(task, cuda::hidden(h.data(), 1, 8), 0, nullptr), std::invalid_argument);
+  CHECK_THROWS_AS(projection.enqueue(task, cuda::hidden(h.data(), 1, 7), 1, nullptr), std::invalid_argument);
   CHECK(projection.expand(cuda::hidden(h.data(), 0, 8), {}, {}).size() == 0);
   CHECK(dense.expand(cuda::hidden(h.data(), 0, 8), {}, {}).size() == 0);
 }

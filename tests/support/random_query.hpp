@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random queries, and whether two answers are the same, bit for bit.
+/// Random lines and queries, and whether two answers are the same, bit for bit.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 
+#include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -116,6 +118,19 @@ inline std::vector<KeptLine> kept(Expansion const& expansion) {
   std::vector<KeptLine> lines;
   for (std::size_t i = 0; i < expansion.size(); ++i) lines.emplace_back(expansion[i]);
   return lines;
+}
+
+/// A line around the ends of chunks and blocks, in some of which there are ties and impossible tokens.
+inline std::vector<float> drawn_line(std::mt19937_64& random, std::uint64_t seed) {
+  auto const sizes = std::array<std::size_t, 10>{1, 40, 63, 64, 65, 1023, 1024, 1025, 3000, 5000};
+  auto const long_ones = std::array<std::size_t, 5>{32767, 32768, 32769, 33792, 65536};
+  auto const size = seed % 25 == 0 ? long_ones[seed / 25 % long_ones.size()] : sizes[seed % sizes.size()];
+  auto line = normal_numbers(random, static_cast<std::ptrdiff_t>(size), 3);
+  if (below(random, 3) == 0)
+    for (auto& x : line) x = std::round(x) + 0.0f;
+  if (below(random, 3) == 0)
+    for (auto& x : line) x = below(random, 3) == 0 ? -std::numeric_limits<float>::infinity() : x;
+  return line;
 }
 
 }  // namespace sluice::test

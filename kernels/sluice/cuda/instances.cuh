@@ -63,6 +63,7 @@ template void launch_skinny<BFloat16>(SkinnyLaunch<BFloat16> const&, cudaStream_
 template void launch_union<UnionLaunch>(UnionLaunch const&, cudaStream_t);
 template void launch_gather<GatherLaunch>(GatherLaunch const&, cudaStream_t);
 template void launch_mask<MaskLaunch>(MaskLaunch const&, cudaStream_t);
+template void launch_fill<FillLaunch>(FillLaunch const&, cudaStream_t);
 template void launch_places<PlaceLaunch>(PlaceLaunch const&, cudaStream_t);
 
 }  // namespace sluice::inline v0::cuda

@@ -38,6 +38,7 @@ struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
   std::size_t never_written = 0;  ///< words that were copied back and hold what allocations begin with
   std::size_t keys_sorted = 0;
+  std::size_t waits = 0;            ///< for the one stream
   std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
 };
 
@@ -49,6 +50,7 @@ struct HostCuda {
   DeviceUse use;
   int processors = 4, second_level_cache = 3 << 20;
   int device = 0;               ///< the current one
+  bool capturing = false;       ///< what is added to the one stream is a graph's
   bool others_capture = false;  ///< another thread's stream is captured, in the usual mode
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 
@@ -90,8 +92,9 @@ struct HostCuda {
 
 inline char const* cudaGetErrorString(cudaError_t) { return "an error"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
+inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  auto const capturing = stream == nullptr && sluice::test::HostCuda::get().capturing;
+  *status = capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 inline cudaError_t cudaMalloc(void** to, std::size_t bytes) {
@@ -115,7 +118,11 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (stream == nullptr) sluice::test::HostCuda::get().wait();
+  if (stream != nullptr) return cudaSuccess;
+  auto& machine = sluice::test::HostCuda::get();
+  if (machine.capturing) return cudaErrorStreamCaptureUnsupported;
+  ++machine.use.waits;
+  machine.wait();
   return cudaSuccess;
 }
 /// An event has happened when all that was added to the stream has.

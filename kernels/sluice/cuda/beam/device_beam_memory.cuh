@@ -14,6 +14,7 @@
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/search/common/bans.hpp>
@@ -38,10 +39,12 @@ class DeviceBeamMemory {
     task_.sentences = options.sentences, task_.steps = longest;
     Bans bans;
     bans.reset(vocabulary);
-    std::vector<Edit> edits(bans.edits(false).begin(), bans.edits(false).end());
-    rules.never = static_cast<std::int32_t>(edits.size());
-    edits.insert(edits.end(), bans.edits(true).begin(), bans.edits(true).end());
-    rules.never_or_end = static_cast<std::int32_t>(edits.size()) - rules.never;
+    auto const never = bans.edits(false), all = bans.edits(true);
+    rules.never = static_cast<std::int32_t>(never.size());
+    rules.never_or_end = static_cast<std::int32_t>(all.size());
+    std::vector<Edit> edits(never.size() + all.size());
+    EditOrder order;
+    order.copy(never, edits.data()), order.copy(all, edits.data() + never.size());
 
     auto const sentences = size(options.sentences), count = sentences * size(rules.width);
     std::vector<Token> probes;
@@ -64,6 +67,7 @@ class DeviceBeamMemory {
   void ask(LineTask<T>& task) const {
     task.k = task_.rules.best;
     task.queries = task_.queries, task.edits = at<Edit>(edits_), task.probes = at<Token>(probes_);
+    task.ascending = true;
     task.best = at<Candidate>(best_), task.probe_values = at<float>(probe_values_);
     task.results = at<LineResult>(results_);
   }

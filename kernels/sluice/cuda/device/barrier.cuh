@@ -42,6 +42,9 @@ enum class Barrier {
   own,     ///< rows that can have their own memory have it
 
   // Of the union of clusters.
+  named,    ///< some lines' clusters are in memory
+  taken,    ///< and have been read
+  covered,  ///< what clusters have is in the mask
   scanned,  ///< every warp's active tokens are counted
   united,   ///< so are the block's
 

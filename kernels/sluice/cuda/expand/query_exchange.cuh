@@ -14,6 +14,7 @@
 #include <sluice/cuda/expand/merge_plan.cuh>
 #include <sluice/cuda/expand/selection_plan.cuh>
 #include <sluice/cuda/expand/token_masks.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/line/line_task.cuh>
@@ -108,6 +109,7 @@ class QueryExchange {
     check(cudaMemcpyAsync(asks, host, asked.size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     task.queries = part<LineQuery>(asks, ask_queries);
     task.edits = part<Edit>(asks, ask_edits), task.probes = part<Token>(asks, ask_probes);
+    task.ascending = true;
     if (masks_.words() > 0) task.masks = part<std::uint32_t>(asks, ask_masks);
     task.results = part<LineResult>(tells, tell_results), task.probe_values = part<float>(tells, tell_probes);
     task.best = merges ? static_cast<Candidate*>(lists_memory_.get(listed_in_all * sizeof(Candidate), stream))
@@ -149,7 +151,7 @@ class QueryExchange {
   }
 
   void write(std::span<Query const> queries, Kind kind, std::ptrdiff_t size, LineQuery* lines, Edit* edits,
-             Token* probes) const {
+             Token* probes) {
     std::int32_t edit = 0, probe = 0;
     for (auto const& query : queries) {
       auto const before = query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr);
@@ -161,7 +163,7 @@ class QueryExchange {
       line.probes = probe, line.probe_count = static_cast<std::int32_t>(query.probes.size());
       line.shortlist = masks_.first(query.shortlist), line.only = masks_.first(query.only);
       *lines++ = line;
-      std::copy(query.edits.begin(), query.edits.end(), edits + edit);
+      order_.copy(query.edits, edits + edit);
       std::copy(query.probes.begin(), query.probes.end(), probes + probe);
       edit += line.edit_count, probe += line.probe_count;
     }
@@ -182,6 +184,7 @@ class QueryExchange {
   Buffer<Where::host> host_;
   MergePlan plan_;
   SelectionPlan selection_;
+  EditOrder order_;
   TokenMasks masks_;
   LineLists lists_;
 };

@@ -36,8 +36,8 @@ SLUICE_DEVICE void write_keys(Block& block, OrderLaunch<Format> const& launch, s
   auto group = part * static_cast<std::uint32_t>(Block::threads) + static_cast<std::uint32_t>(block.thread());
   for (; group * wide < size; group += step) {
     float x[wide];
-    reader.scores(block, reader.load_any(block, group), group, reader.edited(), x);
-    reader.rank(group, reader.edited(), x);
+    reader.scores(block, reader.load_any(block, group), group, reader.all_edits(), x);
+    reader.rank(block, group, reader.all_edits(), x);
     SLUICE_UNROLL
     for (std::uint32_t c = 0; c < wide; ++c)
       if (group * wide + c < size) keys[group * wide + c] = make_key(x[c], group * wide + c);

@@ -8,6 +8,7 @@
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>
 #include <sluice/cuda/device/partial_sum.cuh>
+#include <sluice/cuda/line/line_edits.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_reader.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
@@ -31,6 +32,7 @@ struct LineMemory {
   PartialSum sums[LineShape::most_chunks * (threads / 32)];
   PartialSum warp_sums[threads / 32];
   std::uint32_t marks[most_groups / 32];  ///< a bit for every group that an edit names
+  EditRange edits;                        ///< those that name places of the block's part; of edits in any order, all
   int group_count, element_count;
   int last;
 };
@@ -101,7 +103,7 @@ class LinePart {
       auto const named = edited(group - base_);
       float x[wide];
       reader_.scores(block_, reader_.load_any(block_, group), group, named, x);
-      reader_.rank(group, named, x);
+      reader_.rank(block_, group, named, x);
       auto key = no_key;
       SLUICE_UNROLL
       for (std::uint32_t c = 0; c < wide; ++c) {
@@ -141,16 +143,26 @@ class LinePart {
   std::uint32_t const base_;   // the block's first group
 
  private:
-  SLUICE_DEVICE bool edited(std::uint32_t local) const {
-    return reader_.edited() && (memory_.marks[local / 32] >> (local % 32) & 1u) != 0;
+  /// The edits among which those of a group are; none where nobody names it.
+  SLUICE_DEVICE EditRange edited(std::uint32_t local) const {
+    if (!reader_.edited() || (memory_.marks[local / 32] >> (local % 32) & 1u) == 0) return {};
+    return memory_.edits;
   }
 
-  /// Marks the groups that edits name.
+  /// Finds the edits of the block's part, and marks the groups that they name.
   SLUICE_DEVICE void mark() {
     for (int i = block_.thread(); i < Memory::most_groups / 32; i += threads) memory_.marks[i] = 0;
+    auto const* const edits = reader_.edits();
+    if (launch_.ascending == 0) {
+      if (block_.thread() == 0) memory_.edits = reader_.all_edits();
+    } else if (block_.warp() < 2) {  // one finds the begin, one the end
+      auto const bound = (base_ + (block_.warp() == 0 ? 0 : streamed())) * wide;
+      auto const at = first_edit_of_warp(block_, edits, reader_.all_edits().end, bound);
+      if (block_.lane() == 0) (block_.warp() == 0 ? memory_.edits.begin : memory_.edits.end) = at;
+    }
     block_.sync(Barrier::cleared);
-    for (int i = block_.thread(); i < reader_.edits(); i += threads) {
-      auto const local = static_cast<std::uint32_t>(reader_.edit(i).token) / wide - base_;
+    for (int i = memory_.edits.begin + block_.thread(); i < memory_.edits.end; i += threads) {
+      auto const local = edited_place(block_, edits, i) / wide - base_;
       if (local < Memory::most_groups) block_.set(&memory_.marks[local / 32], 1u << (local % 32));
     }
     block_.sync(Barrier::marked);
@@ -185,11 +197,11 @@ class LinePart {
           SLUICE_UNROLL
           for (int c = 0; c < wide; ++c) delegate = larger(x[i][c], delegate);
           maximum = larger(delegate, maximum);
-          if ((named && reader_.edited_after()) || reader_.masked_after()) {
+          if ((named.some() && reader_.edited_after()) || reader_.masked_after()) {
             float ranked[wide];
             SLUICE_UNROLL
             for (int c = 0; c < wide; ++c) ranked[c] = x[i][c];
-            reader_.rank(base_ + group, named, ranked);
+            reader_.rank(block_, base_ + group, named, ranked);
             delegate = minus_infinity;
             SLUICE_UNROLL
             for (int c = 0; c < wide; ++c) delegate = larger(ranked[c], delegate);
@@ -231,7 +243,7 @@ class LinePart {
     auto const named = edited(group - base_);
     float x[wide];
     reader_.scores(block_, reader_.load_any(block_, group), group, named, x);
-    reader_.rank(group, named, x);
+    reader_.rank(block_, group, named, x);
     SLUICE_UNROLL
     for (std::uint32_t c = 0; c < wide; ++c) {
       auto const key = make_key(x[c], group * wide + c);

@@ -49,7 +49,7 @@ class LinePlan {
     launch_.k = task.k, launch_.chunks = shape.chunks_of_block, launch_.splits = shape.splits;
     launch_.common = task.query, launch_.queries = task.queries, launch_.bias = task.bias;
     launch_.tokens = task.tokens, launch_.edits = task.edits, launch_.probes = task.probes;
-    launch_.masks = task.masks;
+    launch_.masks = task.masks, launch_.ascending = task.ascending ? 1 : 0;
     launch_.best = task.best, launch_.probe_values = task.probe_values, launch_.results = task.results;
     if (shape.splits == 1) return;
     auto const lines = static_cast<std::size_t>(rows);

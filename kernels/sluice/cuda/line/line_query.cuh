@@ -56,6 +56,7 @@ struct LineLaunch {
   float const* bias = nullptr;         ///< [V], 16-byte aligned, with 7 zeros behind it
   Token const* tokens = nullptr;       ///< [V], ascending: token of each place; edits, probes and masks name places
   Edit const* edits = nullptr;
+  std::int32_t ascending = 0;  ///< 1: every query's edits are in ascending order, see LineTask::ascending
   Token const* probes = nullptr;
   std::uint32_t const* masks = nullptr;  ///< bit p % 32 of word p / 32: whether place p is allowed
 

@@ -8,6 +8,7 @@
 #include <sluice/cuda/device/key.cuh>
 #include <sluice/cuda/device/rounding.cuh>
 #include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/line/line_edits.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 
 #include <cstdint>
@@ -37,8 +38,9 @@ class LineReader {
   SLUICE_DEVICE bool edited_after() const { return after_; }
   /// The same of any group.
   SLUICE_DEVICE bool masked_after() const { return masked && masked_ && after_; }
-  SLUICE_DEVICE int edits() const { return query().edit_count; }
-  SLUICE_DEVICE Edit const& edit(int i) const { return launch_.edits[query().edits + i]; }
+  /// All edits of the line; in ascending order, if the launch says so.
+  SLUICE_DEVICE Edit const* edits() const { return launch_.edits + query().edits; }
+  SLUICE_DEVICE EditRange all_edits() const { return {0, query().edit_count}; }
 
   /// Whether all of these groups can be loaded by load().
   SLUICE_DEVICE bool inside(std::uint32_t first, std::uint32_t last) const {
@@ -84,9 +86,9 @@ class LineReader {
   }
 
   /// A group's scores as the softmax sees them.
-  /// \param edited  whether an edit names one of them
+  /// \param edits  those that may name one of them
   template <class Block>
-  SLUICE_DEVICE void scores(Block& block, Words const& words, std::uint32_t group, bool edited,
+  SLUICE_DEVICE void scores(Block& block, Words const& words, std::uint32_t group, EditRange edits,
                             float (&x)[wide]) const {
     auto const first = group * wide;
     unpack<Format>(words, x);
@@ -99,7 +101,7 @@ class LineReader {
       }
       // Behind the end the bias is 0, so what lies there has stayed -infinity.
     }
-    if (edited && !after_) apply(first, x);
+    if (edits.some() && !after_) apply(block, first, edits, x);
     if (masked && masked_) mask(after_ ? -1 : query().only, query().shortlist, first, x);
     if (scale_ != 1.0f) {
       SLUICE_UNROLL
@@ -108,8 +110,9 @@ class LineReader {
   }
 
   /// Those as the selection sees them.
-  SLUICE_DEVICE void rank(std::uint32_t group, bool edited, float (&x)[wide]) const {
-    if (edited && after_) apply(group * wide, x);
+  template <class Block>
+  SLUICE_DEVICE void rank(Block& block, std::uint32_t group, EditRange edits, float (&x)[wide]) const {
+    if (edits.some() && after_) apply(block, group * wide, edits, x);
     if (masked_after()) mask(query().only, -1, group * wide, x);
   }
 
@@ -118,7 +121,7 @@ class LineReader {
   SLUICE_DEVICE float ranked(Block& block, std::uint32_t place) const {
     if (place >= size() || (masked && masked_ && !allowed(place))) return minus_infinity;
     auto const x = unmasked(block, place);
-    return after_ ? change(place, x) : x;
+    return after_ ? change(block, place, x) : x;
   }
   /// As the softmax sees it.
   template <class Block>
@@ -129,13 +132,15 @@ class LineReader {
   }
 
   /// Log-probabilities of a group, and of one place, after what acts on them: edits with their penalties, and `only`.
-  SLUICE_DEVICE void rank_penalised(std::uint32_t group, float (&x)[wide]) const {
-    if (edited_) apply<true>(group * wide, x);
+  template <class Block>
+  SLUICE_DEVICE void rank_penalised(Block& block, std::uint32_t group, float (&x)[wide]) const {
+    if (edited_) apply<true>(block, group * wide, all_edits(), x);
     if (masked_after()) mask(query().only, -1, group * wide, x);
   }
-  SLUICE_DEVICE float penalised(std::uint32_t place, float x) const {
+  template <class Block>
+  SLUICE_DEVICE float penalised(Block& block, std::uint32_t place, float x) const {
     if (place >= size() || (word(query().only, place) >> (place % 32) & 1u) == 0) return minus_infinity;
-    return change<true>(place, x);
+    return change<true>(block, place, x);
   }
 
  private:
@@ -184,7 +189,7 @@ class LineReader {
   SLUICE_DEVICE float unmasked(Block& block, std::uint32_t place) const {
     auto x = Format::value(block.read(data_ + place));
     if (launch_.bias != nullptr) x = rounded_sum(x, launch_.bias[place]);
-    if (!after_) x = change(place, x);
+    if (!after_) x = change(block, place, x);
     return rounded_product(x, scale_);
   }
 
@@ -195,23 +200,36 @@ class LineReader {
     return rounded_sum(x, edit.add);
   }
 
+  /// Where to begin to look for edits of a place and those behind it.
+  template <class Block>
+  SLUICE_DEVICE std::int32_t seek(Block& block, EditRange edits, std::uint32_t place) const {
+    return launch_.ascending != 0 ? first_edit(block, this->edits(), edits, place) : edits.begin;
+  }
+
   /// All edits of one token, in their order.
-  template <bool always = false>
-  SLUICE_DEVICE float change(std::uint32_t place, float x) const {
-    for (int i = 0; i < edits(); ++i)
-      if (static_cast<std::uint32_t>(edit(i).token) == place) x = change<always>(edit(i), x);
+  template <bool always = false, class Block>
+  SLUICE_DEVICE float change(Block& block, std::uint32_t place, float x) const {
+    auto const* const edits = this->edits();
+    auto const range = all_edits();
+    SLUICE_ROLLED
+    for (auto i = seek(block, range, place); i < range.end; ++i) {
+      if (edited_place(block, edits, i) == place) x = change<always>(edits[i], x);
+      else if (launch_.ascending != 0) break;
+    }
     return x;
   }
 
   /// All edits of a group's tokens, in their order; what is behind the end stays as it is.
-  template <bool always = false>
-  SLUICE_DEVICE void apply(std::uint32_t first, float (&x)[wide]) const {
-    auto const* const edits = launch_.edits + query().edits;
-    auto const count = query().edit_count;
+  template <bool always = false, class Block>
+  SLUICE_DEVICE void apply(Block& block, std::uint32_t first, EditRange range, float (&x)[wide]) const {
+    auto const* const edits = this->edits();
     SLUICE_ROLLED
-    for (int i = 0; i < count; ++i) {
-      auto const place = static_cast<std::uint32_t>(edits[i].token), at = place - first;
-      if (at >= wide || place >= size()) continue;
+    for (auto i = seek(block, range, first); i < range.end; ++i) {
+      auto const place = edited_place(block, edits, i), at = place - first;
+      if (at >= wide || place >= size()) {
+        if (launch_.ascending != 0) break;
+        continue;
+      }
       auto value = x[0];
       SLUICE_UNROLL
       for (std::uint32_t c = 1; c < wide; ++c) value = c == at ? x[c] : value;

@@ -23,7 +23,11 @@ struct LineTask {
   LineQuery query{};                   ///< of every line
   LineQuery const* queries = nullptr;  ///< or one each, [rows]
   Edit const* edits = nullptr;         ///< the lines' parts of it are named by their queries; so with `probes`
-  Token const* probes = nullptr;       ///< a token outside [0, V): -infinity; an edit of one edits nothing
+  bool ascending =
+      false;  ///< every query's edits are in ascending order of tokens (those below 0 behind all others), several of
+              ///< one token in the order in which they act: a block finds its own among them. false: any order;
+              ///< every edited group of 16 bytes takes a look at all edits of its line
+  Token const* probes = nullptr;  ///< a token outside [0, V): -infinity; an edit of one edits nothing
   Token const* tokens =
       nullptr;  ///< [V], ascending: the token of each place, where scores are those of some tokens only;
                 ///< edits, probes and masks name places (-1: no place, an edit of nothing). None: the place itself

@@ -7,11 +7,14 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/buffer.cuh>
+#include <sluice/cuda/device/home_device.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,7 +32,7 @@ class ActiveProduct {
   /// \return whether the weights of its tokens lie side by side already
   bool begin(bool changed) { return gathered_ = gathered_ && !changed; }
 
-  /// Edits and probes with places in the joint union for tokens.
+  /// Edits and probes with places in the joint union for tokens. Sets fall away: they are what is active.
   void place(LineTask<float>& task, std::span<Query const> queries, Token const* tokens, std::int32_t count,
              cudaStream_t stream) {
     PlaceLaunch launch;
@@ -38,13 +41,17 @@ class ActiveProduct {
       launch.edit_count += static_cast<std::int32_t>(query.edits.size());
       launch.probe_count += static_cast<std::int32_t>(query.probes.size());
     }
+    if (task.masks != nullptr) launch.query_count = static_cast<std::int32_t>(queries.size());
     Parts parts;
+    auto const at_queries = parts.add<LineQuery>(static_cast<std::size_t>(launch.query_count));
     auto const at_edits = parts.add<Edit>(static_cast<std::size_t>(launch.edit_count));
     auto const at_probes = parts.add<Token>(static_cast<std::size_t>(launch.probe_count));
     auto* const memory = places_.get(parts.size(), stream);
     launch.edits = task.edits, launch.probes = task.probes;
     launch.placed_edits = part<Edit>(memory, at_edits), launch.placed_probes = part<Token>(memory, at_probes);
+    launch.queries = task.queries, launch.placed_queries = part<LineQuery>(memory, at_queries);
     launch_places(launch, stream);
+    if (task.masks != nullptr) task.queries = launch.placed_queries, task.masks = nullptr;
     task.edits = launch.placed_edits, task.probes = launch.placed_probes;
   }
 
@@ -74,17 +81,32 @@ class ActiveProduct {
             static_cast<std::ptrdiff_t>(stride / sizeof(T))};
   }
 
-  /// The logits of as many tokens as `to` has columns, for at most most_skinny_lines lines.
-  void in_place(MatrixView<T const> hidden, float const* bias, Token const* tokens, MatrixView<float> to,
-                cudaStream_t stream) const {
+  /// The logits of lines' own active tokens among column .. column + to.columns - 1; all others are -infinity. Weights are read once
+  /// for every most_skinny_lines lines. Nobody on the host need know how many tokens are active.
+  /// \param line  the first of them
+  void in_place(MatrixView<T const> hidden, float const* bias, UnionLaunch const& unions, std::ptrdiff_t line,
+                std::ptrdiff_t column, MatrixView<float> to, cudaStream_t stream) {
     using Bits = typename FormatOf<T>::Bits;
+    home_.check_current("cuda::ClusteredProjection");
+    FillLaunch fill;
+    fill.logits = to.data, fill.stride = to.stride;
+    fill.lines = static_cast<std::int32_t>(to.rows), fill.columns = static_cast<std::int32_t>(to.columns);
+    launch_fill(fill, stream);
     SkinnyLaunch<FormatOf<T>> launch;
     launch.weights = reinterpret_cast<Bits const*>(weights_.data), launch.weight_stride = weights_.stride;
-    launch.hidden = reinterpret_cast<Bits const*>(hidden.data), launch.hidden_stride = hidden.stride;
-    launch.lines = static_cast<std::int32_t>(hidden.rows), launch.depth = static_cast<std::int32_t>(hidden.columns);
-    launch.tokens = tokens, launch.count = static_cast<std::int32_t>(to.columns);
-    launch.bias = bias, launch.logits = to.data, launch.stride = to.stride;
-    launch_skinny(launch, stream);
+    launch.hidden_stride = hidden.stride, launch.depth = static_cast<std::int32_t>(hidden.columns);
+    launch.tokens = unions.tokens, launch.listed = unions.results, launch.size = unions.size;
+    launch.active = unions.active();
+    launch.bias = bias, launch.stride = to.stride;
+    launch.first = static_cast<std::int32_t>(column), launch.columns = static_cast<std::int32_t>(to.columns);
+    launch.blocks = static_cast<std::int32_t>(home_.processors()) * skinny_blocks;
+    for (std::ptrdiff_t i = 0; i < hidden.rows; i += most_skinny_lines) {
+      launch.lines = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(most_skinny_lines, hidden.rows - i));
+      launch.hidden = reinterpret_cast<Bits const*>(hidden.data + i * hidden.stride);
+      launch.active.line = static_cast<std::int32_t>(line + i);
+      launch.logits = to.data + i * to.stride;
+      launch_skinny(launch, stream);
+    }
   }
 
   /// How many times weights were copied.
@@ -93,7 +115,10 @@ class ActiveProduct {
   std::size_t workspace() const { return packed_.size() + places_.size(); }
 
  private:
+  static constexpr std::int32_t skinny_blocks = 8;  // on a multiprocessor: four times as many as run at once
+
   MatrixView<T const> weights_;
+  HomeDevice home_;
   Buffer<Where::device> packed_, places_;
   bool gathered_ = false;  // the weights of the last step's tokens are in packed_
   std::uint64_t copies_ = 0;

@@ -27,8 +27,10 @@ struct ClusteredOptions {
       1.5;  ///< what a token of the union costs where its weights have to be gathered first, in tokens of
             ///< the full product; all logits are made where that is cheaper
   std::size_t full_below = std::size_t{40} << 20;  ///< bytes of weights: of so few, all logits are made, always
-  std::int32_t few_lines = 16;  ///< up to so many lines the weights are read where they are; at most 16
-  std::size_t tile_bytes = 0;   ///< see ProductPass
+  std::int32_t few_lines =
+      16;  ///< up to so many lines the weights are read where they are, once for every 16 of them, and the host
+           ///< need not know how many are active; no host waits in any step where it is large
+  std::size_t tile_bytes = 0;  ///< see ProductPass
 };
 
 /// What a ClusteredProjection has seen.

@@ -40,19 +40,21 @@ namespace sluice::inline v0::cuda {
 /// Active beside the clusters' tokens: `always`, probes, and tokens whose score the search raises. All tokens are active for
 /// a union that is larger than `full_above`, or has fewer tokens than the search asks for, and for sentences of a direction
 /// other than 0 (with Union::batch, if there is one, for all). An edit of a token that is not active edits nothing.
-/// Queries are those that cuda::LogSoftmaxTopK answers, but for `only` and `shortlist`. A step whose lists by probability had no room
-/// is answered twice, and counted twice.
+/// Where the lines of a sentence share a shortlist, or `only` before the softmax, that is what is active; all tokens are where they
+/// differ, or `only` acts after the softmax. Queries are those that cuda::LogSoftmaxTopK answers. A step whose lists by probability
+/// had no room is answered twice, and counted twice.
 ///
 /// What differs from the host's: centroids are rounded to T, and products are cuBLAS's, so that a vector nearly as near to two
 /// centroids may belong to the other one; last bits depend on the number of lines and on how logits were made (all of
 /// them, those of the active tokens, those for few lines), as with cuda::DenseProjection. One set of clusters; no audit.
 ///
-/// A step: a product with the centroids and their selection, three small launches for the unions, the number of active
-/// tokens to the host, which chooses, and waits for that; then the logits of the joint union of all sentences (weights
-/// gathered, or kept from the last step if the union has not changed; read in place for few lines), what is not a
-/// sentence's own masked, selection, and a second wait. Such a step cannot be captured in a graph.
+/// A step: a product with the centroids and their selection, three small launches for the unions, the logits, selection, and the wait
+/// for the answers. For few lines the logits are those of the active tokens, whose number the device alone knows, with weights read
+/// where they are; of small weights, those of all tokens, what is not a sentence's own masked. For more lines and larger weights the
+/// host waits once before, to tell cuBLAS how many tokens are active: their weights are gathered, or kept from the last step if the
+/// union has not changed.
 ///
-/// Costs (clusters + active) d products a line. An object serves one stream at a time. Allocates nothing once it has seen its
+/// Costs (clusters + active) d products a line, and clusters V / 8 bytes of memory. An object serves one stream at a time. Allocates nothing once it has seen its
 /// largest step.
 /// \tparam T  of weights and hidden vectors: float, __half or __nv_bfloat16
 template <class T>
@@ -83,16 +85,35 @@ class ClusteredProjection {
   Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     require(hidden.columns == weights_.columns, "cuda::ClusteredProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
-    for (auto const& query : queries) {
-      require(query.only == nullptr, "query.only", true, "is not answered over clusters on a device");
-      require(query.shortlist == nullptr, "query.shortlist", true, "is not answered over clusters on a device");
-    }
     LineTask<float> task;
     task.scores.columns = weights_.rows;
-    return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {
-      MatrixView<T const> const vectors{hidden.data, all.scores.rows, hidden.columns, hidden.stride};
-      answer(all, vectors, queries, groups, hidden.stream);
-    });
+    unions_.forget();  // of a step that failed
+    auto const answers =
+        output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {
+          MatrixView<T const> const vectors{hidden.data, all.scores.rows, hidden.columns, hidden.stride};
+          answer(all, vectors, queries, groups, hidden.stream);
+        });
+    count();
+    return answers;
+  }
+
+  /// Adds the work to the stream, and waits for nobody: may be captured in a graph, as LogSoftmaxTopK::enqueue(). Logits are those of
+  /// the active tokens for at most ClusteredOptions::few_lines lines, where weights can be read in place; all are made for more
+  /// lines, since cuBLAS has to be told how many. Not counted in statistics().
+  /// \param task    what to do with the lines; tokens are tokens, its scores are not looked at
+  /// \param hidden  [lines, d]
+  /// \param each    so many neighbouring lines are a sentence, of direction 0
+  /// \throws std::invalid_argument  if the vectors have another size, or for a task that makes no sense
+  /// \throws Error  of CUDA
+  void enqueue(LineTask<float> const& task, MatrixView<T const> hidden, std::int32_t each, cudaStream_t stream) {
+    require(hidden.columns == weights_.columns, "cuda::ClusteredProjection: hidden.columns", hidden.columns,
+            "must be that of the weights");
+    require(each >= 1, "cuda::ClusteredProjection: each", each, "must be at least 1");
+    if (hidden.rows == 0) return;
+    auto const product = choice_(hidden) == Product::in_place ? Product::in_place : Product::all;
+    unions_.form(task, hidden, each, product, gemm_, stream);
+    if (product == Product::in_place) answer_in_place(task, hidden, stream);
+    else answer_all(task, hidden, stream);
   }
 
   ClusteredStatistics const& statistics() const { return statistics_; }
@@ -115,20 +136,37 @@ class ClusteredProjection {
     sluice::detail::check_clustered(who, options, weights.rows);
     sluice::detail::check_nearest(who, options.nearest, clusters);
     require(options.token_cost >= 0, who + "token_cost", options.token_cost, "must not be negative");
-    require(options.few_lines >= 0 && options.few_lines <= most_skinny_lines, who + "few_lines", options.few_lines,
-            "must be in [0, 16]");
+    require(options.few_lines >= 0, who + "few_lines", options.few_lines, "must not be negative");
     return clusters;
   }
 
   void answer(LineTask<float> const& task, MatrixView<T const> hidden, std::span<Query const> queries,
               std::span<Group const> groups, cudaStream_t stream) {
-    unions_.form(task, hidden, groups, gemm_, statistics_, stream);
-    auto const cached = product_.begin(unions_.changed());
-    ++statistics_.steps;
-    auto const product = unions_.all_lines() > 0 ? Product::all : choice_(unions_.count(), hidden, cached);
+    count();  // a step that is answered again was one
+    auto product = choice_(hidden);
+    unions_.form(task, hidden, groups, product, gemm_, stream);
+    unions_.tell(stream);
+    if (unions_.launch().unions == 0) product = Product::all;
+    if (product == Product::gathered) {  // cuBLAS has to be told how many tokens there are
+      check(cudaStreamSynchronize(stream), "cuda::ClusteredProjection");
+      auto const full = unions_.count(statistics_).value_or(true);
+      auto const cached = product_.begin(unions_.changed());
+      product = full ? Product::all : choice_.of(unions_.size(), cached);
+      counted(product);
+      if (product == Product::gathered) return answer_gathered(task, hidden, queries, stream);
+    }
+    in_place_ = product == Product::in_place;
     if (product == Product::all) answer_all(task, hidden, stream);
-    else answer_some(task, hidden, queries, product, stream);
-    statistics_.gathered = product_.copies();
+    else answer_in_place(task, hidden, stream);
+  }
+
+  /// Counts a step that nobody has waited for before its answers came.
+  void count() {
+    if (auto const full = unions_.count(statistics_)) counted(in_place_ && !*full ? Product::in_place : Product::all);
+  }
+  void counted(Product product) {
+    ++statistics_.steps;
+    if (product != Product::all) ++statistics_.reduced;
   }
 
   static MatrixView<T const> lines_of(MatrixView<T const> hidden, std::ptrdiff_t first, std::ptrdiff_t count) {
@@ -142,28 +180,31 @@ class ClusteredProjection {
       gemm_.enqueue<T>(lines_of(hidden, line, to.rows),
                        {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
                        stream);
-      if (unions_.all_lines() < unions_.lines()) unions_.mask(nullptr, line, token, to, stream);
+      if (unions_.launch().unions > 0) unions_.mask(nullptr, line, token, to, stream);
     });
   }
 
-  void answer_some(LineTask<float> task, MatrixView<T const> hidden, std::span<Query const> queries, Product product,
-                   cudaStream_t stream) {
-    auto const count = unions_.count();
-    auto const* const tokens = unions_.tokens();
-    ++statistics_.reduced;
+  /// Over lines of all tokens, of which only the active ones are made.
+  void answer_in_place(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream) {
+    task.scores = {nullptr, hidden.rows, weights_.rows, 0};
+    pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<float> to) {
+      product_.in_place(lines_of(hidden, line, to.rows), bias_, unions_.launch(), line, token, to, stream);
+    });
+  }
+
+  /// Over lines of the joint union's tokens.
+  void answer_gathered(LineTask<float> task, MatrixView<T const> hidden, std::span<Query const> queries,
+                       cudaStream_t stream) {
+    auto const count = unions_.size();
+    auto const* const tokens = unions_.launch().tokens;
     product_.place(task, queries, tokens, count, stream);
     task.tokens = tokens;
     task.scores = {nullptr, hidden.rows, count, 0};
-    auto const here = product == Product::in_place;
-    auto const packed = here ? MatrixView<T const>{} : product_.gather(task, bias_, tokens, count, stream);
+    auto const packed = product_.gather(task, bias_, tokens, count, stream);
+    statistics_.gathered = product_.copies();
     pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t first, MatrixView<float> to) {
-      auto const lines = lines_of(hidden, line, to.rows);
-      if (here) {
-        product_.in_place(lines, bias_, tokens + first, to, stream);
-      } else {
-        gemm_.enqueue<T>(lines, {packed.data + first * packed.stride, to.columns, packed.columns, packed.stride}, to,
-                         stream);
-      }
+      gemm_.enqueue<T>(lines_of(hidden, line, to.rows),
+                       {packed.data + first * packed.stride, to.columns, packed.columns, packed.stride}, to, stream);
       if (unions_.several()) unions_.mask(tokens, line, first, to, stream);
     });
   }
@@ -178,6 +219,7 @@ class ClusteredProjection {
   Buffer<Where::device> kept_;
   float* bias_ = nullptr;
   ClusteredStatistics statistics_;
+  bool in_place_ = false;  // the last step's logits were made for the active tokens, where these were not all
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -29,15 +29,19 @@ class ProductChoice {
         few_lines_(options.few_lines),
         weights_(weights) {}
 
+  /// What there is to choose before anybody knows how many tokens are active: `gathered` wants to know.
+  Product operator()(MatrixView<T const> hidden) const {
+    auto const bytes =
+        static_cast<double>(weights_.rows) * static_cast<double>(weights_.columns) * static_cast<double>(sizeof(T));
+    if (bytes <= static_cast<double>(full_below_)) return Product::all;
+    return in_place(hidden) ? Product::in_place : Product::gathered;
+  }
+  /// What that becomes then.
   /// \param count   active tokens
   /// \param cached  their weights lie side by side already
-  Product operator()(std::int32_t count, MatrixView<T const> hidden, bool cached) const {
+  Product of(std::int32_t count, bool cached) const {
     auto const all = static_cast<double>(weights_.rows);
-    auto const bytes = all * static_cast<double>(weights_.columns) * sizeof(T);
-    if (bytes <= static_cast<double>(full_below_)) return Product::all;
-    auto const here = in_place(hidden);
-    if (!(count * (cached || here ? 1.0 : token_cost_) < all)) return Product::all;
-    return here ? Product::in_place : Product::gathered;
+    return count * (cached ? 1.0 : token_cost_) < all ? Product::gathered : Product::all;
   }
 
  private:

@@ -9,7 +9,9 @@
 #include <sluice/cuda/projection/gather.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
 #include <sluice/cuda/projection/skinny_product.cuh>
+#include <sluice/cuda/projection/union_block.cuh>
 #include <sluice/cuda/projection/union_terms.cuh>
+#include <sluice/cuda/projection/union_words.cuh>
 
 #include <cuda_runtime.h>
 
@@ -24,24 +26,27 @@ inline constexpr int union_threads = 1024;  ///< one block scans V / 32 words
 // Templates, as their launches are: a header that several files include may define them.
 
 template <class Launch>
-__global__ void __launch_bounds__(projection_threads) begin_union_kernel(__grid_constant__ Launch const launch) {
-  auto const at = static_cast<std::int64_t>(blockIdx.x) * projection_threads + threadIdx.x;
-  auto const masks = launch.own != nullptr ? 1 + launch.unions : 1;
-  if (at < std::int64_t{masks} * launch.words) begin_union(launch, at);
-}
-
-template <class Launch>
-__global__ void __launch_bounds__(projection_threads) mark_kernel(__grid_constant__ Launch const launch) {
+__global__ void __launch_bounds__(projection_threads) union_words_kernel(__grid_constant__ Launch const launch) {
+  using Words = UnionWords<DeviceBlock<projection_threads>>;
+  __shared__ typename Words::Memory memory;
   DeviceBlock<projection_threads> block;
-  mark_line(block, launch, static_cast<std::int32_t>(blockIdx.x));
+  Words(block, memory, launch, static_cast<std::int32_t>(blockIdx.x)).run();
 }
 
 template <class Launch>
-__global__ void __launch_bounds__(union_threads) union_kernel(__grid_constant__ Launch const launch) {
-  using Block = DeviceBlock<union_threads>;
-  __shared__ UnionMemory<union_threads> memory;
-  Block block;
-  UnionBlock<Block>(block, memory, launch).run(static_cast<std::int32_t>(blockIdx.x));
+__global__ void __launch_bounds__(union_threads) union_settle_kernel(__grid_constant__ Launch const launch) {
+  using Union = UnionBlock<DeviceBlock<union_threads>>;
+  __shared__ typename Union::Memory memory;
+  DeviceBlock<union_threads> block;
+  Union(block, memory, launch).settle(static_cast<std::int32_t>(blockIdx.x));
+}
+
+template <class Launch>
+__global__ void __launch_bounds__(union_threads) union_list_kernel(__grid_constant__ Launch const launch) {
+  using Union = UnionBlock<DeviceBlock<union_threads>>;
+  __shared__ typename Union::Memory memory;
+  DeviceBlock<union_threads> block;
+  Union(block, memory, launch).list();
 }
 
 template <class Launch>
@@ -68,9 +73,19 @@ __global__ void __launch_bounds__(projection_threads) mask_kernel(__grid_constan
 }
 
 template <class Launch>
+__global__ void __launch_bounds__(projection_threads) fill_kernel(__grid_constant__ Launch const launch) {
+  auto const per_line = (launch.groups() + projection_threads - 1) / projection_threads;
+  auto const number = static_cast<std::int32_t>(blockIdx.x);
+  auto const line = number / per_line;
+  auto const group = (number - line * per_line) * projection_threads + static_cast<std::int32_t>(threadIdx.x);
+  DeviceBlock<projection_threads> block;
+  if (group < launch.groups()) fill_group(block, launch, line, group);
+}
+
+template <class Launch>
 __global__ void __launch_bounds__(projection_threads) place_kernel(__grid_constant__ Launch const launch) {
   auto const i = static_cast<std::int32_t>(blockIdx.x * projection_threads + threadIdx.x);
-  if (i < launch.edit_count + launch.probe_count) place_one(launch, i);
+  if (i < launch.all()) place_one(launch, i);
 }
 
 /// Blocks for so many threads.
@@ -80,11 +95,11 @@ inline unsigned blocks_of(std::int64_t threads) {
 
 template <class Launch>
 void launch_union(Launch const& launch, cudaStream_t stream) {
-  auto const masks = launch.own != nullptr ? 1 + launch.unions : 1;
-  auto const blocks = blocks_of(std::int64_t{masks} * launch.words);
-  begin_union_kernel<Launch><<<blocks, projection_threads, 0, stream>>>(launch);
-  mark_kernel<Launch><<<static_cast<unsigned>(launch.lines), projection_threads, 0, stream>>>(launch);
-  union_kernel<Launch><<<static_cast<unsigned>(1 + launch.unions), union_threads, 0, stream>>>(launch);
+  auto const slices = launch.unions * UnionWords<DeviceBlock<projection_threads>>::slices(launch);
+  union_words_kernel<Launch><<<static_cast<unsigned>(slices), projection_threads, 0, stream>>>(launch);
+  auto const blocks = UnionBlock<DeviceBlock<union_threads>>::settling(launch);
+  union_settle_kernel<Launch><<<static_cast<unsigned>(blocks), union_threads, 0, stream>>>(launch);
+  union_list_kernel<Launch><<<1, union_threads, 0, stream>>>(launch);
   check(cudaGetLastError(), "the kernels of a union");
 }
 
@@ -99,7 +114,8 @@ template <class Format>
 void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream) {
   constexpr std::int32_t warps = projection_threads / 32;
   auto const blocks = [&](std::int32_t at_once) {
-    return static_cast<unsigned>((launch.count + warps * at_once - 1) / (warps * at_once));
+    auto const needed = (launch.columns + warps * at_once - 1) / (warps * at_once);
+    return static_cast<unsigned>(std::min(needed, launch.blocks));
   };
   if (launch.lines <= 1) skinny_kernel<Format, 1><<<blocks(4), projection_threads, 0, stream>>>(launch);
   else if (launch.lines <= 4) skinny_kernel<Format, 4><<<blocks(4), projection_threads, 0, stream>>>(launch);
@@ -116,10 +132,16 @@ void launch_mask(Launch const& launch, cudaStream_t stream) {
 }
 
 template <class Launch>
+void launch_fill(Launch const& launch, cudaStream_t stream) {
+  auto const blocks = std::int64_t{blocks_of(launch.groups())} * launch.lines;
+  fill_kernel<Launch><<<static_cast<unsigned>(blocks), projection_threads, 0, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel that empties lines");
+}
+
+template <class Launch>
 void launch_places(Launch const& launch, cudaStream_t stream) {
-  auto const count = launch.edit_count + launch.probe_count;
-  if (count == 0) return;
-  place_kernel<Launch><<<blocks_of(count), projection_threads, 0, stream>>>(launch);
+  if (launch.all() == 0) return;
+  place_kernel<Launch><<<blocks_of(launch.all()), projection_threads, 0, stream>>>(launch);
   check(cudaGetLastError(), "the kernel of places");
 }
 

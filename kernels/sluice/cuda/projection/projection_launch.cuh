@@ -16,7 +16,7 @@ namespace sluice::inline v0::cuda {
 // launch_lines(); those that need not be templates are, so that one file of a program can instantiate them. They throw
 // Error.
 
-/// Masks, the joint union as a list, and what there is to know of each union: three kernels.
+/// Masks, what there is to know of each union, and the joint one as a list: three kernels. There is a union.
 template <class Launch>
 void launch_union(Launch const& launch, cudaStream_t stream);
 template <class Launch>
@@ -26,6 +26,8 @@ template <class Format>
 void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream);
 template <class Launch>
 void launch_mask(Launch const& launch, cudaStream_t stream);
+template <class Launch>
+void launch_fill(Launch const& launch, cudaStream_t stream);
 template <class Launch>
 void launch_places(Launch const& launch, cudaStream_t stream);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Logits of some tokens for few lines, without a copy of the tokens' weights.
+/// Logits of the active tokens for few lines, without a copy of their weights; nobody but the device knows how many they are.
 #pragma once
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/warp_search.cuh>
+#include <sluice/cuda/projection/active_union.cuh>
 
 #include <cstdint>
 
@@ -20,17 +22,21 @@ struct SkinnyLaunch {
   std::int64_t hidden_stride = 0;
   std::int32_t lines = 0;
   std::int32_t depth = 0;
-  Token const* tokens = nullptr;  ///< [count]
-  std::int32_t count = 0;
-  float const* bias = nullptr;  ///< [V], or none
-  float* logits = nullptr;      ///< [lines, count]
+  Token const* tokens = nullptr;        ///< those that are active for any line, ascending
+  UnionResult const* listed = nullptr;  ///< how many these are
+  std::int32_t size = 0;                ///< V
+  ActiveMasks active{};                 ///< which of them are active for which line
+  float const* bias = nullptr;          ///< [V], or none
+  float* logits = nullptr;  ///< [lines, columns], of tokens first .. first + columns - 1; others' are not written
   std::int64_t stride = 0;
+  std::int32_t first = 0, columns = 0;
+  std::int32_t blocks = 1;  ///< that share the tokens, at most
 };
 
 inline constexpr std::int32_t most_skinny_lines = 16;
 
 /// A warp takes some tokens at a time and reads their weights once, for all lines; its lanes take turns along the depth. A
-/// logit is summed in one order, whatever the number of lines and tokens.
+/// logit is summed in one order, whatever the number of lines and tokens, and written where its token is active for its line.
 /// \tparam most  lines at most
 template <class Format, int most, class Block>
 SLUICE_DEVICE void skinny_product(Block& block, SkinnyLaunch<Format> const& launch, std::int32_t number,
@@ -38,12 +44,19 @@ SLUICE_DEVICE void skinny_product(Block& block, SkinnyLaunch<Format> const& laun
   constexpr int wide = Format::wide;
   constexpr int at_once = most <= 4 ? 4 : 2;  // tokens: what the registers hold
   auto const lane = block.lane();
-  for (auto first = (number * Block::warps + block.warp()) * at_once; first < launch.count;
+  auto begin = 0, end = launch.listed->count;
+  auto const below = [&](Token bound) {
+    return first_of_warp(block, launch.listed->count,
+                         [&](std::int32_t i) { return block.read(launch.tokens + i) < bound; });
+  };
+  if (launch.first > 0) begin = below(launch.first);
+  if (launch.first + launch.columns < launch.size) end = below(launch.first + launch.columns);
+  for (auto first = begin + (number * Block::warps + block.warp()) * at_once; first < end;
        first += blocks * Block::warps * at_once) {
     typename Format::Bits const* rows[at_once];
     SLUICE_UNROLL
     for (int t = 0; t < at_once; ++t) {
-      auto const at = first + t < launch.count ? first + t : launch.count - 1;
+      auto const at = first + t < end ? first + t : end - 1;
       rows[t] = launch.weights + launch.tokens[at] * launch.weight_stride;
     }
     float sums[at_once][most] = {};
@@ -71,9 +84,11 @@ SLUICE_DEVICE void skinny_product(Block& block, SkinnyLaunch<Format> const& laun
         auto sum = sums[t][line];
         SLUICE_UNROLL
         for (int distance = 16; distance > 0; distance /= 2) sum += block.exchange(sum, distance);
-        if (lane != (t * most + line) % 32 || line >= launch.lines || first + t >= launch.count) continue;
-        auto const bias = launch.bias != nullptr ? launch.bias[launch.tokens[first + t]] : 0.0f;
-        launch.logits[line * launch.stride + first + t] = sum + bias;
+        if (lane != (t * most + line) % 32 || line >= launch.lines || first + t >= end) continue;
+        auto const token = launch.tokens[first + t];
+        if (!launch.active.has(launch.active.deciding(line), token)) continue;
+        auto const bias = launch.bias != nullptr ? launch.bias[token] : 0.0f;
+        launch.logits[line * launch.stride + token - launch.first] = sum + bias;
       }
     }
   }

@@ -33,22 +33,22 @@ class SelectReader {
   /// A group's scores as the softmax sees them.
   template <class Block>
   SLUICE_DEVICE void softmax_scores(Block& block, std::uint32_t group, float (&x)[wide]) const {
-    reader_.scores(block, reader_.load_any(block, group), group, reader_.edited(), x);
+    reader_.scores(block, reader_.load_any(block, group), group, reader_.all_edits(), x);
   }
   /// And as the selection does.
   template <class Block>
   SLUICE_DEVICE void scores(Block& block, std::uint32_t group, float (&x)[wide]) const {
     softmax_scores(block, group, x);
-    if (!rounded_) return reader_.rank(group, reader_.edited(), x);
+    if (!rounded_) return reader_.rank(block, group, reader_.all_edits(), x);
     SLUICE_UNROLL
     for (int c = 0; c < wide; ++c) x[c] = norm_.rounded(x[c]);
-    reader_.rank_penalised(group, x);
+    reader_.rank_penalised(block, group, x);
   }
   /// One of them, wherever it is; -infinity behind the end.
   template <class Block>
   SLUICE_DEVICE float score(Block& block, std::uint32_t place) const {
     if (!rounded_) return reader_.ranked(block, place);
-    return reader_.penalised(place, norm_.rounded(reader_.softmax_score(block, place)));
+    return reader_.penalised(block, place, norm_.rounded(reader_.softmax_score(block, place)));
   }
 
  private:
