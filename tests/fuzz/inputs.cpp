@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files, texts and command lines of strangers; the first byte says of which kind. Each is read, or refused in words.
+// Files, lists and command lines of strangers; the first byte says of which kind. Each is read, or refused in words.
 #include <fuzz/inputs/files.hpp>
 #include <fuzz/inputs/texts.hpp>
 
@@ -24,7 +24,6 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     case 'i': image(text); break;
     case 'm': manifest(text); break;
     case 'o': command_line(text); break;
-    case 'w': words(text); break;
     default: return -1;  // not to be kept
   }
   return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What people write: constraints, glossaries, images, manifests, command lines, and text itself.
+/// What people write: constraints, glossaries, images, manifests, command lines.
 #pragma once
 
 #include <fuzz/compiled.hpp>
@@ -178,22 +178,6 @@ inline void command_line(std::string_view text) {
     demand(e.what()[0] != '\0', "an empty message", text);
   }
   std::cout.rdbuf(before);
-}
-
-inline void words(std::string_view text) {
-  auto const characters = text::characters(text);
-  auto const written = text::to_utf8(characters);
-  demand(text::valid_utf8(written), "what is written is not UTF-8", text);
-  demand(text::characters(written) == characters, "what is written is read as something else", text);
-  demand(!text::valid_utf8(text) || written == text, "valid text is changed", text);
-  auto const squeezed = text::squeezed(text);
-  demand(text::squeezed(squeezed) == squeezed, "squeezed, it can be squeezed", text);
-  for (auto const c : characters) {
-    auto const upper = text::upper(c), lower = text::lower(c);
-    demand(text::upper(upper) == upper && text::lower(lower) == lower, "a capital has a capital of its own", text);
-    demand(upper == c || lower == c, "a letter is neither large nor small", text);
-  }
-  demand(text::shortened(std::string(written)).size() <= 80, "not shortened", text);
 }
 
 }  // namespace sluice::test
