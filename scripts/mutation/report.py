@@ -18,6 +18,8 @@ def equivalent(path):
             key, _, value = row.partition(": ")
             if row.startswith("#"):
                 continue
+            if (key == "header" and header) or (key == "line" and line) or (key == "reason" and reason):
+                raise SystemExit(f"mutate: {path}: \"{row}\" comes twice in a record: a merge has put two into each other")
             if key == "header":
                 header = value
             elif key == "line":

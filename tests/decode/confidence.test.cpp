@@ -170,6 +170,20 @@ TEST_CASE("a prefix that is not scored was chosen by nobody", "[confidence]") {
   check_choices(result, asked, 4, {}, 2);
 }
 
+TEST_CASE("tokens that are never generated are no alternatives", "[confidence]") {
+  TableModel<everything> model(doubted, {.impossible = false});  // they have the best scores
+  for (std::int32_t const count : {1, 3, 9}) {
+    std::vector<TableRequest<Greedy>> const requests{{.source = 4, .confidence = {.alternatives = count}}};
+    auto const result = decode(model, requests, Greedy{.length = {.max = 6}}).at(0);
+    REQUIRE(result.ok());
+    for (auto const& choice : result.hypotheses.at(0).choices) {
+      CHECK(choice.rank == 0);
+      CHECK(std::ssize(choice.alternatives) == std::min(count, 7));
+      for (auto const& one : choice.alternatives) CHECK((one.token != pad && one.token != bos));
+    }
+  }
+}
+
 TEST_CASE("what cannot be told is refused", "[confidence]") {
   TableModel<everything> model(doubted);
   auto const ask = [&](Confidence const& confidence, auto expander) {

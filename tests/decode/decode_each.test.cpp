@@ -99,6 +99,7 @@ TEST_CASE("lazy inputs are read when they are wanted, and change nothing", "[dec
     CHECK(lazy.steps == eager.steps);
     return ahead;
   };
+  CHECK(check(Batched{.size = 1}, {}) <= 1);
   CHECK(check(Batched{.size = 4}, {}) <= 5);
   CHECK(check(Batched{.size = 4}, {.window = 8}) <= 20);
   CHECK(check(Streaming{.size = 5, .refill_below = 1}, {}) <= 30);  // one sentence may take long: others pass it

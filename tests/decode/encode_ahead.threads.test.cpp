@@ -133,6 +133,7 @@ void check_one(S const& search, P const& schedule, Intake const& intake, std::ve
       CHECK(counts.encodes == 0);
     }
     CHECK(counts.started == seeds.size());
+    CHECK(counts.batches == 0);  // what has been encoded goes when all of it has been started
     CHECK(decoder.waiting() == 0);
     CHECK(decoder.running() == 0);
   }

@@ -15,6 +15,7 @@
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -281,6 +282,7 @@ void watch(std::mt19937_64& random, Seen& seen, Pick&& choose) {
 
 template <class Pick>
 void watch_all(std::uint64_t seed, std::size_t rounds, Pick const& choose) {
+  rounds = times(rounds);
   std::mt19937_64 random(seed);
   Seen seen;
   for (std::size_t i = 0; i < rounds; ++i) {
@@ -312,6 +314,7 @@ std::pair<std::vector<Tokens>, Result> stream(Table const& table, TableRequest<S
 /// At every step of a sentence: what is settled, and what there is if it is withdrawn just then.
 template <class S, class Comparable>
 void cancel_everywhere(std::uint64_t seed, std::size_t rounds, S (*choose)(std::mt19937_64&), Comparable&& comparable) {
+  rounds = times(rounds);
   std::mt19937_64 random(seed);
   std::size_t compared = 0;
   for (std::size_t round = 0; round < rounds; ++round) {

@@ -39,7 +39,7 @@ namespace {
 class Run {
  public:
   explicit Run(Stress const& stress)
-      : table_{.size = 12, .scale = 6, .eos_bias = -2, .eos_slope = 0.3, .broken = stress.worst ? &no_number : nullptr},
+      : table_{.size = 12, .scale = 6, .eos_bias = -2, .eos_slope = 0.3, .broken = stress.worst ? &breaks : nullptr},
         search_{.width = 3, .length = {.max = stress.worst ? 6 : 20}},
         stress_(stress),
         cancelled_(stress.sentences),

@@ -9,6 +9,7 @@
 #include <sluice/grammar/token_trie.hpp>
 
 #include <support/catch.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -89,7 +90,7 @@ inline Vocabulary vocabulary_of(std::vector<std::string> const& tokens) {
 /// How much is compared. SLUICE_GRAMMAR_ROUNDS is the number of grammars, else what a test takes by itself.
 inline int rounds(int usual) {
   auto const* const asked = std::getenv("SLUICE_GRAMMAR_ROUNDS");
-  return asked == nullptr ? usual : std::stoi(asked);
+  return asked == nullptr ? times(usual) : std::stoi(asked);
 }
 
 /// Of many grammars.

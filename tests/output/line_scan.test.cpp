@@ -3,6 +3,7 @@
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -41,6 +42,8 @@ std::vector<std::pair<std::string, Fill>> const& fills() {
       {"descending", [](auto&, auto i, auto n) { return static_cast<float>(n - i) * 30 / static_cast<float>(n); }},
       {"steps down", [](auto&, auto i, auto) { return -static_cast<float>(i / 700); }},
       {"all equal", [](auto&, auto, auto) { return -7.25f; }},
+      {"all equal, above two", [](auto&, auto, auto) { return 3.25f; }},
+      {"all equal, above minus two", [](auto&, auto, auto) { return -0.5f; }},
       {"few values", [](auto& r, auto, auto) { return static_cast<float>(below(r, 4)); }},
       {"rounded", [](auto& r, auto, auto) { return std::round(normal(r, 2)); }},
       {"signs of zero", [](auto& r, auto, auto) { return below(r, 2) == 0 ? 0.0f : -0.0f; }},
@@ -171,7 +174,7 @@ TEST_CASE("line_scan finds ties in the order of their places across chunks and b
 TEST_CASE("line_scan marks a line with a NaN or +infinity, and forgets it with the next line", "[line_scan]") {
   LineScan scan;
   auto const nan = std::numeric_limits<float>::quiet_NaN();
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(500u); ++seed) {
     std::mt19937_64 random(seed);
     auto const n = 1 + below(random, seed % 10 == 0 ? 70000 : 3000);
     auto line = filled(fills()[below(random, fills().size())].second, random, n);
@@ -213,7 +216,7 @@ TEST_CASE("line_scan sums a quarter of a million exponentials to 1e-5", "[line_s
 TEST_CASE("exp_of_negative is within what it says of exp", "[line_scan]") {
   std::mt19937_64 random(1);
   auto worst = 0.0;
-  for (int i = 0; i < 200000; ++i) {
+  for (int i = 0; i < times(200000); ++i) {
     auto const x = i == 0 ? 0.0f : -static_cast<float>(std::exp(std::uniform_real_distribution(-20.0, 4.46)(random)));
     auto const y = static_cast<double>(simd::exp_of_negative(simd::broadcast(x))[0]);
     auto const exact = std::exp(static_cast<double>(x));
@@ -233,7 +236,7 @@ TEST_CASE("sums of exponentials err by less than a millionth of themselves, what
   std::mt19937_64 random(7);
   auto worst = 0.0;
   for (auto const near : {0.0f, -3.7f, 11.3f, 90.0f, -1234.5f, 31000.0f, -32768.0f})
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < times(20000); ++i) {
       simd::Exponentials const exponentials(near);
       // With fused multiply-adds it does not matter how far away a score is.
       auto const far = static_cast<double>(simd::has_fused ? (i % 2 == 0 ? 30 : 3) : 3);
@@ -259,7 +262,7 @@ TEST_CASE("the log-probability of the best is within 1e-6 of double precision", 
   LineScan scan;
   std::mt19937_64 random(8);
   auto worst = 0.0;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < times(400); ++i) {
     // Lines whose weight lies in equal scores, one of which is the first of its line, and which the rest only disturbs.
     auto const n = i % 2 == 0 ? std::size_t{32000} : 1 + below(random, 5000);
     auto const level = static_cast<float>(std::uniform_real_distribution(-20.0, 20.0)(random));
@@ -278,7 +281,7 @@ TEST_CASE("the log-probability of the best is within 1e-6 of double precision", 
 
 TEST_CASE("scores are counted by what they reach", "[line_scan]") {
   std::mt19937_64 random(2);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < times(2000); ++round) {
     auto const n = static_cast<std::size_t>(simd::lanes) * (1 + below(random, 20));
     auto const line = filled(fills()[below(random, fills().size())].second, random, n);
     auto const bar = below(random, 2) == 0 ? line[below(random, n)] : static_cast<float>(below(random, 7)) - 3.5f;
@@ -302,7 +305,7 @@ TEST_CASE("scores are counted by what they reach", "[line_scan]") {
 
 TEST_CASE("best_scores keeps the k best of what it takes", "[line_scan]") {
   BestScores best;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(400u); ++seed) {
     std::mt19937_64 random(seed);
     auto const& [name, fill] = fills()[seed % fills().size()];
     auto const unit = static_cast<std::size_t>(simd::lanes);

@@ -7,6 +7,7 @@
 #include <support/fenced.hpp>
 #include <support/line_reference.hpp>
 #include <support/random_query.hpp>
+#include <support/times.hpp>
 
 #include <Eigen/Core>
 
@@ -69,7 +70,7 @@ struct Fixed {
 
 TEST_CASE("log_softmax_top_k answers random queries of any field as double precision does", "[output_properties]") {
   LogSoftmaxTopK expander;
-  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(4000u); ++seed) {
     std::mt19937_64 random(seed);
     auto const size = 1 + below(random, seed % 40 == 0 ? 40000 : seed % 10 == 0 ? 3000 : seed % 3 == 0 ? 300 : 12);
     auto line = normal_numbers(random, static_cast<std::ptrdiff_t>(size), std::vector{0.1, 1., 5., 30.}[seed % 4]);
@@ -109,7 +110,7 @@ TEST_CASE("log_softmax_top_k answers random queries of any field as double preci
 
 TEST_CASE("one pass and several give the same list", "[output_properties]") {
   LogSoftmaxTopK one, several;
-  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(1500u); ++seed) {
     std::mt19937_64 random(seed);
     auto const size = 1 + below(random, seed % 10 == 0 ? 3000 : 30);
     auto line = normal_numbers(random, static_cast<std::ptrdiff_t>(size), 2);
@@ -146,7 +147,7 @@ TEST_CASE("an edit that changes nothing does not change the order of equal token
 }
 
 TEST_CASE("a bias is what adding it beforehand is, bit for bit", "[output_properties]") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(60u); ++seed) {
     std::mt19937_64 random(seed);
     auto const size = static_cast<std::ptrdiff_t>(1 + below(random, seed % 8 == 0 ? 40000 : 3000));
     std::ptrdiff_t const rows = 12;
@@ -190,7 +191,7 @@ TEST_CASE("an expander that takes another's place takes its bias, or that it has
 
 TEMPLATE_TEST_CASE("scores of another type are their floats, bit for bit", "[output_properties]", Eigen::bfloat16,
                    Eigen::half, double, Fixed) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(40u); ++seed) {
     std::mt19937_64 random(seed);
     auto const size = static_cast<std::ptrdiff_t>(1 + below(random, seed % 8 == 0 ? 40000 : 3000));
     std::ptrdiff_t const rows = 10;

@@ -2,6 +2,7 @@
 #include <sluice/output/packed/packed_matrix.hpp>
 
 #include <support/catch.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -97,7 +98,7 @@ TEST_CASE("any part of the columns may be had, in any precision, bit for bit", "
       for (std::ptrdiff_t r = 0; r < most; ++r)
         matrix.multiply({x.data() + r * d, 1, d, d}, {alone.data() + r * n, 1, n, n});
       PackedRows rows;
-      for (int i = 0; i < 100; ++i) {
+      for (int i = 0; i < times(100); ++i) {
         auto const first_row = static_cast<std::ptrdiff_t>(random() % most);
         auto const count = static_cast<std::ptrdiff_t>(random()) % (most - first_row) + 1;
         auto const first = static_cast<std::ptrdiff_t>(random()) % n / PackedMatrix::panel * PackedMatrix::panel;

@@ -13,6 +13,7 @@
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -202,7 +203,7 @@ TEST_CASE("who steps", "[streaming]") {
 template <class S, class Make>
 void check_schedules(std::uint64_t seed, int rounds, Make&& make_search) {
   std::mt19937_64 random(seed);
-  for (auto round = 0; round < rounds; ++round) {
+  for (auto round = 0; round < times(rounds); ++round) {
     auto const table = random_table(random, 6 + static_cast<std::int32_t>(random() % 10));
     S const search = make_search(random);
     std::vector<TableRequest<S>> requests(1 + random() % 40);

@@ -29,7 +29,7 @@ inline constexpr std::size_t writers = 64, failures = 11, moments = 8;
 inline bool no_encoding(std::uint64_t seed) { return seed % 64 == 1; }
 inline bool no_start(std::uint64_t seed) { return seed % 64 == 2; }
 inline bool bad_prefix(std::uint64_t seed) { return seed % 64 == 3; }
-inline bool no_number(std::uint64_t seed) { return seed % 64 == 4; }
+inline bool breaks(std::uint64_t seed) { return seed % 64 == 4; }
 
 inline std::size_t number(char const* variable, std::size_t usual) {
   auto const* const asked = std::getenv(variable);

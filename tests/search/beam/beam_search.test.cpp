@@ -5,6 +5,7 @@
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -85,7 +86,7 @@ BeamSearch random_search(std::mt19937_64& random, std::int32_t widest) {
 }  // namespace
 
 TEST_CASE("a beam wide enough finds the n best of all sequences", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     std::mt19937_64 random(seed);
     auto table = random_table(random, 4 + static_cast<std::int32_t>(random() % 4));
     if (seed % 5 == 0) table.has_eos = false;
@@ -126,7 +127,7 @@ TEST_CASE("a beam wide enough finds the n best of all sequences", "[beam_search]
 }
 
 TEST_CASE("a beam ends with what the maximum length leaves of it", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(400u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 4 + static_cast<std::int32_t>(random() % 3));
     auto const max = 2 + static_cast<std::int32_t>(random() % 3);
@@ -202,7 +203,7 @@ TEST_CASE("a beam gives the same bits in any batch, order and set of abilities",
 }
 
 TEST_CASE("whatever a beam's options: its numbers are true, its list sorted, its lengths in bounds", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(4000u); ++seed) {
     std::mt19937_64 random(seed);
     auto table = random_table(random, 5 + static_cast<std::int32_t>(random() % 12));
     if (seed % 6 == 0) table.has_eos = false;
@@ -237,7 +238,7 @@ TEST_CASE("whatever a beam's options: its numbers are true, its list sorted, its
 }
 
 TEST_CASE("a shorter n-best list is the beginning of a longer one", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(500u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 5 + static_cast<std::int32_t>(random() % 12));
     auto search = random_search(random, 7);
@@ -257,7 +258,7 @@ TEST_CASE("a shorter n-best list is the beginning of a longer one", "[beam_searc
 
 TEST_CASE("the exact stop ends early and loses nothing", "[beam_search]") {
   std::size_t stopped = 0, full = 0;
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 5 + static_cast<std::int32_t>(random() % 12));
     BeamSearch search{.width = 1 + static_cast<std::int32_t>(random() % 6)};
@@ -289,7 +290,7 @@ TEST_CASE("the exact stop ends early and loses nothing", "[beam_search]") {
 }
 
 TEST_CASE("a beam of width one that cuts at the maximum is greedy", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(500u); ++seed) {
     std::mt19937_64 random(seed);
     auto table = random_table(random, 4 + static_cast<std::int32_t>(random() % 12));
     if (seed % 5 == 0) table.levels = 3;
@@ -305,7 +306,7 @@ TEST_CASE("a beam of width one that cuts at the maximum is greedy", "[beam_searc
 }
 
 TEST_CASE("every hypothesis scores what a forced score of its tokens says, bit for bit", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(300u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 5 + static_cast<std::int32_t>(random() % 12));
     auto search = random_search(random, 6);
@@ -324,7 +325,7 @@ TEST_CASE("every hypothesis scores what a forced score of its tokens says, bit f
 }
 
 TEST_CASE("a beam never says what the vocabulary forbids", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(300u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 9);
     auto search = random_search(random, 5);
@@ -347,7 +348,7 @@ TEST_CASE("a beam never says what the vocabulary forbids", "[beam_search]") {
 }
 
 TEST_CASE("a prefix that does not count costs nothing", "[beam_search]") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(200u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 9);
     std::vector<BeamRequest> const requests{{.source = seed, .prefix = {4, 5}}};

@@ -180,3 +180,17 @@ TEST_CASE("presets have the lengths of their engines", "[presets]") {
   for (auto const& search : {presets::huggingface(5), presets::sockeye(5), presets::marian(5), presets::varstream(5)})
     CHECK(search.length.min == 0);
 }
+
+TEST_CASE("presets have the penalties of their engines", "[presets]") {
+  auto const score = [](BeamSearch const& search) { return search.penalty.score(-6, 4); };
+  CHECK(score(presets::fairseq(5)) == -1.5);
+  CHECK((score(presets::ctranslate2(5)) == -1.5 && score(presets::ctranslate2(5, 0)) == -6));
+  CHECK(score(presets::ctranslate2(5, -1)) == -24);  // times the length
+  CHECK((score(presets::huggingface(5)) == -1.5 && score(presets::huggingface(5, 2)) == -0.375));
+  CHECK((score(presets::sockeye(5)) == -1.5 && score(presets::sockeye(5, 1, 2)) == -3));  // (2 + 4) / (2 + 1)
+  CHECK((score(presets::marian(5)) == -6 && score(presets::marian(5, 1, 0.5)) == -2));
+  CHECK(score(presets::varstream(5)) == -1.5);
+  auto const pruning = presets::varstream(8).pruning;
+  CHECK((pruning.absolute_threshold == 1.5 && pruning.max_per_parent == 5));
+  CHECK(presets::varstream(8, 2, 3).pruning.max_per_parent == 3);
+}

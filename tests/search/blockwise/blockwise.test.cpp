@@ -10,6 +10,7 @@
 
 #include <support/decoding.hpp>
 #include <support/guessing.hpp>
+#include <support/times.hpp>
 
 #include <array>
 #include <cmath>
@@ -114,7 +115,7 @@ std::int32_t sum(std::vector<std::int32_t> const& numbers) {
 
 TEST_CASE("exact blocks give greedy's output, whoever guesses, bit for bit", "[blockwise]") {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < times(150); ++round) {
     auto const table = any_table(random, 13, 6);
     auto const draft = random() % 2 == 0 ? table : any_table(random, 13, 6);
     auto matching = draft;
@@ -148,7 +149,7 @@ TEST_CASE("exact blocks give greedy's output, whoever guesses, bit for bit", "[b
 
 TEST_CASE("blocks and calls are counted as in the paper", "[blockwise]") {
   Table const table{.size = 8, .scale = 4, .eos_bias = -3, .eos_slope = 0.3};
-  for (std::uint64_t seed = 0; seed < 60; ++seed)
+  for (std::uint64_t seed = 0; seed < times(60u); ++seed)
     for (std::int32_t k = 1; k <= 8; ++k) {
       Counters counters;
       Blockwise<> const search{.block = k, .length = {.max = 30}};
@@ -179,7 +180,7 @@ TEST_CASE("blocks and calls are counted as in the paper", "[blockwise]") {
 TEST_CASE("relaxed rules keep what they say, and nothing worse", "[blockwise]") {
   std::mt19937_64 random(2);
   std::size_t not_best = 0;
-  for (int round = 0; round < 120; ++round) {
+  for (int round = 0; round < times(120); ++round) {
     auto const table = any_table(random, 13, 6);
     auto const minimum = static_cast<std::int32_t>(1 + random() % 3);
     auto const n = static_cast<std::int32_t>(1 + random() % 4);
@@ -217,13 +218,13 @@ TEST_CASE("relaxed rules keep what they say, and nothing worse", "[blockwise]") 
       check(Blockwise<Distance>{.block = 5, .accept = {epsilon}, .minimum = minimum, .length = length},
             [&](std::int32_t, Token token, Token best, auto const&) { return std::abs(token - best) <= epsilon; });
   }
-  CHECK(not_best > 100);
+  CHECK(not_best > times(100u));
 }
 
 TEST_CASE("a distance of 0, and the best 1, are exact; a minimum keeps more", "[blockwise]") {
   Table const table{.size = 12, .scale = 3, .eos_bias = -2, .eos_slope = 0.2, .order = 2};
   Table const draft{.size = 12, .scale = 3, .eos_bias = -2, .eos_slope = 0.2, .order = 1};
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(80u); ++seed) {
     auto const with = [&]<class A>(Blockwise<A> const& search) {
       return guessed<everything>(table, draft, Guesses::corrupted, {{.source = seed}}, search, Batched{})[0];
     };

@@ -15,6 +15,7 @@
 #include <support/decoding.hpp>
 #include <support/encoding_table.hpp>
 #include <support/guessing.hpp>
+#include <support/times.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -165,7 +166,7 @@ static_assert(!EncodingModel<TokenByToken<TableModel<>>> && !EncodingModel<WithL
 TEST_CASE("blocks run over any model, started again and fed token by token", "[blockwise]") {
   for_pairs_of_abilities([]<Abilities A>() {
     std::mt19937_64 random(5);
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < times(40); ++round) {
       std::vector<TableRequest<Blockwise<>>> requests(9);
       std::vector<TableRequest<Greedy>> plain_requests(9);
       for (std::size_t i = 0; i < requests.size(); ++i) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/search/constraint/bank_choice.hpp>
 #include <sluice/search/constraint/bank_sizes.hpp>
 
 #include <support/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -42,7 +45,65 @@ bool advance(Counts& counts, std::int32_t most) {
   return false;
 }
 
+/// Post and Vilar, one place after the other: it goes to the nearest bank that has a candidate for it.
+Counts dealt_paper(Counts const& counts, std::int32_t width) {
+  auto const banks = static_cast<std::int32_t>(counts.size());
+  Counts sizes(counts.size(), width / banks);
+  sizes.back() += width % banks;
+  for (auto bank = banks - 1; bank >= 0; --bank) {
+    auto const here = static_cast<std::size_t>(bank);
+    while (sizes[here] > counts[here]) {
+      auto to = -1;
+      for (auto other = banks - 1; other >= 0; --other) {  // the upper one of two as near
+        auto const there = static_cast<std::size_t>(other);
+        if (sizes[there] < counts[there] && (to < 0 || std::abs(other - bank) < std::abs(to - bank))) to = other;
+      }
+      --sizes[here];
+      if (to >= 0) ++sizes[static_cast<std::size_t>(to)];
+    }
+  }
+  return sizes;
+}
+
+/// Rounds, from the top down, until no place or no candidate is left.
+Counts dealt_even(Counts const& counts, std::int32_t width) {
+  Counts sizes(counts.size(), 0);
+  auto const all = sum(counts);
+  while (width > 0 && sum(sizes) < all)
+    for (auto bank = counts.size(); bank-- > 0;)
+      if (width > 0 && sizes[bank] < counts[bank]) ++sizes[bank], --width;
+  return sizes;
+}
+
+/// What a bank has too much is handed down, by the lowest to the top.
+Counts dealt_sockeye(Counts const& counts, std::int32_t width) {
+  auto const banks = static_cast<std::int32_t>(counts.size());
+  Counts sizes;
+  auto over = width % banks;
+  for (auto bank = counts.size(); bank-- > 0;) {
+    auto const has = width / banks + over, keeps = std::min(has, counts[bank]);
+    over = has - keeps;
+    sizes.insert(sizes.begin(), keeps);
+  }
+  sizes.back() += over;
+  return sizes;
+}
+
 }  // namespace
+
+TEST_CASE("sizes are what is dealt place by place", "[bank_sizes]") {
+  std::size_t wrong = 0;
+  for (std::int32_t width = 0; width <= 8; ++width)
+    for (std::size_t banks = 1; banks <= 4; ++banks) {
+      Counts counts(banks);
+      do {
+        wrong += sizes(counts, width) != dealt_paper(counts, width);
+        wrong += sizes_even(counts, width) != dealt_even(counts, width);
+        wrong += sizes_sockeye(counts, width) != dealt_sockeye(counts, width);
+      } while (advance(counts, 6));
+    }
+  CHECK(wrong == 0);
+}
 
 TEST_CASE("what a bank cannot use goes to the others", "[bank_sizes]") {
   // Post and Vilar 2018, figure 3: five places, four constraints, all eight candidates in banks 0 and 1.
@@ -110,4 +171,18 @@ TEST_CASE("a bank with enough candidates keeps its share", "[bank_sizes]") {
       } while (advance(counts, 9));
     }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a token exactly at the bar of its bank is dropped", "[bank_sizes]") {
+  auto const threshold = std::exp(-1.0);
+  REQUIRE(std::log(threshold) == -1);
+  using Choice = detail::BankChoice;
+  std::vector<Choice::Pick> picks;
+  for (auto const log_prob : {-1.0f, -1.5f, -2.0f, -2.5f})
+    picks.push_back({0, 0, 0, static_cast<std::int32_t>(picks.size()), 3, log_prob, false, false});
+  Choice choice;
+  choice.reset(1), choice.clear(), choice.grow(picks.size());
+  for (auto const& pick : picks) choice.bank(pick) = 0;
+  choice.prune_locally(picks, threshold);
+  CHECK(picks.size() == 2);
 }

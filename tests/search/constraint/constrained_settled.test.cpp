@@ -6,6 +6,7 @@
 #include <support/constrained.hpp>
 #include <support/decoding.hpp>
 #include <support/naive_constraints.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -51,7 +52,7 @@ Case random_case(std::uint64_t seed) {
 
 TEST_CASE("the settled beginning of a constrained search grows and comes", "[constrained_settled]") {
   std::size_t grown = 0, results = 0;
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     auto const c = random_case(seed);
     TableModel<everything> model(c.table);
     Decoder decoder(model, *c.request.search);
@@ -72,13 +73,13 @@ TEST_CASE("the settled beginning of a constrained search grows and comes", "[con
     results += result.hypotheses.size();
     for (auto const& h : result.hypotheses) CHECK(begins(h.tokens, last));
   }
-  CHECK(grown > 1000);
-  CHECK(results > 1500);
+  CHECK(grown > times(1000u));
+  CHECK(results > times(1500u));
 }
 
 TEST_CASE("a constrained search that is withdrawn gives what there is", "[constrained_settled]") {
   std::size_t complete = 0, incomplete = 0;
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(500u); ++seed) {
     auto const c = random_case(seed);
     auto const& search = *c.request.search;
     INFO("seed " << seed << ", " << text(search));
@@ -113,6 +114,6 @@ TEST_CASE("a constrained search that is withdrawn gives what there is", "[constr
       if (left && !search.list_incomplete) CHECK(result.hypotheses.size() == 1);
     }
   }
-  CHECK(complete > 200);
-  CHECK(incomplete > 200);
+  CHECK(complete > times(200u));
+  CHECK(incomplete > times(200u));
 }

@@ -9,6 +9,7 @@
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
+#include <support/times.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -65,7 +66,7 @@ Case random_case(std::mt19937_64& random, std::uint64_t seed) {
 
 TEST_CASE("exact search finds the n best of all outputs", "[exact]") {
   std::mt19937_64 random(11);
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     INFO("seed " << seed);
     auto const made = random_case(random, seed);
     auto const result =
@@ -83,7 +84,7 @@ TEST_CASE("exact search finds the n best of all outputs", "[exact]") {
 TEST_CASE("what exact search has not looked at scores no more than it says", "[exact]") {
   std::mt19937_64 random(12);
   std::size_t cut = 0, unfinished = 0, none = 0;
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     INFO("seed " << seed);
     auto made = random_case(random, seed);
     made.search.steps = 1 + static_cast<std::int64_t>(random() % 12);
@@ -111,14 +112,14 @@ TEST_CASE("what exact search has not looked at scores no more than it says", "[e
       ++unfinished;
     }
   }
-  CHECK(cut > 100);
-  CHECK(unfinished > 20);
-  CHECK(none > 50);
+  CHECK(cut > times(100u));
+  CHECK(unfinished > times(20u));
+  CHECK(none > times(50u));
 }
 
 TEST_CASE("exact search is the same for every list, floor, schedule and model", "[exact]") {
   std::mt19937_64 random(13);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(200u); ++seed) {
     INFO("seed " << seed);
     auto made = random_case(random, seed);
     std::vector<TableRequest<ExactSearch>> requests(7);
@@ -174,6 +175,11 @@ TEST_CASE("options of exact search", "[exact]") {
   CHECK_THROWS_MATCHES(sluice::check(ExactSearch{.list = 0}), std::invalid_argument,
                        Message("sluice: list = 0: must be at least 1"));
   CHECK_THROWS_AS(sluice::check(ExactSearch{.floor = std::numeric_limits<double>::quiet_NaN()}), std::invalid_argument);
+  CHECK_THROWS_AS(sluice::check(ExactSearch{.penalty = {.beta = -1}}), std::invalid_argument);
+  CHECK_THROWS_AS(sluice::check(ExactSearch{.length = {.min = -1}}), std::invalid_argument);
+  CHECK_NOTHROW(sluice::check(ExactSearch{.n_best = 1, .steps = 0, .list = 1}));
+  ExactSearch const unsaid;
+  CHECK((unsaid.n_best == 1 && unsaid.list == 32 && unsaid.steps == 0 && unsaid.slots() == 1));
   Table const table{.size = 6};
   auto const nothing = run_one<cutting>(table, 1, ExactSearch{.length = {.max = 0}});
   CHECK((nothing.ok() && nothing.hypotheses.size() == 1 && nothing.hypotheses[0].tokens.empty()));

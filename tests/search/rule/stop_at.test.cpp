@@ -17,6 +17,7 @@
 #include <support/decoding.hpp>
 #include <support/guessing.hpp>
 #include <support/stops.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +80,7 @@ std::vector<TableRequest<S>> some(std::size_t count, std::vector<Token> const& p
 TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row more", "[stop_at]") {
   std::mt19937_64 random(1);
   std::size_t stopped = 0, crossed = 0;
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < times(150); ++round) {
     auto const table = random_table(random, static_cast<std::int32_t>(5 + random() % 6));
     auto const stops = random_stops(random, table);
     auto const prefix = round % 3 == 0 ? std::vector<Token>{3, 4, 3} : std::vector<Token>{};
@@ -105,13 +106,13 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
     }
     CHECK(counters.rows == rows);
   }
-  CHECK(stopped > 200);
-  CHECK(crossed > 20);
+  CHECK(stopped > times(200u));
+  CHECK(crossed > times(20u));
 }
 
 TEST_CASE("a wide beam under stops finds the best of all outputs cut at their first stops", "[stop_at]") {
   std::mt19937_64 random(2);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < times(60); ++round) {
     auto const table = random_table(random, 6);
     auto const stops = random_stops(random, table);
     auto const prefix = round % 3 == 0 ? std::vector<Token>{3, 4} : std::vector<Token>{};
@@ -180,7 +181,7 @@ TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[
 
 TEST_CASE("samples under stops are the same samples cut at their first stops", "[stop_at]") {
   std::mt19937_64 random(4);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < times(60); ++round) {
     auto const table = random_table(random, static_cast<std::int32_t>(5 + random() % 6));
     auto const stops = random_stops(random, table);
     Sample const sample{.temperature = 1, .top_k = round % 2 == 0 ? 0 : 3, .samples = 4, .length = {.max = 9}};

@@ -111,6 +111,28 @@ TEST_CASE("a stream never shows half a character", "[text_stream]") {
   CHECK(shown({"\xC3", "\xA9", "\xC3"}, {.strings = {"\xC3\xA9!"}}) == Pieces{"", "", "\xC3\xA9", "\xC3"});
 }
 
+TEST_CASE("a stream waits for as many bytes as each first byte of UTF-8 says", "[text_stream]") {
+  for (int first = 0; first < 256; ++first) {
+    // RFC 3629, section 4: no character begins with 80 to C1 or F5 to FF.
+    std::size_t const size = first >= 0xC2 && first <= 0xDF   ? 2
+                             : first >= 0xE0 && first <= 0xEF ? 3
+                             : first >= 0xF0 && first <= 0xF4 ? 4
+                                                              : 1;
+    for (auto const* const before : {"", "abcd"}) {
+      TextStream stream(TokenBytes(Pieces{before, std::string(1, static_cast<char>(first)), "\x80"}));
+      std::vector<Token> tokens{0, 1};
+      std::string all(1, static_cast<char>(first)), shown_so_far;
+      CHECK(stream.settle(std::span(tokens).first(1)) == before);
+      for (std::size_t bytes = 1; bytes <= 5; ++bytes) {
+        shown_so_far += stream.settle(tokens);
+        INFO("first byte " << first << ", " << bytes << " bytes");
+        CHECK(shown_so_far == (bytes < size ? "" : all));
+        tokens.push_back(2), all += '\x80';
+      }
+    }
+  }
+}
+
 TEST_CASE("what is streamed is the result's text, under any search", "[text_stream]") {
   std::mt19937_64 random(1);
   std::size_t pieces = 0;

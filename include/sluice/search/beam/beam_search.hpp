@@ -73,7 +73,7 @@ void LazyBeamSearch<Void>::begin(State& s, Sentence const& sentence) const {
   s.vocabulary = sentence.vocabulary;
   s.history.clear(s.prefix.size());
   s.beam.assign(1, State::Entry{.token = sentence.last, .slot = 0});
-  s.next.clear(), s.picks.clear(), s.out.clear(), s.unused.clear();
+  s.out.clear(), s.unused.clear();
   s.line.assign(1, 0);
   s.holder.assign(static_cast<std::size_t>(width), -1), s.holder[0] = 0;
   s.best_finished = -std::numeric_limits<double>::infinity();

@@ -119,7 +119,7 @@ struct LazyBestFirstBeam {
     s.prefix = Prefix(sentence);
     s.vocabulary = sentence.vocabulary;
     s.history.clear(s.prefix.size());
-    s.queue.clear(), s.out.clear(), s.nodes.clear();
+    s.queue.clear(), s.out.clear();
     s.expanded.assign(1, {.length = s.prefix.size()});
     s.levels.clear(), s.width = width;
     s.kept.reset(slots(), sentence.abilities.roll_back, sentence.abilities.blocks, sentence.held, sentence.last);

@@ -32,7 +32,7 @@ void close(BeamSearch const& options, BeamState& s) {
       joined = true;
     }
   }
-  s.next.clear(), s.beam.clear();
+  s.beam.clear();
 }
 
 /// f(ended) for every hypothesis that there is to tell of: the finished ones, and, before the sentence is over, those alive.

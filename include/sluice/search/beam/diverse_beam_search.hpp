@@ -61,18 +61,13 @@ struct LazyDiverseBeamSearch {
     s.beams.resize(static_cast<std::size_t>(groups));
     for (auto& beam : s.beams) {
       search.begin(beam.state, sentence);
-      beam.over = false, beam.lines = 0;
+      beam.over = false;
     }
-    s.first = true, s.forks = false;
+    s.first = true;
   }
 
   void plan(State& s, Plan& plan) const {
     if (s.first) {  // the first group asks for all
-      for (std::size_t g = 1; g < s.beams.size(); ++g) {
-        s.scratch.clear();
-        Plan unused(s.scratch, 0);
-        search.plan(s.beams[g].state, unused);
-      }
       search.plan(s.beams[0].state, plan);
       if (auto const queries = plan.queries(); !queries.empty() && queries.back().best > 0)
         queries.back().best += slots() - search.width;
@@ -80,7 +75,6 @@ struct LazyDiverseBeamSearch {
     }
     for (std::size_t g = 0; g < s.beams.size(); ++g) {
       auto& beam = s.beams[g];
-      beam.lines = 0;
       if (beam.over) continue;
       auto const base = static_cast<Slot>(g) * search.width;
       s.scratch.clear();
@@ -98,7 +92,6 @@ struct LazyDiverseBeamSearch {
       if (g == 0) part.keep(s.scratch.groups.back().keep);
       beam.lines = s.scratch.queries.size();
     }
-    s.forks = false;
   }
 
   bool advance(State& s, Expansion const& answer) const {
@@ -145,9 +138,7 @@ struct LazyDiverseBeamSearch {
       search.finish(beam.state, one);
       std::move(one.hypotheses.begin(), one.hypotheses.end(), std::back_inserter(all.hypotheses));
       if (!one.ok() && all.ok()) all.fail(one.failure, one.message, one.cause);
-      one.failure = Failure::none;
     }
-    if (!all.hypotheses.empty()) all.failure = Failure::none, all.message.clear();
     auto& h = all.hypotheses;
     std::vector<std::size_t> order(h.size());
     for (std::size_t i = 0; i < h.size(); ++i) order[i] = i;
@@ -174,7 +165,6 @@ struct LazyDiverseBeamSearch {
       entry.best = s.candidates.size();
       entry.probes = s.probes.size(), entry.probe_count = line.probes.size();  // forced tokens cost nothing more
       s.probes.insert(s.probes.end(), line.probes.begin(), line.probes.end());
-      entry.log_sum_exp = line.log_sum_exp, entry.entropy = line.entropy, entry.valid = line.valid;
       for (auto const candidate : line.best)
         s.candidates.push_back({candidate.token, candidate.log_prob - cost(s, g, candidate.token)});
       if (g > 0 && penalty > 0)
@@ -183,8 +173,6 @@ struct LazyDiverseBeamSearch {
                     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
                   });
       entry.best_count = std::min(line.best.size(), longest);
-      s.candidates.erase(s.candidates.begin() + static_cast<std::ptrdiff_t>(entry.best + entry.best_count),
-                         s.candidates.end());
     }
     return {s.entries, s.candidates, s.probes};
   }
@@ -192,7 +180,7 @@ struct LazyDiverseBeamSearch {
   float cost(State const& s, std::size_t g, Token token) const {
     std::ptrdiff_t count = 0;
     for (std::size_t i = 0; i < g; ++i)
-      for (auto const& entry : s.beams[i].state.beam) count += !s.beams[i].over && !entry.ended && entry.token == token;
+      for (auto const& entry : s.beams[i].state.beam) count += !entry.ended && entry.token == token;
     return static_cast<float>(penalty * static_cast<double>(count));
   }
 };

@@ -20,9 +20,9 @@ class LazyKeptStates {
  public:
   /// What is to be run next: `tokens` after the first `length` of slot `from`, in slot `to`.
   struct Next {
-    Slot from = 0, to = 0;
-    std::int32_t length = 0;
-    std::span<Token const> tokens{};
+    Slot from, to;
+    std::int32_t length;
+    std::span<Token const> tokens;
   };
 
   /// Slot 0 holds `held` tokens, and `last` comes next: the root.

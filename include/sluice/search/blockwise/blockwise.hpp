@@ -86,7 +86,7 @@ struct Blockwise {
     detail::AdaptiveBlock adapting;
     std::int32_t held = 0;                               // tokens in the slot that stay
     std::int32_t wanted = 0;                             // guesses in a row, this round
-    detail::TreeRows::Place seen{-1, 0};                 // of the line that the last token was chosen from
+    detail::TreeRows::Place seen{};                      // of the line that the last token was chosen from
     bool first = true, finished = false, ended = false;  // first: nothing has been told
 
     /// Of the output so far.
@@ -115,14 +115,14 @@ struct Blockwise {
     s.shape = {.trees = sentence.abilities.trees, .alike = !sentence.abilities.ragged};
     s.tokens.clear(), s.log_probs.clear(), s.guesses.clear(), s.blocks.clear(), s.drafted.clear();
     s.adapting.reset(), s.built = false;
-    s.pending.assign(1, sentence.last), s.held = sentence.held, s.seen = {-1, 0};
+    s.pending.assign(1, sentence.last), s.held = sentence.held;
     s.first = true, s.finished = s.ended = false;
   }
 
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     build(s);
-    if (s.guesses.size() > 1 && s.wanted > 0) s.adapting.count_guesses(s.tree.size() - 1, s.wanted);
+    if (s.guesses.size() > 1) s.adapting.count_guesses(s.tree.size() - 1, s.wanted);
     if constexpr (draws) name(s);
     s.rows.plan(plan, s.tree, s.held, s.pending, s.shape, [&](std::size_t node) {
       auto q = query(s, s.size() + s.tree.depth(node));
@@ -143,7 +143,7 @@ struct Blockwise {
     for (std::size_t node = 0;; ++settled) {
       auto const line = answer[s.rows.line(node)];
       // What the row of the first round begins with is the loop's affair: it may be the whole prefix.
-      s.seen = opening ? detail::TreeRows::Place{-1, 0} : s.rows.place(node);
+      s.seen = opening ? detail::TreeRows::Place{} : s.rows.place(node);
       auto const [kid, token] = choose(s, line, node, settled);
       if (kid < 0) {
         if (settled > 0) s.blocks.push_back(settled);
@@ -166,7 +166,7 @@ struct Blockwise {
   }
 
   bool draft(State& s, Draft& draft) const {
-    s.guesses.clear(), s.drafted.clear(), s.built = false;
+    s.built = false;
     if (s.ended) return false;
     s.adapting.set_cost(cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25);
     auto count = wanted(s);

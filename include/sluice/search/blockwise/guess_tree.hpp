@@ -21,10 +21,10 @@ template <class = void>
 class LazyGuessTree {
  public:
   struct Bounds {
-    std::int32_t depth = 0;   ///< guesses of a path
-    std::int32_t nodes = 0;   ///< in all
-    std::int32_t leaves = 1;  ///< paths
-    std::int32_t vocabulary = 0;
+    std::int32_t depth;   ///< guesses of a path
+    std::int32_t nodes;   ///< in all
+    std::int32_t leaves;  ///< paths
+    std::int32_t vocabulary;
   };
 
   /// \param parents  as DraftTree::parents
@@ -81,9 +81,9 @@ class LazyGuessTree {
     std::int32_t depth = 0, child = -1, last = -1, sibling = -1;
   };
   struct Node {
-    Token token = 0;
-    std::int32_t depth = 0, parent = -1;
-    std::size_t first = 0, count = 0;
+    Token token;
+    std::int32_t depth, parent;
+    std::size_t first, count;  // its children
   };
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
@@ -110,15 +110,14 @@ class LazyGuessTree {
       auto const& one = links_[index(link)];
       auto const node = static_cast<std::int32_t>(nodes_.size());
       order_[index(link)] = node;
-      nodes_.push_back({one.token, one.depth, parent, kids_.size()});
       auto const first = stack_.size();
       for (auto i = one.child; i >= 0; i = links_[index(i)].sibling) stack_.push_back({i, node});
       std::reverse(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
-      auto& made = nodes_.back();
-      made.count = stack_.size() - first;
+      auto const count = stack_.size() - first;
+      nodes_.push_back({one.token, one.depth, parent, kids_.size(), count});
       for (auto i = one.child; i >= 0; i = links_[index(i)].sibling)
         kids_.push_back(i), kid_tokens_.push_back(links_[index(i)].token);
-      leaves_ += made.count == 0;
+      leaves_ += count == 0;
     }
     for (auto& kid : kids_) kid = order_[index(kid)];
     first_path_ = 0;

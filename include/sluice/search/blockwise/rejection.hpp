@@ -83,10 +83,10 @@ struct Rejection {
     };
     auto const named = [&](Token token) { return std::ranges::binary_search(names, token); };
     left.resize(names.size());
-    double sum = 0, rest = 1;  // rest: of the tokens without names
+    double sum = 0;
     for (std::size_t i = 0; i < names.size(); ++i)
       left[i] = std::exp(static_cast<double>(line.probes[i])), sum += left[i];
-    rest = std::max(0.0, 1 - sum);
+    auto rest = std::max(0.0, 1 - sum);  // of the tokens without names
     auto const outside = std::ranges::find_if(line.best, [&](Candidate c) { return !named(c.token); });
     if (outside == line.best.end()) rest = 0;
     for (std::size_t round = 0; round < guesses.size(); ++round) {

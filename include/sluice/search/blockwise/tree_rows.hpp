@@ -81,8 +81,8 @@ class LazyTreeRows {
   }
 
   struct Place {
-    Slot slot;
-    std::int32_t line;
+    Slot slot = -1;  // -1: none
+    std::int32_t line = 0;
   };
   /// Which line of the answer is a node's; which line of which row.
   std::size_t line(std::size_t node) const { return lines_[node]; }

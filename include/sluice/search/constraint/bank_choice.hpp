@@ -31,11 +31,7 @@ class LazyBankChoice {
   };
 
   /// \param banks  >= 1; the last one is the top bank
-  void reset(std::int32_t banks) {
-    counts_.assign(at(banks), 0);
-    sizes_ = counts_;
-    best_.resize(counts_.size());
-  }
+  void reset(std::int32_t banks) { counts_.resize(at(banks)), sizes_.resize(at(banks)), best_.resize(at(banks)); }
   std::int32_t banks() const { return static_cast<std::int32_t>(counts_.size()); }
 
   // ---- one step's candidates ----
@@ -130,7 +126,7 @@ class LazyBankChoice {
 
   /// The best of each bank, from the top bank down, then the second best of each, and so on.
   void stripes(std::span<Pick const> picks, std::size_t most) {
-    std::fill(counts_.begin(), counts_.end(), 0);
+    std::ranges::fill(counts_, 0);
     rank_.resize(bank_.size());
     for (auto const& pick : picks) rank_[at(pick.order)] = counts_[at(bank(pick))]++;
     chosen_.assign(picks.begin(), picks.end());

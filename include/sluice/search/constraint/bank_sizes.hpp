@@ -36,7 +36,7 @@ inline void bank_sizes_paper(std::span<std::int32_t const> counts, std::int32_t 
   auto const move = [&](std::size_t from, std::ptrdiff_t to) {
     if (to < 0 || to >= std::ssize(sizes)) return;
     auto const other = static_cast<std::size_t>(to);
-    auto const moved = std::clamp(counts[other] - sizes[other], 0, std::max(0, sizes[from] - counts[from]));
+    auto const moved = std::clamp(counts[other] - sizes[other], 0, sizes[from] - counts[from]);
     sizes[from] -= moved, sizes[other] += moved;
   };
   for (auto bank = sizes.size(); bank-- > 0;) {

@@ -41,7 +41,7 @@ void ConstrainedBeamSearch<A>::begin(State& s, Sentence const& sentence) const {
   if (s.plain) return;
   auto first = constraints.initial(sentence);
   for (auto const token : sentence.prefix) first = constraints.next(first, token);
-  auto const room = std::max(0, s.inner.bounds.max - s.inner.prefix.size());
+  auto const room = s.inner.bounds.max - s.inner.prefix.size();
   auto const missing = detail::constraints_remaining(constraints, first);
   auto const apart = end_apart(*sentence.vocabulary);
   if (missing > 0 && missing + (apart ? 1 : 0) > room)

@@ -65,15 +65,15 @@ class Product {
     return sum([&]<std::size_t I> { return std::get<I>(all_).total(); });
   }
   bool complete(State const& state) const {
-    return sum([&]<std::size_t I> { return std::get<I>(all_).complete(std::get<I>(state)) ? 0 : 1; }) == 0;
+    return every([&]<std::size_t I> { return std::get<I>(all_).complete(std::get<I>(state)); });
   }
   bool dead(State const& state) const {
-    return sum([&]<std::size_t I> { return std::get<I>(all_).dead(std::get<I>(state)) ? 1 : 0; }) != 0;
+    return !every([&]<std::size_t I> { return !std::get<I>(all_).dead(std::get<I>(state)); });
   }
   /// Those of each that raise the sum and kill none.
   void wanted(State const& state, std::vector<Token>& tokens) const {
     auto const first = tokens.size();
-    sum([&]<std::size_t I> { return std::get<I>(all_).wanted(std::get<I>(state), tokens), 0; });
+    visit([&]<std::size_t I> { std::get<I>(all_).wanted(std::get<I>(state), tokens); });
     auto kept = first;
     auto const begin = tokens.begin() + static_cast<std::ptrdiff_t>(first);
     for (auto i = first; i < tokens.size(); ++i) {
@@ -88,22 +88,20 @@ class Product {
   /// Of the first that names any; what others do not allow of those is forbidden.
   TokenSet const* allowed(State const& state) const requires(detail::NamesAllowed<As> || ...) {
     TokenSet const* first = nullptr;
-    sum([&]<std::size_t I> {
+    visit([&]<std::size_t I> {
       if (first == nullptr) first = allowed_by<I>(state);
-      return 0;
     });
     return first;
   }
   void forbidden(State const& state, std::vector<Token>& tokens) const
       requires((detail::NamesForbidden<As> || ...) || (detail::NamesAllowed<As> || ...)) {
     TokenSet const* first = nullptr;
-    sum([&]<std::size_t I> {
+    visit([&]<std::size_t I> {
       if constexpr (detail::NamesForbidden<Part<I>>) std::get<I>(all_).forbidden(std::get<I>(state), tokens);
       if (auto const* const set = allowed_by<I>(state); set != nullptr) {
         if (first == nullptr) first = set;
         else detail::insert_difference(*first, *set, tokens);
       }
-      return 0;
     });
   }
   std::int32_t met(State const& state) const {
@@ -113,22 +111,21 @@ class Product {
     return sum([&]<std::size_t I> { return detail::constraints_total(std::get<I>(all_)); });
   }
   bool trivial() const {
-    return sum([&]<std::size_t I> { return detail::trivial(std::get<I>(all_)) ? 0 : 1; }) == 0;
+    return every([&]<std::size_t I> { return detail::trivial(std::get<I>(all_)); });
   }
   std::int32_t remaining(State const& state) const {
     return most([&]<std::size_t I> { return detail::constraints_remaining(std::get<I>(all_), std::get<I>(state)); });
   }
   std::string text() const {
     std::string all;
-    sum([&]<std::size_t I> {
+    visit([&]<std::size_t I> {
       auto const part = detail::constraints_text(std::get<I>(all_));
       all += (all.empty() || part.empty() ? "" : ", ") + part;
-      return 0;
     });
     return all;
   }
   void insert_into(TokenSet& set) const {
-    sum([&]<std::size_t I> { return detail::constraints_insert_into(std::get<I>(all_), set), 0; });
+    visit([&]<std::size_t I> { detail::constraints_insert_into(std::get<I>(all_), set); });
   }
 
  private:
@@ -143,6 +140,16 @@ class Product {
   template <class F>
   static auto each(F&& f) {
     return f(std::index_sequence_for<As...>{});
+  }
+  template <class F>
+  static void visit(F&& f) {
+    each([&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); });
+  }
+  template <class F>
+  static bool every(F&& f) {
+    return each([&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (static_cast<bool>(f.template operator()<I>()) && ...);
+    });
   }
   template <class F>
   static std::int32_t sum(F&& f) {

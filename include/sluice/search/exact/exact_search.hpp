@@ -94,7 +94,7 @@ struct LazyExactSearch {
     s.ends = TokenSet(sentence.vocabulary->size);
     s.ends.insert(sentence.vocabulary->eos);
     s.path.assign(1, {.token = sentence.last});
-    s.children.clear(), s.found.clear();
+    s.found.clear();
     s.taken = 0, s.held = sentence.held, s.ended = false;
     s.bound = -std::numeric_limits<double>::infinity();
   }
@@ -155,7 +155,6 @@ struct LazyExactSearch {
 
   /// The most that an output scores which goes on from `size` tokens of `log_prob`, and ends behind them.
   double bound(State const& s, double log_prob, std::int32_t size) const {
-    if (size >= s.bounds.max || log_prob == -infinite) return -infinite;
     auto const least = s.vocabulary->eos.empty() ? s.bounds.max : std::max(size, s.bounds.min) + 1;
     return penalty.bound(log_prob, std::min(least, s.bounds.max), s.bounds.max);
   }
@@ -185,7 +184,6 @@ struct LazyExactSearch {
       } else {
         s.path.pop_back();
         if (s.path.empty()) return false;
-        s.children.resize(s.path.back().end);
       }
     }
   }

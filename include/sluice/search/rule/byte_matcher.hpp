@@ -28,7 +28,6 @@ class LazyByteMatcher {
 
   /// \throws std::invalid_argument  naming the string, if one is empty; if they are too long for a State
   explicit LazyByteMatcher(std::span<std::string const> strings) {
-    class_of_.fill(0);
     for (auto const& string : strings)
       for (auto const byte : string)
         if (auto& c = class_of_[index(byte)]; c == 0) c = classes_++;

@@ -98,7 +98,7 @@ struct LazySample {
     std::int32_t generated = 0;  // tokens, prefix included
     Token last = 0;              // what is fed first
     // first: one line serves all samples; forked: each has its slot
-    bool first = true, forked = false, over = false, plain = true;  // plain: no more than a Truncation
+    bool first = true, forked = false, plain = true;  // plain: no more than a Truncation
   };
 
   void check() const {
@@ -154,7 +154,7 @@ void LazySample<Void>::begin(State& s, Sentence const& sentence) const {
   s.drawn.assign(static_cast<std::size_t>(samples), {.sampler = s.chain.begin()});
   s.unused.clear();
   s.held = sentence.held, s.last = sentence.last;
-  s.first = true, s.forked = s.over = false;
+  s.first = true, s.forked = false;
   s.generated = s.prefix.size();
 }
 
@@ -190,7 +190,7 @@ void LazySample<Void>::plan(State& s, Plan& plan) const {
 
 template <class Void>
 bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
-  if (s.bounds.max == 0) return s.over = true;
+  if (s.bounds.max == 0) return true;
   ++s.held;
   if (s.first) {
     s.first = false;
@@ -206,7 +206,7 @@ bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
       if (s.drawn[i].alive) take(s, i, cut(s, answer[line++]));
   }
   ++s.generated;
-  return s.over = std::none_of(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
+  return std::none_of(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
 }
 
 /// One sample draws its next token.

@@ -70,7 +70,6 @@ struct LazyStochasticBeam {
     History history;
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
-    std::uint64_t seed = 0;
     std::vector<Entry> beam, next;  // best first
     std::vector<Pick> picks;
     std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = nobody
@@ -79,7 +78,7 @@ struct LazyStochasticBeam {
     std::vector<Slot> unused;          // to be released
     std::int32_t held = 0;             // tokens in the slots
     std::int32_t generated = 0;        // tokens, prefix included
-    bool first = true, over = false;   // first: nothing has been told
+    bool first = true;                 // nothing has been told
   };
 
   void check() const {
@@ -113,15 +112,14 @@ void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
   s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
   s.history.clear(s.prefix.size());
-  s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
+  s.vocabulary = sentence.vocabulary;
   auto key = derive(sentence.seed, 0);
   for (auto const token : sentence.prefix) key = child(key, token);
   // The root's own: the largest G of all outputs. Any noise that is nobody else's will do.
   s.beam.assign(1, {.value = gumbel(derive(sentence.seed, 1), 0), .key = key, .token = sentence.last, .slot = 0});
-  s.next.clear(), s.unused.clear();
-  s.line.assign(1, 0);
+  s.unused.clear();
   s.holder.assign(static_cast<std::size_t>(width), -1), s.holder[0] = 0;
-  s.held = sentence.held, s.first = true, s.over = false;
+  s.held = sentence.held, s.first = true;
   s.generated = s.prefix.size();
 }
 
@@ -134,8 +132,8 @@ Query LazyStochasticBeam<Void>::query(State const& s, std::uint64_t key) const {
 template <class Void>
 void LazyStochasticBeam<Void>::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
-  s.unused.clear();
   if (s.bounds.max == 0) return;
+  s.line.resize(s.beam.size());
   std::int32_t lines = 0;
   for (auto const rank : s.holder) {
     if (rank < 0) continue;
@@ -148,7 +146,7 @@ void LazyStochasticBeam<Void>::plan(State& s, Plan& plan) const {
 
 template <class Void>
 bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const {
-  if (s.bounds.max == 0) return s.over = true;
+  if (s.bounds.max == 0) return true;
   ++s.held;
   if (s.first) {
     auto& root = s.beam[0];
@@ -174,8 +172,7 @@ bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const 
   for (auto const& pick : s.picks) extend(s, pick);
   detail::place(std::span(s.next), s.holder, s.unused);
   s.beam.swap(s.next);
-  s.line.assign(s.beam.size(), 0);
-  return s.over = std::all_of(s.beam.begin(), s.beam.end(), [](auto const& entry) { return entry.ended; });
+  return std::all_of(s.beam.begin(), s.beam.end(), [](auto const& entry) { return entry.ended; });
 }
 
 /// The children of one hypothesis that may be among the best.
@@ -199,8 +196,7 @@ template <class Void>
 void LazyStochasticBeam<Void>::extend(State& s, typename State::Pick const& pick) const {
   auto const& parent = s.beam[static_cast<std::size_t>(pick.parent)];
   if (pick.carried) {
-    s.next.push_back(parent);
-    s.next.back().slot = -1;
+    s.next.push_back(parent);  // it holds no slot
     return;
   }
   auto const full = s.generated >= s.bounds.max;

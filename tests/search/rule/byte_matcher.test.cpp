@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stops found in texts against a search at every place, and what StopAt says where nothing stops or nothing fits.
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/byte_matcher.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/stop_at.hpp>
+
+#include <support/catch.hpp>
+#include <support/decoding.hpp>
+#include <support/stops.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using sluice::detail::ByteMatcher;
+
+/// Of strings and a text: the longest that ends it, of equal ones the first; and how much of its end any begins with.
+std::pair<std::int32_t, std::int32_t> longest_at_end(std::vector<std::string> const& strings, std::string const& text) {
+  std::int32_t found = -1, depth = 0;
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    auto const& string = strings[i];
+    if (text.ends_with(string) && (found < 0 || string.size() > strings[static_cast<std::size_t>(found)].size()))
+      found = static_cast<std::int32_t>(i);
+    for (std::size_t n = 1; n <= string.size(); ++n)
+      if (text.ends_with(string.substr(0, n))) depth = std::max(depth, static_cast<std::int32_t>(n));
+  }
+  return {found, depth};
+}
+
+}  // namespace
+
+TEST_CASE("a byte matcher finds exactly what a search in the text finds", "[byte_matcher]") {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::string> strings;
+    for (auto n = random() % 6; n > 0; --n) {
+      strings.push_back(random_string(random, 4));
+      if (random() % 8 == 0) strings.back().back() = static_cast<char>(0xFF);
+    }
+    ByteMatcher const matcher(strings);
+    auto state = ByteMatcher::root;
+    CHECK((matcher.string(state) == -1 && matcher.depth(state) == 0 && !ByteMatcher::ends(state)));
+    std::string text;
+    for (int i = 0; i < 20; ++i) {
+      text.push_back(random() % 8 == 0 ? static_cast<char>(0xFF) : "abcd"[random() % 4]);
+      state = matcher.next(state, text.back());
+      auto const [found, depth] = longest_at_end(strings, text);
+      CHECK(matcher.string(state) == found);
+      CHECK(ByteMatcher::ends(state) == (found >= 0));
+      CHECK(matcher.depth(state) == depth);
+    }
+  }
+  CHECK_THROWS_WITH(ByteMatcher(std::vector<std::string>{"a", ""}), "sluice: stop string = 1: is empty");
+  ByteMatcher const none;
+  CHECK(none.next(ByteMatcher::root, 'a') == ByteMatcher::root);
+}
+
+TEST_CASE("without stops nothing stops, and nothing is held back", "[stop_at]") {
+  StopAt const none;
+  CHECK((none.size() == 0 && none.open_bytes({}) == 0 && none.open_tokens({}) == 0));
+  for (auto const& rule : {none, StopAt(Stops{})}) {
+    auto const result = run_one({.size = 6}, 1, Ruled{Greedy{.length = {.max = 5}}, rule});
+    CHECK(result.hypotheses.at(0).stop == -1);
+    CHECK(identical(result, run_one({.size = 6}, 1, Greedy{.length = {.max = 5}})));
+  }
+  Vocabulary const vocabulary{.size = 6, .eos = {1}};
+  StopAt const first({.tokens = {{3}}});
+  CHECK(first.stop(first.next({}, 3), {std::vector<Token>{3}, 0, vocabulary}) == 0);  // with one token, at once
+  CHECK(first.stop(first.next({}, 4), {std::vector<Token>{4}, 0, vocabulary}) == -1);
+}
+
+TEST_CASE("a text is cut where its stop is, or the stop is refused", "[stop_at]") {
+  TokenBytes const bytes(std::vector<std::string>{"", "", "", "ab", "c", "ca"});
+  StopAt const rule({.tokens = {{4, 3}, {3, 3}}, .strings = {"abc", "ac", "ca"}, .bytes = bytes});
+  auto const output = [](std::vector<Token> tokens, std::int32_t stop) {
+    Hypothesis h;
+    h.tokens = std::move(tokens), h.stop = stop;
+    return h;
+  };
+  CHECK(rule.text(output({5, 4, 3}, 0)) == "ca");
+  CHECK(rule.text(output({5, 4, 3}, 0), StopText::kept) == "cacab");
+  CHECK(rule.text(output({4, 3, 4}, 2)) == "c");
+  CHECK(rule.text(output({4, 3, 4}, 2), StopText::kept) == "cabc");
+  CHECK(rule.text(output({4, 3, 5}, 2), StopText::kept) == "cabc");  // it ends in the last token
+  CHECK(rule.text(output({4, 3}, -1)) == "cab");
+  CHECK(rule.tokens(output({5, 4, 3}, 0)).size() == 1);
+  CHECK(rule.tokens(output({4, 3, 4}, 2)).size() == 1);
+  CHECK(rule.tokens(output({5, 5}, 3)).size() == 0);  // "ac" begins in the first
+  for (auto const& wrong : {output({4, 3, 3}, 0), output({3}, 1), output({4, 4}, 0), output({5, 3, 4}, 4),
+                            output({5, 3, 4}, 3), output({4, 3}, 5), output({}, 0), output({}, 2)}) {
+    INFO("stop " << wrong.stop << " of " << wrong.tokens.size() << " tokens");
+    CHECK_THROWS_AS(rule.text(wrong), std::invalid_argument);
+  }
+  auto const empty_first = [&] { return StopAt({.strings = {"", "a"}, .bytes = bytes}); };
+  CHECK_THROWS_WITH(empty_first(), "sluice: stops.strings[0] = \"\": is empty");
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How often a property is tried.
+#pragma once
+
+namespace sluice::test {
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr int slowed = 4;
+#elif defined(__has_feature)
+inline constexpr int slowed = __has_feature(address_sanitizer) ? 4 : 1;
+#else
+inline constexpr int slowed = 1;
+#endif
+
+/// `n`, or a quarter of it where the address sanitizer makes everything slow: results are compared without it, and what it
+/// looks for is in any round.
+template <class T>
+constexpr T times(T n) {
+  return (n + static_cast<T>(slowed - 1)) / static_cast<T>(slowed);
+}
+
+}  // namespace sluice::test
