@@ -301,6 +301,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/setup.cuh
   kernels/sluice/cuda/device/upload.cuh
   kernels/sluice/cuda/device/warp.cuh
+  kernels/sluice/cuda/device/warp_search.cuh
   kernels/sluice/cuda/expand/add_line.cuh
   kernels/sluice/cuda/expand/log_softmax_top_k.cuh
   kernels/sluice/cuda/expand/merge_plan.cuh
@@ -310,8 +311,10 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/expand/sorted_lines.cuh
   kernels/sluice/cuda/expand/token_masks.cuh
   kernels/sluice/cuda/instances.cuh
+  kernels/sluice/cuda/line/edit_order.cuh
   kernels/sluice/cuda/line/key_sort.cuh
   kernels/sluice/cuda/line/line_block.cuh
+  kernels/sluice/cuda/line/line_edits.cuh
   kernels/sluice/cuda/line/line_kernel.cuh
   kernels/sluice/cuda/line/line_launch.cuh
   kernels/sluice/cuda/line/line_order.cuh
@@ -342,8 +345,10 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/projection/projection_kernel.cuh
   kernels/sluice/cuda/projection/projection_launch.cuh
   kernels/sluice/cuda/projection/skinny_product.cuh
+  kernels/sluice/cuda/projection/union_block.cuh
   kernels/sluice/cuda/projection/union_lines.cuh
   kernels/sluice/cuda/projection/union_terms.cuh
+  kernels/sluice/cuda/projection/union_words.cuh
   kernels/sluice/cuda/select/narrow.cuh
   kernels/sluice/cuda/select/narrow_kernel.cuh
   kernels/sluice/cuda/select/narrow_launch.cuh
