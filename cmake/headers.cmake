@@ -309,6 +309,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/expand/selected_lines.cuh
   kernels/sluice/cuda/expand/selection_plan.cuh
   kernels/sluice/cuda/expand/sorted_lines.cuh
+  kernels/sluice/cuda/expand/step_options.cuh
   kernels/sluice/cuda/expand/token_masks.cuh
   kernels/sluice/cuda/instances.cuh
   kernels/sluice/cuda/line/edit_order.cuh

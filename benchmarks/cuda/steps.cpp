@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step does beside the model and the softmax: merging beams, beam search, verifying blocks, reordering caches; a line of JSON for
-// every figure.
+// What a step does beside the model: merging beams, beam search, launches and copies around the lists, verifying blocks, reordering
+// caches; a line of JSON for every figure.
 //
 //   sluice.bench.cuda.steps [--shapes usual|all|smoke] [--seconds N] [--list]
 //
 // Answers are compared with the host's before they are timed. All is small, so inputs are warm, but for copies of caches that
 // are larger than the second-level cache. What waits for the host, or is told by it, is timed with the host's launches,
 // by events around some of it (timed: "host"); all else by replays of graphs. Exit codes: see program.hpp.
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/cache_indirection.cuh>
 #include <sluice/cuda/cache/paged_cache.cuh>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/expand/step_options.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/verify/verify.cuh>
 
@@ -37,7 +42,7 @@ using namespace sluice::bench;
 namespace {
 
 struct Case {
-  std::string_view experiment;  ///< "merge", "beam", "verify" or "cache"
+  std::string_view experiment;  ///< "merge", "beam", "step", "verify" or "cache"
   std::int32_t sentences = 1;
   std::int32_t lines = 1;      ///< of a sentence: beams, or the block
   std::int32_t positions = 0;  ///< of a cache's slots
@@ -47,11 +52,12 @@ struct Case {
 
 std::vector<Case> cases(std::string_view which) {
   if (which == "smoke")
-    return {{"merge", 3, 5},     {"merge", 2, 50},    {"beam", 3, 5},     {"verify", 5, 4},
-            {"cache", 3, 5, 30}, {"cache", 1, 8, 33}, {"cache", 2, 4, 16}};
+    return {{"merge", 3, 5}, {"merge", 2, 50},    {"beam", 3, 5},      {"verify", 5, 4},   {"step", 3, 5},
+            {"step", 2, 1},  {"cache", 3, 5, 30}, {"cache", 1, 8, 33}, {"cache", 2, 4, 16}};
   std::vector<Case> some;
   for (auto const beams : {5, 8, 16, 50}) some.push_back({"merge", 64, beams});
   for (auto const beams : {5, 16}) some.push_back({"beam", 64, beams});
+  for (auto const sentences : {1, 64}) some.push_back({"step", sentences, 1}), some.push_back({"step", sentences, 5});
   for (auto const sentences : {1, 64, 1024})
     for (auto const block : {2, 4, 8, 16}) some.push_back({"verify", sentences, block});
   for (auto const positions : {30, 1000}) {
@@ -283,6 +289,55 @@ class BeamBench : Bench {
  private:
   DeviceArray<std::uint32_t> scores_;
   BeamWork work_;
+};
+
+// ---- a step of a decoder
+
+/// LogSoftmaxTopK::expand in every way of StepOptions: queries there, lists, merge, answers back, and the wait.
+class StepBench : Bench {
+ public:
+  StepBench(Machine& machine, Case const& one)
+      : Bench(machine, one), memory_(static_cast<std::size_t>(one.rows()) * vocabulary) {
+    fill_scores<cuda::Float32>(memory_.data(), static_cast<std::int64_t>(memory_.size()), vocabulary, 11);
+    wait("scores");
+    scores_ = cuda::scores<float>(reinterpret_cast<float const*>(memory_.data()), one.rows(), vocabulary, stream_);
+    for (std::int32_t i = 0; i < one.rows(); ++i) {
+      auto& query = queries_.emplace_back();
+      query.best = one.lines > 1 ? one.lines + 1 : 1;
+      query.base = -0.5 * (i % one.lines), query.rank = i % one.lines;
+    }
+    if (one.lines > 1)
+      groups_.assign(static_cast<std::size_t>(one.sentences), {.lines = one.lines, .keep = 2 * one.lines});
+  }
+
+  void run() {
+    auto const copied = time_way("expand, answers copied", {.mapped_answers = false}, {});
+    if (copied > 0) time_way("expand, answers written to the host", {}, {"answers copied / this", copied});
+  }
+
+ private:
+  /// The median; 0: the answers are not those of the first way.
+  double time_way(std::string_view name, cuda::StepOptions const& options, Base base) {
+    cuda::LogSoftmaxTopK expander({}, {}, options);
+    auto const answer = expander.expand(scores_, queries_, groups_);
+    std::vector<Candidate> found;
+    for (std::size_t i = 0; i < answer.size(); ++i)
+      found.insert(found.end(), answer[i].best.begin(), answer[i].best.end());
+    if (expected_.empty()) expected_ = found;
+    auto const same = [](Candidate const& a, Candidate const& b) {
+      return a.token == b.token && a.log_prob == b.log_prob;
+    };
+    if (!right(name, !found.empty() && std::ranges::equal(found, expected_, same))) return 0;
+    return time(
+        name, memory_.size() * sizeof(float),
+        [&](int, cudaStream_t) { static_cast<void>(expander.expand(scores_, queries_, groups_)); }, false, 1, base);
+  }
+
+  DeviceArray<std::uint32_t> memory_;
+  cuda::Scores<float> scores_;
+  std::vector<Query> queries_;
+  std::vector<Group> groups_;
+  std::vector<Candidate> expected_;
 };
 
 // ---- verifying blocks
@@ -550,6 +605,7 @@ class CacheBench : Bench {
 void run(Machine& machine, Case const& one) {
   if (one.experiment == "merge") MergeBench(machine, one).run();
   else if (one.experiment == "beam") BeamBench(machine, one).run();
+  else if (one.experiment == "step") StepBench(machine, one).run();
   else if (one.experiment == "verify") VerifyBench(machine, one).run();
   else CacheBench(machine, one).run();
 }

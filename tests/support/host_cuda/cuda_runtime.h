@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -37,6 +38,7 @@ namespace sluice::test {
 struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
   std::size_t never_written = 0;  ///< words that were copied back and hold what allocations begin with
+  std::size_t bytes_told = 0;     ///< that kernels wrote to the host's memory
   std::size_t keys_sorted = 0;
   std::size_t waits = 0;            ///< for the one stream
   std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
@@ -50,6 +52,7 @@ struct HostCuda {
   DeviceUse use;
   int processors = 4, second_level_cache = 3 << 20;
   int device = 0;               ///< the current one
+  bool no_page_locked = false;  ///< there is no more memory that kernels could write
   bool capturing = false;       ///< what is added to the one stream is a graph's
   bool others_capture = false;  ///< another thread's stream is captured, in the usual mode
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
@@ -60,12 +63,27 @@ struct HostCuda {
   }
   void add(std::function<void()> work) { stream.push_back(std::move(work)); }
   void wait() {
-    for (auto const& work : std::exchange(stream, {})) work();
+    for (auto const& work : std::exchange(stream, {})) work(), tell();
   }
   /// What is done at once in a stream of its own, else when somebody waits.
   void add(cudaStream_t to, std::function<void()> work) {
     if (to == nullptr) add(std::move(work));
-    else work();
+    else work(), tell();
+  }
+  /// Memory of the host's as the device sees it: what a kernel has written goes to the host, and no other kernel finds it there.
+  struct Mapped {
+    unsigned char *host, *device;
+    std::size_t bytes;
+  };
+  std::vector<Mapped> mapped;
+  void tell() {
+    constexpr std::uint32_t unwritten = 0xffffffff;
+    for (auto const& piece : mapped)
+      for (std::size_t at = 0; at + 4 <= piece.bytes; at += 4) {
+        if (std::memcmp(piece.device + at, &unwritten, 4) == 0) continue;
+        std::memcpy(piece.host + at, piece.device + at, 4), std::memcpy(piece.device + at, &unwritten, 4);
+        use.bytes_told += 4;
+      }
   }
   /// Whether a call that may wait for other streams is allowed.
   bool refused() {
@@ -83,6 +101,11 @@ struct HostCuda {
   cudaError_t free(void* piece) {
     static_cast<void>(refused());
     wait();  // as the real one does
+    std::erase_if(mapped, [piece](Mapped const& one) {
+      if (one.host != piece) return false;
+      std::free(one.device);
+      return true;
+    });
     std::free(piece);
     return cudaSuccess;
   }
@@ -103,6 +126,22 @@ inline cudaError_t cudaMalloc(void** to, std::size_t bytes) {
 template <class T>
 cudaError_t cudaMalloc(T** to, std::size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(to), bytes);
+}
+constexpr unsigned cudaHostAllocMapped = 2;
+inline cudaError_t cudaHostAlloc(void** to, std::size_t bytes, unsigned flags) {
+  auto& machine = sluice::test::HostCuda::get();
+  if (machine.no_page_locked) return cudaErrorMemoryAllocation;
+  auto const status = machine.allocate(to, bytes);
+  if (status != cudaSuccess || flags != cudaHostAllocMapped) return status;
+  auto* const device = static_cast<unsigned char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  std::memset(device, 0xff, bytes);
+  machine.mapped.push_back({static_cast<unsigned char*>(*to), device, bytes});
+  return cudaSuccess;
+}
+inline cudaError_t cudaHostGetDevicePointer(void** to, void* host, unsigned) {
+  for (auto const& piece : sluice::test::HostCuda::get().mapped)
+    if (piece.host == host) return *to = piece.device, cudaSuccess;
+  return cudaErrorInvalidValue;
 }
 inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cudaMalloc(to, bytes); }
 inline cudaError_t cudaFree(void* piece) { return sluice::test::HostCuda::get().free(piece); }

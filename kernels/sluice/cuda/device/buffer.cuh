@@ -18,7 +18,8 @@
 
 namespace sluice::inline v0::cuda {
 
-enum class Where { device, host };  ///< host: page-locked, so that copies need not wait
+/// host: page-locked, so that copies need not wait; mapped: that, and kernels can write it, at another address.
+enum class Where { device, host, mapped };
 
 /// Memory for the largest that was asked for. What was handed out before it grew stays as it is until the end, since
 /// graphs and kernels under way may use it; so at most twice the largest is held.
@@ -57,6 +58,9 @@ class Buffer {
     return memory;
   }
   std::size_t size() const { return size_; }
+  /// Where the device sees what get() has given last. Kernels write there, over the bus, and the host reads once the stream has
+  /// come past them. What a kernel reads again, or blocks exchange, does not belong there.
+  void* on_device() const requires(where == Where::mapped) { return on_device_; }
 
  private:
   struct Free {
@@ -76,6 +80,8 @@ class Buffer {
       RelaxedCapture const relaxed;
       if constexpr (where == Where::host) {
         check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+      } else if constexpr (where == Where::mapped) {
+        check(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped), "cudaHostAlloc");
       } else if (allocator_.allocate != nullptr) {
         memory = allocator_.allocate(allocator_.context, bytes);
         if (memory == nullptr) throw Error(cudaErrorMemoryAllocation, "the caller's allocator");
@@ -83,7 +89,10 @@ class Buffer {
         check(cudaMalloc(&memory, bytes), "cudaMalloc");
       }
     }
-    pieces_.emplace_back(memory, Free{allocator_, bytes});
+    std::unique_ptr<void, Free> piece(memory, Free{allocator_, bytes});
+    if constexpr (where == Where::mapped)
+      check(cudaHostGetDevicePointer(&on_device_, memory, 0), "cudaHostGetDevicePointer");
+    pieces_.push_back(std::move(piece));
     size_ = bytes;
     return memory;
   }
@@ -91,6 +100,7 @@ class Buffer {
   Allocator allocator_{};
   std::vector<std::unique_ptr<void, Free>> pieces_;
   std::size_t size_ = 0;
+  void* on_device_ = nullptr;
 };
 
 /// Parts of one piece of memory, one behind the other, each at a multiple of 16.

@@ -16,6 +16,7 @@
 #include <sluice/cuda/expand/query_exchange.cuh>
 #include <sluice/cuda/expand/selected_lines.cuh>
 #include <sluice/cuda/expand/sorted_lines.cuh>
+#include <sluice/cuda/expand/step_options.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_plan.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -54,14 +55,15 @@ class LogSoftmaxTopK {
   LogSoftmaxTopK() = default;
   /// \param bias       added to every line, [V], in the host's memory, copied; empty: none
   /// \param allocator  of the device's memory
+  /// \param step       what a step's launches and copies are like
   /// \throws Error  of CUDA
-  explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {})
+  explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {}, StepOptions const& step = {})
       : bias_size_(std::ssize(bias)),
         bias_memory_(allocator),
         workspace_(allocator),
         tickets_(allocator),
         order_(allocator),
-        exchange_(allocator) {
+        exchange_(allocator, step) {
     if (bias.empty()) return;
     check_device();
     bias_ = static_cast<float*>(bias_memory_.get((bias.size() + 8) * sizeof(float), true));
@@ -160,9 +162,10 @@ class LogSoftmaxTopK {
     return std::ptrdiff_t{LineShape::loads} * line_threads * FormatOf<T>::wide;
   }
 
-  /// The answers in the host's memory: one copy there, one launch, one copy back, and a wait for the stream. Where groups ask
+  /// The answers in the host's memory: one copy there, one launch, one copy back where answers are large (see StepOptions), and a
+  /// wait for the stream. Where groups ask
   /// to keep some of their candidates alone (Group::keep, at most 256 of at most 128 lines, of lists of at most 64), a second
-  /// launch merges their lists, and only what is kept is copied back.
+  /// launch merges their lists, and only what is kept comes back.
   /// \throws std::invalid_argument  for a query that the device does not answer, naming the field
   /// \throws Error  of CUDA
   template <class T>

@@ -13,6 +13,7 @@
 #include <sluice/cuda/expand/add_line.cuh>
 #include <sluice/cuda/expand/merge_plan.cuh>
 #include <sluice/cuda/expand/selection_plan.cuh>
+#include <sluice/cuda/expand/step_options.cuh>
 #include <sluice/cuda/expand/token_masks.cuh>
 #include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -32,15 +33,16 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a step of a decoder does around the work on its lines: one copy there, one back, and a wait for the stream. Merges
+/// What a step of a decoder does around the work on its lines: one copy there, one back unless kernels write the answers to the
+/// host's memory (StepOptions), and a wait for the stream. Merges
 /// beams behind the work where groups ask for it. Twice where a list by probability was longer than its room (SelectionPlan).
 /// Allocates nothing once it has seen its largest step.
 class QueryExchange {
  public:
   QueryExchange() = default;
   /// \param allocator  of the device's memory
-  explicit QueryExchange(Allocator const& allocator)
-      : asked_(allocator), answered_(allocator), lists_memory_(allocator) {}
+  explicit QueryExchange(Allocator const& allocator, StepOptions const& options = {})
+      : options_(options), asked_(allocator), answered_(allocator), between_(allocator) {}
 
   /// Calls add(task), which adds to the stream what answers the task; once more where lists had no room.
   /// \param task  all but what queries say
@@ -57,6 +59,7 @@ class QueryExchange {
     for (auto const& query : queries) task.k = std::max(task.k, listed(query, size));
     selection_.build(queries, size);
     auto const whole = task.k > most_listed || selection_.any();
+    mapped_ = options_.mapped_answers && !whole;
     plan_.build(queries, whole ? std::span<Group const>() : groups, task.k, LargeMerge::lines, LargeMerge::kept);
     masks_.collect(queries, size);
     while (!attempt(task, kind, stream, queries, add)) lists_.clear();
@@ -69,7 +72,7 @@ class QueryExchange {
   }
 
   /// Bytes of the device's memory in use.
-  std::size_t workspace() const { return asked_.size() + answered_.size() + lists_memory_.size(); }
+  std::size_t workspace() const { return asked_.size() + answered_.size() + between_.size(); }
 
  private:
   /// Whether all lists had room; then they are there.
@@ -89,15 +92,24 @@ class QueryExchange {
     auto const ask_lines = asked.add<MergeLine>(merges ? plan_.lines().size() : 0);
     auto const selects = selection_.any();
     auto const ask_selection = asked.add<LineSelect>(selects ? queries.size() : 0);
+    Parts between;  // what kernels read again
     auto const tell_results = answered.add<LineResult>(queries.size());
     auto const tell_probes = answered.add<float>(probe_count);
     auto const tell_best = merges ? answered.add<Kept>(plan_.kept()) : answered.add<Candidate>(listed_in_all);
     auto const tell_selection = answered.add<SelectResult>(selects ? queries.size() : 0);
     auto const tell_selected = answered.add<Candidate>(selection_.room());
 
-    auto* const host = host_.get(std::max(asked.size(), answered.size()), stream);
+    auto const mapped = mapped_ && answered.size() <= StepOptions::most_mapped;
+    auto const best_between = between.add<Candidate>(merges ? listed_in_all : 0);
+    auto const results_between = between.add<LineResult>(merges && mapped ? queries.size() : 0);
+    auto const probes_between = between.add<float>(mapped ? probe_count : 0);
+
+    auto* const host = host_.get(std::max(asked.size(), mapped ? 0 : answered.size()), stream);
     auto* const asks = asked_.get(asked.size(), stream);
-    auto* const tells = answered_.get(answered.size(), stream, true);  // all of it is copied, written or not
+    auto* const told = mapped ? straight_.get(answered.size(), stream) : host;
+    auto* const tells = mapped ? straight_.on_device()
+                               : answered_.get(answered.size(), stream, true);  // all of it is copied, written or not
+    auto* const left = between.size() > 0 ? between_.get(between.size(), stream) : nullptr;
     write(queries, kind, size, part<LineQuery>(host, ask_queries), part<Edit>(host, ask_edits),
           part<Token>(host, ask_probes));
     masks_.write(part<std::uint32_t>(host, ask_masks));
@@ -112,8 +124,9 @@ class QueryExchange {
     task.ascending = true;
     if (masks_.words() > 0) task.masks = part<std::uint32_t>(asks, ask_masks);
     task.results = part<LineResult>(tells, tell_results), task.probe_values = part<float>(tells, tell_probes);
-    task.best = merges ? static_cast<Candidate*>(lists_memory_.get(listed_in_all * sizeof(Candidate), stream))
-                       : part<Candidate>(tells, tell_best);
+    task.best = merges ? part<Candidate>(left, best_between) : part<Candidate>(tells, tell_best);
+    if (mapped) task.probe_parts = part<float>(left, probes_between);
+    if (mapped && merges) task.results = part<LineResult>(left, results_between);
     if (selects) {
       task.selection.queries = part<LineSelect>(asks, ask_selection);
       task.selection.results = part<SelectResult>(tells, tell_selection);
@@ -129,18 +142,20 @@ class QueryExchange {
       merge.lines = part<MergeLine>(asks, ask_lines);
       merge.widest = plan_.widest(), merge.longest = plan_.longest();
       merge.kept = part<Kept>(tells, tell_best);
+      if (mapped) merge.told = part<LineResult>(tells, tell_results);
       merge_beams(merge, stream);
     }
-    check(cudaMemcpyAsync(host, tells, answered.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    if (!mapped)
+      check(cudaMemcpyAsync(host, tells, answered.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(stream), "the answers of a step");
-    auto const* const results = part<LineResult>(host, tell_results);
-    auto const* const probes = part<float>(host, tell_probes);
-    auto const* const selected = part<SelectResult>(host, tell_selection);
+    auto const* const results = part<LineResult>(told, tell_results);
+    auto const* const probes = part<float>(told, tell_probes);
+    auto const* const selected = part<SelectResult>(told, tell_selection);
     if (selects && !selection_.fits(selected)) return false;
-    if (merges) plan_.read(queries, results, probes, part<Kept>(host, tell_best), lists_);
+    if (merges) plan_.read(queries, results, probes, part<Kept>(told, tell_best), lists_);
     else
-      read(queries, task.k, results, probes, part<Candidate>(host, tell_best), selects ? selected : nullptr,
-           part<Candidate>(host, tell_selected));
+      read(queries, task.k, results, probes, part<Candidate>(told, tell_best), selects ? selected : nullptr,
+           part<Candidate>(told, tell_selected));
     return true;
   }
 
@@ -180,8 +195,11 @@ class QueryExchange {
     }
   }
 
-  Buffer<Where::device> asked_, answered_, lists_memory_;
+  StepOptions options_;
+  bool mapped_ = false;  // this step's answers are of a kind that no kernel reads
+  Buffer<Where::device> asked_, answered_, between_;
   Buffer<Where::host> host_;
+  Buffer<Where::mapped> straight_;
   MergePlan plan_;
   SelectionPlan selection_;
   EditOrder order_;

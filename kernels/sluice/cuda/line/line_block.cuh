@@ -72,7 +72,7 @@ class LineBlock : private LinePart<Format, many, masked, Block> {
     for (int i = block_.thread(); i < query.probe_count; i += threads) {
       auto const at = query.probes + i;
       auto const place = static_cast<std::uint32_t>(launch_.probes[at]);
-      if (place / wide - base_ < streamed()) block_.store(launch_.probe_values + at, reader_.ranked(block_, place));
+      if (place / wide - base_ < streamed()) block_.store(launch_.probe_parts + at, reader_.ranked(block_, place));
     }
   }
 
@@ -148,7 +148,7 @@ class LineBlock : private LinePart<Format, many, masked, Block> {
       auto const at = query.probes + i;
       auto const place = static_cast<std::uint32_t>(launch_.probes[at]);
       auto const left = tiled() && place < static_cast<std::uint32_t>(launch_.size);
-      auto const x = left ? block_.load(launch_.probe_values + at) : reader_.ranked(block_, place);
+      auto const x = left ? block_.load(launch_.probe_parts + at) : reader_.ranked(block_, place);
       launch_.probe_values[at] = valid ? log_prob(x) : not_a_number;
     }
     if (thread == 0 && launch_.totals != nullptr) launch_.totals[row_] = sum;

@@ -51,6 +51,7 @@ class LinePlan {
     launch_.tokens = task.tokens, launch_.edits = task.edits, launch_.probes = task.probes;
     launch_.masks = task.masks, launch_.ascending = task.ascending ? 1 : 0;
     launch_.best = task.best, launch_.probe_values = task.probe_values, launch_.results = task.results;
+    launch_.probe_parts = task.probe_parts != nullptr ? task.probe_parts : task.probe_values;
     if (shape.splits == 1) return;
     auto const lines = static_cast<std::size_t>(rows);
     keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(task.k) * static_cast<std::size_t>(shape.splits));

@@ -80,6 +80,7 @@ struct LineLaunch {
 
   Candidate* best = nullptr;      ///< [rows, k]
   float* probe_values = nullptr;  ///< as `probes`
+  float* probe_parts = nullptr;   ///< as `probes`: what tiles leave for the last one; may be probe_values
   LineResult* results = nullptr;  ///< [rows]
   PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, where somebody wants them
 };

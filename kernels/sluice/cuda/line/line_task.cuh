@@ -40,6 +40,8 @@ struct LineTask {
   LineResult* results = nullptr;  ///< [rows]
 
   LineSelection selection{};  ///< what lines ask that takes another look at them
+
+  float* probe_parts = nullptr;  ///< as `probes`: where tiles leave what the last one reads; none: probe_values
 };
 
 /// The part of a task that is about some of its rows.

@@ -53,6 +53,7 @@ class MergeBlock {
       : block_(block), memory_(memory), launch_(launch), group_(launch.groups[group]) {}
 
   SLUICE_DEVICE void run() {
+    if (launch_.told != nullptr) tell();
     if (group_.keep == 0) return copy();
     if (block_.thread() == 0) memory_.count = 0;
     if (launch_.places != nullptr)
@@ -95,6 +96,13 @@ class MergeBlock {
     auto const bits = __builtin_bit_cast(std::uint64_t, total + 0.0);  // -0 becomes 0: they are equal
     auto const sign = std::uint64_t{1} << 63;
     return (bits & sign) != 0 ? ~bits : bits | sign;
+  }
+
+  SLUICE_DEVICE void tell() {
+    for (int line = block_.thread(); line < group_.lines; line += threads) {
+      auto const row = launch_.lines[group_.first + line].row;
+      launch_.told[row] = launch_.results[row];
+    }
   }
 
   /// A group that is not merged.

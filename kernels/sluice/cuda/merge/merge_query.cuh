@@ -53,6 +53,8 @@ struct MergeLaunch {
   /// As `kept`, or none; only of groups with keep > 0. Of a candidate that goes on: how many better ones do, which is its
   /// place in the next beam. Of one that ends: ~how many better ones end.
   std::int32_t* places = nullptr;
+
+  LineResult* told = nullptr;  ///< [rows], or none: `results` of all lines once more, for the host
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
+#include <sluice/cuda/expand/step_options.cuh>
 #include <sluice/output/clusters/clustered_options.hpp>
 
 #include <cstddef>
@@ -31,6 +32,7 @@ struct ClusteredOptions {
       16;  ///< up to so many lines the weights are read where they are, once for every 16 of them, and the host
            ///< need not know how many are active; no host waits in any step where it is large
   std::size_t tile_bytes = 0;  ///< see ProductPass
+  StepOptions step{};          ///< what a step's launches and copies are like
 };
 
 /// What a ClusteredProjection has seen.

@@ -71,6 +71,7 @@ class ClusteredProjection {
         unions_(fitting(weights, bias, clusters, options), options),
         choice_(options, weights),
         product_(weights),
+        output_({}, {}, options.step),
         pass_(options.tile_bytes) {
     if (bias.empty()) return;
     auto const size = (bias.size() + GatherLaunch::bias_tail) * sizeof(float);

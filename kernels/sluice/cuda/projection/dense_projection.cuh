@@ -36,12 +36,13 @@ class DenseProjection {
   /// \param bias        [V] or empty, in the host's memory; copied
   /// \param tile_bytes  see ProductPass
   /// \param resources   the program's own memory and cuBLAS
+  /// \param step        what a step's launches and copies are like
   /// \throws std::invalid_argument  if the bias has another size
   /// \throws Error  of CUDA
   explicit DenseProjection(MatrixView<T const> weights, std::span<float const> bias = {}, std::size_t tile_bytes = 0,
-                           Resources const& resources = {})
+                           Resources const& resources = {}, StepOptions const& step = {})
       : weights_(weights),
-        output_(fitting(bias, weights), resources.allocator),
+        output_(fitting(bias, weights), resources.allocator, step),
         pass_(tile_bytes, resources.allocator),
         gemm_(resources) {}
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a step is brought to the device and its answers back.
+#pragma once
+
+#include <cstddef>
+
+namespace sluice::inline v0::cuda {
+
+/// What a step's launches and copies are like. None of it changes an answer. No GPU has judged it yet:
+/// sluice.bench.cuda.steps compares both ways of each.
+struct StepOptions {
+  /// The kernels write small answers to page-locked memory of the host, and no copy follows them. Only what is written once
+  /// and never read on the device: whole lists of at most 64 and what merges keep, results and probes, where all of a step is
+  /// at most `most_mapped`. false: to the device's memory, and a copy.
+  bool mapped_answers = true;
+
+  /// Bytes of a step's answers that kernels write over the bus; more are copied at once. An estimate, not measured: at some
+  /// 25 GB/s so many take 3 us, about what it takes to start a copy.
+  static constexpr std::size_t most_mapped = std::size_t{64} << 10;
+};
+
+}  // namespace sluice::inline v0::cuda
