@@ -293,12 +293,15 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/home_device.cuh
   kernels/sluice/cuda/device/host_device.cuh
   kernels/sluice/cuda/device/key.cuh
+  kernels/sluice/cuda/device/launch.cuh
   kernels/sluice/cuda/device/partial_sum.cuh
   kernels/sluice/cuda/device/relaxed_capture.cuh
   kernels/sluice/cuda/device/rounding.cuh
   kernels/sluice/cuda/device/score_format.cuh
   kernels/sluice/cuda/device/scores.cuh
   kernels/sluice/cuda/device/setup.cuh
+  kernels/sluice/cuda/device/start.cuh
+  kernels/sluice/cuda/device/step_options.cuh
   kernels/sluice/cuda/device/upload.cuh
   kernels/sluice/cuda/device/warp.cuh
   kernels/sluice/cuda/device/warp_search.cuh
@@ -309,7 +312,6 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/expand/selected_lines.cuh
   kernels/sluice/cuda/expand/selection_plan.cuh
   kernels/sluice/cuda/expand/sorted_lines.cuh
-  kernels/sluice/cuda/expand/step_options.cuh
   kernels/sluice/cuda/expand/token_masks.cuh
   kernels/sluice/cuda/instances.cuh
   kernels/sluice/cuda/line/edit_order.cuh

@@ -10,6 +10,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam.cuh>
 #include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
@@ -85,8 +86,8 @@ class HostBeams {
 /// By a DeviceBeam.
 class DeviceBeams {
  public:
-  DeviceBeams(BeamWork const& work, cudaStream_t stream)
-      : work_(work), beam_(work.search(), work.vocabulary, {.sentences = work.sentences}) {
+  DeviceBeams(BeamWork const& work, cudaStream_t stream, cuda::StepOptions const& options = {})
+      : work_(work), beam_(work.search(), work.vocabulary, {.sentences = work.sentences, .step = options}) {
     std::vector<Sentence> const sentences(static_cast<std::size_t>(work.sentences), work.sentence());
     beam_.begin(0, sentences, stream);
   }

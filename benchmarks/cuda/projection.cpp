@@ -337,22 +337,28 @@ class Bench {
 
     using Union = cuda::ClusteredOptions::Union;
     for (auto const share : layer_.shares)
-      for (auto const unite : {Union::sentence, Union::batch}) time_clustered(share, unite, hidden_of, base, whole);
+      for (auto const unite : {Union::sentence, Union::batch}) {
+        time_clustered(share, unite, hidden_of, base, whole);
+        if (layer_.rows <= cuda::ClusteredOptions{}.few_lines)
+          time_clustered(share, unite, hidden_of, base, whole, true);
+      }
   }
 
+  /// \param early  StepOptions::early_starts; what is held against others is the other way
   template <class HiddenOf>
   void time_clustered(double share, cuda::ClusteredOptions::Union unite, HiddenOf const& hidden_of, Times const& base,
-                      Times const& whole) {
+                      Times const& whole, bool early = false) {
     auto const batch = unite == cuda::ClusteredOptions::Union::batch;
     cuda::ClusteredOptions options{.unite = unite};
-    options.full_below = 0;
+    options.full_below = 0, options.step.early_starts = early;
     cuda::ClusteredProjection<__half> projection(weights(0), {}, clusters(share), options);
     auto const& seen = projection.statistics();
     auto const references = active_references(share, batch);
     for (auto const steps : {2, 1}) {
       auto const percent = std::to_string(std::lround(100 * share)) + " % active, ";
-      auto line = record(batch ? "clustered, union of the batch" : "clustered, unions of sentences", layer_,
-                         "clustered", percent + (steps == 2 ? "another union each step" : "the same union"));
+      std::string const name = batch ? "clustered, union of the batch" : "clustered, unions of sentences";
+      auto line = record(early ? name + ", kernels started early" : name, layer_, "clustered",
+                         percent + (steps == 2 ? "another union each step" : "the same union"));
       line.add("active", active(share)).add("clusters", 2 * layer_.rows);
       auto const work = [&](int step, cudaStream_t stream) {
         return projection.expand(hidden_of(step, stream), queries_, groups_);
@@ -372,7 +378,8 @@ class Bench {
       line.add("workspace", projection.workspace()).add("timed", "host");
       auto const bytes =
           static_cast<std::size_t>(active(share)) * static_cast<std::size_t>(layer_.depth) * sizeof(__half);
-      write(line, time, "mixed", bytes, {{"dense / this", &base}, {"separate passes / this", &whole}}, true);
+      if (early) write(line, time, "mixed", bytes, {}, true);
+      else write(line, time, "mixed", bytes, {{"dense / this", &base}, {"separate passes / this", &whole}}, true);
     }
   }
 

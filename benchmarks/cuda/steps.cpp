@@ -13,8 +13,8 @@
 #include <sluice/cuda/cache/cache_indirection.cuh>
 #include <sluice/cuda/cache/paged_cache.cuh>
 #include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/expand/step_options.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/verify/verify.cuh>
 
@@ -278,6 +278,17 @@ class BeamBench : Bench {
     DeviceBeams beams(work_, stream_);
     auto const all =
         time("DeviceBeam::enqueue_step", scores_.bytes(), [&](int, cudaStream_t stream) { beams.step(stream); });
+    cuda::StepOptions const early{.early_starts = true};
+    {
+      DeviceBeams some(work_, stream_), others(work_, stream_, early);
+      for (int i = 0; i < 8; ++i) some.step(stream_), others.step(stream_);
+      if (!right("DeviceBeam::enqueue_step, kernels started early",
+                 same_hypotheses(others.results(stream_), some.results(stream_))))
+        return;
+    }
+    DeviceBeams others(work_, stream_, early);
+    time("DeviceBeam::enqueue_step, kernels started early", scores_.bytes(),
+         [&](int, cudaStream_t stream) { others.step(stream); }, true, 1, {"each behind the other / this", all});
     HostBeams host(work_);
     time("lists merged on the device, BeamSearch on the host", scores_.bytes(),
          [&](int, cudaStream_t stream) { host.step(stream); }, false, 1, {"on the device / this", all});
@@ -312,7 +323,10 @@ class StepBench : Bench {
 
   void run() {
     auto const copied = time_way("expand, answers copied", {.mapped_answers = false}, {});
-    if (copied > 0) time_way("expand, answers written to the host", {}, {"answers copied / this", copied});
+    if (copied == 0) return;
+    auto const written = time_way("expand, answers written to the host", {}, {"answers copied / this", copied});
+    if (written == 0 || groups_.empty()) return;  // one launch
+    time_way("expand, kernels started early", {.early_starts = true}, {"each behind the other / this", written});
   }
 
  private:

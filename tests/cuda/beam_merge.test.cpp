@@ -88,7 +88,7 @@ void check_cases(std::uint64_t first, std::uint64_t count, std::size_t most_line
 
 /// Complete lists, whatever groups ask for.
 struct WholeLists {
-  cuda::LogSoftmaxTopK expander{};
+  cuda::LogSoftmaxTopK expander{{}, {}, {.mapped_answers = false}};
   Expansion expand(cuda::Scores<float> const& scores, std::span<Query const> queries, std::span<Group const>) {
     return expander.expand(scores, queries, {});
   }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the last bits of answers are ours or the compiler's: the machine code of every kernel has to be the same, byte for
-byte, with -fmad=true (nvcc may make one operation of a product and a sum where it likes) and with -fmad=false.
+byte, with -fmad=true (nvcc may make one operation of a product and a sum where it likes) and with -fmad=false. And, by the PTX that
+is there then, whether kernels that may start early wait (waits.py).
 
   contraction.test.py NVCC ARCHITECTURE SOURCE INCLUDE-DIRECTORY...
 """
@@ -10,6 +11,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+import waits
 
 
 def code_of(path):
@@ -30,9 +33,11 @@ def code_of(path):
 
 def compiled(source, fmad, work):
     output = work / f"{source.stem}-{fmad}.cubin"
+    kept = work / f"{source.stem}-{fmad}"
+    kept.mkdir()
     subprocess.run(
         [nvcc, "-std=c++20", *(f"-I{folder}" for folder in folders), f"-arch={architecture}", f"-fmad={fmad}", "-cubin",
-         str(source), "-o", str(output)],
+         "--keep", "--keep-dir", str(kept), str(source), "-o", str(output)],
         check=True,
     )
     return code_of(output)
@@ -53,4 +58,11 @@ with tempfile.TemporaryDirectory() as folder:
     different = [name for name in fused if fused[name] != rounded[name]]
     print("\n".join(f"not the same code: {name}" for name in different))
     print(f"{architecture}: {len(fused)} kernels, {len(different)} differ")
-    sys.exit(1 if different else 0)
+
+    waits.check_itself()
+    (ptx,) = (work / f"{pathlib.Path(source).stem}-true").glob("*.ptx")
+    hasty, patient = waits.missing(ptx.read_text())
+    print("\n".join(hasty))
+    print(f"{patient} kernels wait before they touch memory, {len(hasty)} do not")
+    assert patient > 0, "no kernel was found to wait"
+    sys.exit(1 if different or hasty else 0)

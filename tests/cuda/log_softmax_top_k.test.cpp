@@ -43,7 +43,7 @@ void check_case(std::uint64_t seed, std::size_t most, std::size_t rows) {
   INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
                << lines.offset << ", k = " << lines.k << ", bias " << !lines.bias.empty());
   OnDevice<Bits<T>> const memory(lines.memory);
-  cuda::LogSoftmaxTopK expander(lines.bias);
+  cuda::LogSoftmaxTopK expander(lines.bias, {}, {.mapped_answers = seed % 3 > 0, .early_starts = seed % 2 > 0});
   auto const answer = expander.expand(view<T>(lines, memory), lines.queries, {});
   REQUIRE(answer.size() == lines.rows);
   for (std::size_t row = 0; row < lines.rows; ++row) {

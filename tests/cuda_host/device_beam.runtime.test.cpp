@@ -89,6 +89,8 @@ TEST_CASE("a step of a beam on the device is three launches, and nothing is copi
     CHECK(beam_launches == beams + 1);
     CHECK(use.copies_there + use.copies_back == before.copies_there + before.copies_back);
     CHECK(use.allocations == before.allocations);
+    CHECK(use.early_starts == before.early_starts + 2);
+    CHECK(use.wrong_starts == before.wrong_starts);
   });
   CHECK(driver.steps == 9);
   check_beams(one, found, expected);

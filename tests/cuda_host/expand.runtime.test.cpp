@@ -34,13 +34,16 @@ DeviceUse const& device_use = HostCuda::get().use;
 /// Whole lists, or merged ones, copied or written to the host's memory; every step counted.
 struct Counting {
   bool whole, mapped = true;
-  cuda::LogSoftmaxTopK expander{{}, {}, {.mapped_answers = mapped}};
+  cuda::LogSoftmaxTopK expander{{}, {}, {.mapped_answers = mapped, .early_starts = mapped}};
   Expansion expand(cuda::Scores<float> const& scores, std::span<Query const> queries, std::span<Group const> groups) {
     auto const before = device_use;
     auto const answer = expander.expand(scores, queries, whole ? std::span<Group const>{} : groups);
     CHECK(device_use.copies_there == before.copies_there + 1);
     CHECK(device_use.copies_back == before.copies_back + (mapped ? 0 : 1));
     CHECK((device_use.bytes_told > before.bytes_told) == mapped);
+    auto const merges = device_use.merge_launches - before.merge_launches;
+    CHECK(device_use.early_starts == before.early_starts + (mapped ? merges : 0));
+    CHECK(device_use.wrong_starts == 0);
     if (device_use.allocations == before.allocations) CHECK(device_use.waits == before.waits + 1);
     CHECK(device_use.line_launches == before.line_launches + 1);
     CHECK(device_use.merge_launches <= before.merge_launches + (whole ? 0u : 1u));

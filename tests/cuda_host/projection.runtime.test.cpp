@@ -162,6 +162,7 @@ TEST_CASE("a clustered step waits once for few lines, and may be captured", "[cu
     cuda::ClusteredOptions options{.always = {2}, .unite = seed % 3 == 0 ? Union::batch : Union::sentence};
     options.full_above = seed % 4 == 0 ? 0.05 : 0.5;
     if (seed % 2 == 0) options.full_below = 0, options.few_lines = 40;
+    options.step.early_starts = seed % 4 > 1;
     auto const here = options.full_below == 0;
     std::vector<Group> groups;
     for (std::size_t i = 0; i < lines; i += static_cast<std::size_t>(each))
@@ -188,6 +189,10 @@ TEST_CASE("a clustered step waits once for few lines, and may be captured", "[cu
     auto const graph = std::exchange(machine.stream, {});
     CHECK(machine.use.copies_there == before.copies_there);
     CHECK(machine.use.allocations == before.allocations);
+    auto const early = machine.use.early_starts - before.early_starts;  // union, fill, product, lists; or union, lists
+    if (seed % 4 > 1) CHECK(early >= (here ? 4 : 2));
+    else CHECK(early == 0);
+    CHECK(machine.use.wrong_starts == 0);
     for (int round = 0; round < 3; ++round) {
       auto const h = model.vectors(lines);
       vectors.set(h);
@@ -283,7 +288,7 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
       launch.size = vocabulary, launch.active = {nullptr, 2, 0, results.data() + 1, masks.data(), 2};
       launch.logits = logits.data(), launch.stride = 60;
       launch.first = first, launch.columns = columns;
-      cuda::launch_skinny(launch, nullptr);
+      cuda::launch_skinny(launch, nullptr, cuda::Start::after);
       HostCuda::get().wait();
       return logits;
     };

@@ -40,12 +40,15 @@ TEST_CASE("the numbers behind noise are the host's on a device", "[cuda]") {
 
 TEMPLATE_TEST_CASE("every query is answered as double precision does, on an emulated device", "[cuda]", float, __half,
                    __nv_bfloat16) {
-  std::size_t listed = 0;
+  std::size_t listed = 0, early = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SelectionCase<TestType> lines(seed, seed % 8 == 0 ? 6000 : 300, 4);
     auto const memory = lines.words();
-    cuda::LogSoftmaxTopK expander(lines.lines.bias);
+    cuda::LogSoftmaxTopK expander(lines.lines.bias, {}, {.early_starts = true});
+    auto const before = HostCuda::get().use;
     auto const answer = expander.expand(lines.scores(memory.data()), lines.lines.queries, {});
+    CHECK(HostCuda::get().use.wrong_starts == before.wrong_starts);
+    early += HostCuda::get().use.early_starts - before.early_starts;
     REQUIRE(answer.size() == lines.lines.rows);
     for (std::size_t row = 0; row < lines.lines.rows; ++row) {
       INFO("seed " << seed << ", row " << row << " of " << lines.lines.size);
@@ -54,6 +57,7 @@ TEMPLATE_TEST_CASE("every query is answered as double precision does, on an emul
     }
   }
   CHECK(listed > 1000);
+  CHECK(early > 100);
 }
 
 TEST_CASE("searches that draw find the host's tokens over scores on an emulated device", "[cuda]") {

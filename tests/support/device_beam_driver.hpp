@@ -103,7 +103,7 @@ class BeamDriver {
         expected_(expected),
         model_(one),
         vocabulary_(model_.vocabulary()),
-        beam_(one.search, vocabulary_, {.sentences = places, .kind = one.options.kind}),
+        beam_(one.search, vocabulary_, {.sentences = places, .kind = one.options.kind, .step = {.early_starts = true}}),
         who_(static_cast<std::size_t>(places), nobody) {}
 
   /// \param step  step(beam, expander, scores): adds a step

@@ -18,7 +18,7 @@
 
 namespace sluice::test {
 
-inline DeviceFaults beam_faults{};           ///< what is taken away of BeamWarp
+inline DeviceFaults beam_faults{};     ///< what is taken away of BeamWarp
 inline std::size_t beam_launches = 0;  ///< of the steps
 
 }  // namespace sluice::test
@@ -34,9 +34,9 @@ void launch_beam_begin(BeamTask const& task, std::int32_t count, cudaStream_t) {
 }
 
 template <int warps>
-void launch_beam_advance(BeamTask const& task, cudaStream_t) {
+void launch_beam_advance(BeamTask const& task, cudaStream_t, Start start) {
   ++test::beam_launches;
-  test::HostCuda::get().add([task] {
+  test::HostCuda::get().add_kernel(start == Start::early, [task] {
     test::run_blocks<32, BeamWarpMemory>(
         task.sentences,
         [&](auto& block, BeamWarpMemory& memory, int number) {

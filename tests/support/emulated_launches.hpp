@@ -106,9 +106,9 @@ inline constexpr int few_threads = 64;
 namespace sluice::inline v0::cuda {
 
 template <class Format>
-void launch_lines(LineLaunch<Format> const& launch, cudaStream_t) {
+void launch_lines(LineLaunch<Format> const& launch, cudaStream_t, Start start) {
   ++test::HostCuda::get().use.line_launches;
-  test::HostCuda::get().add([launch] {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     using Memory = LineMemory<line_threads>;
     if (test::plain_lines && launch.tile_splits == 0 && launch.totals == nullptr) {
       for (std::int32_t row = 0; row < launch.rows; ++row) test::answer_plainly(launch, row);
@@ -126,9 +126,9 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t) {
 }
 
 template <class Memory>
-void launch_merge(MergeLaunch const& launch, cudaStream_t) {
+void launch_merge(MergeLaunch const& launch, cudaStream_t, Start start) {
   ++test::HostCuda::get().use.merge_launches;
-  test::HostCuda::get().add([launch] {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     constexpr auto threads = std::is_same_v<Memory, SmallMerge> ? 32 : 256;
     test::run_blocks<threads, Memory>(launch.group_count, [&](auto& block, Memory& memory, int number) {
       MergeBlock<Memory, std::remove_reference_t<decltype(block)>>(block, memory, launch, number).run();
@@ -137,8 +137,8 @@ void launch_merge(MergeLaunch const& launch, cudaStream_t) {
 }
 
 template <class Format>
-void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     constexpr int parts = 3;
     test::run_blocks<test::few_threads, test::NoMemory>(
         launch.line.rows * parts, [&](auto& block, test::NoMemory&, int number) {
@@ -148,8 +148,8 @@ void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t) {
 }
 
 template <class Format>
-void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     test::run_blocks<test::few_threads, test::NoMemory>(
         launch.line.rows, [&](auto& block, test::NoMemory&, int number) { write_list(block, launch, number); });
   });
@@ -171,8 +171,8 @@ void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sor
 }
 
 template <class Launch>
-void launch_union(Launch const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_union(Launch const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     using Block = typename test::EmulatedDevice<test::few_threads>::Block;
     using Cover = UnionWords<Block>;
     using Union = UnionBlock<Block>;
@@ -196,8 +196,8 @@ void launch_gather(Launch const& launch, cudaStream_t) {
 }
 
 template <class Format>
-void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     test::run_blocks<test::few_threads, test::NoMemory>(3, [&](auto& block, test::NoMemory&, int number) {
       if (launch.lines <= 1) skinny_product<Format, 1>(block, launch, number, 3);
       else if (launch.lines <= 4) skinny_product<Format, 4>(block, launch, number, 3);
@@ -208,16 +208,16 @@ void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t) {
 }
 
 template <class Launch>
-void launch_mask(Launch const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_mask(Launch const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     for (std::int32_t line = 0; line < launch.lines; ++line)
       for (std::int32_t column = 0; column < launch.columns; ++column) mask_logit(launch, line, column);
   });
 }
 
 template <class Launch>
-void launch_fill(Launch const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_fill(Launch const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     test::run_blocks<test::few_threads, test::NoMemory>(launch.lines, [&](auto& block, test::NoMemory&, int line) {
       for (int group = block.thread(); group < launch.groups(); group += test::few_threads)
         fill_group(block, launch, line, group);

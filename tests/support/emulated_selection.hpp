@@ -19,8 +19,8 @@
 namespace sluice::inline v0::cuda {
 
 template <class Format>
-void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     constexpr int parts = 3;
     test::run_blocks<test::few_threads, test::NoMemory>(
         launch.line.rows * parts, [&](auto& block, test::NoMemory&, int number) {
@@ -30,8 +30,8 @@ void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t) {
 }
 
 template <class Launch>
-void launch_narrowing(Launch const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_narrowing(Launch const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     using Memory = NarrowMemory<test::few_threads>;
     test::run_blocks<test::few_threads, Memory>(
         launch.line.rows, [&](auto& block, Memory& memory, int row) { narrow_line(block, memory, launch, row); });
@@ -39,16 +39,16 @@ void launch_narrowing(Launch const& launch, cudaStream_t) {
 }
 
 template <class Format>
-void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     test::run_blocks<test::few_threads, test::NoMemory>(
         launch.line.rows, [&](auto& block, test::NoMemory&, int row) { write_draws(block, launch, row); });
   });
 }
 
 template <class Format>
-void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t) {
-  test::HostCuda::get().add([launch] {
+void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t, Start start) {
+  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     using Memory = CutMemory<test::few_threads>;
     test::run_blocks<test::few_threads, Memory>(launch.line.rows, [&](auto& block, Memory& memory, int row) {
       SelectBlock<Format, std::remove_reference_t<decltype(block)>>(block, memory, launch, row).run();

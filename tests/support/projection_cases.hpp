@@ -131,6 +131,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
     options.token_cost = seed % 9 == 0 ? 5 : 1;
     options.few_lines = seed % 3 == 0 ? 0 : 1000;
     options.tile_bytes = seed % 5 == 0 ? 1 : 0;
+    options.step = {.mapped_answers = seed % 4 > 0, .early_starts = seed % 2 > 0};
     sluice::ClusteredOptions const reference{.always = options.always,
                                              .unite = unite == Union::batch ? sluice::ClusteredOptions::Union::batch
                                                                             : sluice::ClusteredOptions::Union::sentence,
@@ -198,7 +199,7 @@ TEST_CASE("cuda clustered_projection says what the host's says", "[cuda]") {
     auto const nearest = std::min<std::int32_t>(2, static_cast<std::int32_t>(layer.clusters[0].size()));
     sluice::ClusteredProjection host(layer.view(), layer.bias, layer.clusters[0], {.always = {2}, .nearest = nearest});
     cuda::ClusteredOptions options{.always = {2}, .nearest = nearest};
-    options.full_below = 0;
+    options.full_below = 0, options.step.early_starts = seed % 3 > 0;
     cuda::ClusteredProjection<float> device(model.view(), layer.bias, layer.clusters[0], options);
     std::vector<Group> const groups{{.lines = 3, .keep = 4}, {.lines = 1}, {.lines = 2}};
     options.few_lines = seed % 4 < 2 ? 16 : 0, options.token_cost = 1;

@@ -39,6 +39,9 @@ struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
   std::size_t never_written = 0;  ///< words that were copied back and hold what allocations begin with
   std::size_t bytes_told = 0;     ///< that kernels wrote to the host's memory
+  std::size_t early_starts = 0;   ///< of kernels right behind one of ours
+  std::size_t wrong_starts = 0;   ///< and of kernels behind anything else
+  std::size_t codes_asked = 0;    ///< calls of cudaFuncGetAttributes
   std::size_t keys_sorted = 0;
   std::size_t waits = 0;            ///< for the one stream
   std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
@@ -52,6 +55,7 @@ struct HostCuda {
   DeviceUse use;
   int processors = 4, second_level_cache = 3 << 20;
   int device = 0;               ///< the current one
+  int code_version = 90;        ///< of the architecture that its kernels were compiled for
   bool no_page_locked = false;  ///< there is no more memory that kernels could write
   bool capturing = false;       ///< what is added to the one stream is a graph's
   bool others_capture = false;  ///< another thread's stream is captured, in the usual mode
@@ -61,7 +65,18 @@ struct HostCuda {
     static HostCuda machine;
     return machine;
   }
-  void add(std::function<void()> work) { stream.push_back(std::move(work)); }
+  void add(std::function<void()> work) {
+    stream.push_back(std::move(work));
+    behind_kernel = false;
+  }
+  /// One of our kernels that await_earlier().
+  /// \param early  may start while what was added last is still at work
+  void add_kernel(bool early, std::function<void()> work) {
+    if (early) ++(behind_kernel ? use.early_starts : use.wrong_starts);
+    add(std::move(work));
+    behind_kernel = true;
+  }
+  bool behind_kernel = false;  ///< such a kernel was added last
   void wait() {
     for (auto const& work : std::exchange(stream, {})) work(), tell();
   }
@@ -215,6 +230,48 @@ inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   std::memset(to, value, bytes);
   return cudaSuccess;
 }
+
+// ---- launches
+
+#define CUDART_VERSION 13000
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned columns = 1, unsigned rows = 1, unsigned planes = 1) : x(columns), y(rows), z(planes) {}
+};
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+struct cudaFuncAttributes {
+  int ptxVersion;
+};
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel*) {
+  auto& machine = sluice::test::HostCuda::get();
+  ++machine.use.codes_asked;
+  attributes->ptxVersion = machine.code_version;
+  return cudaSuccess;
+}
+/// A "kernel" is called as soon as somebody waits, once.
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  auto& machine = sluice::test::HostCuda::get();
+  if (config->gridDim.x == 0 || config->blockDim.x == 0) return cudaErrorInvalidValue;
+  auto const early = config->numAttrs == 1 && config->attrs->val.programmaticStreamSerializationAllowed == 1;
+  machine.add_kernel(early, [=] { kernel(arguments...); });
+  return cudaSuccess;
+}
+
 inline cudaError_t cudaGetDevice(int* device) { return *device = sluice::test::HostCuda::get().device, cudaSuccess; }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   auto const& machine = sluice::test::HostCuda::get();

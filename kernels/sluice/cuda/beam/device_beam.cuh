@@ -19,6 +19,8 @@
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/home_device.cuh>
 #include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/start.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/device/upload.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
@@ -62,7 +64,7 @@ class DeviceBeam {
   /// \throws Error  of CUDA
   DeviceBeam(BeamSearch const& search, Vocabulary const& vocabulary, DeviceBeamOptions const& options,
              Allocator const& allocator = {})
-      : search_(search), vocabulary_(vocabulary), kind_(options.kind), memory_(allocator) {
+      : search_(search), vocabulary_(vocabulary), kind_(options.kind), step_(options.step), memory_(allocator) {
     check_device_beam(search, vocabulary, options);
     home_.check_current("DeviceBeam");
     longest_ = longest_of(search, options);
@@ -119,7 +121,7 @@ class DeviceBeam {
     require(scores.kind == kind_, "DeviceBeam: scores.kind", static_cast<int>(scores.kind),
             "must be that of DeviceBeamOptions");
     expander.enqueue(task<T>(scores), scores.stream);
-    advance(scores.stream);
+    advance(scores.stream, step_.behind_ours());
   }
 
   /// What is asked of the lines, for who makes the lists otherwise (DenseProjection::enqueue(), which does not look at the
@@ -136,11 +138,12 @@ class DeviceBeam {
     return task;
   }
   /// From lists to the next step's rows: two launches.
+  /// \param start  early: only where the lists are what was added last
   /// \throws Error  of CUDA
-  void advance(cudaStream_t stream) {
+  void advance(cudaStream_t stream, Start start = Start::after) {
     home_.check_current("DeviceBeam");
-    merge_beams(memory_.merge(), stream);
-    launch_beam_advance<beam_warps>(memory_.task(), stream);
+    merge_beams(memory_.merge(), stream, start);
+    launch_beam_advance<beam_warps>(memory_.task(), stream, step_.behind_ours());
   }
 
   /// Sentences that are not over: on the device,
@@ -185,6 +188,7 @@ class DeviceBeam {
   BeamSearch search_;
   Vocabulary vocabulary_;
   Kind kind_;
+  StepOptions step_;
   std::int32_t longest_ = 0;
   HomeDevice home_;
   DeviceBeamMemory memory_;

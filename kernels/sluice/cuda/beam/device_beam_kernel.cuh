@@ -8,6 +8,8 @@
 #include <sluice/cuda/beam/device_beam_state.cuh>
 #include <sluice/cuda/beam/device_beam_warp.cuh>
 #include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/launch.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/device/warp.cuh>
 
 #include <cuda_runtime.h>
@@ -29,6 +31,7 @@ __global__ void __launch_bounds__(32 * warps) beam_advance_kernel(__grid_constan
   __shared__ alignas(16) unsigned char memory[warps][sizeof(BeamWarpMemory)];
   DeviceWarp warp;
   auto const number = static_cast<std::int32_t>(blockIdx.x * warps + threadIdx.x / 32);
+  await_earlier();
   if (number >= task.sentences) return;
   BeamWarp<DeviceWarp>(warp, *reinterpret_cast<BeamWarpMemory*>(memory[threadIdx.x / 32]), task, number).run();
 }
@@ -41,10 +44,9 @@ void launch_beam_begin(BeamTask const& task, std::int32_t count, cudaStream_t st
 }
 
 template <int warps>
-void launch_beam_advance(BeamTask const& task, cudaStream_t stream) {
+void launch_beam_advance(BeamTask const& task, cudaStream_t stream, Start start) {
   auto const blocks = (static_cast<unsigned>(task.sentences) + warps - 1) / warps;
-  beam_advance_kernel<warps><<<blocks, 32 * warps, 0, stream>>>(task);
-  check(cudaGetLastError(), "the kernel that advances a DeviceBeam");
+  launch<beam_advance_kernel<warps>>(blocks, 32 * warps, stream, start, "the kernel that advances a DeviceBeam", task);
 }
 
 }  // namespace sluice::inline v0::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/cuda/beam/device_beam_state.cuh>
+#include <sluice/cuda/device/start.cuh>
 
 #include <cuda_runtime.h>
 
@@ -18,6 +19,6 @@ inline constexpr int beam_warps = 2;  ///< of a block; a sentence each
 template <int warps>
 void launch_beam_begin(BeamTask const& task, std::int32_t count, cudaStream_t stream);
 template <int warps>
-void launch_beam_advance(BeamTask const& task, cudaStream_t stream);
+void launch_beam_advance(BeamTask const& task, cudaStream_t stream, Start start);
 
 }  // namespace sluice::inline v0::cuda

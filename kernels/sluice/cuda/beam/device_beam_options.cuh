@@ -7,6 +7,7 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam_state.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/search/beam/beam_declaration.hpp>
@@ -26,6 +27,7 @@ struct DeviceBeamOptions {
   /// or depends on the source.
   std::int32_t length = 0;
   Kind kind = Kind::logits;  ///< of the model's scores
+  StepOptions step{};        ///< what its launches are like
 };
 
 /// \throws std::invalid_argument  for options that make no sense, and for those of a BeamSearch that only the host knows,

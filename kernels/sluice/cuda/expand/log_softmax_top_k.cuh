@@ -13,10 +13,11 @@
 #include <sluice/cuda/device/home_device.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/device/start.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/query_exchange.cuh>
 #include <sluice/cuda/expand/selected_lines.cuh>
 #include <sluice/cuda/expand/sorted_lines.cuh>
-#include <sluice/cuda/expand/step_options.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_plan.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -30,6 +31,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace sluice::inline v0::cuda {
@@ -58,7 +60,8 @@ class LogSoftmaxTopK {
   /// \param step       what a step's launches and copies are like
   /// \throws Error  of CUDA
   explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {}, StepOptions const& step = {})
-      : bias_size_(std::ssize(bias)),
+      : step_(step),
+        bias_size_(std::ssize(bias)),
         bias_memory_(allocator),
         workspace_(allocator),
         tickets_(allocator),
@@ -72,13 +75,14 @@ class LogSoftmaxTopK {
 
   /// Adds the work to the stream. May be captured in a graph, once the same task has run before; such a graph stays good
   /// when the workspace grows, and lives no longer than this object.
+  /// \param start  early: only where a kernel of ours is what was added last
   /// \throws std::invalid_argument  for a task that makes no sense
   /// \throws Error  of CUDA
   template <class T>
-  void enqueue(LineTask<T> const& task, cudaStream_t stream) {
+  void enqueue(LineTask<T> const& task, cudaStream_t stream, Start start = Start::after) {
     if (task.scores.rows == 0) return;
     auto const bytes = order_bytes(task);
-    answer(task, bytes == 0 ? nullptr : order_.get(bytes, stream), stream,
+    answer(task, bytes == 0 ? nullptr : order_.get(bytes, stream), stream, start,
            [&](LineTask<T> const& some) { return launch(plan(some), stream); });
   }
 
@@ -92,7 +96,7 @@ class LogSoftmaxTopK {
     require(workspace.size() >= workspace_bytes(task), "LogSoftmaxTopK: workspace.size()", workspace.size(),
             "must be at least workspace_bytes(task)");
     auto* const tickets = workspace.data() + order_bytes(task);
-    answer(task, workspace.data(), stream, [&](LineTask<T> const& some) {
+    answer(task, workspace.data(), stream, Start::after, [&](LineTask<T> const& some) {
       LinePlan<T> const lines = plan(some);
       if (lines.ticket_bytes() > 0) check(cudaMemsetAsync(tickets, 0, lines.ticket_bytes(), stream), "cudaMemsetAsync");
       return lines.launch(tickets + (lines.ticket_bytes() + 15) / 16 * 16, tickets);
@@ -117,7 +121,7 @@ class LogSoftmaxTopK {
 
   /// The same for lines that are made tile by tile, so that no more of them than a tile ever lies in memory: calls
   /// product(first, count), which adds to the stream what writes columns first .. first + count - 1 of all lines to the
-  /// first `count` columns of the tile, then adds what reads them. The answers are those of enqueue() for whole lines, bit
+  /// first `count` columns of the tile (and may return the Start of what follows), then adds what reads them. The answers are those of enqueue() for whole lines, bit
   /// for bit.
   /// \param task  its scores have rows and columns; their memory is not looked at. k is at most 64
   /// \param tile  [rows, a multiple of tile_columns<T>()], at an address and with a stride that are multiples of 16 bytes;
@@ -136,19 +140,19 @@ class LogSoftmaxTopK {
     task.scores.data = tile.data, task.scores.stride = tile.stride;
     auto lines = launch(plan(task, tile.columns / chunk), stream);
     if (size <= tile.columns) {
-      product(std::ptrdiff_t{0}, size);
-      return launch_lines(lines, stream);
+      auto const start = started([&] { return product(std::ptrdiff_t{0}, size); });
+      return launch_lines(lines, stream, start);
     }
     auto const of_block = lines.chunks * chunk, width = tile.columns / of_block * of_block;
     auto const* const scores = lines.scores;
     try {
       for (std::ptrdiff_t first = 0; first < size; first += width) {
         auto const count = std::min(width, size - first);
-        product(first, count);
+        auto const start = started([&] { return product(first, count); });
         lines.scores = scores - first;
         lines.first_split = static_cast<std::int32_t>(first / of_block);
         lines.tile_splits = static_cast<std::int32_t>((count + of_block - 1) / of_block);
-        launch_lines(lines, stream);
+        launch_lines(lines, stream, start);
       }
     } catch (...) {  // blocks that never came would be missed by the next lines
       auto const bytes = static_cast<std::size_t>(lines.rows) * sizeof(unsigned);
@@ -176,7 +180,7 @@ class LogSoftmaxTopK {
                     [&](LineTask<T> const& all) { enqueue(all, scores.stream); });
   }
   /// What expand() does around the work: puts the queries where `task` says what of the lines, calls add(task), which adds
-  /// to the stream what answers it, and fetches the answers.
+  /// to the stream what answers it, a kernel of ours last, and fetches the answers.
   template <class T, class Add>
   Expansion exchange(LineTask<T> const& task, Kind kind, cudaStream_t stream, std::span<Query const> queries,
                      std::span<Group const> groups, Add&& add) {
@@ -200,6 +204,12 @@ class LogSoftmaxTopK {
     if (task.bias == nullptr) task.bias = bias_;
     return LinePlan<T>(task, home_.processors(), tile);
   }
+  /// How what follows a product may start.
+  template <class Product>
+  static Start started(Product&& product) {
+    if constexpr (std::is_same_v<decltype(product()), Start>) return product();
+    else return product(), Start::after;
+  }
   template <class T>
   static bool selects(LineTask<T> const& task) {
     return task.selection.queries != nullptr;
@@ -213,10 +223,11 @@ class LogSoftmaxTopK {
   /// \param memory   order_bytes() of it
   /// \param prepare  a LineTask becomes the launch that answers it
   template <class T, class Prepare>
-  static void answer(LineTask<T> const& task, void* memory, cudaStream_t stream, Prepare&& prepare) {
-    if (task.k > most_listed) SortedLines<T>(task).enqueue(task, memory, stream, prepare);
-    else if (!selects(task)) launch_lines(prepare(task), stream);
-    if (selects(task)) SelectedLines<T>(task).enqueue(task, memory, stream, prepare);
+  void answer(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Prepare&& prepare) {
+    auto const behind = step_.behind_ours();
+    if (task.k > most_listed) SortedLines<T>(task).enqueue(task, memory, stream, start, behind, prepare);
+    else if (!selects(task)) launch_lines(prepare(task), stream, start);
+    if (selects(task)) SelectedLines<T>(task).enqueue(task, memory, stream, Start::after, behind, prepare);
   }
   template <class T>
   LineLaunch<FormatOf<T>> launch(LinePlan<T> const& lines, cudaStream_t stream) {
@@ -225,6 +236,7 @@ class LogSoftmaxTopK {
     return lines.launch(memory, tickets_.get(lines.ticket_bytes(), stream, true));
   }
 
+  StepOptions step_;
   std::ptrdiff_t bias_size_ = 0;
   float* bias_ = nullptr;
   HomeDevice home_;

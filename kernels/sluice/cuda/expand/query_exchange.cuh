@@ -10,10 +10,10 @@
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/add_line.cuh>
 #include <sluice/cuda/expand/merge_plan.cuh>
 #include <sluice/cuda/expand/selection_plan.cuh>
-#include <sluice/cuda/expand/step_options.cuh>
 #include <sluice/cuda/expand/token_masks.cuh>
 #include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -44,7 +44,7 @@ class QueryExchange {
   explicit QueryExchange(Allocator const& allocator, StepOptions const& options = {})
       : options_(options), asked_(allocator), answered_(allocator), between_(allocator) {}
 
-  /// Calls add(task), which adds to the stream what answers the task; once more where lists had no room.
+  /// Calls add(task), which adds to the stream what answers the task, a kernel of ours last; once more where lists had no room.
   /// \param task  all but what queries say
   /// \throws std::invalid_argument  for a query that makes no sense, naming the field
   /// \throws Error  of CUDA
@@ -143,7 +143,7 @@ class QueryExchange {
       merge.widest = plan_.widest(), merge.longest = plan_.longest();
       merge.kept = part<Kept>(tells, tell_best);
       if (mapped) merge.told = part<LineResult>(tells, tell_results);
-      merge_beams(merge, stream);
+      merge_beams(merge, stream, options_.behind_ours());
     }
     if (!mapped)
       check(cudaMemcpyAsync(host, tells, answered.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");

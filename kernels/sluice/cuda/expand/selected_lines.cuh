@@ -11,6 +11,7 @@
 #include <sluice/cuda/device/partial_sum.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_order_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -64,16 +65,21 @@ class SelectedLines {
   }
 
   /// Adds the work to the stream.
-  /// \param prepare  a LineTask becomes the launch that answers it
+  /// \param start    of the first kernel
+  /// \param behind   of a kernel right behind one of ours
+  /// \param prepare  a LineTask becomes the launch that answers it; it may add to the stream where start is Start::after
   template <class Prepare>
-  void enqueue(LineTask<T> const& task, void* memory, cudaStream_t stream, Prepare&& prepare) const {
+  void enqueue(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Start behind,
+               Prepare&& prepare) const {
     each(task, [&](LineTask<T> some) {
       if (task.k > most_listed)  // their lists and results are there
         some.best = part<Candidate>(memory, top_), some.results = part<LineResult>(memory, spare_);
       SelectLaunch<FormatOf<T>> launch;
       launch.line = prepare(some);
       launch.line.totals = part<PartialSum>(memory, totals_);
-      launch_lines(launch.line, stream);
+      launch_lines(launch.line, stream, start);
+      start = Start::after;
+      auto ours = true;  // is what was added last
       launch.selection = some.selection;
       launch.place_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
       launch.words = static_cast<std::int32_t>(words_);
@@ -83,21 +89,22 @@ class SelectedLines {
       if (some.selection.draws) {
         check(cudaMemsetAsync(launch.drawn, 0, drawn_words() * sizeof(std::uint32_t), stream), "cudaMemsetAsync");
         launch.draws = true;
-        sort(launch, memory, stream);
-        launch_draws(launch, stream);
+        sort(launch, memory, stream, Start::after, behind);  // behind the zeros
+        launch_draws(launch, stream, Start::after);          // behind CUB's sort
       }
       launch.draws = false;
-      if (some.selection.cuts) sort(launch, memory, stream);
-      launch_selection(launch, stream);
+      if (some.selection.cuts) sort(launch, memory, stream, behind, behind), ours = false;
+      launch_selection(launch, stream, ours ? behind : Start::after);
     });
   }
 
  private:
   std::size_t drawn_words() const { return static_cast<std::size_t>(most_ * words_); }
 
-  void sort(SelectLaunch<FormatOf<T>> const& launch, void* memory, cudaStream_t stream) const {
-    launch_select_keys(launch, stream);
-    launch_narrowing(launch, stream);
+  void sort(SelectLaunch<FormatOf<T>> const& launch, void* memory, cudaStream_t stream, Start start,
+            Start behind) const {
+    launch_select_keys(launch, stream, start);
+    launch_narrowing(launch, stream, behind);
     auto bytes = sort_bytes_;
     sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, launch.line.rows, size_,
                    launch.sizes, stream);

@@ -10,6 +10,7 @@
 #include <sluice/cuda/device/partial_sum.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_order.cuh>
 #include <sluice/cuda/line/line_order_launch.cuh>
@@ -54,25 +55,29 @@ class SortedLines {
   }
 
   /// Adds the work to the stream.
-  /// \param prepare  a LineTask becomes the launch that answers it
+  /// \param start    of the first kernel
+  /// \param behind   of a kernel right behind one of ours
+  /// \param prepare  a LineTask becomes the launch that answers it; it may add to the stream where start is Start::after
   template <class Prepare>
-  void enqueue(LineTask<T> const& task, void* memory, cudaStream_t stream, Prepare&& prepare) const {
+  void enqueue(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Start behind,
+               Prepare&& prepare) const {
     auto* best = task.best;
     each(task, [&](LineTask<T> some) {
       some.best = part<Candidate>(memory, top_);
       OrderLaunch<FormatOf<T>> launch;
       launch.line = prepare(some);
       launch.line.totals = part<PartialSum>(memory, totals_);
-      launch_lines(launch.line, stream);
+      launch_lines(launch.line, stream, start);
+      start = Start::after;
       launch.line.k = task.k, launch.line.best = best;
       launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
       launch.sizes = part<std::int32_t>(memory, sizes_), launch.sorted = launch.keys;
-      launch_keys(launch, stream);
-      launch_narrowing(launch, stream);
+      launch_keys(launch, stream, behind);
+      launch_narrowing(launch, stream, behind);
       auto bytes = sort_bytes_;
       sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, some.scores.rows, size_,
                      launch.sizes, stream);
-      launch_lists(launch, stream);
+      launch_lists(launch, stream, Start::after);
       best += some.scores.rows * task.k;
     });
   }

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <sluice/cuda/device/block.cuh>
-#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/launch.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_block.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -35,17 +36,19 @@ __global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
   auto const number = static_cast<std::int32_t>(blockIdx.x);
   auto const splits = launch.splits_here();
   auto const row = number / splits;
+  await_earlier();
   LineBlock<Format, many, masked, Block>(block, *reinterpret_cast<Memory*>(memory), launch, row,
                                          launch.first_split + number - row * splits)
       .run();
 }
 
 template <class Format>
-void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream) {
-  auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits_here());
-  launch.with_variant(
-      [&]<bool many, bool masked> { line_kernel<Format, many, masked><<<blocks, line_threads, 0, stream>>>(launch); });
-  check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");
+void launch_lines(LineLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  auto const blocks = static_cast<unsigned>(lines.rows) * static_cast<unsigned>(lines.splits_here());
+  lines.with_variant([&]<bool many, bool masked> {
+    launch<line_kernel<Format, many, masked>>(blocks, line_threads, stream, start, "the kernel of LogSoftmaxTopK",
+                                              lines);
+  });
 }
 
 }  // namespace sluice::inline v0::cuda

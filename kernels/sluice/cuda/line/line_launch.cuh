@@ -3,6 +3,7 @@
 /// How the host starts the kernel of LogSoftmaxTopK.
 #pragma once
 
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 
 #include <cuda_runtime.h>
@@ -12,11 +13,11 @@ namespace sluice::inline v0::cuda {
 inline constexpr int line_threads = 256;       ///< of a block; sums, and so the last bits of answers, depend on it
 inline constexpr int line_blocks_at_once = 4;  ///< on a multiprocessor, by the registers that a block may take
 
-/// One launch; nothing is allocated and nothing waited for. Defined in line_kernel.cuh, which needs nvcc: files that a host
+/// One launch; nothing is allocated and nothing waited for. `start` as everywhere (see Start). Defined in line_kernel.cuh, which needs nvcc: files that a host
 /// compiler compiles leave it to a file with instances.cuh.
 /// \throws Error  of CUDA
 template <class Format>
-void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream);
+void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start start = Start::after);
 
 }  // namespace sluice::inline v0::cuda
 

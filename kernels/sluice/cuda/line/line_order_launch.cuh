@@ -3,6 +3,7 @@
 /// How the host starts what lists of any length need.
 #pragma once
 
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_order.cuh>
 
 #include <cuda_runtime.h>
@@ -17,10 +18,10 @@ namespace sluice::inline v0::cuda {
 
 /// All scores as keys, to `keys`.
 template <class Format>
-void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t stream);
+void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t stream, Start start);
 /// The lists, from `sorted`.
 template <class Format>
-void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t stream);
+void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t stream, Start start);
 /// Sorts the keys of each of `rows` rows of `size`, best first. Defined in key_sort.cuh, for instances.cuh alone.
 /// \param memory  of `bytes` bytes; nullptr: only tells in `bytes` how many are needed
 /// \param sizes   of the device: how many keys each row begins with; nullptr: all rows are full

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <sluice/cuda/device/block.cuh>
-#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/launch.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/device/warp.cuh>
 #include <sluice/cuda/merge/merge_block.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
@@ -25,6 +26,7 @@ __global__ void __launch_bounds__(merge_threads) merge_kernel(__grid_constant__ 
   using Block = DeviceBlock<merge_threads>;
   __shared__ alignas(16) unsigned char memory[sizeof(Memory)];
   Block block;
+  await_earlier();
   MergeBlock<Memory, Block>(block, *reinterpret_cast<Memory*>(memory), launch, static_cast<std::int32_t>(blockIdx.x))
       .run();
 }
@@ -35,17 +37,21 @@ __global__ void __launch_bounds__(32 * merge_warps) merge_warps_kernel(__grid_co
   DeviceWarp warp;
   auto const of_block = static_cast<std::int32_t>(threadIdx.x / 32);
   auto const group = static_cast<std::int32_t>(blockIdx.x) * merge_warps + of_block;
+  await_earlier();
   if (group >= launch.group_count) return;
   MergeBlock<Memory, DeviceWarp>(warp, *reinterpret_cast<Memory*>(memory[of_block]), launch, group).run();
 }
 
 template <class Memory>
-void launch_merge(MergeLaunch const& launch, cudaStream_t stream) {
-  auto const groups = static_cast<unsigned>(launch.group_count);
-  if constexpr (std::is_same_v<Memory, SmallMerge>)
-    merge_warps_kernel<Memory><<<(groups + merge_warps - 1) / merge_warps, 32 * merge_warps, 0, stream>>>(launch);
-  else merge_kernel<Memory><<<groups, merge_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel that merges beams");
+void launch_merge(MergeLaunch const& merge, cudaStream_t stream, Start start) {
+  constexpr auto what = "the kernel that merges beams";
+  auto const groups = static_cast<unsigned>(merge.group_count);
+  if constexpr (std::is_same_v<Memory, SmallMerge>) {
+    auto const blocks = (groups + merge_warps - 1) / merge_warps;
+    launch<merge_warps_kernel<Memory>>(blocks, 32 * merge_warps, stream, start, what, merge);
+  } else {
+    launch<merge_kernel<Memory>>(groups, merge_threads, stream, start, what, merge);
+  }
 }
 
 }  // namespace sluice::inline v0::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_block.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
@@ -21,13 +22,14 @@ using LargeMerge = MergeMemory<128, 256>;  ///< a block for each group
 /// for both in instances.cuh.
 /// \throws Error  of CUDA
 template <class Memory>
-void launch_merge(MergeLaunch const& launch, cudaStream_t stream);
+void launch_merge(MergeLaunch const& launch, cudaStream_t stream, Start start);
 
 /// Adds the merge to the stream, behind what makes the lists: one launch, which may be captured in a graph. Needs no
 /// workspace; `best` and `results` are left as they are.
+/// \param start  early: only where the lists are what was added last
 /// \throws std::invalid_argument  for more than 128 lines in a group that is merged, or more than 256 to keep
 /// \throws Error  of CUDA
-inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream) {
+inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream, Start start = Start::after) {
   require(launch.group_count >= 0, "merge_beams: group_count", launch.group_count, "must not be negative");
   require(launch.k >= 1 && launch.k <= most_listed, "merge_beams: k", launch.k, "must be in [1, 64]");
   require(launch.widest >= 0 && launch.widest <= LargeMerge::lines, "merge_beams: widest", launch.widest,
@@ -37,8 +39,8 @@ inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream) {
   require(launch.end_count >= 0, "merge_beams: end_count", launch.end_count, "must not be negative");
   if (launch.group_count == 0) return;
   if (launch.widest <= SmallMerge::lines && launch.longest <= SmallMerge::kept)
-    launch_merge<SmallMerge>(launch, stream);
-  else launch_merge<LargeMerge>(launch, stream);
+    launch_merge<SmallMerge>(launch, stream, start);
+  else launch_merge<LargeMerge>(launch, stream, start);
 }
 
 }  // namespace sluice::inline v0::cuda

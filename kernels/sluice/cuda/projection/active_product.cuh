@@ -8,6 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/home_device.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
@@ -83,15 +84,17 @@ class ActiveProduct {
 
   /// The logits of lines' own active tokens among column .. column + to.columns - 1; all others are -infinity. Weights are read once
   /// for every most_skinny_lines lines. Nobody on the host need know how many tokens are active.
-  /// \param line  the first of them
+  /// \param line   the first of them
+  /// \param start  of the first kernel
+  /// \param behind of those behind one of ours
   void in_place(MatrixView<T const> hidden, float const* bias, UnionLaunch const& unions, std::ptrdiff_t line,
-                std::ptrdiff_t column, MatrixView<float> to, cudaStream_t stream) {
+                std::ptrdiff_t column, MatrixView<float> to, cudaStream_t stream, Start start, Start behind) {
     using Bits = typename FormatOf<T>::Bits;
     home_.check_current("cuda::ClusteredProjection");
     FillLaunch fill;
     fill.logits = to.data, fill.stride = to.stride;
     fill.lines = static_cast<std::int32_t>(to.rows), fill.columns = static_cast<std::int32_t>(to.columns);
-    launch_fill(fill, stream);
+    launch_fill(fill, stream, start);
     SkinnyLaunch<FormatOf<T>> launch;
     launch.weights = reinterpret_cast<Bits const*>(weights_.data), launch.weight_stride = weights_.stride;
     launch.hidden_stride = hidden.stride, launch.depth = static_cast<std::int32_t>(hidden.columns);
@@ -105,7 +108,7 @@ class ActiveProduct {
       launch.hidden = reinterpret_cast<Bits const*>(hidden.data + i * hidden.stride);
       launch.active.line = static_cast<std::int32_t>(line + i);
       launch.logits = to.data + i * to.stride;
-      launch_skinny(launch, stream);
+      launch_skinny(launch, stream, behind);
     }
   }
 

@@ -9,6 +9,7 @@
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/clustered_options.cuh>
@@ -114,7 +115,7 @@ class ClusterUnions {
     mask.lines = static_cast<std::int32_t>(to.rows), mask.columns = static_cast<std::int32_t>(to.columns);
     mask.first = static_cast<std::int32_t>(column), mask.tokens = tokens;
     mask.active = launch_.active(), mask.active.line = static_cast<std::int32_t>(line);
-    launch_mask(mask, stream);
+    launch_mask(mask, stream, Start::after);  // behind cuBLAS
   }
 
   /// Bytes of the device's memory in use.
@@ -216,7 +217,7 @@ class ClusterUnions {
     find.query.normalise = 0;
     find.best = const_cast<Candidate*>(launch_.found), find.results = const_cast<LineResult*>(launch_.found_of);
     nearest_.enqueue(find, stream);
-    launch_union(launch_, stream);
+    launch_union(launch_, stream, options_.step.behind_ours());
   }
 
   /// From line to line of the centroids' scores.

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/expand/step_options.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/output/clusters/clustered_options.hpp>
 
 #include <cstddef>

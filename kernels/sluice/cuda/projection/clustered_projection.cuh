@@ -13,6 +13,7 @@
 #include <sluice/cuda/device/hidden.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/projection/active_product.cuh>
 #include <sluice/cuda/projection/cluster_unions.cuh>
@@ -72,6 +73,7 @@ class ClusteredProjection {
         choice_(options, weights),
         product_(weights),
         output_({}, {}, options.step),
+        behind_ours_(options.step.behind_ours()),
         pass_(options.tile_bytes) {
     if (bias.empty()) return;
     auto const size = (bias.size() + GatherLaunch::bias_tail) * sizeof(float);
@@ -113,7 +115,7 @@ class ClusteredProjection {
     if (hidden.rows == 0) return;
     auto const product = choice_(hidden) == Product::in_place ? Product::in_place : Product::all;
     unions_.form(task, hidden, each, product, gemm_, stream);
-    if (product == Product::in_place) answer_in_place(task, hidden, stream);
+    if (product == Product::in_place) answer_in_place(task, hidden, stream, behind_ours_);
     else answer_all(task, hidden, stream);
   }
 
@@ -158,7 +160,7 @@ class ClusteredProjection {
     }
     in_place_ = product == Product::in_place;
     if (product == Product::all) answer_all(task, hidden, stream);
-    else answer_in_place(task, hidden, stream);
+    else answer_in_place(task, hidden, stream, Start::after);  // behind a copy of what was told
   }
 
   /// Counts a step that nobody has waited for before its answers came.
@@ -181,15 +183,20 @@ class ClusteredProjection {
       gemm_.enqueue<T>(lines_of(hidden, line, to.rows),
                        {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
                        stream);
-      if (unions_.launch().unions > 0) unions_.mask(nullptr, line, token, to, stream);
+      if (unions_.launch().unions == 0) return Start::after;
+      unions_.mask(nullptr, line, token, to, stream);
+      return behind_ours_;
     });
   }
 
   /// Over lines of all tokens, of which only the active ones are made.
-  void answer_in_place(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream) {
+  /// \param start  of the first kernel
+  void answer_in_place(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream, Start start) {
     task.scores = {nullptr, hidden.rows, weights_.rows, 0};
     pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<float> to) {
-      product_.in_place(lines_of(hidden, line, to.rows), bias_, unions_.launch(), line, token, to, stream);
+      product_.in_place(lines_of(hidden, line, to.rows), bias_, unions_.launch(), line, token, to, stream, start,
+                        behind_ours_);
+      return start = behind_ours_;
     });
   }
 
@@ -206,7 +213,9 @@ class ClusteredProjection {
     pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t first, MatrixView<float> to) {
       gemm_.enqueue<T>(lines_of(hidden, line, to.rows),
                        {packed.data + first * packed.stride, to.columns, packed.columns, packed.stride}, to, stream);
-      if (unions_.several()) unions_.mask(tokens, line, first, to, stream);
+      if (!unions_.several()) return Start::after;
+      unions_.mask(tokens, line, first, to, stream);
+      return behind_ours_;
     });
   }
 
@@ -220,6 +229,7 @@ class ClusteredProjection {
   Buffer<Where::device> kept_;
   float* bias_ = nullptr;
   ClusteredStatistics statistics_;
+  Start behind_ours_;
   bool in_place_ = false;  // the last step's logits were made for the active tokens, where these were not all
 };
 

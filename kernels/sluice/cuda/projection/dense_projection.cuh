@@ -8,6 +8,7 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/device/hidden.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/projection/gemm.cuh>
 #include <sluice/cuda/projection/product_pass.cuh>
@@ -68,6 +69,7 @@ class DenseProjection {
       gemm_.enqueue<T>({hidden.data + line * hidden.stride, to.rows, hidden.columns, hidden.stride},
                        {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
                        stream);
+      return Start::after;  // behind cuBLAS
     });
   }
 

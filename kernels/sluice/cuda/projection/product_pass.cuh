@@ -26,7 +26,8 @@ class ProductPass {
       : tile_bytes_(tile_bytes), tile_(allocator) {}
 
   /// Adds to the stream what answers a task. product(line, column, to) adds what writes the logits of lines line ..
-  /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16 bytes.
+  /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16 bytes, and
+  /// returns how what follows may start.
   /// Where k is more than 64, or lines are looked at again, whole lines are made, some at a time.
   /// \param task  its scores have rows and columns, and no memory
   template <class Product>
@@ -47,12 +48,12 @@ class ProductPass {
       auto some = rows_of(task, line, count);
       some.scores.data = memory, some.scores.stride = width;
       if (whole) {
-        product(line, std::ptrdiff_t{0}, MatrixView<float>{memory, count, columns, width});
-        output.enqueue(some, stream);
+        auto const start = product(line, std::ptrdiff_t{0}, MatrixView<float>{memory, count, columns, width});
+        output.enqueue(some, stream, start);
       } else {
         output.enqueue_tiles(some, MatrixView<float>{memory, count, width, width}, stream,
                              [&](std::ptrdiff_t column, std::ptrdiff_t used) {
-                               product(line, column, MatrixView<float>{memory, count, used, width});
+                               return product(line, column, MatrixView<float>{memory, count, used, width});
                              });
       }
     }

@@ -5,6 +5,8 @@
 
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/launch.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/gather.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
@@ -30,6 +32,7 @@ __global__ void __launch_bounds__(projection_threads) union_words_kernel(__grid_
   using Words = UnionWords<DeviceBlock<projection_threads>>;
   __shared__ typename Words::Memory memory;
   DeviceBlock<projection_threads> block;
+  await_earlier();
   Words(block, memory, launch, static_cast<std::int32_t>(blockIdx.x)).run();
 }
 
@@ -38,6 +41,7 @@ __global__ void __launch_bounds__(union_threads) union_settle_kernel(__grid_cons
   using Union = UnionBlock<DeviceBlock<union_threads>>;
   __shared__ typename Union::Memory memory;
   DeviceBlock<union_threads> block;
+  await_earlier();
   Union(block, memory, launch).settle(static_cast<std::int32_t>(blockIdx.x));
 }
 
@@ -46,6 +50,7 @@ __global__ void __launch_bounds__(union_threads) union_list_kernel(__grid_consta
   using Union = UnionBlock<DeviceBlock<union_threads>>;
   __shared__ typename Union::Memory memory;
   DeviceBlock<union_threads> block;
+  await_earlier();
   Union(block, memory, launch).list();
 }
 
@@ -59,6 +64,7 @@ template <class Format, int most>
 __global__ void __launch_bounds__(projection_threads, 2)
     skinny_kernel(__grid_constant__ SkinnyLaunch<Format> const launch) {
   DeviceBlock<projection_threads> block;
+  await_earlier();
   skinny_product<Format, most>(block, launch, static_cast<std::int32_t>(blockIdx.x),
                                static_cast<std::int32_t>(gridDim.x));
 }
@@ -69,6 +75,7 @@ __global__ void __launch_bounds__(projection_threads) mask_kernel(__grid_constan
   auto const number = static_cast<std::int32_t>(blockIdx.x);
   auto const line = number / per_line;
   auto const column = (number - line * per_line) * projection_threads + static_cast<std::int32_t>(threadIdx.x);
+  await_earlier();
   if (column < launch.columns) mask_logit(launch, line, column);
 }
 
@@ -79,6 +86,7 @@ __global__ void __launch_bounds__(projection_threads) fill_kernel(__grid_constan
   auto const line = number / per_line;
   auto const group = (number - line * per_line) * projection_threads + static_cast<std::int32_t>(threadIdx.x);
   DeviceBlock<projection_threads> block;
+  await_earlier();
   if (group < launch.groups()) fill_group(block, launch, line, group);
 }
 
@@ -94,13 +102,13 @@ inline unsigned blocks_of(std::int64_t threads) {
 }
 
 template <class Launch>
-void launch_union(Launch const& launch, cudaStream_t stream) {
-  auto const slices = launch.unions * UnionWords<DeviceBlock<projection_threads>>::slices(launch);
-  union_words_kernel<Launch><<<static_cast<unsigned>(slices), projection_threads, 0, stream>>>(launch);
-  auto const blocks = UnionBlock<DeviceBlock<union_threads>>::settling(launch);
-  union_settle_kernel<Launch><<<static_cast<unsigned>(blocks), union_threads, 0, stream>>>(launch);
-  union_list_kernel<Launch><<<1, union_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernels of a union");
+void launch_union(Launch const& unions, cudaStream_t stream, Start start) {
+  constexpr auto what = "the kernels of a union";
+  auto const slices = unions.unions * UnionWords<DeviceBlock<projection_threads>>::slices(unions);
+  launch<union_words_kernel<Launch>>(static_cast<unsigned>(slices), projection_threads, stream, start, what, unions);
+  auto const blocks = UnionBlock<DeviceBlock<union_threads>>::settling(unions);
+  launch<union_settle_kernel<Launch>>(static_cast<unsigned>(blocks), union_threads, stream, start, what, unions);
+  launch<union_list_kernel<Launch>>(1, union_threads, stream, start, what, unions);
 }
 
 template <class Launch>
@@ -111,31 +119,32 @@ void launch_gather(Launch const& launch, cudaStream_t stream) {
 }
 
 template <class Format>
-void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream) {
+void launch_skinny(SkinnyLaunch<Format> const& product, cudaStream_t stream, Start start) {
   constexpr std::int32_t warps = projection_threads / 32;
-  auto const blocks = [&](std::int32_t at_once) {
-    auto const needed = (launch.columns + warps * at_once - 1) / (warps * at_once);
-    return static_cast<unsigned>(std::min(needed, launch.blocks));
+  auto const add = [&]<int most>(std::int32_t at_once) {
+    auto const needed = (product.columns + warps * at_once - 1) / (warps * at_once);
+    auto const blocks = static_cast<unsigned>(std::min(needed, product.blocks));
+    launch<skinny_kernel<Format, most>>(blocks, projection_threads, stream, start,
+                                        "the kernel of a product with few lines", product);
   };
-  if (launch.lines <= 1) skinny_kernel<Format, 1><<<blocks(4), projection_threads, 0, stream>>>(launch);
-  else if (launch.lines <= 4) skinny_kernel<Format, 4><<<blocks(4), projection_threads, 0, stream>>>(launch);
-  else if (launch.lines <= 8) skinny_kernel<Format, 8><<<blocks(2), projection_threads, 0, stream>>>(launch);
-  else skinny_kernel<Format, most_skinny_lines><<<blocks(2), projection_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel of a product with few lines");
+  if (product.lines <= 1) add.template operator()<1>(4);
+  else if (product.lines <= 4) add.template operator()<4>(4);
+  else if (product.lines <= 8) add.template operator()<8>(2);
+  else add.template operator()<most_skinny_lines>(2);
 }
 
 template <class Launch>
-void launch_mask(Launch const& launch, cudaStream_t stream) {
-  auto const blocks = std::int64_t{blocks_of(launch.columns)} * launch.lines;
-  mask_kernel<Launch><<<static_cast<unsigned>(blocks), projection_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel that masks logits");
+void launch_mask(Launch const& mask, cudaStream_t stream, Start start) {
+  auto const blocks = std::int64_t{blocks_of(mask.columns)} * mask.lines;
+  launch<mask_kernel<Launch>>(static_cast<unsigned>(blocks), projection_threads, stream, start,
+                              "the kernel that masks logits", mask);
 }
 
 template <class Launch>
-void launch_fill(Launch const& launch, cudaStream_t stream) {
-  auto const blocks = std::int64_t{blocks_of(launch.groups())} * launch.lines;
-  fill_kernel<Launch><<<static_cast<unsigned>(blocks), projection_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel that empties lines");
+void launch_fill(Launch const& fill, cudaStream_t stream, Start start) {
+  auto const blocks = std::int64_t{blocks_of(fill.groups())} * fill.lines;
+  launch<fill_kernel<Launch>>(static_cast<unsigned>(blocks), projection_threads, stream, start,
+                              "the kernel that empties lines", fill);
 }
 
 template <class Launch>

@@ -3,6 +3,7 @@
 /// How the host starts the kernels of ClusteredProjection.
 #pragma once
 
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/gather.cuh>
 #include <sluice/cuda/projection/skinny_product.cuh>
@@ -16,18 +17,18 @@ namespace sluice::inline v0::cuda {
 // launch_lines(); those that need not be templates are, so that one file of a program can instantiate them. They throw
 // Error.
 
-/// Masks, what there is to know of each union, and the joint one as a list: three kernels. There is a union.
+/// Masks, what there is to know of each union, and the joint one as a list: three kernels, of which the second and third start as the first. There is a union.
 template <class Launch>
-void launch_union(Launch const& launch, cudaStream_t stream);
+void launch_union(Launch const& launch, cudaStream_t stream, Start start);
 template <class Launch>
 void launch_gather(Launch const& launch, cudaStream_t stream);
 /// At most most_skinny_lines lines.
 template <class Format>
-void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream);
+void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream, Start start);
 template <class Launch>
-void launch_mask(Launch const& launch, cudaStream_t stream);
+void launch_mask(Launch const& launch, cudaStream_t stream, Start start);
 template <class Launch>
-void launch_fill(Launch const& launch, cudaStream_t stream);
+void launch_fill(Launch const& launch, cudaStream_t stream, Start start);
 template <class Launch>
 void launch_places(Launch const& launch, cudaStream_t stream);
 

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <sluice/cuda/device/block.cuh>
-#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/launch.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/select/narrow_launch.cuh>
 #include <sluice/cuda/select/select_narrow.cuh>
 
@@ -20,13 +21,14 @@ template <class Launch>
 __global__ void __launch_bounds__(narrow_threads, 2) narrow_kernel(__grid_constant__ Launch const launch) {
   __shared__ NarrowMemory<narrow_threads> memory;
   DeviceBlock<narrow_threads> block;
+  await_earlier();
   narrow_line(block, memory, launch, static_cast<std::int32_t>(blockIdx.x));
 }
 
 template <class Launch>
-void launch_narrowing(Launch const& launch, cudaStream_t stream) {
-  narrow_kernel<Launch><<<static_cast<unsigned>(launch.line.rows), narrow_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel that leaves away keys");
+void launch_narrowing(Launch const& lines, cudaStream_t stream, Start start) {
+  launch<narrow_kernel<Launch>>(static_cast<unsigned>(lines.line.rows), narrow_threads, stream, start,
+                                "the kernel that leaves away keys", lines);
 }
 
 }  // namespace sluice::inline v0::cuda

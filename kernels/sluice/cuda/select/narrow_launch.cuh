@@ -12,10 +12,11 @@ namespace sluice::inline v0::cuda {
 /// \tparam Launch  OrderLaunch or SelectLaunch
 /// \throws Error  of CUDA
 template <class Launch>
-void launch_narrowing(Launch const& launch, cudaStream_t stream);
+void launch_narrowing(Launch const& launch, cudaStream_t stream, Start start);
 
 }  // namespace sluice::inline v0::cuda
 
 #if defined(__CUDACC__)
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/select/narrow_kernel.cuh>
 #endif

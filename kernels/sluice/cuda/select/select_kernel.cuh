@@ -4,7 +4,8 @@
 #pragma once
 
 #include <sluice/cuda/device/block.cuh>
-#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/launch.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/select/select_block.cuh>
 #include <sluice/cuda/select/select_keys.cuh>
 #include <sluice/cuda/select/select_launch.cuh>
@@ -21,12 +22,14 @@ template <class Format>
 __global__ void __launch_bounds__(select_threads, 3)
     select_key_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
   DeviceBlock<select_threads> block;
+  await_earlier();
   write_select_keys(block, launch, static_cast<std::int32_t>(blockIdx.y), blockIdx.x, gridDim.x);
 }
 
 template <class Format>
 __global__ void __launch_bounds__(select_threads, 3) draw_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
   DeviceBlock<select_threads> block;
+  await_earlier();
   write_draws(block, launch, static_cast<std::int32_t>(blockIdx.x));
 }
 
@@ -37,28 +40,28 @@ __global__ void __launch_bounds__(select_threads, 2)
   using Program = SelectBlock<Format, Block>;
   __shared__ typename Program::Memory memory;
   Block block;
+  await_earlier();
   Program(block, memory, launch, static_cast<std::int32_t>(blockIdx.x)).run();
 }
 
 template <class Format>
-void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t stream) {
-  auto const groups = (launch.line.size + Format::wide - 1) / Format::wide;
+void launch_select_keys(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  auto const groups = (lines.line.size + Format::wide - 1) / Format::wide;
   auto const parts = (groups + 4 * select_threads - 1) / (4 * select_threads);
-  dim3 const blocks(static_cast<unsigned>(parts), static_cast<unsigned>(launch.line.rows));
-  select_key_kernel<Format><<<blocks, select_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel of keys");
+  dim3 const blocks(static_cast<unsigned>(parts), static_cast<unsigned>(lines.line.rows));
+  launch<select_key_kernel<Format>>(blocks, select_threads, stream, start, "the kernel of keys", lines);
 }
 
 template <class Format>
-void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t stream) {
-  draw_kernel<Format><<<static_cast<unsigned>(launch.line.rows), select_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel of draws");
+void launch_draws(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  launch<draw_kernel<Format>>(static_cast<unsigned>(lines.line.rows), select_threads, stream, start,
+                              "the kernel of draws", lines);
 }
 
 template <class Format>
-void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t stream) {
-  select_kernel<Format><<<static_cast<unsigned>(launch.line.rows), select_threads, 0, stream>>>(launch);
-  check(cudaGetLastError(), "the kernel of lists by probability");
+void launch_selection(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  launch<select_kernel<Format>>(static_cast<unsigned>(lines.line.rows), select_threads, stream, start,
+                                "the kernel of lists by probability", lines);
 }
 
 }  // namespace sluice::inline v0::cuda

@@ -3,6 +3,7 @@
 /// How the host starts what takes another look at lines.
 #pragma once
 
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 
 #include <cuda_runtime.h>
@@ -14,13 +15,13 @@ namespace sluice::inline v0::cuda {
 
 /// The keys of all lines that want some, to `keys`; how many, to `sizes`.
 template <class Format>
-void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t stream);
+void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
 /// What noise has drawn, from `sorted`.
 template <class Format>
-void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t stream);
+void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
 /// All else, from `sorted`.
 template <class Format>
-void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t stream);
+void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
 
 }  // namespace sluice::inline v0::cuda
 

@@ -3,6 +3,8 @@
 /// How a step is brought to the device and its answers back.
 #pragma once
 
+#include <sluice/cuda/device/start.cuh>
+
 #include <cstddef>
 
 namespace sluice::inline v0::cuda {
@@ -14,6 +16,13 @@ struct StepOptions {
   /// and never read on the device: whole lists of at most 64 and what merges keep, results and probes, where all of a step is
   /// at most `most_mapped`. false: to the device's memory, and a copy.
   bool mapped_answers = true;
+
+  /// Kernels that follow one of ours are started while that is still at work, and wait for it by themselves (programmatic
+  /// dependent launch: sm_90 and CUDA 12.3 or newer; else nothing changes). Off until a device has run it: what kernels read
+  /// past the coherent caches is written by the kernel before, and only a device can show that it is never seen too early.
+  bool early_starts = false;
+  /// Of a kernel right behind one of ours.
+  Start behind_ours() const { return early_starts ? Start::early : Start::after; }
 
   /// Bytes of a step's answers that kernels write over the bus; more are copied at once. An estimate, not measured: at some
   /// 25 GB/s so many take 3 us, about what it takes to start a copy.
