@@ -335,6 +335,9 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/merge/merge_kernel.cuh
   kernels/sluice/cuda/merge/merge_launch.cuh
   kernels/sluice/cuda/merge/merge_query.cuh
+  kernels/sluice/cuda/merge/merge_tail.cuh
+  kernels/sluice/cuda/merge/merge_tail_kernel.cuh
+  kernels/sluice/cuda/merge/merge_tail_launch.cuh
   kernels/sluice/cuda/projection/active_product.cuh
   kernels/sluice/cuda/projection/active_union.cuh
   kernels/sluice/cuda/projection/cluster_unions.cuh

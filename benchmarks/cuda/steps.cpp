@@ -327,6 +327,7 @@ class StepBench : Bench {
     auto const written = time_way("expand, answers written to the host", {}, {"answers copied / this", copied});
     if (written == 0 || groups_.empty()) return;  // one launch
     time_way("expand, kernels started early", {.early_starts = true}, {"each behind the other / this", written});
+    time_way("expand, merged behind the lines", {.merge_behind_lines = true}, {"two launches / this", written});
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The merge of beams on a device; skipped where there is none. What the kernel computes is tested without one:
 // unit/cuda_host/beam_merge.
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/decode/decode.hpp>
@@ -145,12 +146,15 @@ TEST_CASE("a decoder finds the same, bit for bit, in lists merged on the device 
     table.levels = i % 2 == 0 ? 0 : 50;
     table.order = i % 3 == 0 ? 1 : -1;
     DeviceTable model(table);
-    auto const merged = decode(model, sources, search, Streaming{.size = 64}, cuda::LogSoftmaxTopK());
     auto const whole = decode(model, sources, search, Streaming{.size = 64}, WholeLists());
-    REQUIRE(merged.size() == whole.size());
-    for (std::size_t j = 0; j < whole.size(); ++j) {
-      INFO("search " << i << ", width " << search.width << ", sentence " << j);
-      CHECK(identical(merged[j], whole[j]));
+    for (auto const& step : {cuda::StepOptions{.mapped_answers = false}, cuda::StepOptions{.early_starts = true},
+                             cuda::StepOptions{.early_starts = true, .merge_behind_lines = true}}) {
+      auto const merged = decode(model, sources, search, Streaming{.size = 64}, cuda::LogSoftmaxTopK({}, {}, step));
+      REQUIRE(merged.size() == whole.size());
+      for (std::size_t j = 0; j < whole.size(); ++j) {
+        INFO("search " << i << ", width " << search.width << ", sentence " << j);
+        CHECK(identical(merged[j], whole[j]));
+      }
     }
   }
 }

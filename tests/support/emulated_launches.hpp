@@ -12,6 +12,8 @@
 #include <sluice/cuda/line/line_reader.cuh>
 #include <sluice/cuda/merge/merge_block.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/cuda/merge/merge_tail.cuh>
+#include <sluice/cuda/merge/merge_tail_launch.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
 #include <sluice/cuda/projection/union_block.cuh>
 #include <sluice/cuda/projection/union_words.cuh>
@@ -121,6 +123,19 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t, Start start) {
       launch.with_variant([&]<bool many, bool masked> {
         LineBlock<Format, many, masked, Block>(block, memory, launch, row, split).run();
       });
+    });
+  });
+}
+
+template <class Format>
+void launch_merging_lines(LineLaunch<Format> const& launch, TailLaunch const& tail, cudaStream_t, Start start) {
+  ++test::HostCuda::get().use.line_launches;
+  test::HostCuda::get().add_kernel(start == Start::early, [launch, tail] {
+    using Memory = TailMemory<line_threads, SmallMerge>;
+    test::run_blocks<line_threads, Memory>(launch.rows * launch.splits, [&](auto& block, Memory& memory, int number) {
+      using Block = std::remove_reference_t<decltype(block)>;
+      auto const row = number / launch.splits;
+      MergingBlock<Format, SmallMerge, Block>(block, memory, launch, tail, row, number % launch.splits).run();
     });
   });
 }

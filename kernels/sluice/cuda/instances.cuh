@@ -14,6 +14,7 @@
 #include <sluice/cuda/line/line_kernel.cuh>
 #include <sluice/cuda/line/line_order_kernel.cuh>
 #include <sluice/cuda/merge/merge_kernel.cuh>
+#include <sluice/cuda/merge/merge_tail_kernel.cuh>
 #include <sluice/cuda/projection/projection_kernel.cuh>
 #include <sluice/cuda/select/narrow_kernel.cuh>
 #include <sluice/cuda/select/select_kernel.cuh>
@@ -25,6 +26,9 @@ template void launch_lines<Float32>(LineLaunch<Float32> const&, cudaStream_t, St
 template void launch_lines<Float16>(LineLaunch<Float16> const&, cudaStream_t, Start);
 template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t, Start);
 
+template void launch_merging_lines<Float32>(LineLaunch<Float32> const&, TailLaunch const&, cudaStream_t, Start);
+template void launch_merging_lines<Float16>(LineLaunch<Float16> const&, TailLaunch const&, cudaStream_t, Start);
+template void launch_merging_lines<BFloat16>(LineLaunch<BFloat16> const&, TailLaunch const&, cudaStream_t, Start);
 template void launch_merge<SmallMerge>(MergeLaunch const&, cudaStream_t, Start);
 template void launch_merge<LargeMerge>(MergeLaunch const&, cudaStream_t, Start);
 template void launch_verification<verification_threads>(Verification const&, cudaStream_t);

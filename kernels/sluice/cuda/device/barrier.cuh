@@ -29,6 +29,8 @@ enum class Barrier {
   staged,    ///< a tile of candidates is in memory
   selected,  ///< those of it that may be among the best are listed
   ended,     ///< it is known which of the kept candidates end
+  told,      ///< a line's list has been written, for whoever merges it
+  joined,    ///< it is known whether the line was its group's last
 
   // Of a beam that stays on the device.
   chosen,  ///< who goes on, and who is out, is in memory

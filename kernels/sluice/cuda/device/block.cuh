@@ -63,6 +63,22 @@ struct DeviceBlock {
   __device__ __forceinline__ void store(float* to, float value) {
     asm volatile("st.global.cg.f32 [%0], %1;" : : "l"(to), "f"(value) : "memory");
   }
+  /// The same of any 4 * n bytes, a word at a time.
+  template <class Value>
+  __device__ __forceinline__ void store(Value* to, Value const& value) {
+    static_assert(sizeof(Value) % 4 == 0 && alignof(Value) == 4);
+    constexpr int words = sizeof(Value) / 4;
+    struct Words4 {
+      unsigned word[words];
+    };
+    auto const all = __builtin_bit_cast(Words4, value);
+#pragma unroll
+    for (int i = 0; i < words; ++i)
+      asm volatile("st.global.cg.u32 [%0], %1;"
+                   :
+                   : "l"(reinterpret_cast<unsigned*>(to) + i), "r"(all.word[i])
+                   : "memory");
+  }
   __device__ __forceinline__ float load(float const* from) { return __ldcg(from); }
   __device__ __forceinline__ std::uint64_t load(std::uint64_t const* from) {
     return __ldcg(reinterpret_cast<unsigned long long const*>(from));

@@ -48,15 +48,15 @@ bool awaits_earlier() {
 /// \param start  early: only right behind a kernel of ours; where device or code are too old, as `after`
 /// \param what   is to be named by the error
 /// \throws Error  of CUDA
-template <auto kernel, class Launch>
-void launch(dim3 blocks, int threads, cudaStream_t stream, Start start, char const* what, Launch const& argument) {
+template <auto kernel, class... Launch>
+void launch(dim3 blocks, int threads, cudaStream_t stream, Start start, char const* what, Launch const&... arguments) {
   cudaLaunchConfig_t config{};
   config.gridDim = blocks, config.blockDim = dim3(static_cast<unsigned>(threads)), config.stream = stream;
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
   if (start == Start::early && awaits_earlier<kernel>()) config.attrs = &early, config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, kernel, argument), what);
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
 }
 
 }  // namespace sluice::inline v0::cuda

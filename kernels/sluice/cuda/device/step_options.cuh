@@ -24,6 +24,10 @@ struct StepOptions {
   /// Of a kernel right behind one of ours.
   Start behind_ours() const { return early_starts ? Start::early : Start::after; }
 
+  /// The block that finishes a sentence's last line merges its beams, and no second launch does: whole lines (no tiles) without
+  /// masks, at most 16 of a sentence and 64 candidates kept. Off until a device has said what it saves.
+  bool merge_behind_lines = false;
+
   /// Bytes of a step's answers that kernels write over the bus; more are copied at once. An estimate, not measured: at some
   /// 25 GB/s so many take 3 us, about what it takes to start a copy.
   static constexpr std::size_t most_mapped = std::size_t{64} << 10;

@@ -23,6 +23,8 @@
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
 #include <sluice/cuda/line/line_task.cuh>
+#include <sluice/cuda/merge/merge_tail.cuh>
+#include <sluice/cuda/merge/merge_tail_launch.cuh>
 
 #include <cuda_runtime.h>
 
@@ -204,6 +206,15 @@ class LogSoftmaxTopK {
     if (task.bias == nullptr) task.bias = bias_;
     return LinePlan<T>(task, home_.processors(), tile);
   }
+  /// Lists, and the merge behind them where one launch can do both.
+  template <class T>
+  static void add_lines(LineTask<T> const& task, LineLaunch<FormatOf<T>> const& launch, cudaStream_t stream,
+                        Start start) {
+    if (task.tail == nullptr || !merges_behind(launch, task.tail->launch.merge))
+      return launch_lines(launch, stream, start);
+    launch_merging_lines(launch, task.tail->launch, stream, start);
+    task.tail->merged = true;
+  }
   /// How what follows a product may start.
   template <class Product>
   static Start started(Product&& product) {
@@ -226,7 +237,7 @@ class LogSoftmaxTopK {
   void answer(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Prepare&& prepare) {
     auto const behind = step_.behind_ours();
     if (task.k > most_listed) SortedLines<T>(task).enqueue(task, memory, stream, start, behind, prepare);
-    else if (!selects(task)) launch_lines(prepare(task), stream, start);
+    else if (!selects(task)) add_lines(task, prepare(task), stream, start);
     if (selects(task)) SelectedLines<T>(task).enqueue(task, memory, stream, Start::after, behind, prepare);
   }
   template <class T>

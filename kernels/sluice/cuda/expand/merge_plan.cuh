@@ -65,6 +65,11 @@ class MergePlan {
   }
   std::span<MergeGroup const> groups() const { return groups_; }
   std::span<MergeLine const> lines() const { return lines_; }
+  /// The group of every line, to `of`.
+  void number(std::int32_t* of) const {
+    std::int32_t number = 0;
+    for (auto const& group : groups_) std::fill_n(of + group.first, group.lines, number++);
+  }
   std::int32_t widest() const { return widest_; }
   std::int32_t longest() const { return longest_; }
   /// How many Kept the merge writes, at most.

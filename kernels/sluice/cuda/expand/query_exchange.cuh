@@ -21,6 +21,7 @@
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
+#include <sluice/cuda/merge/merge_tail.cuh>
 #include <sluice/output/line/line_lists.hpp>
 
 #include <cuda_runtime.h>
@@ -42,7 +43,7 @@ class QueryExchange {
   QueryExchange() = default;
   /// \param allocator  of the device's memory
   explicit QueryExchange(Allocator const& allocator, StepOptions const& options = {})
-      : options_(options), asked_(allocator), answered_(allocator), between_(allocator) {}
+      : options_(options), asked_(allocator), answered_(allocator), between_(allocator), tickets_(allocator) {}
 
   /// Calls add(task), which adds to the stream what answers the task, a kernel of ours last; once more where lists had no room.
   /// \param task  all but what queries say
@@ -72,7 +73,7 @@ class QueryExchange {
   }
 
   /// Bytes of the device's memory in use.
-  std::size_t workspace() const { return asked_.size() + answered_.size() + between_.size(); }
+  std::size_t workspace() const { return asked_.size() + answered_.size() + between_.size() + tickets_.size(); }
 
  private:
   /// Whether all lists had room; then they are there.
@@ -90,6 +91,8 @@ class QueryExchange {
     auto const ask_masks = asked.add<std::uint32_t>(masks_.words());
     auto const ask_groups = asked.add<MergeGroup>(merges ? plan_.groups().size() : 0);
     auto const ask_lines = asked.add<MergeLine>(merges ? plan_.lines().size() : 0);
+    auto const tails = merges && options_.merge_behind_lines;
+    auto const ask_group_of = asked.add<std::int32_t>(tails ? queries.size() : 0);
     auto const selects = selection_.any();
     auto const ask_selection = asked.add<LineSelect>(selects ? queries.size() : 0);
     Parts between;  // what kernels read again
@@ -117,6 +120,7 @@ class QueryExchange {
       std::ranges::copy(plan_.groups(), part<MergeGroup>(host, ask_groups));
       std::ranges::copy(plan_.lines(), part<MergeLine>(host, ask_lines));
     }
+    if (tails) plan_.number(part<std::int32_t>(host, ask_group_of));
     if (selects) std::ranges::copy(selection_.lines(), part<LineSelect>(host, ask_selection));
     check(cudaMemcpyAsync(asks, host, asked.size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     task.queries = part<LineQuery>(asks, ask_queries);
@@ -133,9 +137,9 @@ class QueryExchange {
       task.selection.best = part<Candidate>(tells, tell_selected);
       task.selection.draws = selection_.draws(), task.selection.cuts = selection_.cuts();
     }
-    add(std::as_const(task));
+    TailTask tail;
+    auto& merge = tail.launch.merge;
     if (merges) {
-      MergeLaunch merge;
       merge.best = task.best, merge.results = task.results, merge.k = task.k;
       merge.groups = part<MergeGroup>(asks, ask_groups);
       merge.group_count = static_cast<std::int32_t>(plan_.groups().size());
@@ -143,8 +147,15 @@ class QueryExchange {
       merge.widest = plan_.widest(), merge.longest = plan_.longest();
       merge.kept = part<Kept>(tells, tell_best);
       if (mapped) merge.told = part<LineResult>(tells, tell_results);
-      merge_beams(merge, stream, options_.behind_ours());
     }
+    if (tails) {
+      tail.launch.group_of = part<std::int32_t>(asks, ask_group_of);
+      tail.launch.tickets =
+          static_cast<unsigned*>(tickets_.get(plan_.groups().size() * sizeof(unsigned), stream, true));
+      task.tail = &tail;
+    }
+    add(std::as_const(task));
+    if (merges && !tail.merged) merge_beams(merge, stream, options_.behind_ours());
     if (!mapped)
       check(cudaMemcpyAsync(host, tells, answered.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(stream), "the answers of a step");
@@ -197,7 +208,7 @@ class QueryExchange {
 
   StepOptions options_;
   bool mapped_ = false;  // this step's answers are of a kind that no kernel reads
-  Buffer<Where::device> asked_, answered_, between_;
+  Buffer<Where::device> asked_, answered_, between_, tickets_;
   Buffer<Where::host> host_;
   Buffer<Where::mapped> straight_;
   MergePlan plan_;

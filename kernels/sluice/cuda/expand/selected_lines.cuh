@@ -79,7 +79,6 @@ class SelectedLines {
       launch.line.totals = part<PartialSum>(memory, totals_);
       launch_lines(launch.line, stream, start);
       start = Start::after;
-      auto ours = true;  // is what was added last
       launch.selection = some.selection;
       launch.place_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
       launch.words = static_cast<std::int32_t>(words_);
@@ -93,8 +92,8 @@ class SelectedLines {
         launch_draws(launch, stream, Start::after);          // behind CUB's sort
       }
       launch.draws = false;
-      if (some.selection.cuts) sort(launch, memory, stream, behind, behind), ours = false;
-      launch_selection(launch, stream, ours ? behind : Start::after);
+      if (some.selection.cuts) sort(launch, memory, stream, behind, behind);
+      launch_selection(launch, stream, some.selection.cuts ? Start::after : behind);
     });
   }
 

@@ -24,7 +24,8 @@ namespace sluice::inline v0::cuda {
 /// depend on how lines are split.
 /// \tparam many    false: k is 1
 /// \tparam masked  false: no query has a mask
-template <class Format, bool many, bool masked, class Block>
+/// \tparam told    lists and results are stored for other blocks: for those that this one tells of them behind a fence
+template <class Format, bool many, bool masked, class Block, bool told = false>
 class LineBlock : private LinePart<Format, many, masked, Block> {
   using Part = LinePart<Format, many, masked, Block>;
   using Part::base_, Part::block_, Part::chunks_, Part::launch_, Part::memory_, Part::reader_, Part::row_, Part::split_;
@@ -38,7 +39,8 @@ class LineBlock : private LinePart<Format, many, masked, Block> {
                           std::int32_t split)
       : Part(block, memory, launch, row, split) {}
 
-  SLUICE_DEVICE void run() {
+  /// Whether the line's answer is there now, by this block.
+  SLUICE_DEVICE bool run() {
     auto const best = this->read();
     auto const asked = launch_.query(row_).best;
     auto const k = asked < launch_.k ? asked : launch_.k;
@@ -47,14 +49,15 @@ class LineBlock : private LinePart<Format, many, masked, Block> {
     if (k == 0 && launch_.splits == 1) block_.sync(Barrier::ranked);  // the sums are there
     if (launch_.splits == 1) {
       finish(sum([&](int i) { return memory_.sums[i]; }), found);
-      return;
+      return true;
     }
     if (tiled()) leave_probes();
     leave(k, found);
-    if (!arrives_last()) return;
+    if (!arrives_last()) return false;
     if (k > 0) found = many ? merge(k) : merge_one();
     auto const* const sums = launch_.sums + std::int64_t{row_} * chunks_ * Block::warps;
     finish(sum([&](int i) { return block_.load(sums + i); }), found);
+    return true;
   }
 
  private:
@@ -142,7 +145,7 @@ class LineBlock : private LinePart<Format, many, masked, Block> {
       auto const key = memory_.best[i];
       auto const place = static_cast<Token>(place_of(key));
       auto const token = launch_.tokens != nullptr ? launch_.tokens[place] : place;
-      launch_.best[std::int64_t{row_} * launch_.k + i] = {token, log_prob(score_of(key))};
+      put(launch_.best + std::int64_t{row_} * launch_.k + i, Candidate{token, log_prob(score_of(key))});
     }
     for (int i = thread; i < query.probe_count; i += threads) {
       auto const at = query.probes + i;
@@ -152,7 +155,14 @@ class LineBlock : private LinePart<Format, many, masked, Block> {
       launch_.probe_values[at] = valid ? log_prob(x) : not_a_number;
     }
     if (thread == 0 && launch_.totals != nullptr) launch_.totals[row_] = sum;
-    if (thread == 0) launch_.results[row_] = {found, valid ? 1 : 0, valid ? static_cast<float>(maximum + log_sum) : 0};
+    if (thread == 0)
+      put(launch_.results + row_, LineResult{found, valid ? 1 : 0, valid ? static_cast<float>(maximum + log_sum) : 0});
+  }
+
+  template <class Value>
+  SLUICE_DEVICE void put(Value* to, Value const& value) {
+    if constexpr (told) block_.store(to, value);
+    else *to = value;
   }
 
   SLUICE_DEVICE bool tiled() const { return launch_.tile_splits > 0; }

@@ -15,6 +15,8 @@
 
 namespace sluice::inline v0::cuda {
 
+struct TailTask;  // of merge/, which knows of lines
+
 /// What is to be done with lines on the device, and where the answers go. All pointers are the device's.
 template <class T>
 struct LineTask {
@@ -42,6 +44,8 @@ struct LineTask {
   LineSelection selection{};  ///< what lines ask that takes another look at them
 
   float* probe_parts = nullptr;  ///< as `probes`: where tiles leave what the last one reads; none: probe_values
+  TailTask* tail =
+      nullptr;  ///< of the host's: a merge that one launch may do, too; none: there is no merge, or it comes later
 };
 
 /// The part of a task that is about some of its rows.
@@ -49,7 +53,7 @@ template <class T>
 LineTask<T> rows_of(LineTask<T> task, std::ptrdiff_t first, std::ptrdiff_t count) {
   task.scores.data += first * task.scores.stride, task.scores.rows = count;
   if (task.queries != nullptr) task.queries += first;
-  task.best += first * task.k, task.results += first;
+  task.best += first * task.k, task.results += first, task.tail = nullptr;
   if (task.selection.queries != nullptr) task.selection.queries += first, task.selection.results += first;
   return task;
 }

@@ -73,8 +73,8 @@ class ClusteredProjection {
         choice_(options, weights),
         product_(weights),
         output_({}, {}, options.step),
-        behind_ours_(options.step.behind_ours()),
-        pass_(options.tile_bytes) {
+        pass_(options.tile_bytes),
+        behind_ours_(options.step.behind_ours()) {
     if (bias.empty()) return;
     auto const size = (bias.size() + GatherLaunch::bias_tail) * sizeof(float);
     bias_ = static_cast<float*>(kept_.get(size, true));
