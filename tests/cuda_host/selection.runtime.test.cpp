@@ -186,7 +186,8 @@ TEST_CASE("lines that are looked at again work in the caller's memory, some at a
   // Two lines at a time.
   cuda::SelectedLines<float> const few(task(3), 2 * size);
   OnDevice<std::byte> const less(few.bytes());
-  few.enqueue(task(3), less.data(), nullptr, [&](cuda::LineTask<float> const& some) {
+  auto const after = cuda::Start::after, early = cuda::Start::early;
+  few.enqueue(task(3), less.data(), nullptr, after, early, [&](cuda::LineTask<float> const& some) {
     return cuda::LinePlan<float>(some, 1000, {}).launch(nullptr, nullptr);
   });
   CHECK(answer() == expected);

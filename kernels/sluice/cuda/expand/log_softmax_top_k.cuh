@@ -123,8 +123,8 @@ class LogSoftmaxTopK {
 
   /// The same for lines that are made tile by tile, so that no more of them than a tile ever lies in memory: calls
   /// product(first, count), which adds to the stream what writes columns first .. first + count - 1 of all lines to the
-  /// first `count` columns of the tile (and may return the Start of what follows), then adds what reads them. The answers are those of enqueue() for whole lines, bit
-  /// for bit.
+  /// first `count` columns of the tile (and may return the Start of what follows), then adds what reads them. The answers
+  /// are those of enqueue() for whole lines, bit for bit.
   /// \param task  its scores have rows and columns; their memory is not looked at. k is at most 64
   /// \param tile  [rows, a multiple of tile_columns<T>()], at an address and with a stride that are multiples of 16 bytes;
   ///              not all of its columns need be used at once
@@ -168,10 +168,9 @@ class LogSoftmaxTopK {
     return std::ptrdiff_t{LineShape::loads} * line_threads * FormatOf<T>::wide;
   }
 
-  /// The answers in the host's memory: one copy there, one launch, one copy back where answers are large (see StepOptions), and a
-  /// wait for the stream. Where groups ask
-  /// to keep some of their candidates alone (Group::keep, at most 256 of at most 128 lines, of lists of at most 64), a second
-  /// launch merges their lists, and only what is kept comes back.
+  /// The answers in the host's memory: one copy there, one launch, one copy back where answers are large (StepOptions), and a
+  /// wait for the stream. Where groups ask to keep some of their candidates alone (Group::keep, at most 256 of at most 128
+  /// lines, of lists of at most 64), a second launch merges their lists, and only what is kept comes back.
   /// \throws std::invalid_argument  for a query that the device does not answer, naming the field
   /// \throws Error  of CUDA
   template <class T>

@@ -34,10 +34,9 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a step of a decoder does around the work on its lines: one copy there, one back unless kernels write the answers to the
-/// host's memory (StepOptions), and a wait for the stream. Merges
-/// beams behind the work where groups ask for it. Twice where a list by probability was longer than its room (SelectionPlan).
-/// Allocates nothing once it has seen its largest step.
+/// What a step of a decoder does around the work on its lines: one copy there, one back unless kernels write the answers to
+/// the host's memory (StepOptions), and a wait for the stream. Merges beams behind the work where groups ask for it. Twice
+/// where a list by probability was longer than its room (SelectionPlan). Allocates nothing once it has seen its largest step.
 class QueryExchange {
  public:
   QueryExchange() = default;

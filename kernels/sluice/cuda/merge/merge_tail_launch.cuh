@@ -19,8 +19,8 @@ bool merges_behind(LineLaunch<Format> const& launch, MergeLaunch const& merge) {
          merge.widest <= SmallMerge::lines && merge.longest <= SmallMerge::kept;
 }
 
-/// launch_lines() and merge_beams() as one launch; nothing is allocated and nothing waited for. Defined in merge_tail_kernel.cuh, see
-/// launch_lines().
+/// launch_lines() and merge_beams() as one launch; nothing is allocated and nothing waited for. Defined in
+/// merge_tail_kernel.cuh, see launch_lines().
 /// \throws Error  of CUDA
 template <class Format>
 void launch_merging_lines(LineLaunch<Format> const& launch, TailLaunch const& tail, cudaStream_t stream, Start start);
