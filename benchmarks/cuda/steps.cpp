@@ -286,6 +286,17 @@ class BeamBench : Bench {
                  same_hypotheses(others.results(stream_), some.results(stream_))))
         return;
     }
+    cuda::StepOptions const behind{.merge_behind_lines = true};
+    {
+      DeviceBeams some(work_, stream_), others(work_, stream_, behind);
+      for (int i = 0; i < 8; ++i) some.step(stream_), others.step(stream_);
+      if (!right("DeviceBeam::enqueue_step, merged behind the lines",
+                 same_hypotheses(others.results(stream_), some.results(stream_))))
+        return;
+    }
+    DeviceBeams two(work_, stream_, behind);
+    time("DeviceBeam::enqueue_step, merged behind the lines", scores_.bytes(),
+         [&](int, cudaStream_t stream) { two.step(stream); }, true, 1, {"three launches / this", all});
     DeviceBeams others(work_, stream_, early);
     time("DeviceBeam::enqueue_step, kernels started early", scores_.bytes(),
          [&](int, cudaStream_t stream) { others.step(stream); }, true, 1, {"each behind the other / this", all});

@@ -21,7 +21,8 @@ TEST_CASE("cuda device_beam finds what BeamSearch finds, token for token and bit
     INFO("seed " << seed);
     auto const one = random_beam_case(seed);
     auto const expected = one.on_host();
-    check_beams(one, BeamDriver(one, 1 + static_cast<std::int32_t>(seed % 4), expected).run(), expected);
+    cuda::StepOptions const step{.early_starts = seed % 2 > 0, .merge_behind_lines = seed % 3 > 0};
+    check_beams(one, BeamDriver(one, 1 + static_cast<std::int32_t>(seed % 4), expected, step).run(), expected);
   }
 }
 

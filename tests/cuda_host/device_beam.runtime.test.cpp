@@ -96,6 +96,29 @@ TEST_CASE("a step of a beam on the device is three launches, and nothing is copi
   check_beams(one, found, expected);
 }
 
+TEST_CASE("a step of a beam on the device is two launches where lists are merged in their own", "[cuda]") {
+  plain_lines = false;
+  auto const& use = HostCuda::get().use;
+  for (auto const& search : {presets::fairseq(4), presets::ctranslate2(3), presets::huggingface(6)}) {
+    BeamCase one{.table = {.size = 40, .eos_bias = 1, .levels = 12}, .search = search};
+    one.search.length.max = 6, one.search.n_best = search.width;
+    for (std::uint64_t source = 1; source < 6; ++source) one.requests.push_back({.source = source});
+    auto const expected = one.on_host();
+    BeamDriver driver(one, 3, expected, {.early_starts = true, .merge_behind_lines = true});  // two begin as others end
+    auto const found = driver.run([&](auto& beam, auto& expander, auto const& scores) {
+      auto const before = use;
+      auto const beams = beam_launches;
+      beam.enqueue_step(expander, scores);
+      CHECK(use.line_launches == before.line_launches + 1);
+      CHECK(use.merge_launches == before.merge_launches);
+      CHECK(beam_launches == beams + 1);
+      CHECK(use.early_starts == before.early_starts + 1);
+      CHECK(use.wrong_starts == before.wrong_starts);
+    });
+    check_beams(one, found, expected);
+  }
+}
+
 TEST_CASE("a beam on the device goes on from the lists of an output layer", "[cuda]") {
   plain_lines = true;
   constexpr std::int32_t size = 40, width = 3, sentences = 2, rows = width * sentences, dimension = 4;

@@ -8,6 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam.cuh>
 #include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 
 #include <support/catch.hpp>
@@ -98,12 +99,13 @@ class BeamDriver {
  public:
   /// \param places    sentences at once
   /// \param expected  the host's results; only the prefixes' log-probabilities are looked at
-  BeamDriver(BeamCase const& one, std::int32_t places, std::vector<Result> const& expected)
+  BeamDriver(BeamCase const& one, std::int32_t places, std::vector<Result> const& expected,
+             cuda::StepOptions const& step = {.early_starts = true})
       : case_(one),
         expected_(expected),
         model_(one),
         vocabulary_(model_.vocabulary()),
-        beam_(one.search, vocabulary_, {.sentences = places, .kind = one.options.kind, .step = {.early_starts = true}}),
+        beam_(one.search, vocabulary_, {.sentences = places, .kind = one.options.kind, .step = step}),
         who_(static_cast<std::size_t>(places), nobody) {}
 
   /// \param step  step(beam, expander, scores): adds a step

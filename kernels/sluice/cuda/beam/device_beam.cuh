@@ -24,6 +24,7 @@
 #include <sluice/cuda/device/upload.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/cuda/merge/merge_tail.cuh>
 #include <sluice/search/beam/beam_search.hpp>
 
 #include <cuda_runtime.h>
@@ -120,8 +121,12 @@ class DeviceBeam {
   void enqueue_step(Lists& expander, Scores<T> const& scores) {
     require(scores.kind == kind_, "DeviceBeam: scores.kind", static_cast<int>(scores.kind),
             "must be that of DeviceBeamOptions");
-    expander.enqueue(task<T>(scores), scores.stream);
-    advance(scores.stream, step_.behind_ours());
+    auto asked = task<T>(scores);
+    TailTask tail{memory_.tail()};
+    if (step_.merge_behind_lines) asked.tail = &tail;
+    expander.enqueue(asked, scores.stream);
+    if (tail.merged) launch_beam_advance<beam_warps>(memory_.task(), scores.stream, step_.behind_ours());
+    else advance(scores.stream, step_.behind_ours());
   }
 
   /// What is asked of the lines, for who makes the lists otherwise (DenseProjection::enqueue(), which does not look at the

@@ -17,6 +17,7 @@
 #include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
+#include <sluice/cuda/merge/merge_tail.cuh>
 #include <sluice/search/common/bans.hpp>
 
 #include <cuda_runtime.h>
@@ -82,6 +83,13 @@ class DeviceBeamMemory {
     return merge;
   }
 
+  /// The same behind the lines of all rows.
+  TailLaunch tail() const {
+    TailLaunch tail;
+    tail.merge = merge(), tail.each = task_.rules.width, tail.tickets = at<unsigned>(tickets_);
+    return tail;
+  }
+
   /// How far `count` sentences are, in `to` until it is used otherwise.
   std::span<BeamSentence const> states(std::int32_t first, std::int32_t count, Buffer<Where::host>& to,
                                        cudaStream_t stream) const {
@@ -139,6 +147,7 @@ class DeviceBeamMemory {
     auto const lines = parts.add<MergeLine>(rows), history = parts.add<BeamNode>(rows * size(task_.steps));
     auto const ended = parts.add<BeamEnded>(2 * sentences * size(rules.most_ended));
     auto const remaining = parts.add<std::int32_t>(1), tokens = parts.add<Token>(rows);
+    tickets_ = parts.add<unsigned>(sentences);
     moves_ = parts.add<SlotStep>(rows), queries_ = parts.add<LineQuery>(rows);
     base_ = memory_.get(parts.size(), true);
     task_.divisors = at<double>(divisors_), task_.end_tokens = at<Token>(probes_), task_.starts = starts();
@@ -168,7 +177,7 @@ class DeviceBeamMemory {
   void* base_ = nullptr;
   BeamTask task_{};
   std::size_t edits_ = 0, probes_ = 0, divisors_ = 0, starts_ = 0, best_ = 0, results_ = 0, probe_values_ = 0,
-              kept_ = 0, totals_ = 0, places_ = 0, moves_ = 0, queries_ = 0;
+              kept_ = 0, totals_ = 0, places_ = 0, tickets_ = 0, moves_ = 0, queries_ = 0;
 };
 
 }  // namespace sluice::inline v0::cuda

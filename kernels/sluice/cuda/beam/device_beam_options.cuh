@@ -27,7 +27,7 @@ struct DeviceBeamOptions {
   /// or depends on the source.
   std::int32_t length = 0;
   Kind kind = Kind::logits;  ///< of the model's scores
-  StepOptions step{};        ///< of which `early_starts` alone is about it
+  StepOptions step{};        ///< of which `mapped_answers` is not about it
 };
 
 /// \throws std::invalid_argument  for options that make no sense, and for those of a BeamSearch that only the host knows,

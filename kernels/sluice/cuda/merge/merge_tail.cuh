@@ -17,8 +17,9 @@ namespace sluice::inline v0::cuda {
 /// What the line's kernel is told of the merge behind it; all pointers are the device's. Every row is a line of one group.
 struct TailLaunch {
   MergeLaunch merge{};                     ///< of lists and results of the same launch
-  std::int32_t const* group_of = nullptr;  ///< [rows]
-  unsigned* tickets = nullptr;             ///< [group_count], zero; zero again afterwards
+  std::int32_t const* group_of = nullptr;  ///< [rows]; none: every `each` neighbouring rows are a group's, used or not
+  std::int32_t each = 0;
+  unsigned* tickets = nullptr;  ///< [group_count], zero; zero again afterwards
 };
 
 /// Of a LineTask, in the host's memory.
@@ -52,7 +53,7 @@ class MergingBlock {
   /// Whether the block has merged a group.
   SLUICE_DEVICE bool run() {
     if (!LineBlock<Format, true, false, Block, true>(block_, memory_.line, launch_, row_, split_).run()) return false;
-    auto const group = tail_.group_of[row_];
+    auto const group = tail_.group_of != nullptr ? tail_.group_of[row_] : row_ / tail_.each;
     if (!arrives_last(group)) return false;
     MergeBlock<Merge, Block>(block_, memory_.tail.merge, tail_.merge, group).run();
     return true;
@@ -64,7 +65,8 @@ class MergingBlock {
     block_.fence();
     block_.sync(Barrier::told);
     if (block_.thread() == 0) {
-      auto const others = static_cast<unsigned>(tail_.merge.groups[group].lines - 1);
+      auto const rows = tail_.group_of != nullptr ? tail_.merge.groups[group].lines : tail_.each;
+      auto const others = static_cast<unsigned>(rows - 1);
       memory_.tail.last = block_.ticket(tail_.tickets + group, others) == others ? 1 : 0;
     }
     block_.sync(Barrier::joined);
