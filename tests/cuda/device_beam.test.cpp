@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beam that stays on a device; skipped where there is none. Without one: unit/cuda_host/device_beam.runtime.
 #include <sluice/cuda/beam/device_beam.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_beam_cases.hpp>
