@@ -293,6 +293,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/home_device.cuh
   kernels/sluice/cuda/device/host_device.cuh
   kernels/sluice/cuda/device/key.cuh
+  kernels/sluice/cuda/device/loads.cuh
   kernels/sluice/cuda/device/partial_sum.cuh
   kernels/sluice/cuda/device/relaxed_capture.cuh
   kernels/sluice/cuda/device/rounding.cuh

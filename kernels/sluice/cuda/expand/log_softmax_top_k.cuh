@@ -11,13 +11,13 @@
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/home_device.cuh>
+#include <sluice/cuda/device/loads.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/setup.cuh>
 #include <sluice/cuda/expand/query_exchange.cuh>
 #include <sluice/cuda/expand/selected_lines.cuh>
 #include <sluice/cuda/expand/sorted_lines.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
-#include <sluice/cuda/line/line_loads.cuh>
 #include <sluice/cuda/line/line_plan.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>

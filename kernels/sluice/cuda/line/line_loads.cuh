@@ -10,13 +10,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Which way LogSoftmaxTopK reads lines. Answers are the same bits.
-enum class Loads {
-  direct,  ///< every thread loads 64 or 32 bytes, uses them, loads the next; nothing is under way while a block selects
-  ring  ///< blocks stay, and bulk copies fill a ring of stages ahead of them; from sm_90 on. Lines with masks go the direct way
-};
-
-/// Loads by every thread, straight to registers.
+/// Loads by every thread, straight to registers: Loads::direct.
 struct DirectLoads {
   /// Groups first, first + threads, ...
   template <int count, class Block, class Reader>
