@@ -85,7 +85,7 @@ TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: li
   auto const* const data = reinterpret_cast<float const*>(memory.data());
   TokenSet few(size);
   for (Token token = 0; token < 20001; token += 3) few.insert(token);
-  for (std::size_t const first : {0, 1}) {
+  for (auto const first : {std::size_t{0}, std::size_t{1}}) {
     auto const scores = cuda::scores<float>(data + first, rows, size);
     for (auto const masked : {false, true}) {
       std::vector<Query> queries(rows, Query{.best = 30});
