@@ -2,9 +2,9 @@
 """Whether kernels that may start early (device/launch.cuh) wait before they touch memory, by what nvcc makes of them in PTX."""
 import re
 
-# Never started early, and nothing of ours behind them is: they neither wait nor let others start.
+# Never started early: they neither wait nor let others start before they have ended.
 ORDINARY = re.compile(
-    r"gather_kernel|place_kernel|beam_begin_kernel|indirection_kernel|page_kernel|verification_kernel|cub")
+    r"gather_kernel|place_kernel|beam_begin_kernel|indirection_kernel|page_kernel|verification_kernel|line_ring_kernel|cub")
 ENTRY = re.compile(r"\.entry\s+(\w+)\(.*?\n\{\n(.*?)\n\}", re.S)
 # What touches memory that others see, and calls, which may. Loads without a space of their own may be of any.
 TOUCH = re.compile(r"\s(?:(?:ld|st|atom|red|prefetch\w*|cp)\.(?!param|shared|const|local)|call)")

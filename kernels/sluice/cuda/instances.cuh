@@ -25,6 +25,7 @@ namespace sluice::inline v0::cuda {
 template void launch_lines<Float32>(LineLaunch<Float32> const&, cudaStream_t, Start);
 template void launch_lines<Float16>(LineLaunch<Float16> const&, cudaStream_t, Start);
 template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t, Start);
+template int line_ring_blocks<line_threads>();
 
 template void launch_merging_lines<Float32>(LineLaunch<Float32> const&, TailLaunch const&, cudaStream_t, Start);
 template void launch_merging_lines<Float16>(LineLaunch<Float16> const&, TailLaunch const&, cudaStream_t, Start);

@@ -9,6 +9,7 @@
 #include <sluice/cuda/line/line_block.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/line/line_ring_kernel.cuh>
 
 #include <cuda_runtime.h>
 
@@ -42,8 +43,10 @@ __global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
       .run();
 }
 
+/// Blocks that read through rings start when all before them has ended.
 template <class Format>
 void launch_lines(LineLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  if (lines.ring > 0) return launch_ring(lines, stream);
   auto const blocks = static_cast<unsigned>(lines.rows) * static_cast<unsigned>(lines.splits_here());
   lines.with_variant([&]<bool many, bool masked> {
     launch<line_kernel<Format, many, masked>>(blocks, line_threads, stream, start, "the kernel of LogSoftmaxTopK",

@@ -6,6 +6,7 @@
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/line/line_block.cuh>
+#include <sluice/cuda/line/line_loads.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_block.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
@@ -52,7 +53,8 @@ class MergingBlock {
 
   /// Whether the block has merged a group.
   SLUICE_DEVICE bool run() {
-    if (!LineBlock<Format, true, false, Block, true>(block_, memory_.line, launch_, row_, split_).run()) return false;
+    if (!LineBlock<Format, true, false, Block, DirectLoads, true>(block_, memory_.line, launch_, row_, split_).run())
+      return false;
     auto const group = tail_.group_of != nullptr ? tail_.group_of[row_] : row_ / tail_.each;
     if (!arrives_last(group)) return false;
     MergeBlock<Merge, Block>(block_, memory_.tail.merge, tail_.merge, group).run();

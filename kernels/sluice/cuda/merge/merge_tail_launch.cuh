@@ -15,8 +15,8 @@ namespace sluice::inline v0::cuda {
 /// Whether one launch can do both: whole lines without masks, with lists, in groups that a SmallMerge holds.
 template <class Format>
 bool merges_behind(LineLaunch<Format> const& launch, MergeLaunch const& merge) {
-  return launch.k > 1 && launch.masks == nullptr && launch.tile_splits == 0 && launch.totals == nullptr &&
-         merge.widest <= SmallMerge::lines && merge.longest <= SmallMerge::kept;
+  return launch.k > 1 && launch.ring == 0 && launch.masks == nullptr && launch.tile_splits == 0 &&
+         launch.totals == nullptr && merge.widest <= SmallMerge::lines && merge.longest <= SmallMerge::kept;
 }
 
 /// launch_lines() and merge_beams() as one launch; nothing is allocated and nothing waited for. Defined in
