@@ -130,6 +130,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
     options.full_below = seed % 7 == 0 ? options.full_below : 0;
     options.token_cost = seed % 9 == 0 ? 5 : 1;
     options.few_lines = seed % 3 == 0 ? 0 : 1000;
+    options.matrix_lines = seed % 4 == 0 ? 17 : seed % 4 == 1 ? 1 : 9;
     options.tile_bytes = seed % 5 == 0 ? 1 : 0;
     sluice::ClusteredOptions const reference{.always = options.always,
                                              .unite = unite == Union::batch ? sluice::ClusteredOptions::Union::batch
@@ -324,6 +325,7 @@ TEST_CASE("cuda projections refuse what does not fit", "[cuda]") {
   refuses({.full_above = 1.5});
   refuses({.token_cost = -1});
   refuses({.few_lines = -1});
+  refuses({.matrix_lines = 0});
   auto wrong = clusters;
   wrong.vocabulary_size = 41;
   CHECK_THROWS_AS(cuda::ClusteredProjection<float>(model.view(), {}, wrong), std::invalid_argument);

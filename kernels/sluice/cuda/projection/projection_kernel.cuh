@@ -7,6 +7,7 @@
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/gather.cuh>
+#include <sluice/cuda/projection/matrix_product.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
 #include <sluice/cuda/projection/skinny_product.cuh>
 #include <sluice/cuda/projection/union_block.cuh>
@@ -63,6 +64,15 @@ __global__ void __launch_bounds__(projection_threads, 2)
                                static_cast<std::int32_t>(gridDim.x));
 }
 
+template <class Format>
+__global__ void __launch_bounds__(projection_threads, 2)
+    matrix_kernel(__grid_constant__ SkinnyLaunch<Format> const launch) {
+  using Block = DeviceBlock<projection_threads>;
+  Block block;
+  MatrixProduct<Format, Block>(block, launch)
+      .run(static_cast<std::int32_t>(blockIdx.x), static_cast<std::int32_t>(gridDim.x));
+}
+
 template <class Launch>
 __global__ void __launch_bounds__(projection_threads) mask_kernel(__grid_constant__ Launch const launch) {
   auto const per_line = (launch.columns + projection_threads - 1) / projection_threads;
@@ -117,6 +127,13 @@ void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream) {
     auto const needed = (launch.columns + warps * at_once - 1) / (warps * at_once);
     return static_cast<unsigned>(std::min(needed, launch.blocks));
   };
+  if constexpr (sizeof(typename Format::Bits) == 2) {
+    if (launch.on_matrix_units()) {
+      constexpr auto tokens = MatrixProduct<Format, DeviceBlock<projection_threads>>::tokens;
+      matrix_kernel<Format><<<blocks(tokens), projection_threads, 0, stream>>>(launch);
+      return check(cudaGetLastError(), "the kernel of a product on matrix units");
+    }
+  }
   if (launch.lines <= 1) skinny_kernel<Format, 1><<<blocks(4), projection_threads, 0, stream>>>(launch);
   else if (launch.lines <= 4) skinny_kernel<Format, 4><<<blocks(4), projection_threads, 0, stream>>>(launch);
   else if (launch.lines <= 8) skinny_kernel<Format, 8><<<blocks(2), projection_threads, 0, stream>>>(launch);
