@@ -31,7 +31,8 @@ using Small = cuda::MergeMemory<16, 64>;
 using Large = cuda::MergeMemory<128, 256>;
 
 template <class Memory, int threads>
-void merge(EmulatedDevice<threads>& device, cuda::MergeLaunch const& launch, std::uint64_t seed, DeviceFaults faults = {}) {
+void merge(EmulatedDevice<threads>& device, cuda::MergeLaunch const& launch, std::uint64_t seed,
+           DeviceFaults faults = {}) {
   using Block = typename EmulatedDevice<threads>::Block;
   device.template run<Memory>(launch.group_count, 1 + static_cast<int>(seed % 3), seed, faults,
                               [&](Block& block, Memory& memory, int number) {

@@ -18,7 +18,7 @@
 
 namespace sluice::test {
 
-inline DeviceFaults beam_faults{};           ///< what is taken away of BeamWarp
+inline DeviceFaults beam_faults{};     ///< what is taken away of BeamWarp
 inline std::size_t beam_launches = 0;  ///< of the steps
 
 }  // namespace sluice::test
