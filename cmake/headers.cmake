@@ -293,6 +293,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/home_device.cuh
   kernels/sluice/cuda/device/host_device.cuh
   kernels/sluice/cuda/device/key.cuh
+  kernels/sluice/cuda/device/loads.cuh
   kernels/sluice/cuda/device/partial_sum.cuh
   kernels/sluice/cuda/device/relaxed_capture.cuh
   kernels/sluice/cuda/device/rounding.cuh
@@ -317,6 +318,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line/line_edits.cuh
   kernels/sluice/cuda/line/line_kernel.cuh
   kernels/sluice/cuda/line/line_launch.cuh
+  kernels/sluice/cuda/line/line_loads.cuh
   kernels/sluice/cuda/line/line_order.cuh
   kernels/sluice/cuda/line/line_order_kernel.cuh
   kernels/sluice/cuda/line/line_order_launch.cuh
@@ -324,6 +326,9 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line/line_plan.cuh
   kernels/sluice/cuda/line/line_query.cuh
   kernels/sluice/cuda/line/line_reader.cuh
+  kernels/sluice/cuda/line/line_ring.cuh
+  kernels/sluice/cuda/line/line_ring_block.cuh
+  kernels/sluice/cuda/line/line_ring_kernel.cuh
   kernels/sluice/cuda/line/line_select.cuh
   kernels/sluice/cuda/line/line_shape.cuh
   kernels/sluice/cuda/line/line_task.cuh

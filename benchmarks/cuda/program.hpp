@@ -32,6 +32,7 @@ namespace sluice::bench {
 struct Machine {
   int processors = 1;
   std::size_t cache = 1;  ///< second level, bytes
+  bool rings = false;     ///< bulk copies: compute capability 9.0 or newer
   GraphTimer timer;
   bool wrong = false;
   double copy = 0;   ///< bytes read and written in a microsecond
@@ -92,7 +93,7 @@ int measure(std::string const& which, double seconds, Cases const& cases, MakeRe
   cuda::check(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   describe(device);
   Machine machine;
-  machine.processors = device.multiProcessorCount;
+  machine.processors = device.multiProcessorCount, machine.rings = device.major >= 9;
   machine.cache = static_cast<std::size_t>(std::max(device.l2CacheSize, 1 << 20));
   time_limits(machine);
   auto late = false;

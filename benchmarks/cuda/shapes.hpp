@@ -46,6 +46,9 @@ inline std::vector<Shape> shapes(std::string_view which) {
   for (auto const type : {float32, float16, bfloat16})
     for (auto const k : {1, 5, 10, 32, 50, 64})
       some.push_back({.experiment = "share", .rows = 320, .columns = 250000, .k = k, .type = type});
+  for (auto const type : {float32, float16, bfloat16})  // 41 MB: from where on that share counts
+    some.push_back(
+        {.experiment = "share", .rows = type == float32 ? 320 : 640, .columns = 32000, .k = 10, .type = type});
   for (auto const type : {float32, float16, bfloat16})  // lines that begin anywhere
     for (auto const k : {1, 5, 64})
       some.push_back({.experiment = "share", .rows = 1024, .columns = 50257, .k = k, .type = type});

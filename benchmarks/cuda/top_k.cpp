@@ -4,7 +4,8 @@
 //   sluice.bench.cuda.top_k [--shapes usual|all|smoke] [--seconds N] [--list]
 //   sluice.bench.cuda.top_k --rows 320 --columns 250000 --k 5 [--type float32|float16|bfloat16] [--list]
 //
-// The latter is ours alone, for one shape: what a profiler is to look at.
+// The latter is ours alone, for one shape: what a profiler is to look at. "sluice" loads directly; "sluice, ring", on devices that
+// can, through rings (Loads::ring).
 // Each way's answers are compared with double precision before it is timed. Inputs are cold: they take turns until they are
 // four times as large as the second-level cache together; where one fits into it, it is timed warm too. Exit code 1 where an
 // answer was wrong, 3 where there is no device, 4 where time did not allow for all shapes.
@@ -83,7 +84,8 @@ class Bench {
   }
 
   void run() {
-    time(ours());
+    time(ours("sluice", cuda::Loads::direct));
+    if (machine_->rings) time(ours("sluice, ring", cuda::Loads::ring));
     if (shape_.experiment == "all") return;
     time_read();
     if (shape_.experiment == "peers") {
@@ -140,10 +142,11 @@ class Bench {
     if (shape_.bytes() <= machine_->cache / 4 * 3)
       Record(record).add("warm", machine_->timer(1, work, graph)).write(std::cout);
   }
-  Peer ours() {
-    auto const expander = std::make_shared<cuda::LogSoftmaxTopK>(std::span<float const>(bias_));
+  Peer ours(char const* name, cuda::Loads loads) {
+    auto const expander =
+        std::make_shared<cuda::LogSoftmaxTopK>(std::span<float const>(bias_), cuda::Allocator{}, loads);
     auto const results = std::make_shared<DeviceArray<cuda::LineResult>>(static_cast<std::size_t>(shape_.rows));
-    Peer peer{"sluice"};
+    Peer peer{name};
     peer.exact = true;
     peer.work = [=, this](void const* scores, cudaStream_t stream) {
       cuda::LineTask<T> task;

@@ -36,6 +36,13 @@ cuda::Scores<T> view(LineCase<cuda::FormatOf<T>> const& lines, OnDevice<Bits<T>>
   return scores;
 }
 
+/// Whether the device has bulk copies.
+bool has_rings() {
+  int major = 0;
+  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "cudaDeviceGetAttribute");
+  return major >= 9;
+}
+
 template <class T>
 void check_case(std::uint64_t seed, std::size_t most, std::size_t rows) {
   LineCase<cuda::FormatOf<T>> lines(seed, most, rows);
@@ -192,6 +199,28 @@ TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any c
       one.data += row * stride, one.rows = 1;
       INFO("V = " << size << ", row " << row);
       CHECK(equal(answer[row], single.expand(one, std::span(&query, 1), {})[0]));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through rings", "[cuda]", float, __half,
+                   __nv_bfloat16) {
+  if (no_device() || !has_rings()) return;
+  for (std::uint64_t seed = 0; seed < rounds(120); ++seed) {
+    auto const large = seed % 4 == 0;
+    LineCase<cuda::FormatOf<TestType>> lines(seed, large ? 300000 : 5000, seed % 16 == 1 ? 700 : 20);
+    INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
+                 << lines.offset << ", k = " << lines.k);
+    OnDevice<Bits<TestType>> const memory(lines.memory);
+    cuda::LogSoftmaxTopK direct(lines.bias), ring(lines.bias, {}, cuda::Loads::ring);
+    auto const scores = view<TestType>(lines, memory);
+    auto const expected = direct.expand(scores, lines.queries, {});
+    for (int i = 0; i < 3; ++i) {
+      auto const answer = ring.expand(scores, lines.queries, {});
+      for (std::size_t row = 0; row < lines.rows; ++row) {
+        INFO("row " << row);
+        REQUIRE(equal(answer[row], expected[row]));
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <sluice/cuda/expand/token_masks.cuh>
 #include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_block.cuh>
+#include <sluice/cuda/line/line_ring_block.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_device.hpp>
@@ -17,6 +18,7 @@
 
 using namespace sluice;
 using namespace sluice::test;
+using cuda::Barrier;
 using cuda::BFloat16;
 using cuda::Float16;
 using cuda::Float32;
@@ -114,7 +116,24 @@ class Launcher {
     launch.keys = keys_.data(), launch.sums = sums_.data(), launch.tickets = tickets_.data();
     launch.best = answers.best.data(), launch.probe_values = answers.probes.data();
     launch.results = answers.results.data();
+    if (ring > 0 && launch.masks == nullptr) {
+      run_ring(launch, random, faults);
+    } else {
+      run_direct(launch, random, faults);
+    }
+    if (faults.nothing()) {
+      REQUIRE(device.failure() == "");
+      CHECK(std::all_of(tickets_.begin(), tickets_.end(), [](unsigned ticket) { return ticket == 0; }));
+    }
+    return answers;
+  }
 
+  EmulatedDevice<threads> device;
+  bool ascending = false;  ///< edits are put in order first
+  int ring = 0;            ///< blocks that stay and read through rings, but for lines with masks
+
+ private:
+  void run_direct(cuda::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
     using Block = typename EmulatedDevice<threads>::Block;
     using Memory = cuda::LineMemory<threads>;
     auto const residents = 1 + static_cast<int>(random() % 4);
@@ -129,17 +148,25 @@ class Launcher {
             cuda::LineBlock<Format, many, masked, Block>(block, memory, launch, row, split).run();
           });
         });
-    if (faults.skipped == cuda::Barrier::count_ && !faults.no_fence && !faults.no_ticket) {
-      REQUIRE(device.failure() == "");
-      CHECK(std::all_of(tickets_.begin(), tickets_.end(), [](unsigned ticket) { return ticket == 0; }));
-    }
-    return answers;
   }
 
-  EmulatedDevice<threads> device;
-  bool ascending = false;  ///< edits are put in order first
+  /// The same parts by fewer blocks; copies stay within the memory of all lines.
+  void run_ring(cuda::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
+    using Block = typename EmulatedDevice<threads>::Block;
+    using Memory = cuda::RingBlockMemory<threads>;
+    auto const* const first = reinterpret_cast<std::byte const*>(launch.scores);
+    auto const last = (launch.rows - 1) * launch.stride + launch.size;
+    device.readable = {first, static_cast<std::size_t>(last) * sizeof(typename Format::Bits)};
+    auto const residents = 1 + static_cast<int>(random() % 4);
+    std::vector<bool> begun(static_cast<std::size_t>(ring));
+    device.template run<Memory>(ring, residents, random(), faults, [&](Block& block, Memory& memory, int number) {
+      if (!begun[static_cast<std::size_t>(number)]) memory.line.edits = {}, memory.ring.now = {number, 0, 0};
+      begun[static_cast<std::size_t>(number)] = true;
+      if (launch.k > 1) cuda::run_parts<true>(block, memory, launch, number, ring);
+      else cuda::run_parts<false>(block, memory, launch, number, ring);
+    });
+  }
 
- private:
   std::vector<cuda::Words> scores_, bias_;
   std::vector<cuda::Key> keys_;
   std::vector<cuda::PartialSum> sums_;
@@ -164,7 +191,12 @@ void check_cases(std::uint64_t first, std::uint64_t count, std::size_t most) {
     }
     launcher.ascending = !launcher.ascending;
     CHECK(launcher.run(lines, 8, seed + 1000) == answers);
+    launcher.ring = 1 + static_cast<int>(seed % 5);  // more than there are parts, too
+    CHECK(launcher.run(lines, 1000, seed) == answers);
+    CHECK(launcher.run(lines, 2, seed) == answers);
     lines.move(lines.below(8), lines.size + lines.below(8));
+    CHECK(launcher.run(lines, 8, seed) == answers);
+    launcher.ring = 0;
     CHECK(launcher.run(lines, 1, seed + 2000) == answers);
   }
 }
@@ -203,6 +235,48 @@ TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is 
   CHECK(missed({.no_fence = true}));
   launcher = {};
   CHECK(missed({.no_ticket = true}));
+}
+
+TEST_CASE("every wait, arrival and fence of the device's ring is missed", "[cuda]") {
+  Launcher<BFloat16, 64> launcher;
+  auto const missed = [&](DeviceFaults faults) {
+    for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+      LineCase<BFloat16> const lines(seed, 14000, 2);
+      launcher.ring = 1 + static_cast<int>(seed % 2);
+      auto const places = seed % 4 < 2 ? 1 : 1000;
+      launcher.device.uneven = launcher.device.racing = false;
+      auto const right = launcher.run(lines, places, seed);
+      launcher.device.uneven = seed % 2 != 0, launcher.device.racing = seed % 3 == 0;
+      if (launcher.run(lines, places, seed, faults) != right || launcher.device.failure() != "") return true;
+    }
+    return false;
+  };
+  for (auto barrier : {Barrier::ring, Barrier::filled, Barrier::lifted, Barrier::emptied, Barrier::answered}) {
+    INFO("barrier " << static_cast<int>(barrier));
+    launcher = {};
+    CHECK(missed({.skipped = barrier}));
+    CHECK(launcher.device.has_seen(barrier));
+  }
+  for (auto const& faults : {DeviceFaults{.no_init_fence = true}, DeviceFaults{.no_arrival = true},
+                             DeviceFaults{.no_bytes = true}, DeviceFaults{.no_proxy_fence = true}}) {
+    launcher = {};
+    CHECK(missed(faults));
+  }
+  CHECK(launcher.device.bulk_copies > 0);
+}
+
+TEST_CASE("the groups that a ring copies are those that can be loaded whole", "[cuda]") {
+  std::vector<cuda::Words> memory(8);
+  cuda::LineLaunch<Float16> launch;
+  launch.rows = 1;
+  for (std::uint32_t lead = 0; lead < 8; ++lead)
+    for (std::int32_t size = 1; size < 50; ++size) {
+      launch.scores = reinterpret_cast<std::uint16_t const*>(memory.data()) + lead, launch.size = size;
+      cuda::LineReader<Float16, false> const reader(launch, 0);
+      auto const whole = reader.whole();
+      for (std::uint32_t group = 0; group < 9; ++group)
+        REQUIRE((group >= whole.begin && group < whole.end) == reader.inside(group, group));
+    }
 }
 
 TEST_CASE("float16 bits become floats", "[cuda]") {

@@ -14,6 +14,7 @@
 #include <support/line_cases.hpp>
 #include <support/table_model.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -64,6 +65,86 @@ TEST_CASE("cuda log_softmax_top_k's expand answers as double precision does, on 
       lines.check(row, answer[row]);
     }
   }
+}
+
+TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: lines, tiles, lines with masks",
+          "[cuda]") {
+  auto const same = [](Expansion const& a, Expansion const& b) {
+    REQUIRE(a.size() == b.size());
+    for (std::size_t row = 0; row < a.size(); ++row) {
+      CHECK(a[row].valid == b[row].valid);
+      CHECK(a[row].log_sum_exp == b[row].log_sum_exp);
+      CHECK(std::equal(a[row].best.begin(), a[row].best.end(), b[row].best.begin(), b[row].best.end()));
+      CHECK(std::equal(a[row].probes.begin(), a[row].probes.end(), b[row].probes.begin(), b[row].probes.end()));
+    }
+  };
+  std::size_t const rows = 3, size = 20001;
+  std::vector<cuda::Words> memory((rows * size + 7) / 4);
+  for (std::size_t i = 0; i < 4 * memory.size(); ++i)
+    memory[i / 4].word[i % 4] = static_cast<std::uint32_t>(0x3f800000u + hash_mix(i + 1) % 0x800000u);
+  auto const* const data = reinterpret_cast<float const*>(memory.data());
+  TokenSet few(size);
+  for (Token token = 0; token < 20001; token += 3) few.insert(token);
+  for (auto const first : {std::size_t{0}, std::size_t{1}}) {
+    auto const scores = cuda::scores<float>(data + first, rows, size);
+    for (auto const masked : {false, true}) {
+      std::vector<Query> queries(rows, Query{.best = 30});
+      queries[1].best = 0;
+      if (masked) queries[2].only = &few;
+      // [ring]
+      cuda::LogSoftmaxTopK direct, ring({}, {}, cuda::Loads::ring);
+      // [/ring]
+      auto const answer = direct.expand(scores, queries, {});
+      auto const rings = device_use.ring_launches;
+      same(ring.expand(scores, queries, {}), answer);
+      CHECK(device_use.ring_launches == rings + (masked ? 0 : 1));
+      queries.assign(rows, Query{.best = 1});
+      auto const best = direct.expand(scores, queries, {});
+      same(ring.expand(scores, queries, {}), best);
+    }
+  }
+
+  // Tiles, of which the last is not full.
+  auto const scores = cuda::scores<float>(data, rows, size);
+  constexpr auto width = 2 * cuda::LogSoftmaxTopK::tile_columns<float>();
+  std::vector<cuda::Words> tile(rows * static_cast<std::size_t>(width) / 4);
+  auto* const to = reinterpret_cast<float*>(tile.data());
+  std::vector<std::vector<Candidate>> found;
+  for (auto const loads : {cuda::Loads::direct, cuda::Loads::ring}) {
+    std::vector<Candidate> best(rows * 20);
+    std::vector<cuda::LineResult> results(rows);
+    cuda::LineTask<float> task;
+    task.scores = scores, task.k = task.query.best = 20;
+    task.best = best.data(), task.results = results.data();
+    cuda::LogSoftmaxTopK expander({}, {}, loads);
+    auto const launches = device_use.line_launches, rings = device_use.ring_launches;
+    expander.enqueue_tiles(task, MatrixView<float>{to, rows, width, width}, nullptr,
+                           [&](std::ptrdiff_t begin, std::ptrdiff_t count) {
+                             HostCuda::get().add([=] {
+                               for (std::size_t row = 0; row < rows; ++row)
+                                 std::copy_n(data + row * size + static_cast<std::size_t>(begin), count,
+                                             to + row * static_cast<std::size_t>(width));
+                             });
+                           });
+    cuda::check(cudaStreamSynchronize(nullptr), "tiles");
+    CHECK(device_use.line_launches == launches + 3);
+    CHECK(device_use.ring_launches == rings + (loads == cuda::Loads::ring ? 3 : 0));
+    for (auto const& result : results) CHECK(result.count == 20);
+    found.push_back(best);
+  }
+  CHECK(found[0] == found[1]);
+}
+
+TEST_CASE("rings are refused where the device has none", "[cuda]") {
+  std::vector<cuda::Words> memory(10);
+  auto const scores = cuda::scores<float>(reinterpret_cast<float const*>(memory.data()), 1, 40);
+  std::vector<Query> const queries(1, Query{.best = 3});
+  cuda::LogSoftmaxTopK ring({}, {}, cuda::Loads::ring);
+  auto const blocks = std::exchange(HostCuda::get().ring_blocks, 0);
+  CHECK_THROWS_WITH(ring.expand(scores, queries, {}),
+                    Catch::Contains("Loads::ring: needs a device of compute capability 9.0"));
+  HostCuda::get().ring_blocks = blocks;
+  CHECK(ring.expand(scores, queries, {}).size() == 1);
 }
 
 TEST_CASE("a step is one copy there and one back, merged or not, and finds the same", "[cuda]") {

@@ -37,6 +37,26 @@ TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
   CHECK_THROWS_AS(plan(1, 3000000, 64), std::invalid_argument);
 }
 
+TEST_CASE("lines are shared out among the blocks that read through rings, but for lines with masks", "[cuda]") {
+  cuda::LineTask<float> task;
+  task.scores = {nullptr, 320, 32000, 32000};
+  auto const plan = [&](std::int64_t processors, std::int32_t ring) {
+    cuda::LinePlan<float> const lines(task, processors, {}, ring);
+    std::vector<std::byte> memory(lines.bytes() + 1), tickets(lines.ticket_bytes() + 1);
+    return lines.launch(memory.data(), tickets.data());
+  };
+  auto const direct = plan(132, 0), ring = plan(132, 100);
+  CHECK(direct.ring == 0);
+  CHECK(ring.ring == 100);
+  CHECK(ring.splits == cuda::LineShape::of(8, 320, 100).splits);
+  CHECK(direct.splits == cuda::LineShape::of(8, 320, 528).splits);
+  std::uint32_t const word = 0;
+  task.masks = &word;
+  auto const masked = plan(132, 100);
+  CHECK(masked.ring == 0);
+  CHECK(masked.splits == direct.splits);
+}
+
 TEST_CASE("the split of lines counts in waves of blocks", "[cuda]") {
   using cuda::LineShape;
   auto const time = [](std::int64_t line_chunks, std::int64_t rows, std::int64_t places, std::int64_t chunks) {

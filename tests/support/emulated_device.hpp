@@ -8,6 +8,8 @@
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 
+#include <support/emulated_copies.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <ucontext.h>
@@ -30,6 +33,16 @@ struct DeviceFaults {
   cuda::Barrier skipped = cuda::Barrier::count_;
   bool no_fence = false;   ///< stores become visible when they like
   bool no_ticket = false;  ///< every block believes that it is the last
+
+  // Of rings. What waits for an mbarrier is a Barrier, too.
+  bool no_init_fence = false;  ///< mbarriers are not published
+  bool no_arrival = false;     ///< nobody says that a stage is empty
+  bool no_bytes = false;       ///< nobody says how many bytes are to come
+  bool no_proxy_fence = false;
+  bool nothing() const {
+    return skipped == cuda::Barrier::count_ && !no_fence && !no_ticket && !no_init_fence && !no_arrival && !no_bytes &&
+           !no_proxy_fence;
+  }
 };
 
 /// Runs blocks of `threads_` threads (fibers). Same seed, same order.
@@ -147,6 +160,45 @@ class EmulatedDevice {
       device_->wait(nowhere);
       return device_->faults_.no_ticket ? last : before;
     }
+
+    void init_mbarrier(std::uint64_t* mbarrier, unsigned arrivals) {
+      device_->trap(team_->copies.init(mbarrier, arrivals));
+      if (device_->one_of(2)) device_->wait(nowhere);
+    }
+    void publish_mbarriers() {
+      if (!device_->faults_.no_init_fence) team_->copies.publish();
+    }
+    void arrive(cuda::Barrier, std::uint64_t* mbarrier) {
+      if (device_->faults_.no_arrival) return;
+      device_->trap(team_->copies.arrive(mbarrier, 0));
+      device_->wake(*team_);
+    }
+    void arrive_expecting(std::uint64_t* mbarrier, unsigned bytes) {
+      device_->trap(team_->copies.arrive(mbarrier, device_->faults_.no_bytes ? 0 : bytes));
+      device_->wake(*team_);
+      if (device_->one_of(4)) device_->wait(nowhere);
+    }
+    void wait(cuda::Barrier which, std::uint64_t* mbarrier, unsigned parity) {
+      device_->seen_.at(static_cast<std::size_t>(which)) = true;
+      if (!team_->copies.exists(mbarrier)) device_->fail("somebody waits for what is no mbarrier");
+      auto& fiber = device_->current();
+      fiber.ordered = false;
+      if (which == device_->faults_.skipped) return;
+      fiber.mbarrier = mbarrier, fiber.parity = parity;
+      if (!team_->copies.passes(thread_, mbarrier, parity)) device_->wait(at_mbarrier);
+    }
+    void order_copies() { device_->current().ordered = !device_->faults_.no_proxy_fence; }
+    void copy_bulk(void* to, void const* from, unsigned bytes, std::uint64_t* mbarrier) {
+      device_->trap(team_->copies.issue(to, from, bytes, mbarrier, device_->current().ordered));
+      ++device_->bulk_copies;
+      if (device_->one_of(4)) device_->wait(nowhere);
+    }
+    cuda::Words read_stage(void const* from) const {
+      cuda::Words words{};
+      device_->trap(team_->copies.read(thread_, from, words));
+      return words;
+    }
+
     static float exp2(float x) { return std::exp2(x); }
     static float log(float x) { return std::log(x); }
 
@@ -182,6 +234,7 @@ class EmulatedDevice {
         auto& team = *busy.back();
         team.memory.resize(sizeof(Memory) / sizeof(std::uint64_t) + 1);
         for (auto& word : team.memory) word = random_() << 32 | 0xffffffffu;
+        team.copies.begin(std::as_bytes(std::span(team.memory)), readable);
         for (int t = 0; t < threads; ++t) begin<Memory>(team, t, next, program);
         ++next;
       }
@@ -193,6 +246,7 @@ class EmulatedDevice {
         }
         release(team);
         if (team.done == threads) {
+          if (team.copies.pending()) fail("a block ends while copies to its memory are under way");
           idle.push_back(&team);
           busy.erase(std::find(busy.begin(), busy.end(), &team));
           break;
@@ -201,9 +255,11 @@ class EmulatedDevice {
     }
   }
 
-  bool racing = false;            ///< one warp runs ahead of the others, sometimes another one
-  std::uint64_t tokens_read = 0;  ///< by all threads so far: looks at edits, where lines are read
-  bool uneven = false;            ///< now and then one warp is left behind by the others
+  std::span<std::byte const> readable{};  ///< what bulk copies may read; empty: anything
+  std::uint64_t bulk_copies = 0;          ///< so far
+  bool racing = false;                    ///< one warp runs ahead of the others, sometimes another one
+  std::uint64_t tokens_read = 0;          ///< by all threads so far: looks at edits, where lines are read
+  bool uneven = false;                    ///< now and then one warp is left behind by the others
 
   /// What went wrong in a way that no answer shows.
   std::string const& failure() const { return failure_; }
@@ -212,7 +268,7 @@ class EmulatedDevice {
 
  private:
   static constexpr int threads = threads_;
-  static constexpr int running = -1, in_warp = -2, nowhere = -3, ended = -4;
+  static constexpr int running = -1, in_warp = -2, nowhere = -3, ended = -4, at_mbarrier = -5;
 
   struct Fiber {
     ucontext_t context;
@@ -221,6 +277,9 @@ class EmulatedDevice {
     std::vector<std::function<void()>> stores;
     unsigned exchanges = 0;
     int waits = running;
+    void const* mbarrier = nullptr;
+    unsigned parity = 0;
+    bool ordered = false;  // a proxy fence came behind its last wait
     void publish() {
       for (auto const& store : stores) store();
       stores.clear();
@@ -230,6 +289,7 @@ class EmulatedDevice {
     std::array<Fiber, threads_> fibers;
     std::array<std::array<std::uint64_t, threads_>, 2> slots;
     std::vector<std::uint64_t> memory;
+    EmulatedCopies copies;
     std::vector<int> ready;
     int done = 0;
   };
@@ -245,7 +305,7 @@ class EmulatedDevice {
   void begin(Team& team, int thread, int number, Program const& program) {
     if (thread == 0) team.ready.clear(), team.done = 0;
     auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
-    fiber.exchanges = 0, fiber.waits = running;
+    fiber.exchanges = 0, fiber.waits = running, fiber.ordered = false;
     fiber.program = [this, &team, thread, number, &program] {
       Block block(*this, team, thread);
       program(block, *reinterpret_cast<Memory*>(team.memory.data()), number);
@@ -286,6 +346,7 @@ class EmulatedDevice {
     if (fiber.waits == in_warp) release_warp(team, thread / 32);
     if (fiber.waits == ended) ++team.done, fiber.publish();
     if (one_of(16)) fiber.publish();  // stores may be seen early, too
+    if (team.copies.pending() && one_of(threads)) deliver(team);
   }
 
   void wait(int where) {
@@ -303,9 +364,30 @@ class EmulatedDevice {
     }
   }
 
+  void deliver(Team& team) {
+    team.copies.deliver(random_());
+    wake(team);
+  }
+  /// Threads whose mbarrier has come so far.
+  void wake(Team& team) {
+    for (int t = 0; t < threads; ++t) {
+      auto& fiber = team.fibers[static_cast<std::size_t>(t)];
+      if (fiber.waits != at_mbarrier || !team.copies.passes(t, fiber.mbarrier, fiber.parity)) continue;
+      fiber.waits = running;
+      team.ready.push_back(t);
+    }
+  }
+
   /// All threads of a block have to come to the same barrier.
   void release(Team& team) {
     if (!team.ready.empty() || team.done == threads) return;
+    auto const waits = [](Fiber const& fiber) { return fiber.waits == at_mbarrier; };
+    if (std::any_of(team.fibers.begin(), team.fibers.end(), waits)) {
+      if (team.copies.pending()) return deliver(team);
+      fail("somebody waits for what never comes");
+      team.done = threads;
+      return;
+    }
     auto const barrier = team.fibers[0].waits;
     for (auto& fiber : team.fibers)
       if (fiber.waits != barrier || barrier < 0) return fail_team(team);
@@ -318,6 +400,9 @@ class EmulatedDevice {
   void fail_team(Team& team) {
     fail("the threads of a block wait at different barriers");
     team.done = threads;  // leave them where they are
+  }
+  void trap(char const* wrong) {
+    if (wrong != nullptr) fail(wrong);
   }
   void fail(std::string what) {
     if (failure_.empty()) failure_ = std::move(what);

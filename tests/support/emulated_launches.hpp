@@ -10,6 +10,7 @@
 #include <sluice/cuda/line/line_order_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_reader.cuh>
+#include <sluice/cuda/line/line_ring_block.cuh>
 #include <sluice/cuda/merge/merge_block.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/projection/matrix_product.cuh>
@@ -115,6 +116,16 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t) {
       for (std::int32_t row = 0; row < launch.rows; ++row) test::answer_plainly(launch, row);
       return;
     }
+    if (launch.ring > 0) {
+      ++test::HostCuda::get().use.ring_launches;
+      using Shared = RingBlockMemory<line_threads>;
+      auto const blocks = std::min(launch.ring, launch.parts_here());
+      test::run_blocks<line_threads, Shared>(blocks, [&](auto& block, Shared& memory, int number) {
+        if (launch.k > 1) run_parts<true>(block, memory, launch, number, blocks);
+        else run_parts<false>(block, memory, launch, number, blocks);
+      });
+      return;
+    }
     auto const splits = launch.splits_here();
     test::run_blocks<line_threads, Memory>(launch.rows * splits, [&](auto& block, Memory& memory, int number) {
       using Block = std::remove_reference_t<decltype(block)>;
@@ -124,6 +135,12 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t) {
       });
     });
   });
+}
+
+/// As host_cuda says.
+template <int threads>
+int line_ring_blocks() {
+  return test::HostCuda::get().ring_blocks;
 }
 
 template <class Memory>

@@ -23,6 +23,7 @@ namespace sluice::inline v0::cuda {
 template void launch_lines<Float32>(LineLaunch<Float32> const&, cudaStream_t);
 template void launch_lines<Float16>(LineLaunch<Float16> const&, cudaStream_t);
 template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t);
+template int line_ring_blocks<line_threads>();
 
 template void launch_merge<SmallMerge>(MergeLaunch const&, cudaStream_t);
 template void launch_merge<LargeMerge>(MergeLaunch const&, cudaStream_t);

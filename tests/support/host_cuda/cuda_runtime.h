@@ -36,6 +36,7 @@ namespace sluice::test {
 /// What the program has done with the device so far.
 struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
+  std::size_t ring_launches = 0;  ///< of the line_launches, those that read through rings
   std::size_t never_written = 0;  ///< words that were copied back and hold what allocations begin with
   std::size_t keys_sorted = 0;
   std::size_t waits = 0;            ///< for the one stream
@@ -49,6 +50,7 @@ struct HostCuda {
   std::vector<std::function<void()>> late;  ///< what cudaMemcpy has not brought to the device yet
   DeviceUse use;
   int processors = 4, second_level_cache = 3 << 20;
+  int ring_blocks = 2;          ///< that read through rings at once, on a multiprocessor; 0: the device is too old
   int device = 0;               ///< the current one
   bool capturing = false;       ///< what is added to the one stream is a graph's
   bool others_capture = false;  ///< another thread's stream is captured, in the usual mode

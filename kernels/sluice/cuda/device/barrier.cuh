@@ -20,6 +20,13 @@ enum class Barrier {
   summed,     ///< every warp's part of the sum is in memory
   ticket,     ///< it is known whether the block was the line's last
 
+  // Of the ring through which it may read.
+  ring,      ///< its mbarriers are there
+  filled,    ///< a stage's bytes are there (an mbarrier)
+  lifted,    ///< a warp has read a stage
+  emptied,   ///< all warps have (an mbarrier)
+  answered,  ///< the block's memory is free for its next part of a line
+
   // Of another look at a line.
   tallied,  ///< every warp's part of a sum is in memory
   spent,    ///< and has been read

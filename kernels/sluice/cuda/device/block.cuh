@@ -92,12 +92,65 @@ struct DeviceBlock {
   /// How many came before; the one after `last` finds 0 again.
   __device__ __forceinline__ unsigned ticket(unsigned* counter, unsigned last) { return atomicInc(counter, last); }
 
+  // Shared memory that bulk copies fill, and the mbarriers on which they complete; from sm_90 on. The `which` of a wait is for
+  // tests, as that of sync(). PTX ISA, "cp.async.bulk", "mbarrier".
+  /// One thread; then publish_mbarriers(), then sync().
+  __device__ __forceinline__ void init_mbarrier(std::uint64_t* mbarrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared(mbarrier)), "r"(arrivals) : "memory");
+  }
+  /// Copies see the mbarriers that this thread has made.
+  __device__ __forceinline__ void publish_mbarriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+  }
+  __device__ __forceinline__ void arrive(Barrier, std::uint64_t* mbarrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared(mbarrier)) : "memory");
+  }
+  /// Its phase ends only when so many bytes have come, too.
+  __device__ __forceinline__ void arrive_expecting(std::uint64_t* mbarrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :
+                 : "r"(shared(mbarrier)), "r"(bytes)
+                 : "memory");
+  }
+  /// Until the phase of this parity has ended.
+  __device__ __forceinline__ void wait(Barrier, std::uint64_t* mbarrier, unsigned parity) {
+    for (unsigned ended = 0; ended == 0;)
+      asm volatile("{\n"
+                   ".reg .pred ended;\n"
+                   "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+                   "selp.u32 %0, 1, 0, ended;\n"
+                   "}"
+                   : "=r"(ended)
+                   : "r"(shared(mbarrier)), "r"(parity)
+                   : "memory");
+  }
+  /// Between what others have read, and wait() says so, and a copy that overwrites it.
+  __device__ __forceinline__ void order_copies() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+  /// Adds a copy to shared memory; addresses and bytes (> 0) are multiples of 16.
+  __device__ __forceinline__ void copy_bulk(void* to, void const* from, unsigned bytes, std::uint64_t* mbarrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :
+                 : "r"(shared(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared(mbarrier))
+                 : "memory");
+  }
+  /// What a copy has brought.
+  __device__ __forceinline__ Words read_stage(void const* from) const {
+    auto const v = *static_cast<uint4 const*>(from);
+    return {{v.x, v.y, v.z, v.w}};
+  }
+
   __device__ __forceinline__ static float exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
   }
   __device__ __forceinline__ static float log(float x) { return logf(x); }
+
+ private:
+  __device__ __forceinline__ static unsigned shared(void const* at) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(at));
+  }
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -11,6 +11,7 @@
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/home_device.cuh>
+#include <sluice/cuda/device/loads.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/setup.cuh>
 #include <sluice/cuda/expand/query_exchange.cuh>
@@ -54,9 +55,11 @@ class LogSoftmaxTopK {
   LogSoftmaxTopK() = default;
   /// \param bias       added to every line, [V], in the host's memory, copied; empty: none
   /// \param allocator  of the device's memory
+  /// \param loads      how lines are read; answers do not depend on it
   /// \throws Error  of CUDA
-  explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {})
+  explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {}, Loads loads = Loads::direct)
       : bias_size_(std::ssize(bias)),
+        loads_(loads),
         bias_memory_(allocator),
         workspace_(allocator),
         tickets_(allocator),
@@ -195,7 +198,15 @@ class LogSoftmaxTopK {
     require(task.bias != nullptr || bias_ == nullptr || bias_size_ == task.scores.columns,
             "LogSoftmaxTopK: bias.size()", bias_size_, "must be 0 or the number of columns");
     if (task.bias == nullptr) task.bias = bias_;
-    return LinePlan<T>(task, home_.processors(), tile);
+    return LinePlan<T>(task, home_.processors(), tile, ring());
+  }
+  /// Blocks that read through rings on the whole device; 0: none do.
+  std::int32_t ring() {
+    if (loads_ == Loads::direct || ring_ > 0) return ring_;
+    auto const blocks = line_ring_blocks<line_threads>();
+    require(blocks > 0, "LogSoftmaxTopK: loads", "Loads::ring",
+            "needs a device of compute capability 9.0 or newer, and kernels compiled for one");
+    return ring_ = static_cast<std::int32_t>(blocks * home_.processors());
   }
   template <class T>
   static bool selects(LineTask<T> const& task) {
@@ -223,6 +234,8 @@ class LogSoftmaxTopK {
   }
 
   std::ptrdiff_t bias_size_ = 0;
+  Loads loads_ = Loads::direct;
+  std::int32_t ring_ = 0;  // blocks; once known
   float* bias_ = nullptr;
   HomeDevice home_;
   Buffer<Where::device> bias_memory_, workspace_, tickets_, order_;

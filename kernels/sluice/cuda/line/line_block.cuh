@@ -8,6 +8,7 @@
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>
 #include <sluice/cuda/device/partial_sum.cuh>
+#include <sluice/cuda/line/line_loads.cuh>
 #include <sluice/cuda/line/line_part.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
@@ -24,9 +25,10 @@ namespace sluice::inline v0::cuda {
 /// depend on how lines are split.
 /// \tparam many    false: k is 1
 /// \tparam masked  false: no query has a mask
-template <class Format, bool many, bool masked, class Block>
-class LineBlock : private LinePart<Format, many, masked, Block> {
-  using Part = LinePart<Format, many, masked, Block>;
+/// \tparam Loads   how the part is read: DirectLoads, or RingLoads&
+template <class Format, bool many, bool masked, class Block, class Loads = DirectLoads>
+class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
+  using Part = LinePart<Format, many, masked, Block, Loads>;
   using Part::base_, Part::block_, Part::chunks_, Part::launch_, Part::memory_, Part::reader_, Part::row_, Part::split_;
   using Part::rank_elements, Part::select, Part::select_one, Part::streamed;
   using Part::threads, Part::wide;
@@ -35,8 +37,8 @@ class LineBlock : private LinePart<Format, many, masked, Block> {
   using typename Part::Memory;
 
   SLUICE_DEVICE LineBlock(Block& block, Memory& memory, LineLaunch<Format> const& launch, std::int32_t row,
-                          std::int32_t split)
-      : Part(block, memory, launch, row, split) {}
+                          std::int32_t split, Loads loads = {})
+      : Part(block, memory, launch, row, split, loads) {}
 
   SLUICE_DEVICE void run() {
     auto const best = this->read();

@@ -8,6 +8,7 @@
 #include <sluice/cuda/line/line_block.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/line/line_ring_kernel.cuh>
 
 #include <cuda_runtime.h>
 
@@ -42,6 +43,7 @@ __global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
 
 template <class Format>
 void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream) {
+  if (launch.ring > 0) return launch_ring(launch, stream);
   auto const blocks = static_cast<unsigned>(launch.rows) * static_cast<unsigned>(launch.splits_here());
   launch.with_variant(
       [&]<bool many, bool masked> { line_kernel<Format, many, masked><<<blocks, line_threads, 0, stream>>>(launch); });

@@ -9,6 +9,7 @@
 #include <sluice/cuda/device/key.cuh>
 #include <sluice/cuda/device/partial_sum.cuh>
 #include <sluice/cuda/line/line_edits.cuh>
+#include <sluice/cuda/line/line_loads.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_reader.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
@@ -43,7 +44,8 @@ struct LineMemory {
 /// neither on the order of the scores nor, much, on k; no thread keeps a list.
 /// \tparam many    false: k is 1
 /// \tparam masked  false: no query has a mask
-template <class Format, bool many, bool masked, class Block>
+/// \tparam Loads   how the part is read: DirectLoads, or RingLoads&
+template <class Format, bool many, bool masked, class Block, class Loads = DirectLoads>
 class LinePart {
  public:
   static constexpr int threads = Block::threads;
@@ -53,11 +55,12 @@ class LinePart {
 
  protected:
   SLUICE_DEVICE LinePart(Block& block, Memory& memory, LineLaunch<Format> const& launch, std::int32_t row,
-                         std::int32_t split)
+                         std::int32_t split, Loads loads)
       : block_(block),
         memory_(memory),
         launch_(launch),
         reader_(launch, row),
+        loads_(loads),
         row_(row),
         split_(split),
         chunks_(static_cast<std::int32_t>(LineShape::chunks<Format>(launch.size, threads))),
@@ -138,6 +141,7 @@ class LinePart {
   Memory& memory_;
   LineLaunch<Format> const& launch_;
   LineReader<Format, masked> const reader_;
+  Loads loads_;
   std::int32_t const row_, split_;
   std::int32_t const chunks_;  // of the line
   std::uint32_t const base_;   // the block's first group
@@ -180,12 +184,7 @@ class LinePart {
       for (std::uint32_t batch = 0; batch < LineShape::loads / count; ++batch) {
         auto const local = start + batch * count * threads + static_cast<std::uint32_t>(block_.thread());
         Words words[count];
-        if (reader_.inside(base_ + local, base_ + local + (count - 1) * threads)) {
-          reader_.load(block_, base_ + local, threads, words);
-        } else {
-          SLUICE_UNROLL
-          for (std::uint32_t i = 0; i < count; ++i) words[i] = reader_.load_any(block_, base_ + local + i * threads);
-        }
+        loads_.load(block_, reader_, base_ + local, words);
         float x[count][wide];
         auto maximum = sum.maximum;
         SLUICE_UNROLL

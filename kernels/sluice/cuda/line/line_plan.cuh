@@ -29,8 +29,11 @@ class LinePlan {
 
   /// \param processors  of the device
   /// \param tile        chunks that are there at once, where lines are made tile by tile
+  /// \param ring        blocks that stay and read through rings, of the device; 0: a block for every part. Lines with masks
+  ///                    have no ring
   /// \throws std::invalid_argument  for a task that makes no sense
-  LinePlan(LineTask<T> const& task, std::int64_t processors, std::optional<std::int64_t> tile = {}) {
+  LinePlan(LineTask<T> const& task, std::int64_t processors, std::optional<std::int64_t> tile = {},
+           std::int32_t ring = 0) {
     auto const rows = task.scores.rows, size = task.scores.columns;
     require(size >= 1 && size < 0x7fffffff - 0x10000, "LogSoftmaxTopK: columns", size,
             "must be at least 1, and 31 bits");
@@ -38,8 +41,9 @@ class LinePlan {
     auto const chunks = LineShape::chunks<Format>(size, line_threads);
     auto const at_once = std::min<std::int64_t>(chunks, tile.value_or(chunks));
     auto const most = at_once < chunks ? at_once : LineShape::most_chunks;
-    auto const shape =
-        LineShape::of(at_once, rows, processors * line_blocks_at_once, most).over(chunks, task.k, line_threads, most);
+    if (task.masks != nullptr) ring = 0;
+    auto const places = ring > 0 ? std::int64_t{ring} : processors * line_blocks_at_once;
+    auto const shape = LineShape::of(at_once, rows, places, most).over(chunks, task.k, line_threads, most);
     require(LineShape::fits(shape.splits, task.k, line_threads), "LogSoftmaxTopK: columns", size, "are too many for k");
     require(rows <= 0x7fffffff / shape.splits, "LogSoftmaxTopK: rows", rows, "are too many");
 
@@ -49,6 +53,7 @@ class LinePlan {
     launch_.k = task.k, launch_.chunks = shape.chunks_of_block, launch_.splits = shape.splits;
     launch_.common = task.query, launch_.queries = task.queries, launch_.bias = task.bias;
     launch_.tokens = task.tokens, launch_.edits = task.edits, launch_.probes = task.probes;
+    launch_.ring = ring;
     launch_.masks = task.masks, launch_.ascending = task.ascending ? 1 : 0;
     launch_.best = task.best, launch_.probe_values = task.probe_values, launch_.results = task.results;
     if (shape.splits == 1) return;

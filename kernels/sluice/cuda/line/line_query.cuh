@@ -35,6 +35,11 @@ struct LineResult {
   float log_sum_exp = 0;
 };
 
+/// One block's share of a line.
+struct LinePartNumber {
+  std::int32_t row = 0, split = 0;
+};
+
 /// The arguments of the kernel; all pointers are the device's. V = size.
 template <class Format>
 struct LineLaunch {
@@ -50,6 +55,16 @@ struct LineLaunch {
   std::int32_t first_split = 0;  ///< of the tile; `scores` is where place 0 would be
   std::int32_t tile_splits = 0;  ///< blocks per line in this launch; 0: the lines are there as a whole
   SLUICE_HOST_DEVICE std::int32_t splits_here() const { return tile_splits > 0 ? tile_splits : splits; }
+
+  std::int32_t ring =
+      0;  ///< so many blocks, or fewer, that stay and read through rings; 0: a block for every part. No masks
+
+  /// The parts of lines in this launch, those of a line side by side.
+  SLUICE_HOST_DEVICE std::int32_t parts_here() const { return rows * splits_here(); }
+  SLUICE_HOST_DEVICE LinePartNumber part(std::int32_t item) const {
+    auto const row = item / splits_here();
+    return {row, first_split + item - row * splits_here()};
+  }
 
   LineQuery common{};                  ///< every line's query
   LineQuery const* queries = nullptr;  ///< or one each

@@ -15,6 +15,11 @@
 
 namespace sluice::inline v0::cuda {
 
+/// Some of a line's groups of 16 bytes; none where `begin` is not below `end`.
+struct GroupRange {
+  std::uint32_t begin = 0, end = 0;
+};
+
 /// Groups are counted from the line's first score, so that an answer does not depend on the line's address; where that is
 /// no multiple of 16, a group is cut from two loads.
 /// \tparam masked  false: queries have no masks, and nothing is spent on them
@@ -67,22 +72,42 @@ class LineReader {
   /// Any group; -infinity where the line has no score.
   template <class Block>
   SLUICE_DEVICE Words load_any(Block& block, std::uint32_t group) const {
+    if (!inside(group, group)) return load_ragged(block, group);
     Words words[1];
-    if (inside(group, group)) {
-      load(block, group, 0, words);
-    } else {
+    load(block, group, 0, words);
+    return words[0];
+  }
+  /// The same, score by score.
+  template <class Block>
+  SLUICE_DEVICE Words load_ragged(Block& block, std::uint32_t group) const {
+    Words words;
+    SLUICE_UNROLL
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      words.word[i] = 0;
       SLUICE_UNROLL
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        words[0].word[i] = 0;
-        SLUICE_UNROLL
-        for (std::uint32_t c = 0; c < wide / 4; ++c) {
-          auto const place = group * wide + i * (wide / 4) + c;
-          auto const bits = place < size() ? block.read(data_ + place) : Format::minus_infinity;
-          words[0].word[i] |= static_cast<std::uint32_t>(bits) << (16 * c);
-        }
+      for (std::uint32_t c = 0; c < wide / 4; ++c) {
+        auto const place = group * wide + i * (wide / 4) + c;
+        auto const bits = place < size() ? block.read(data_ + place) : Format::minus_infinity;
+        words.word[i] |= static_cast<std::uint32_t>(bits) << (16 * c);
       }
     }
-    return words[0];
+    return words;
+  }
+
+  /// The groups that are inside().
+  SLUICE_DEVICE GroupRange whole() const {
+    auto const units = (static_cast<std::uint64_t>(size()) * sizeof(Bits) + lead_) / 16;
+    if (lead_ == 0) return {0, static_cast<std::uint32_t>(units)};
+    return {1, units > 0 ? static_cast<std::uint32_t>(units - 1) : 0};
+  }
+  /// From where on copies of group 0 and all others, one behind the other, are aligned.
+  SLUICE_DEVICE unsigned char const* aligned() const { return reinterpret_cast<unsigned char const*>(data_) - lead_; }
+  /// How much longer than its groups such a copy is.
+  SLUICE_DEVICE std::uint32_t copied_besides() const { return lead_ == 0 ? 0 : 16; }
+  /// A group out of such a copy.
+  template <class Block>
+  SLUICE_DEVICE Words lift(Block& block, unsigned char const* from) const {
+    return lead_ == 0 ? block.read_stage(from) : cut(block.read_stage(from), block.read_stage(from + 16));
   }
 
   /// A group's scores as the softmax sees them.
