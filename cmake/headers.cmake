@@ -351,6 +351,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/projection/dense_projection.cuh
   kernels/sluice/cuda/projection/gather.cuh
   kernels/sluice/cuda/projection/gemm.cuh
+  kernels/sluice/cuda/projection/matrix_product.cuh
   kernels/sluice/cuda/projection/product_choice.cuh
   kernels/sluice/cuda/projection/product_pass.cuh
   kernels/sluice/cuda/projection/projection_kernel.cuh

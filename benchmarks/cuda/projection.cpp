@@ -7,7 +7,8 @@
 // Weights are cold: those that are small take turns. The clustered step is timed as a decoder asks for it, where the
 // host waits for many lines and statistics count: with the host's launches and waits (timed: "host"), by events around some steps, and so is the dense one
 // beside it; cache "mixed": as these steps leave it. "of limit" is the time that reading the weights once would take, by the
-// bandwidth of a copy, over the time it took. Exit codes: see program.hpp.
+// bandwidth of a copy, over the time it took. "product in place": that of 8, 12 and 16 lines alone, by FMA and on matrix units
+// (see ClusteredOptions::matrix_lines). Exit codes: see program.hpp.
 #include <sluice/cuda/projection/clustered_projection.cuh>
 #include <sluice/cuda/projection/dense_projection.cuh>
 
@@ -21,6 +22,7 @@
 #include <device_array.hpp>
 #include <device_work.hpp>
 #include <functional>
+#include <in_place.hpp>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -48,6 +50,8 @@ struct Layer {
   std::int32_t k = 1;
   std::int32_t beams = 1;        ///< lines of a sentence
   std::vector<double> shares{};  ///< of the vocabulary that the clusters of a step's lines unite to; at most 0.5
+  std::vector<std::int32_t>
+      in_place{};  ///< so many of the lines times weights in place, FMA and matrix units, and no more
 
   std::size_t weights() const { return static_cast<std::size_t>(columns) * static_cast<std::size_t>(depth); }
   std::size_t bytes() const { return weights() * sizeof(__half); }
@@ -57,11 +61,14 @@ std::vector<Layer> layers(std::string_view which) {
   if (which == "smoke")
     return {{.rows = 8, .columns = 5000, .depth = 64, .k = 2, .beams = 2, .shares = {0.1}},
             {.rows = 20, .columns = 9001, .depth = 72, .k = 2, .beams = 2, .shares = {0.1}},
-            {.rows = 5, .columns = 4000, .depth = 32, .k = 5, .beams = 5}};
+            {.rows = 5, .columns = 4000, .depth = 32, .k = 5, .beams = 5},
+            {.rows = 16, .columns = 5000, .depth = 72, .shares = {0.1}, .in_place = {8, 12, 16}}};
   std::vector<Layer> some;
   // The output layers of Amer et al. 2022, table 2: 20 sentences, beams of 2.
   for (auto const columns : {250'000, 128'000})
     some.push_back({.rows = 40, .columns = columns, .depth = 1024, .k = 2, .beams = 2, .shares = {0.06, 0.10, 0.16}});
+  some.push_back(
+      {.rows = 16, .columns = 250'000, .depth = 1024, .shares = {0.01, 0.06, 0.16}, .in_place = {8, 12, 16}});
   for (auto const rows : {1, 5, 64, 320})
     some.push_back({.rows = rows, .columns = 32'000, .depth = 512, .k = 5, .beams = rows == 1 ? 1 : 5});
   if (which == "all") {
@@ -117,6 +124,14 @@ class Bench {
   }
 
   void run() {
+    if (!layer_.in_place.empty()) {
+      InPlace product;
+      product.columns = layer_.columns, product.depth = layer_.depth, product.logits = logits_;
+      product.weights = weights_.data(), product.hidden = reinterpret_cast<Format::Bits const*>(hidden_.data());
+      for (auto const lines : layer_.in_place)
+        for (auto const share : layer_.shares) product.run(machine_, lines, share);
+      return;
+    }
     std::vector<std::unique_ptr<cuda::DenseProjection<__half>>> dense;
     for (int i = 0; i < sets_; ++i) dense.push_back(std::make_unique<cuda::DenseProjection<__half>>(weights(i)));
     for (auto const& one : dense) one->enqueue(task(), hidden(0), machine_.timer.stream());  // allocates

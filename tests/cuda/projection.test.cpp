@@ -15,6 +15,7 @@ inline constexpr std::uint64_t projection_rounds = 4;
 
 }  // namespace sluice::test
 
+#include <support/matrix_product_cases.hpp>
 #include <support/projection_cases.hpp>
 
 namespace sluice::test {

@@ -12,6 +12,7 @@
 #include <support/random_query.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +37,7 @@ inline constexpr std::uint64_t projection_rounds = 1;
 }  // namespace sluice::test
 
 #define SLUICE_EMULATED_DEVICE  // no_device() is ours
+#include <support/matrix_product_cases.hpp>
 #include <support/projection_cases.hpp>
 
 using namespace sluice;
@@ -311,6 +313,43 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
     }
     for (std::size_t t = 0; t < 60; ++t) CHECK(part[t] == (t < 13 ? all[t + 20] : 7));
   }
+}
+
+TEST_CASE("the emulated matrix unit takes and gives fragments as others describe them", "[cuda]") {
+  std::mt19937_64 random(1);
+  std::array<int, 16 * 16> a;
+  std::array<int, 16 * 8> b, c;
+  for (auto& x : a) x = static_cast<int>(below(random, 17)) - 8;
+  for (auto& x : b) x = static_cast<int>(below(random, 17)) - 8;
+  for (auto& x : c) x = static_cast<int>(below(random, 17)) - 8;
+  // CUTLASS's strides (cute/atom/mma_traits_sm80.hpp, SM80_16x8x16) of lane % 4, lane / 4, and of the bits of i, into matrices
+  // whose columns lie one after the other: m + 16 k of A, n + 8 k of B, m + 16 n of C.
+  auto const at_a = [](int lane, int i) { return lane % 4 * 32 + lane / 4 + i % 2 * 16 + i / 2 % 2 * 8 + i / 4 * 128; };
+  auto const at_b = [](int lane, int i) { return lane % 4 * 16 + lane / 4 + i % 2 * 8 + i / 2 * 64; };
+  auto const at_c = [](int lane, int i) { return lane % 4 * 32 + lane / 4 + i % 2 * 16 + i / 2 * 8; };
+  auto const pair = [](auto const& matrix, int first, int second) {
+    auto const bits = [&](int at) {
+      return std::uint32_t{__nv_bfloat16(static_cast<float>(matrix[static_cast<std::size_t>(at)])).bits};
+    };
+    return bits(first) | bits(second) << 16;
+  };
+  std::array<float, 16 * 8> got{};
+  run_blocks<few_threads, NoMemory>(1, [&](auto& block, NoMemory&, int) {
+    auto const lane = block.lane();
+    std::uint32_t lane_a[4], lane_b[2];
+    float sums[4];
+    for (int i = 0; i < 4; ++i) lane_a[i] = pair(a, at_a(lane, 2 * i), at_a(lane, 2 * i + 1));
+    for (int i = 0; i < 2; ++i) lane_b[i] = pair(b, at_b(lane, 2 * i), at_b(lane, 2 * i + 1));
+    for (int i = 0; i < 4; ++i) sums[i] = static_cast<float>(c[static_cast<std::size_t>(at_c(lane, i))]);
+    block.template multiply_add<cuda::BFloat16>(sums, lane_a, lane_b);
+    for (int i = 0; i < 4; ++i) got[static_cast<std::size_t>(at_c(lane, i))] = sums[i];
+  });
+  for (std::size_t m = 0; m < 16; ++m)
+    for (std::size_t n = 0; n < 8; ++n) {
+      auto sum = c[m + 16 * n];
+      for (std::size_t k = 0; k < 16; ++k) sum += a[m + 16 * k] * b[n + 8 * k];
+      CHECK(got[m + 16 * n] == static_cast<float>(sum));
+    }
 }
 
 namespace {

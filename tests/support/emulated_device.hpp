@@ -91,6 +91,37 @@ class EmulatedDevice {
         votes |= static_cast<std::uint32_t>(slots[static_cast<std::size_t>(32 * warp() + lane)]) << lane;
       return votes;
     }
+    /// mma.m16n8k16 as the PTX ISA documents it (9.7.14.5.8), with its names: which element of A, B and C each a_i, b_i and c_i
+    /// of a lane is. Products are exact in float32; they are added one after the other, in ascending order of k.
+    template <class Format>
+    void multiply_add(float (&c)[4], std::uint32_t const (&a)[4], std::uint32_t const (&b)[2]) {
+      static_assert(sizeof(typename Format::Bits) == 2);
+      float A[16][16], B[16][8];
+      auto const element = [](std::uint64_t pair, int i) {  // i-th of four numbers
+        return Format::value(static_cast<std::uint16_t>(pair >> (16 * i)));
+      };
+      auto const pair = [](std::uint32_t low, std::uint32_t high) { return std::uint64_t{high} << 32 | low; };
+      auto const a_low = all_lanes(pair(a[0], a[1])), a_high = all_lanes(pair(a[2], a[3]));
+      auto const b_all = all_lanes(pair(b[0], b[1]));
+      for (int laneid = 0; laneid < 32; ++laneid) {
+        auto const group_id = laneid >> 2, thread_in_group = laneid % 4;
+        auto const at = static_cast<std::size_t>(laneid);
+        for (int i = 0; i < 8; ++i) {
+          auto const row = (0 <= i && i < 2) || (4 <= i && i < 6) ? group_id : group_id + 8;
+          auto const col = i < 4 ? thread_in_group * 2 + (i & 1) : thread_in_group * 2 + (i & 1) + 8;
+          A[row][col] = i < 4 ? element(a_low[at], i) : element(a_high[at], i - 4);
+        }
+        for (int i = 0; i < 4; ++i) {
+          auto const row = i < 2 ? thread_in_group * 2 + (i & 1) : thread_in_group * 2 + (i & 1) + 8;
+          B[row][group_id] = element(b_all[at], i);
+        }
+      }
+      auto const group_id = lane() >> 2, thread_in_group = lane() % 4;
+      for (int i = 0; i < 4; ++i) {
+        auto const row = i < 2 ? group_id : group_id + 8, col = thread_in_group * 2 + (i & 1);
+        for (int k = 0; k < 16; ++k) c[i] += A[row][k] * B[k][col];
+      }
+    }
     int add(int* counter, int n) { return std::exchange(*counter, *counter + n); }
     void set(std::uint32_t* word, std::uint32_t bits) { *word |= bits; }
     cuda::Words read16(void const* from) const {
@@ -172,6 +203,16 @@ class EmulatedDevice {
     static float log(float x) { return std::log(x); }
 
    private:
+    /// What all lanes of the warp give.
+    std::array<std::uint64_t, 32> all_lanes(std::uint64_t value) {
+      auto& slots = team_->slots[device_->current().exchanges++ % 2];
+      slots[static_cast<std::size_t>(thread_)] = value;
+      device_->wait(in_warp);
+      std::array<std::uint64_t, 32> all;
+      std::copy_n(slots.begin() + 32 * warp(), 32, all.begin());
+      return all;
+    }
+
     EmulatedDevice* device_;
     Team* team_;
     int thread_;

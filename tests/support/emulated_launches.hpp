@@ -15,6 +15,7 @@
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/merge/merge_tail.cuh>
 #include <sluice/cuda/merge/merge_tail_launch.cuh>
+#include <sluice/cuda/projection/matrix_product.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
 #include <sluice/cuda/projection/union_block.cuh>
 #include <sluice/cuda/projection/union_words.cuh>
@@ -231,6 +232,12 @@ template <class Format>
 void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t, Start start) {
   test::HostCuda::get().add_kernel(start == Start::early, [launch] {
     test::run_blocks<test::few_threads, test::NoMemory>(3, [&](auto& block, test::NoMemory&, int number) {
+      if constexpr (sizeof(typename Format::Bits) == 2) {
+        if (launch.on_matrix_units()) {
+          MatrixProduct<Format, std::remove_reference_t<decltype(block)>>(block, launch).run(number, 3);
+          return;
+        }
+      }
       if (launch.lines <= 1) skinny_product<Format, 1>(block, launch, number, 3);
       else if (launch.lines <= 4) skinny_product<Format, 4>(block, launch, number, 3);
       else if (launch.lines <= 8) skinny_product<Format, 8>(block, launch, number, 3);

@@ -28,6 +28,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -130,6 +131,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
     options.full_below = seed % 7 == 0 ? options.full_below : 0;
     options.token_cost = seed % 9 == 0 ? 5 : 1;
     options.few_lines = seed % 3 == 0 ? 0 : 1000;
+    options.matrix_lines = seed % 4 == 0 ? 17 : seed % 4 == 1 ? 1 : 9;
     options.tile_bytes = seed % 5 == 0 ? 1 : 0;
     options.step = {.mapped_answers = seed % 4 > 0, .early_starts = seed % 2 > 0};
     sluice::ClusteredOptions const reference{.always = options.always,
@@ -240,6 +242,30 @@ TEST_CASE("cuda clustered_projection says what the host's says", "[cuda]") {
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("cuda clustered_projection multiplies on matrix units from matrix_lines on", "[cuda]",
+                        ProjectionTypes) {
+  if (no_device()) return;
+  DeviceLayer<TestType> model(7, 400, 64);
+  auto const h = model.vectors(12);
+  auto const answers = [&](std::ptrdiff_t lines, std::int32_t matrix_lines) {
+    cuda::ClusteredOptions options{.always = {2}};
+    options.full_above = 1, options.full_below = 0, options.matrix_lines = matrix_lines;
+    cuda::ClusteredProjection<TestType> projection(model.view(), model.layer.bias, model.layer.clusters[0], options);
+    std::vector<Query> const queries(static_cast<std::size_t>(lines), Query{.best = 1});
+    auto const got = kept(projection.expand(model.hidden({h.begin(), h.begin() + 64 * lines}), queries, {}));
+    CHECK(projection.statistics().reduced == 1);
+    return got;
+  };
+  auto const same = [](auto const& some, auto const& others) {  // to the last bit
+    return std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                      [](auto const& a, auto const& b) { return same_line(a.view(), b.view()); });
+  };
+  auto const usual = cuda::ClusteredOptions{}.matrix_lines;
+  CHECK(same(answers(12, usual), answers(12, 1)));
+  CHECK(same(answers(8, usual), answers(8, 17)));
+  CHECK(same(answers(12, 1), answers(12, 17)) == std::is_same_v<TestType, float>);
+}
+
 TEST_CASE("cuda clustered_projection gathers weights once while the union stays", "[cuda]") {
   if (no_device()) return;
   DeviceLayer<float> model(4, 300, 16);
@@ -325,6 +351,7 @@ TEST_CASE("cuda projections refuse what does not fit", "[cuda]") {
   refuses({.full_above = 1.5});
   refuses({.token_cost = -1});
   refuses({.few_lines = -1});
+  refuses({.matrix_lines = 0});
   auto wrong = clusters;
   wrong.vocabulary_size = 41;
   CHECK_THROWS_AS(cuda::ClusteredProjection<float>(model.view(), {}, wrong), std::invalid_argument);

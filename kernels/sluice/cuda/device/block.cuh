@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace sluice::inline v0::cuda {
 
@@ -32,6 +33,22 @@ struct DeviceBlock {
   }
   /// A bit for every lane.
   __device__ __forceinline__ std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
+
+  /// sums += A B on the warp's matrix unit, for 16 x 16 and 16 x 8 numbers of 16 bits: mma.m16n8k16, of which each lane holds
+  /// what the PTX ISA says (9.7.14.5.8). Products are exact; in which order they are added, and how rounded, is the device's own.
+  template <class Format>
+  __device__ __forceinline__ void multiply_add(float (&sums)[4], std::uint32_t const (&a)[4],
+                                               std::uint32_t const (&b)[2]) {
+#define SLUICE_MULTIPLY_ADD(type)                                                                                      \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                          \
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                       \
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                            \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+    static_assert(std::is_same_v<Format, Float16> || std::is_same_v<Format, BFloat16>);
+    if constexpr (std::is_same_v<Format, Float16>) SLUICE_MULTIPLY_ADD("f16");
+    else SLUICE_MULTIPLY_ADD("bf16");
+#undef SLUICE_MULTIPLY_ADD
+  }
 
   // Shared memory.
   __device__ __forceinline__ int add(int* counter, int n) { return atomicAdd(counter, n); }

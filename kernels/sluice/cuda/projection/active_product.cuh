@@ -27,7 +27,9 @@ namespace sluice::inline v0::cuda {
 template <class T>
 class ActiveProduct {
  public:
-  explicit ActiveProduct(MatrixView<T const> weights) : weights_(weights) {}
+  /// \param matrix_lines  see ClusteredOptions
+  ActiveProduct(MatrixView<T const> weights, std::int32_t matrix_lines)
+      : weights_(weights), matrix_lines_(matrix_lines) {}
 
   /// Tells that a step begins.
   /// \return whether the weights of its tokens lie side by side already
@@ -102,9 +104,10 @@ class ActiveProduct {
     launch.active = unions.active();
     launch.bias = bias, launch.stride = to.stride;
     launch.first = static_cast<std::int32_t>(column), launch.columns = static_cast<std::int32_t>(to.columns);
-    launch.blocks = static_cast<std::int32_t>(home_.processors()) * skinny_blocks;
+    launch.matrix_lines = matrix_lines_;
     for (std::ptrdiff_t i = 0; i < hidden.rows; i += most_skinny_lines) {
       launch.lines = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(most_skinny_lines, hidden.rows - i));
+      launch.share_among(static_cast<std::int32_t>(home_.processors()));
       launch.hidden = reinterpret_cast<Bits const*>(hidden.data + i * hidden.stride);
       launch.active.line = static_cast<std::int32_t>(line + i);
       launch.logits = to.data + i * to.stride;
@@ -118,9 +121,8 @@ class ActiveProduct {
   std::size_t workspace() const { return packed_.size() + places_.size(); }
 
  private:
-  static constexpr std::int32_t skinny_blocks = 8;  // on a multiprocessor: four times as many as run at once
-
   MatrixView<T const> weights_;
+  std::int32_t matrix_lines_;
   HomeDevice home_;
   Buffer<Where::device> packed_, places_;
   bool gathered_ = false;  // the weights of the last step's tokens are in packed_

@@ -31,6 +31,9 @@ struct ClusteredOptions {
   std::int32_t few_lines =
       16;  ///< up to so many lines the weights are read where they are, once for every 16 of them, and the host
            ///< need not know how many are active; no host waits in any step where it is large
+  std::int32_t matrix_lines =
+      9;  ///< weights of 16 bits that are read where they are: of up to 16 lines, from so many on matrix
+          ///< units multiply them; 17: never. Others, and `float`, by FMA
   std::size_t tile_bytes = 0;  ///< see ProductPass
   StepOptions step{};          ///< what a step's launches and copies are like
 };

@@ -47,7 +47,8 @@ namespace sluice::inline v0::cuda {
 ///
 /// What differs from the host's: centroids are rounded to T, and products are cuBLAS's, so that a vector nearly as near to two
 /// centroids may belong to the other one; last bits depend on the number of lines and on how logits were made (all of
-/// them, those of the active tokens, those for few lines), as with cuda::DenseProjection. One set of clusters; no audit.
+/// them, those of the active tokens, those for few lines, on matrix units or without), as with cuda::DenseProjection. One set of
+/// clusters; no audit.
 ///
 /// A step: a product with the centroids and their selection, three small launches for the unions, the logits, selection, and the wait
 /// for the answers. For few lines the logits are those of the active tokens, whose number the device alone knows, with weights read
@@ -55,8 +56,8 @@ namespace sluice::inline v0::cuda {
 /// host waits once before, to tell cuBLAS how many tokens are active: their weights are gathered, or kept from the last step if the
 /// union has not changed.
 ///
-/// Costs (clusters + active) d products a line, and clusters V / 8 bytes of memory. An object serves one stream at a time. Allocates nothing once it has seen its
-/// largest step.
+/// Costs (clusters + active) d products a line, and clusters V / 8 bytes of memory. An object serves one stream at a time.
+/// Allocates nothing once it has seen its largest step.
 /// \tparam T  of weights and hidden vectors: float, __half or __nv_bfloat16
 template <class T>
 class ClusteredProjection {
@@ -71,7 +72,7 @@ class ClusteredProjection {
       : weights_(weights),
         unions_(fitting(weights, bias, clusters, options), options),
         choice_(options, weights),
-        product_(weights),
+        product_(weights, options.matrix_lines),
         output_({}, {}, options.step),
         pass_(options.tile_bytes),
         behind_ours_(options.step.behind_ours()) {
@@ -140,6 +141,7 @@ class ClusteredProjection {
     sluice::detail::check_nearest(who, options.nearest, clusters);
     require(options.token_cost >= 0, who + "token_cost", options.token_cost, "must not be negative");
     require(options.few_lines >= 0, who + "few_lines", options.few_lines, "must not be negative");
+    require(options.matrix_lines >= 1, who + "matrix_lines", options.matrix_lines, "must be at least 1");
     return clusters;
   }
 

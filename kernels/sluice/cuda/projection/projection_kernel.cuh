@@ -9,6 +9,7 @@
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/gather.cuh>
+#include <sluice/cuda/projection/matrix_product.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
 #include <sluice/cuda/projection/skinny_product.cuh>
 #include <sluice/cuda/projection/union_block.cuh>
@@ -69,6 +70,16 @@ __global__ void __launch_bounds__(projection_threads, 2)
                                static_cast<std::int32_t>(gridDim.x));
 }
 
+template <class Format>
+__global__ void __launch_bounds__(projection_threads, 2)
+    matrix_kernel(__grid_constant__ SkinnyLaunch<Format> const launch) {
+  using Block = DeviceBlock<projection_threads>;
+  Block block;
+  await_earlier();
+  MatrixProduct<Format, Block>(block, launch)
+      .run(static_cast<std::int32_t>(blockIdx.x), static_cast<std::int32_t>(gridDim.x));
+}
+
 template <class Launch>
 __global__ void __launch_bounds__(projection_threads) mask_kernel(__grid_constant__ Launch const launch) {
   auto const per_line = (launch.columns + projection_threads - 1) / projection_threads;
@@ -121,16 +132,20 @@ void launch_gather(Launch const& launch, cudaStream_t stream) {
 template <class Format>
 void launch_skinny(SkinnyLaunch<Format> const& product, cudaStream_t stream, Start start) {
   constexpr std::int32_t warps = projection_threads / 32;
-  auto const add = [&]<int most>(std::int32_t at_once) {
+  auto const add = [&]<auto kernel>(std::int32_t at_once) {
     auto const needed = (product.columns + warps * at_once - 1) / (warps * at_once);
     auto const blocks = static_cast<unsigned>(std::min(needed, product.blocks));
-    launch<skinny_kernel<Format, most>>(blocks, projection_threads, stream, start,
-                                        "the kernel of a product with few lines", product);
+    launch<kernel>(blocks, projection_threads, stream, start, "the kernel of a product with few lines", product);
   };
-  if (product.lines <= 1) add.template operator()<1>(4);
-  else if (product.lines <= 4) add.template operator()<4>(4);
-  else if (product.lines <= 8) add.template operator()<8>(2);
-  else add.template operator()<most_skinny_lines>(2);
+  if constexpr (sizeof(typename Format::Bits) == 2) {
+    if (product.on_matrix_units())
+      return add.template operator()<matrix_kernel<Format>>(
+          MatrixProduct<Format, DeviceBlock<projection_threads>>::tokens);
+  }
+  if (product.lines <= 1) add.template operator()<skinny_kernel<Format, 1>>(4);
+  else if (product.lines <= 4) add.template operator()<skinny_kernel<Format, 4>>(4);
+  else if (product.lines <= 8) add.template operator()<skinny_kernel<Format, 8>>(2);
+  else add.template operator()<skinny_kernel<Format, most_skinny_lines>>(2);
 }
 
 template <class Launch>

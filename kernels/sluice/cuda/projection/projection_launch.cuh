@@ -22,7 +22,7 @@ template <class Launch>
 void launch_union(Launch const& launch, cudaStream_t stream, Start start);
 template <class Launch>
 void launch_gather(Launch const& launch, cudaStream_t stream);
-/// At most most_skinny_lines lines.
+/// At most most_skinny_lines lines; on matrix units where SkinnyLaunch::on_matrix_units() says so.
 template <class Format>
 void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream, Start start);
 template <class Launch>

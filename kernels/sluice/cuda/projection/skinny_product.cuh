@@ -13,6 +13,8 @@
 
 namespace sluice::inline v0::cuda {
 
+inline constexpr std::int32_t most_skinny_lines = 16;
+
 /// All rows begin at multiples of 16 bytes, and `depth` is a multiple of Format::wide.
 template <class Format>
 struct SkinnyLaunch {
@@ -30,10 +32,35 @@ struct SkinnyLaunch {
   float* logits = nullptr;  ///< [lines, columns], of tokens first .. first + columns - 1; others' are not written
   std::int64_t stride = 0;
   std::int32_t first = 0, columns = 0;
-  std::int32_t blocks = 1;  ///< that share the tokens, at most
+  std::int32_t blocks = 1;                            ///< that share the tokens, at most
+  std::int32_t matrix_lines = most_skinny_lines + 1;  ///< from so many lines on, matrix units multiply where they can
+
+  /// Whether MatrixProduct does it, and not skinny_product().
+  SLUICE_HOST_DEVICE bool on_matrix_units() const {
+    return sizeof(typename Format::Bits) == 2 && lines >= matrix_lines;
+  }
+  /// Estimates, not measured yet: four times as many blocks as run at once; on matrix units those that run at once, so that
+  /// all have tokens before any has more.
+  void share_among(std::int32_t processors) { blocks = processors * (on_matrix_units() ? 2 : 8); }
 };
 
-inline constexpr std::int32_t most_skinny_lines = 16;
+/// Places in a list.
+struct Listed {
+  std::int32_t begin, end;
+};
+
+/// Those of the launch's tokens in the list. All lanes of a warp ask together.
+template <class Format, class Block>
+SLUICE_DEVICE Listed listed_here(Block& block, SkinnyLaunch<Format> const& launch) {
+  auto const below = [&](Token bound) {
+    return first_of_warp(block, launch.listed->count,
+                         [&](std::int32_t i) { return block.read(launch.tokens + i) < bound; });
+  };
+  Listed here{0, launch.listed->count};
+  if (launch.first > 0) here.begin = below(launch.first);
+  if (launch.first + launch.columns < launch.size) here.end = below(launch.first + launch.columns);
+  return here;
+}
 
 /// A warp takes some tokens at a time and reads their weights once, for all lines; its lanes take turns along the depth. A
 /// logit is summed in one order, whatever the number of lines and tokens, and written where its token is active for its line.
@@ -44,13 +71,7 @@ SLUICE_DEVICE void skinny_product(Block& block, SkinnyLaunch<Format> const& laun
   constexpr int wide = Format::wide;
   constexpr int at_once = most <= 4 ? 4 : 2;  // tokens: what the registers hold
   auto const lane = block.lane();
-  auto begin = 0, end = launch.listed->count;
-  auto const below = [&](Token bound) {
-    return first_of_warp(block, launch.listed->count,
-                         [&](std::int32_t i) { return block.read(launch.tokens + i) < bound; });
-  };
-  if (launch.first > 0) begin = below(launch.first);
-  if (launch.first + launch.columns < launch.size) end = below(launch.first + launch.columns);
+  auto const [begin, end] = listed_here(block, launch);
   for (auto first = begin + (number * Block::warps + block.warp()) * at_once; first < end;
        first += blocks * Block::warps * at_once) {
     typename Format::Bits const* rows[at_once];
