@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
 
@@ -58,7 +59,7 @@ class InPlace {
       launch.share_among(machine.processors);
       auto const work = [&](int set, cudaStream_t stream) {
         launch.tokens = there.data() + static_cast<std::ptrdiff_t>(set) * active;
-        cuda::launch_skinny(launch, stream);
+        cuda::launch_skinny(launch, stream, cuda::Start::after);
       };
       Record record(on_matrix_units ? "matrix units" : "FMA");
       record.add("experiment", "product in place").add("rows", lines).add("V", columns).add("active", active);

@@ -143,8 +143,8 @@ class Bench {
       Record(record).add("warm", machine_->timer(1, work, graph)).write(std::cout);
   }
   Peer ours(char const* name, cuda::Loads loads) {
-    auto const expander =
-        std::make_shared<cuda::LogSoftmaxTopK>(std::span<float const>(bias_), cuda::Allocator{}, loads);
+    auto const expander = std::make_shared<cuda::LogSoftmaxTopK>(std::span<float const>(bias_), cuda::Allocator{},
+                                                                 cuda::StepOptions{.loads = loads});
     auto const results = std::make_shared<DeviceArray<cuda::LineResult>>(static_cast<std::size_t>(shape_.rows));
     Peer peer{name};
     peer.exact = true;

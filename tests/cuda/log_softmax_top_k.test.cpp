@@ -212,7 +212,7 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through r
     INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
                  << lines.offset << ", k = " << lines.k);
     OnDevice<Bits<TestType>> const memory(lines.memory);
-    cuda::LogSoftmaxTopK direct(lines.bias), ring(lines.bias, {}, cuda::Loads::ring);
+    cuda::LogSoftmaxTopK direct(lines.bias), ring(lines.bias, {}, {.loads = cuda::Loads::ring});
     auto const scores = view<TestType>(lines, memory);
     auto const expected = direct.expand(scores, lines.queries, {});
     for (int i = 0; i < 3; ++i) {

@@ -99,7 +99,7 @@ TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: li
       queries[1].best = 0;
       if (masked) queries[2].only = &few;
       // [ring]
-      cuda::LogSoftmaxTopK direct, ring({}, {}, cuda::Loads::ring);
+      cuda::LogSoftmaxTopK direct, ring({}, {}, {.loads = cuda::Loads::ring});
       // [/ring]
       auto const answer = direct.expand(scores, queries, {});
       auto const rings = device_use.ring_launches;
@@ -123,7 +123,7 @@ TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: li
     cuda::LineTask<float> task;
     task.scores = scores, task.k = task.query.best = 20;
     task.best = best.data(), task.results = results.data();
-    cuda::LogSoftmaxTopK expander({}, {}, loads);
+    cuda::LogSoftmaxTopK expander({}, {}, {.loads = loads});
     auto const launches = device_use.line_launches, rings = device_use.ring_launches;
     expander.enqueue_tiles(task, MatrixView<float>{to, rows, width, width}, nullptr,
                            [&](std::ptrdiff_t begin, std::ptrdiff_t count) {
@@ -146,7 +146,7 @@ TEST_CASE("rings are refused where the device has none", "[cuda]") {
   std::vector<cuda::Words> memory(10);
   auto const scores = cuda::scores<float>(reinterpret_cast<float const*>(memory.data()), 1, 40);
   std::vector<Query> const queries(1, Query{.best = 3});
-  cuda::LogSoftmaxTopK ring({}, {}, cuda::Loads::ring);
+  cuda::LogSoftmaxTopK ring({}, {}, {.loads = cuda::Loads::ring});
   auto const blocks = std::exchange(HostCuda::get().ring_blocks, 0);
   CHECK_THROWS_WITH(ring.expand(scores, queries, {}),
                     Catch::Contains("Loads::ring: needs a device of compute capability 9.0"));

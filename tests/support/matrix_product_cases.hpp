@@ -4,6 +4,7 @@
 /// includes it has defined no_device().
 #pragma once
 
+#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/matrix_product.cuh>
 #include <sluice/cuda/projection/projection_launch.cuh>
@@ -69,7 +70,7 @@ struct ProductCase {
     launch.logits = to.data(), launch.stride = static_cast<std::int64_t>(stride);
     launch.first = first, launch.columns = columns, launch.blocks = 3;
     launch.matrix_lines = matrix_lines;
-    cuda::launch_skinny(launch, nullptr);
+    cuda::launch_skinny(launch, nullptr, cuda::Start::after);
     return to.get();
   }
   bool wanted(std::int32_t line, Token token) const {

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a step is brought to the device and its answers back.
+/// How a step is brought to the device, its lines are read, and its answers brought back.
 #pragma once
 
+#include <sluice/cuda/device/loads.cuh>
 #include <sluice/cuda/device/start.cuh>
 
 #include <cstddef>
 
 namespace sluice::inline v0::cuda {
 
-/// What a step's launches and copies are like. None of it changes an answer. No GPU has judged it yet:
-/// sluice.bench.cuda.steps compares both ways of each.
+/// What a step's launches, loads and copies are like. None of it changes an answer. No GPU has judged it yet:
+/// sluice.bench.cuda.steps and sluice.bench.cuda.top_k compare both ways of each.
 struct StepOptions {
+  /// How lines are read.
+  Loads loads = Loads::direct;
+
   /// The kernels write small answers to page-locked memory of the host, and no copy follows them. Only what is written once
   /// and never read on the device: whole lists of at most 64 and what merges keep, results and probes, where all of a step is
   /// at most `most_mapped`. false: to the device's memory, and a copy.

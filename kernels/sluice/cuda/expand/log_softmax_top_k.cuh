@@ -60,14 +60,11 @@ class LogSoftmaxTopK {
   LogSoftmaxTopK() = default;
   /// \param bias       added to every line, [V], in the host's memory, copied; empty: none
   /// \param allocator  of the device's memory
-  /// \param step       what a step's launches and copies are like
-  /// \param loads      how lines are read; answers do not depend on it
+  /// \param step       what a step's launches, loads and copies are like; answers do not depend on it
   /// \throws Error  of CUDA
-  explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {}, StepOptions const& step = {},
-                          Loads loads = Loads::direct)
+  explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {}, StepOptions const& step = {})
       : step_(step),
         bias_size_(std::ssize(bias)),
-        loads_(loads),
         bias_memory_(allocator),
         workspace_(allocator),
         tickets_(allocator),
@@ -78,9 +75,6 @@ class LogSoftmaxTopK {
     bias_ = static_cast<float*>(bias_memory_.get((bias.size() + 8) * sizeof(float), true));
     copy_now(bias_, bias.data(), bias.size_bytes());
   }
-
-  LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator, Loads loads)
-      : LogSoftmaxTopK(bias, allocator, StepOptions{}, loads) {}
 
   /// Adds the work to the stream. May be captured in a graph, once the same task has run before; such a graph stays good
   /// when the workspace grows, and lives no longer than this object.
@@ -214,9 +208,9 @@ class LogSoftmaxTopK {
   }
   /// Blocks that read through rings on the whole device; 0: none do.
   std::int32_t ring() {
-    if (loads_ == Loads::direct || ring_ > 0) return ring_;
+    if (step_.loads == Loads::direct || ring_ > 0) return ring_;
     auto const blocks = line_ring_blocks<line_threads>();
-    require(blocks > 0, "LogSoftmaxTopK: loads", "Loads::ring",
+    require(blocks > 0, "StepOptions: loads", "Loads::ring",
             "needs a device of compute capability 9.0 or newer, and kernels compiled for one");
     return ring_ = static_cast<std::int32_t>(blocks * home_.processors());
   }
@@ -263,7 +257,6 @@ class LogSoftmaxTopK {
 
   StepOptions step_;
   std::ptrdiff_t bias_size_ = 0;
-  Loads loads_ = Loads::direct;
   std::int32_t ring_ = 0;  // blocks; once known
   float* bias_ = nullptr;
   HomeDevice home_;
