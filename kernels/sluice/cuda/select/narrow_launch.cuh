@@ -3,6 +3,8 @@
 /// How the host starts what leaves away keys before they are sorted.
 #pragma once
 
+#include <sluice/cuda/device/start.cuh>
+
 #include <cuda_runtime.h>
 
 namespace sluice::inline v0::cuda {
@@ -17,6 +19,5 @@ void launch_narrowing(Launch const& launch, cudaStream_t stream, Start start);
 }  // namespace sluice::inline v0::cuda
 
 #if defined(__CUDACC__)
-#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/select/narrow_kernel.cuh>
 #endif
