@@ -165,6 +165,7 @@ TEST_CASE("a clustered step waits once for few lines, and may be captured", "[cu
     options.full_above = seed % 4 == 0 ? 0.05 : 0.5;
     if (seed % 2 == 0) options.full_below = 0, options.few_lines = 40;
     options.step.early_starts = seed % 4 > 1;
+    options.step.loads = seed % 3 == 0 ? cuda::Loads::ring : cuda::Loads::direct;
     auto const here = options.full_below == 0;
     std::vector<Group> groups;
     for (std::size_t i = 0; i < lines; i += static_cast<std::size_t>(each))

@@ -5,6 +5,7 @@
 
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/line/line_shape.cuh>
 
 #include <cstdint>
 
@@ -12,6 +13,11 @@ namespace sluice::inline v0::cuda {
 
 /// Loads by every thread, straight to registers: Loads::direct.
 struct DirectLoads {
+  /// Groups to load before the first `count` of them are used: a chunk's, 64 bytes a thread, or as many as registers hold. Of 16-bit
+  /// scores that is two where there is no list (with four, k = 1 spilled, by ptxas of CUDA 13 for sm_80 and sm_90).
+  template <int count, bool many>
+  static constexpr int ahead = many ? LineShape::loads : count;
+
   /// Groups first, first + threads, ...
   template <int count, class Block, class Reader>
   SLUICE_DEVICE void load(Block& block, Reader const& reader, std::uint32_t first, Words (&words)[count]) const {

@@ -16,6 +16,7 @@
 #include <sluice/cuda/line/selection.cuh>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace sluice::inline v0::cuda {
 
@@ -174,53 +175,58 @@ class LinePart {
 
   /// Sums and delegates to memory.
   SLUICE_DEVICE Key stream() {
-    constexpr int count = 16 / wide;  // loads under way at once: 16 numbers a thread
+    constexpr int count = 16 / wide;  // groups that are used at once: 16 numbers a thread
+    constexpr int ahead =
+        std::remove_reference_t<Loads>::template ahead<count, many>;  // groups whose loads are under way
     auto top = minus_infinity;
     std::uint32_t top_group = 0;
     auto const normalise = launch_.query(row_).normalise != 0;
     for (int chunk = 0; chunk < launch_.chunks && split_ * launch_.chunks + chunk < chunks_; ++chunk) {
       auto const start = static_cast<std::uint32_t>(chunk * LineShape::loads * threads);
       PartialSum sum;
-      for (std::uint32_t batch = 0; batch < LineShape::loads / count; ++batch) {
-        auto const local = start + batch * count * threads + static_cast<std::uint32_t>(block_.thread());
-        Words words[count];
-        loads_.load(block_, reader_, base_ + local, words);
-        float x[count][wide];
-        auto maximum = sum.maximum;
+      for (std::uint32_t begin = 0; begin < LineShape::loads; begin += ahead) {
+        auto const first = start + begin * threads + static_cast<std::uint32_t>(block_.thread());
+        Words words[ahead];
+        loads_.load(block_, reader_, base_ + first, words);
         SLUICE_UNROLL
-        for (std::uint32_t i = 0; i < count; ++i) {
-          auto const group = local + i * threads;
-          auto const named = edited(group);
-          reader_.scores(block_, words[i], base_ + group, named, x[i]);
-          auto delegate = minus_infinity;
+        for (std::uint32_t batch = 0; batch < ahead; batch += count) {
+          float x[count][wide];
+          auto maximum = sum.maximum;
           SLUICE_UNROLL
-          for (int c = 0; c < wide; ++c) delegate = larger(x[i][c], delegate);
-          maximum = larger(delegate, maximum);
-          if ((named.some() && reader_.edited_after()) || reader_.masked_after()) {
-            float ranked[wide];
+          for (std::uint32_t i = 0; i < count; ++i) {
+            auto const group = first + (batch + i) * threads;
+            auto const named = edited(group);
+            reader_.scores(block_, words[batch + i], base_ + group, named, x[i]);
+            auto delegate = minus_infinity;
             SLUICE_UNROLL
-            for (int c = 0; c < wide; ++c) ranked[c] = x[i][c];
-            reader_.rank(block_, base_ + group, named, ranked);
-            delegate = minus_infinity;
-            SLUICE_UNROLL
-            for (int c = 0; c < wide; ++c) delegate = larger(ranked[c], delegate);
+            for (int c = 0; c < wide; ++c) delegate = larger(x[i][c], delegate);
+            maximum = larger(delegate, maximum);
+            if ((named.some() && reader_.edited_after()) || reader_.masked_after()) {
+              float ranked[wide];
+              SLUICE_UNROLL
+              for (int c = 0; c < wide; ++c) ranked[c] = x[i][c];
+              reader_.rank(block_, base_ + group, named, ranked);
+              delegate = minus_infinity;
+              SLUICE_UNROLL
+              for (int c = 0; c < wide; ++c) delegate = larger(ranked[c], delegate);
+            }
+            if constexpr (many) memory_.delegates[group] = delegate;
+            if (delegate > top) top = delegate, top_group = group;
           }
-          if constexpr (many) memory_.delegates[group] = delegate;
-          if (delegate > top) top = delegate, top_group = group;
-        }
-        if (normalise) {
-          sum.raise<Block>(maximum);
-          SLUICE_UNROLL
-          for (int i = 0; i < count; ++i) {
+          if (normalise) {
+            sum.raise<Block>(maximum);
             SLUICE_UNROLL
-            for (int c = 0; c < wide; ++c) sum.add(PartialSum::exp<Block>(x[i][c], maximum));
-          }
-        } else {
-          SLUICE_UNROLL
-          for (int i = 0; i < count; ++i) {
+            for (int i = 0; i < count; ++i) {
+              SLUICE_UNROLL
+              for (int c = 0; c < wide; ++c) sum.add(PartialSum::exp<Block>(x[i][c], maximum));
+            }
+          } else {
             SLUICE_UNROLL
-            for (int c = 0; c < wide; ++c)
-              if (!(x[i][c] < plus_infinity)) sum.sum = not_a_number;
+            for (int i = 0; i < count; ++i) {
+              SLUICE_UNROLL
+              for (int c = 0; c < wide; ++c)
+                if (!(x[i][c] < plus_infinity)) sum.sum = not_a_number;
+            }
           }
         }
       }
