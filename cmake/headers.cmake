@@ -289,6 +289,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/block.cuh
   kernels/sluice/cuda/device/buffer.cuh
   kernels/sluice/cuda/device/error.cuh
+  kernels/sluice/cuda/device/event.cuh
   kernels/sluice/cuda/device/hidden.cuh
   kernels/sluice/cuda/device/home_device.cuh
   kernels/sluice/cuda/device/host_device.cuh
@@ -301,6 +302,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/score_format.cuh
   kernels/sluice/cuda/device/scores.cuh
   kernels/sluice/cuda/device/setup.cuh
+  kernels/sluice/cuda/device/side_stream.cuh
   kernels/sluice/cuda/device/start.cuh
   kernels/sluice/cuda/device/step_options.cuh
   kernels/sluice/cuda/device/upload.cuh

@@ -132,20 +132,30 @@ class Bench {
         for (auto const share : layer_.shares) product.run(machine_, lines, share);
       return;
     }
-    std::vector<std::unique_ptr<cuda::DenseProjection<__half>>> dense;
-    for (int i = 0; i < sets_; ++i) dense.push_back(std::make_unique<cuda::DenseProjection<__half>>(weights(i)));
-    for (auto const& one : dense) one->enqueue(task(), hidden(0), machine_.timer.stream());  // allocates
-    auto const ours = time(
-        {.name = "sluice",
-         .work = [&](int i,
-                     cudaStream_t stream) { dense[static_cast<std::size_t>(i)]->enqueue(task(), hidden(0), stream); },
-         .workspace = [&] { return dense[0]->workspace(); }},
-        {});
+    auto const dense = projections({}), turns = projections({.two_tiles = true});
+    auto const way = [&](char const* name, auto const& by) {
+      return Way{.name = name,
+                 .work = [&](int i, cudaStream_t s) { by[static_cast<std::size_t>(i)]->enqueue(task(), hidden(0), s); },
+                 .workspace = [&] { return by[0]->workspace(); }};
+    };
+    auto const ours = time(way("sluice", dense), {});
+    time(way("sluice, two tiles by turns", turns), ours);
     auto const separate = time_whole_logits(ours);
     if (!layer_.shares.empty()) time_clustered(*dense[0], separate);
   }
 
  private:
+  using Projections = std::vector<std::unique_ptr<cuda::DenseProjection<__half>>>;
+  /// Of each of the weights; they have allocated.
+  Projections projections(cuda::StepOptions const& step) {
+    Projections all;
+    for (int i = 0; i < sets_; ++i) {
+      all.push_back(std::make_unique<cuda::DenseProjection<__half>>(weights(i), std::span<float const>(), 0,
+                                                                    cuda::Resources{}, step));
+      all.back()->enqueue(task(), hidden(0), machine_.timer.stream());
+    }
+    return all;
+  }
   MatrixView<__half const> weights(int i) const {
     auto const* const data = weights_.data() + layer_.weights() * static_cast<std::size_t>(i);
     return {reinterpret_cast<__half const*>(data), layer_.columns, layer_.depth, layer_.depth};

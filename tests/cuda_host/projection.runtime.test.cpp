@@ -67,23 +67,24 @@ struct Lines {
   std::vector<float> memory;
 };
 
-/// Makes its lines tile by tile.
+/// Makes its lines tile by tile, in one tile or in two by turns.
 class Tiled {
  public:
-  Tiled(Lines const& lines, std::ptrdiff_t width) : lines_(lines), width_(width) {}
+  Tiled(Lines const& lines, std::ptrdiff_t width, bool two = false) : lines_(lines), width_(width), two_(two) {}
   Expansion expand(std::span<Query const> queries) {
     cuda::LineTask<float> task;
     task.scores.columns = static_cast<std::ptrdiff_t>(lines_.size);
     return output.exchange(task, Kind::logits, nullptr, queries, {}, [&](cuda::LineTask<float> const& all) {
-      memory_.assign(static_cast<std::size_t>(all.scores.rows * width_ + 4), 0);
+      auto const apart = all.scores.rows * width_;
+      memory_.assign(static_cast<std::size_t>(2 * apart + 4), 0);
       auto* const tile = reinterpret_cast<float*>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 15) / 16 * 16);
-      output.enqueue_tiles(all, MatrixView<float>{tile, all.scores.rows, width_, width_}, nullptr,
-                           [&](std::ptrdiff_t first, std::ptrdiff_t count) {
+      output.enqueue_tiles(all, MatrixView<float>{tile, all.scores.rows, width_, width_}, two_ ? apart : 0, beside_,
+                           nullptr, [&](std::ptrdiff_t first, std::ptrdiff_t count, float* to) {
                              if (++tiles == failing) throw std::runtime_error("a product fails");
                              HostCuda::get().add([=, this] {
                                for (std::size_t row = 0; row < lines_.rows; ++row)
                                  std::copy_n(lines_[row].data() + first, count,
-                                             tile + static_cast<std::ptrdiff_t>(row) * width_);
+                                             to + static_cast<std::ptrdiff_t>(row) * width_);
                              });
                            });
     });
@@ -94,6 +95,8 @@ class Tiled {
  private:
   Lines const& lines_;
   std::ptrdiff_t width_;
+  bool two_;
+  cuda::SideStream beside_;
   std::vector<float> memory_;
 };
 
@@ -125,6 +128,46 @@ TEST_CASE("lines made in tiles get the answers of whole lines, bit for bit", "[c
     }
   }
   HostCuda::get().processors = 4;
+}
+
+TEST_CASE("tiles by turns are read when they are made, and made again when they are read, however fast each stream is",
+          "[cuda]") {
+  plain_lines = false;
+  auto& machine = HostCuda::get();
+  machine.has_beside = true;
+  for (std::uint64_t seed = 0; seed < 9; ++seed) {
+    machine.haste = std::array{HostCuda::Haste::none, HostCuda::Haste::most, HostCuda::Haste::some}[seed % 3];
+    std::mt19937_64 random(seed);
+    Lines const lines(random, 1 + below(random, 3), 4097 + below(random, 26000));
+    Queries const asked(random, lines.rows, lines.size, seed % 4 == 0 ? 1 : 64);
+    INFO("seed " << seed << ", " << lines.rows << " x " << lines.size);
+    machine.processors = seed % 2 == 0 ? 1 : 100;
+    Tiled one(lines, 4096), two(lines, 4096, true);
+    auto const expected = kept(one.expand(asked.queries));
+    two.failing = 1 + static_cast<int>(below(random, static_cast<std::size_t>(one.tiles)));
+    CHECK_THROWS_AS(two.expand(asked.queries), std::runtime_error);
+    two.failing = 0;
+    for (int step = 0; step < 2; ++step) {
+      auto const got = two.expand(asked.queries);
+      for (std::size_t row = 0; row < lines.rows; ++row) CHECK(same_line(got[row], expected[row].view()));
+      CHECK(machine.beside.empty());
+    }
+  }
+  // An output layer, some lines at a time.
+  DeviceLayer<float> model(1, 15000, 8);
+  auto const h = model.vectors(5);
+  std::vector<Query> const queries(5, Query{.best = 7});
+  auto const bytes = 2 * 2 * 4096 * sizeof(float);
+  cuda::DenseProjection<float> one(model.view(), model.layer.bias, bytes);
+  cuda::DenseProjection<float> two(model.view(), model.layer.bias, bytes, {},
+                                   {.early_starts = true, .two_tiles = true});
+  auto const expected = kept(one.expand(model.hidden(h), queries, {}));
+  auto const before = machine.use;
+  auto const got = two.expand(model.hidden(h), queries, {});
+  CHECK(machine.use.line_launches == before.line_launches + 3 * 4);  // lines two by two; tiles of 4,096
+  CHECK(machine.use.wrong_starts == before.wrong_starts);
+  for (std::size_t row = 0; row < 5; ++row) CHECK(same_line(got[row], expected[row].view()));
+  machine.has_beside = false, machine.haste = HostCuda::Haste::none, machine.processors = 4;
 }
 
 TEST_CASE("lists of more than 64 are right, ties too, and begin as shorter ones do", "[cuda]") {

@@ -110,9 +110,9 @@ inline constexpr int few_threads = 64;
 namespace sluice::inline v0::cuda {
 
 template <class Format>
-void launch_lines(LineLaunch<Format> const& launch, cudaStream_t, Start start) {
+void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start start) {
   ++test::HostCuda::get().use.line_launches;
-  test::HostCuda::get().add_kernel(start == Start::early, [launch] {
+  test::HostCuda::get().add_kernel(stream, start == Start::early, [launch] {
     using Memory = LineMemory<line_threads>;
     if (test::plain_lines && launch.tile_splits == 0 && launch.totals == nullptr) {
       for (std::int32_t row = 0; row < launch.rows; ++row) test::answer_plainly(launch, row);

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -49,7 +51,7 @@ struct DeviceUse {
 };
 
 /// The one stream, and what a test wants to know. Streams that the program makes are done with their work at once, and wait
-/// for nothing of the one.
+/// for nothing of the one, unless a test asks for one beside it.
 struct HostCuda {
   std::vector<std::function<void()>> stream;
   std::vector<std::function<void()>> late;  ///< what cudaMemcpy has not brought to the device yet
@@ -73,6 +75,11 @@ struct HostCuda {
   }
   /// One of our kernels that await_earlier().
   /// \param early  may start while what was added last is still at work
+  void add_kernel(cudaStream_t to, bool early, std::function<void()> work) {
+    if (to == nullptr) return add_kernel(early, std::move(work));
+    if (early) ++use.wrong_starts;
+    add(to, std::move(work));
+  }
   void add_kernel(bool early, std::function<void()> work) {
     if (early) ++(behind_kernel ? use.early_starts : use.wrong_starts);
     add(std::move(work));
@@ -80,12 +87,50 @@ struct HostCuda {
   }
   bool behind_kernel = false;  ///< such a kernel was added last
   void wait() {
-    for (auto const& work : std::exchange(stream, {})) work(), tell();
+    for (auto const& work : std::exchange(stream, {})) work(), tell(), go_beside();
   }
   /// What is done at once in a stream of its own, else when somebody waits.
   void add(cudaStream_t to, std::function<void()> work) {
     if (to == nullptr) add(std::move(work));
+    else if (has_beside) beside.push_back({std::move(work), {}});
     else work(), tell();
+  }
+
+  // A stream that the program makes, as slow as it may be, as fast, or now so, now so; in order with the one by events alone.
+  struct Work {
+    std::function<void()> run;
+    std::function<bool()> ready;  ///< none: always
+  };
+  enum class Haste { none, most, some };
+  bool has_beside = false;  ///< there is one
+  Haste haste = Haste::none;
+  std::deque<Work> beside;
+  std::uint64_t random = 1;
+  std::map<cudaEvent_t, std::uint64_t> asked, happened;  ///< how often each event was recorded, and has come
+  bool run_beside() {
+    if (beside.empty() || (beside.front().ready && !beside.front().ready())) return false;
+    auto const work = std::move(beside.front().run);
+    beside.pop_front();
+    work(), tell();
+    return true;
+  }
+  void go_beside() {
+    if (haste == Haste::none) return;
+    do random = random * 6364136223846793005u + 1442695040888963407u;
+    while ((haste == Haste::most || random >> 63 != 0) && run_beside());
+  }
+  void record(cudaEvent_t event, cudaStream_t at) {
+    if (at != nullptr && !has_beside) return;
+    add(at, [this, event, number = ++asked[event]] { happened[event] = number; });
+  }
+  void await(cudaEvent_t event, cudaStream_t at) {
+    auto const come = [this, event, number = asked[event]] { return happened[event] >= number; };
+    if (at != nullptr) return beside.push_back({[] {}, come});
+    add([this, come] {
+      while (!come() && run_beside()) {
+      }
+      if (!come()) std::abort();  // each waits for the other
+    });
   }
   /// Memory of the host's as the device sees it: what a kernel has written goes to the host, and no other kernel finds it there.
   struct Mapped {
@@ -167,6 +212,10 @@ inline cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mo
   std::swap(*mode, sluice::test::HostCuda::get().mode);
   return cudaSuccess;
 }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  sluice::test::HostCuda::get().await(event, stream);
+  return cudaSuccess;
+}
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   static char made;  // an address; whose does not matter
   *stream = reinterpret_cast<cudaStream_t>(&made);
@@ -174,8 +223,11 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (stream != nullptr) return cudaSuccess;
   auto& machine = sluice::test::HostCuda::get();
+  if (stream != nullptr) {
+    while (machine.run_beside()) {}
+    return cudaSuccess;
+  }
   if (machine.capturing) return cudaErrorStreamCaptureUnsupported;
   ++machine.use.waits;
   machine.wait();
@@ -183,12 +235,15 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 /// An event has happened when all that was added to the stream has.
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  static char made;
-  *event = reinterpret_cast<cudaEvent_t>(&made);
+  static std::deque<char> made;  // addresses; whose does not matter
+  *event = reinterpret_cast<cudaEvent_t>(&made.emplace_back());
   return cudaSuccess;
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  sluice::test::HostCuda::get().record(event, stream);
+  return cudaSuccess;
+}
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
   sluice::test::HostCuda::get().wait();
   return cudaSuccess;
@@ -266,7 +321,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel*) {
 }
 /// A "kernel" is called as soon as somebody waits, once.
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   auto& machine = sluice::test::HostCuda::get();
   if (config->gridDim.x == 0 || config->blockDim.x == 0) return cudaErrorInvalidValue;
   auto const early = config->numAttrs == 1 && config->attrs->val.programmaticStreamSerializationAllowed == 1;

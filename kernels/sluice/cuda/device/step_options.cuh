@@ -26,7 +26,11 @@ struct StepOptions {
   /// past the coherent caches is written by the kernel before, and only a device can show that it is never seen too early.
   bool early_starts = false;
   /// Of a kernel right behind one of ours.
-  Start behind_ours() const { return early_starts ? Start::early : Start::after; }
+  Start behind_ours() const { return early_starts && !two_tiles ? Start::early : Start::after; }
+
+  /// An output layer that makes logits tile by tile makes the next tile while the lines of the last are read, in a stream beside
+  /// the caller's; tiles are half as large. No kernel is started early then. Off until a device has said what it saves.
+  bool two_tiles = false;
 
   /// The block that finishes a sentence's last line merges its beams, and no second launch does: whole lines (no tiles) without
   /// masks, at most 16 of a sentence and 64 candidates kept. Off until a device has said what it saves.

@@ -5,13 +5,12 @@
 
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/event.cuh>
 
 #include <cuda_runtime.h>
 
 #include <array>
 #include <cstddef>
-#include <memory>
-#include <type_traits>
 
 namespace sluice::inline v0::cuda {
 
@@ -31,28 +30,19 @@ class Upload {
   /// \throws Error  of CUDA
   void* begin(std::size_t bytes, cudaStream_t stream) {
     auto& turn = turns_[next_];
-    if (turn.copied == nullptr) {
-      cudaEvent_t event = nullptr;
-      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-      turn.copied.reset(event);
-    } else {
-      check(cudaEventSynchronize(turn.copied.get()), "cudaEventSynchronize");
-    }
+    if (turn.copied.recorded()) turn.copied.wait();
     return turn.memory.get(bytes, stream);
   }
   /// The copies are in the stream.
   void sent(cudaStream_t stream) {
-    check(cudaEventRecord(turns_[next_].copied.get(), stream), "cudaEventRecord");
+    turns_[next_].copied.record(stream);
     next_ = (next_ + 1) % turns_.size();
   }
 
  private:
-  struct Destroy {
-    void operator()(cudaEvent_t event) const { static_cast<void>(cudaEventDestroy(event)); }
-  };
   struct Turn {
     Buffer<Where::host> memory;
-    std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> copied;
+    Event copied;
   };
   std::array<Turn, 4> turns_;
   std::size_t next_ = 0;

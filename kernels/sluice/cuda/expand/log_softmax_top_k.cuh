@@ -14,6 +14,7 @@
 #include <sluice/cuda/device/loads.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/device/side_stream.cuh>
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/query_exchange.cuh>
@@ -131,6 +132,17 @@ class LogSoftmaxTopK {
   ///              not all of its columns need be used at once
   template <class T, class Product>
   void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, cudaStream_t stream, Product&& product) {
+    SideStream nobody;
+    enqueue_tiles(task, tile, 0, nobody, stream,
+                  [&](std::ptrdiff_t first, std::ptrdiff_t count, T*) { return product(first, count); });
+  }
+  /// The same with two tiles by turns: while the lines of one are read, in the stream beside the caller's, the caller's makes
+  /// the other. Calls product(first, count, tile).
+  /// \param apart   numbers from the tile to the other one; 0: there is none, and all is done in the caller's stream
+  /// \param beside  is used for nothing else
+  template <class T, class Product>
+  void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, std::ptrdiff_t apart, SideStream& beside,
+                     cudaStream_t stream, Product&& product) {
     if (task.scores.rows == 0) return;
     auto const chunk = tile_columns<T>(), size = task.scores.columns;
     require(tile.columns >= chunk && tile.columns % chunk == 0 && tile.rows == task.scores.rows,
@@ -138,26 +150,35 @@ class LogSoftmaxTopK {
     require(reinterpret_cast<std::uintptr_t>(tile.data) % 16 == 0 &&
                 static_cast<std::size_t>(tile.stride) * sizeof(T) % 16 == 0,
             "LogSoftmaxTopK: tile.stride", tile.stride, "must be a multiple of 16 bytes, as the address");
+    require(apart >= 0 && static_cast<std::size_t>(apart) * sizeof(T) % 16 == 0, "LogSoftmaxTopK: apart", apart,
+            "must be a multiple of 16 bytes");
     require(task.k <= most_listed, "LogSoftmaxTopK: k", task.k, "must be at most 64 where lines are made in tiles");
     require(!selects(task), "LogSoftmaxTopK: selection", true, "takes whole lines, not tiles");
     task.scores.data = tile.data, task.scores.stride = tile.stride;
     auto lines = launch(plan(task, tile.columns / chunk), stream);
     if (size <= tile.columns) {
-      auto const start = started([&] { return product(std::ptrdiff_t{0}, size); });
+      auto const start = started([&] { return product(std::ptrdiff_t{0}, size, tile.data); });
       return launch_lines(lines, stream, start);
     }
     auto const of_block = lines.chunks * chunk, width = tile.columns / of_block * of_block;
     auto const* const scores = lines.scores;
     try {
-      for (std::ptrdiff_t first = 0; first < size; first += width) {
+      std::size_t number = 0;
+      for (std::ptrdiff_t first = 0; first < size; first += width, ++number) {
         auto const count = std::min(width, size - first);
-        auto const start = started([&] { return product(first, count); });
-        lines.scores = scores - first;
+        auto const turn = number % 2;
+        auto const from = turn == 0 ? 0 : apart;
+        if (apart > 0 && number >= 2) beside.join(stream, turn);  // its lines have been read
+        auto const start = started([&] { return product(first, count, tile.data + from); });
+        lines.scores = scores + from - first;
         lines.first_split = static_cast<std::int32_t>(first / of_block);
         lines.tile_splits = static_cast<std::int32_t>((count + of_block - 1) / of_block);
-        launch_lines(lines, stream, start);
+        launch_lines(lines, apart > 0 ? beside.fork(stream) : stream, apart > 0 ? Start::after : start);
+        if (apart > 0) beside.mark(turn);
       }
+      if (apart > 0) beside.join(stream, (number - 1) % 2);
     } catch (...) {  // blocks that never came would be missed by the next lines
+      if (apart > 0) beside.abandon(stream);
       auto const bytes = static_cast<std::size_t>(lines.rows) * sizeof(unsigned);
       static_cast<void>(cudaMemsetAsync(lines.tickets, 0, bytes, stream));
       throw;

@@ -74,7 +74,7 @@ class ClusteredProjection {
         choice_(options, weights),
         product_(weights, options.matrix_lines),
         output_({}, {}, options.step),
-        pass_(options.tile_bytes),
+        pass_(options.tile_bytes, {}, options.step),
         behind_ours_(options.step.behind_ours()) {
     if (bias.empty()) return;
     auto const size = (bias.size() + GatherLaunch::bias_tail) * sizeof(float);

@@ -44,7 +44,7 @@ class DenseProjection {
                            Resources const& resources = {}, StepOptions const& step = {})
       : weights_(weights),
         output_(fitting(bias, weights), resources.allocator, step),
-        pass_(tile_bytes, resources.allocator),
+        pass_(tile_bytes, resources.allocator, step),
         gemm_(resources) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]

@@ -7,6 +7,8 @@
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/side_stream.cuh>
+#include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 
 #include <cuda_runtime.h>
@@ -22,8 +24,9 @@ class ProductPass {
  public:
   /// \param tile_bytes  of a tile; 0: a third of the device's second-level cache (an estimate, not measured)
   /// \param allocator   of the device's memory
-  explicit ProductPass(std::size_t tile_bytes = 0, Allocator const& allocator = {})
-      : tile_bytes_(tile_bytes), tile_(allocator) {}
+  /// \param step        its `two_tiles` counts
+  explicit ProductPass(std::size_t tile_bytes = 0, Allocator const& allocator = {}, StepOptions const& step = {})
+      : tile_bytes_(tile_bytes), tile_(allocator), two_tiles_(step.two_tiles) {}
 
   /// Adds to the stream what answers a task. product(line, column, to) adds what writes the logits of lines line ..
   /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16 bytes, and
@@ -38,10 +41,13 @@ class ProductPass {
     constexpr auto chunk = LogSoftmaxTopK::tile_columns<float>();
     auto const chunks = (columns + chunk - 1) / chunk;
     auto const whole = task.k > most_listed || task.selection.queries != nullptr;
-    auto const numbers = whole ? std::ptrdiff_t{1} << 26 : tile_bytes() / std::ptrdiff_t{sizeof(float)};
+    auto const numbers =
+        whole ? std::ptrdiff_t{1} << 26 : tile_bytes() / std::ptrdiff_t{sizeof(float)} / (two_tiles_ ? 2 : 1);
     auto const most = std::clamp<std::ptrdiff_t>(numbers / (whole ? chunks * chunk : chunk), 1, rows);
     auto const width = (whole ? chunks : std::clamp<std::ptrdiff_t>(numbers / most / chunk, 1, chunks)) * chunk;
-    auto* const memory = static_cast<float*>(tile_.get(static_cast<std::size_t>(most * width) * sizeof(float), stream));
+    auto const apart = two_tiles_ && width < columns && !whole ? most * width : std::ptrdiff_t{0};
+    auto* const memory =
+        static_cast<float*>(tile_.get(static_cast<std::size_t>(most * width + apart) * sizeof(float), stream));
     task.scores = {nullptr, rows, columns, 0};
     for (std::ptrdiff_t line = 0; line < rows; line += most) {
       auto const count = std::min(most, rows - line);
@@ -51,9 +57,9 @@ class ProductPass {
         auto const start = product(line, std::ptrdiff_t{0}, MatrixView<float>{memory, count, columns, width});
         output.enqueue(some, stream, start);
       } else {
-        output.enqueue_tiles(some, MatrixView<float>{memory, count, width, width}, stream,
-                             [&](std::ptrdiff_t column, std::ptrdiff_t used) {
-                               return product(line, column, MatrixView<float>{memory, count, used, width});
+        output.enqueue_tiles(some, MatrixView<float>{memory, count, width, width}, apart, beside_, stream,
+                             [&](std::ptrdiff_t column, std::ptrdiff_t used, float* tile) {
+                               return product(line, column, MatrixView<float>{tile, count, used, width});
                              });
       }
     }
@@ -75,6 +81,8 @@ class ProductPass {
 
   std::size_t tile_bytes_;
   Buffer<Where::device> tile_;
+  bool two_tiles_;
+  SideStream beside_;
 };
 
 }  // namespace sluice::inline v0::cuda
