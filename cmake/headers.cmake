@@ -315,6 +315,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/expand/selected_lines.cuh
   kernels/sluice/cuda/expand/selection_plan.cuh
   kernels/sluice/cuda/expand/sorted_lines.cuh
+  kernels/sluice/cuda/expand/tiled_lines.cuh
   kernels/sluice/cuda/expand/token_masks.cuh
   kernels/sluice/cuda/instances.cuh
   kernels/sluice/cuda/line/edit_order.cuh

@@ -20,6 +20,7 @@
 #include <sluice/cuda/expand/query_exchange.cuh>
 #include <sluice/cuda/expand/selected_lines.cuh>
 #include <sluice/cuda/expand/sorted_lines.cuh>
+#include <sluice/cuda/expand/tiled_lines.cuh>
 #include <sluice/cuda/line/line_launch.cuh>
 #include <sluice/cuda/line/line_plan.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -35,7 +36,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace sluice::inline v0::cuda {
@@ -144,45 +144,12 @@ class LogSoftmaxTopK {
   void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, std::ptrdiff_t apart, SideStream& beside,
                      cudaStream_t stream, Product&& product) {
     if (task.scores.rows == 0) return;
-    auto const chunk = tile_columns<T>(), size = task.scores.columns;
-    require(tile.columns >= chunk && tile.columns % chunk == 0 && tile.rows == task.scores.rows,
-            "LogSoftmaxTopK: tile.columns", tile.columns, "must be a multiple of tile_columns(), with all rows");
-    require(reinterpret_cast<std::uintptr_t>(tile.data) % 16 == 0 &&
-                static_cast<std::size_t>(tile.stride) * sizeof(T) % 16 == 0,
-            "LogSoftmaxTopK: tile.stride", tile.stride, "must be a multiple of 16 bytes, as the address");
-    require(apart >= 0 && static_cast<std::size_t>(apart) * sizeof(T) % 16 == 0, "LogSoftmaxTopK: apart", apart,
-            "must be a multiple of 16 bytes");
-    require(task.k <= most_listed, "LogSoftmaxTopK: k", task.k, "must be at most 64 where lines are made in tiles");
     require(!selects(task), "LogSoftmaxTopK: selection", true, "takes whole lines, not tiles");
+    auto const chunk = tile_columns<T>();
+    check_tile(task, tile, apart, chunk);
     task.scores.data = tile.data, task.scores.stride = tile.stride;
-    auto lines = launch(plan(task, tile.columns / chunk), stream);
-    if (size <= tile.columns) {
-      auto const start = started([&] { return product(std::ptrdiff_t{0}, size, tile.data); });
-      return launch_lines(lines, stream, start);
-    }
-    auto const of_block = lines.chunks * chunk, width = tile.columns / of_block * of_block;
-    auto const* const scores = lines.scores;
-    try {
-      std::size_t number = 0;
-      for (std::ptrdiff_t first = 0; first < size; first += width, ++number) {
-        auto const count = std::min(width, size - first);
-        auto const turn = number % 2;
-        auto const from = turn == 0 ? 0 : apart;
-        if (apart > 0 && number >= 2) beside.join(stream, turn);  // its lines have been read
-        auto const start = started([&] { return product(first, count, tile.data + from); });
-        lines.scores = scores + from - first;
-        lines.first_split = static_cast<std::int32_t>(first / of_block);
-        lines.tile_splits = static_cast<std::int32_t>((count + of_block - 1) / of_block);
-        launch_lines(lines, apart > 0 ? beside.fork(stream) : stream, apart > 0 ? Start::after : start);
-        if (apart > 0) beside.mark(turn);
-      }
-      if (apart > 0) beside.join(stream, (number - 1) % 2);
-    } catch (...) {  // blocks that never came would be missed by the next lines
-      if (apart > 0) beside.abandon(stream);
-      auto const bytes = static_cast<std::size_t>(lines.rows) * sizeof(unsigned);
-      static_cast<void>(cudaMemsetAsync(lines.tickets, 0, bytes, stream));
-      throw;
-    }
+    auto const lines = launch(plan(task, tile.columns / chunk), stream);
+    tiled_lines(lines, tile, apart, chunk, beside, stream, product);
   }
   /// What the width of a tile is a multiple of.
   template <class T>
@@ -243,12 +210,6 @@ class LogSoftmaxTopK {
       return launch_lines(launch, stream, start);
     launch_merging_lines(launch, task.tail->launch, stream, start);
     task.tail->merged = true;
-  }
-  /// How what follows a product may start.
-  template <class Product>
-  static Start started(Product&& product) {
-    if constexpr (std::is_same_v<decltype(product()), Start>) return product();
-    else return product(), Start::after;
   }
   template <class T>
   static bool selects(LineTask<T> const& task) {
