@@ -10,6 +10,7 @@
 #include <support/emulated_launches.hpp>
 #include <support/line_reference.hpp>
 #include <support/random_query.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <array>
@@ -104,7 +105,7 @@ class Tiled {
 
 TEST_CASE("lines made in tiles get the answers of whole lines, bit for bit", "[cuda]") {
   plain_lines = false;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (std::uint64_t seed = 0; seed < times<std::uint64_t>(12); ++seed) {
     std::mt19937_64 random(seed);
     Lines const lines(random, 1 + below(random, 3), 1 + below(random, 30000));
     Queries const asked(random, lines.rows, lines.size, seed % 4 == 0 ? 1 : 64);
@@ -135,7 +136,7 @@ TEST_CASE("tiles by turns are read when they are made, and made again when they 
   plain_lines = false;
   auto& machine = HostCuda::get();
   machine.has_beside = true;
-  for (std::uint64_t seed = 0; seed < 9; ++seed) {
+  for (std::uint64_t seed = 0; seed < times<std::uint64_t>(9); ++seed) {
     machine.haste = std::array{HostCuda::Haste::none, HostCuda::Haste::most, HostCuda::Haste::some}[seed % 3];
     std::mt19937_64 random(seed);
     Lines const lines(random, 1 + below(random, 3), 4097 + below(random, 26000));

@@ -12,6 +12,7 @@
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>
 #include <support/random_query.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -124,7 +125,7 @@ constexpr std::int32_t always = 1, never = cuda::most_skinny_lines + 1;
 TEMPLATE_LIST_TEST_CASE("few lines times weights in place on matrix units: what products in double precision say",
                         "[cuda]", MatrixFormats) {
   if (no_device()) return;
-  for (std::uint64_t seed = 0; seed < rounds(54); ++seed) {
+  for (std::uint64_t seed = 0; seed < times(rounds(54)); ++seed) {
     ProductCase<TestType> const one(seed);
     INFO("seed " << seed << ", " << one.lines << " lines, depth " << one.depth << ", " << one.tokens.size() << " of "
                  << one.vocabulary << " tokens");
