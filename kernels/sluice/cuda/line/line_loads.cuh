@@ -8,15 +8,16 @@
 #include <sluice/cuda/line/line_shape.cuh>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace sluice::inline v0::cuda {
 
 /// Loads by every thread, straight to registers: Loads::direct.
 struct DirectLoads {
-  /// Groups to load before the first `count` of them are used: a chunk's, 64 bytes a thread, or as many as registers hold. Of 16-bit
-  /// scores that is two where there is no list (with four, k = 1 spilled, by ptxas of CUDA 13 for sm_80 and sm_90).
-  template <int count, bool many>
-  static constexpr int ahead = many ? LineShape::loads : count;
+  /// Groups to load before the first `count` of them are used: a chunk's, 64 bytes a thread, where registers hold them. Of 16-bit
+  /// scores that are half-precision lists alone: with four, k = 1 and lists of bfloat16 spilled (ptxas of CUDA 13, sm_80 to sm_100).
+  template <class Format, int count, bool many>
+  static constexpr int ahead = many && !std::is_same_v<Format, BFloat16> ? LineShape::loads : count;
 
   /// Groups first, first + threads, ...
   template <int count, class Block, class Reader>

@@ -177,7 +177,7 @@ class LinePart {
   SLUICE_DEVICE Key stream() {
     constexpr int count = 16 / wide;  // groups that are used at once: 16 numbers a thread
     constexpr int ahead =
-        std::remove_reference_t<Loads>::template ahead<count, many>;  // groups whose loads are under way
+        std::remove_reference_t<Loads>::template ahead<Format, count, many>;  // groups whose loads are under way
     auto top = minus_infinity;
     std::uint32_t top_group = 0;
     auto const normalise = launch_.query(row_).normalise != 0;

@@ -57,7 +57,7 @@ class RingLoads {
  public:
   static constexpr int threads = Block::threads;
   using Memory = RingMemory<threads>;
-  template <int count, bool many>
+  template <class, int count, bool many>
   static constexpr int ahead = count;  ///< it is the ring that is ahead
 
   SLUICE_DEVICE RingLoads(Block& block, Memory& memory, LineLaunch<Format> const& launch, std::int32_t first,
