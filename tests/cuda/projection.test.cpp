@@ -27,7 +27,9 @@ TEST_CASE("cuda dense_projection in a graph sees new data", "[cuda]") {
   cudaStream_t stream = nullptr;
   cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   DeviceLayer<__half> model(1, 40000, 64);
-  cuda::DenseProjection<__half> projection(model.view(), model.layer.bias, std::size_t{1} << 17);  // many tiles
+  cuda::StepOptions const step{.two_tiles = GENERATE(false, true)};  // a capture forks, too
+  cuda::DenseProjection<__half> projection(model.view(), model.layer.bias, std::size_t{1} << 17, {},
+                                           step);  // many tiles
   OnDevice<Candidate> const best(lines * k);
   OnDevice<cuda::LineResult> const results(lines);
   cuda::LineTask<float> task;
