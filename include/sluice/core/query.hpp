@@ -27,7 +27,8 @@ struct Edit {
 /// When edits and `only` act.
 enum class Stage : std::uint8_t {
   before_softmax,  ///< on the scores: what is left is normalised to one
-  after_softmax,   ///< on the log-probabilities, which are not normalised again
+  after_softmax,  ///< on the log-probabilities, which are not normalised again. Ranked by scores all the same: a sum is the
+                  ///< score's, rounded as that is, and a penalised log-probability becomes a score again
 };
 
 /// A set of tokens of one vocabulary: a shortlist, the tokens that a grammar allows.
