@@ -103,9 +103,11 @@ struct Query {
   Stage stage = Stage::before_softmax;
   TokenSet const* only = nullptr;       ///< all other tokens are forbidden
   TokenSet const* shortlist = nullptr;  ///< so are those that this lacks, always before the softmax
-  float temperature = 1;                ///< scores are divided by it; > 0
-  bool normalise = true;                ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;  ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  float temperature =
+      1;  ///< scores are divided by it; > 0. A best one that leaves the range of floats so is subtracted
+          ///< from all of them before, on the host; log_sum_exp is then the largest float
+  bool normalise = true;  ///< false: no softmax, scores as they are (an argmax needs no probabilities)
+  bool entropy = false;   ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
   std::int32_t bank =
       -1;  ///< for a trace alone: the bank that its hypothesis is in (progress of its constraints); -1: none
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,

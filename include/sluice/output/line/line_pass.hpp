@@ -88,6 +88,12 @@ class LazyLinePass {
     add(whole, tail.data(), tail.size());
   }
 
+  /// After the last block: whether there is no answer, or none of a token, and a low temperature may be why. Then LineSelection, which
+  /// has the line as a whole, answers instead of finish().
+  bool overflowed() const {
+    return query_->temperature < 1 && (!scan_.valid() || !(scan_.maximum() > LineScan::lowest));
+  }
+
   /// After the last block: appends the answer.
   /// \param tokens  token of each place in the line, ascending; empty = the place itself. Edits and probes name places;
   ///                what a probe finds at place -1 is -infinity

@@ -40,9 +40,9 @@ class LazyLineSelection {
     if (query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr))
       change(line, 0, query.edits, query.only);
     if (query.shortlist != nullptr) mask(line, 0, *query.shortlist);
-    if (query.temperature != 1.0f)
-      for (auto& x : line) x /= query.temperature;
+    centre_ = query.temperature != 1.0f ? divide(line, query.temperature) / static_cast<double>(query.temperature) : 0;
     answer_changed(line, LinePass::changes(query) ? Kind::logits : kind, query, lists, tokens);
+    centre_ = 0;
   }
 
   /// The same where nothing is to be changed before the softmax, or has been.
@@ -61,6 +61,7 @@ class LazyLineSelection {
                           ? LineNorm{static_cast<double>(scan_.maximum()), scan_.log_sum()}
                           : LineNorm{};
     entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
+    if (centre_ != 0) entry.log_sum_exp = std::copysign(std::numeric_limits<float>::max(), static_cast<float>(centre_));
     if (query.entropy || query.typical > 0) entropy_ = entropy(line, norm);
     if (query.entropy) entry.entropy = static_cast<float>(entropy_);
     if (allowed && allowed_.choose(line, scan_.best(), norm, query)) {
@@ -212,6 +213,7 @@ class LazyLineSelection {
   std::vector<float> edited_;
   std::vector<Ranked> ranked_;
   double entropy_ = 0;
+  double centre_ = 0;  ///< not 0: missing from all scores, see divide()
 };
 using LineSelection = LazyLineSelection<>;
 
