@@ -58,8 +58,8 @@ typedef struct sluice_cuda_select {
   int32_t best;     /* so many best tokens (top-k) */
   int32_t entropy;  /* 1: is wanted */
   int32_t
-      rounded; /* 1: edits, their penalties too, and `only` after the softmax act on log-probabilities rounded to float, in this
-                       list and in the line's probes; as sluice does on a host. 0: on exact ones, and penalties do not */
+      rounded; /* 1: edits, their penalties too, and `only` act after the softmax, in this list and in the line's probes; a penalty
+                       on the log-probability rounded to float, as sluice does on a host. 0: penalties do not */
   int32_t room; /* of the list: for so many there is memory */
   int32_t unused;
   int64_t first; /* where it begins in sluice_cuda_selection::best */

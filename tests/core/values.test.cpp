@@ -254,6 +254,9 @@ TEST_CASE("requests are held to the vocabulary, to the last token", "[values]") 
                     "sluice: vocabulary.eos = 2: is outside the vocabulary");
   CHECK_THROWS_WITH((Vocabulary{.size = 2, .bos = 1, .never = {-1}}).check(),
                     "sluice: vocabulary.never = -1: is outside the vocabulary");
+  CHECK_THROWS_WITH((Vocabulary{.size = 5, .bos = 1, .eos = {3, 2, 4, 2}}).check(),
+                    "sluice: vocabulary.eos = 2: is listed more than once");  // outputs would be found twice
+  CHECK_NOTHROW((Vocabulary{.size = 5, .bos = 1, .eos = {3, 2}, .never = {1, 1, 2}}).check());  // padding may be bos
   struct None {};
   using Asked = Request<std::string, None>;
   auto const refused = [&](Asked const& request) -> std::string {

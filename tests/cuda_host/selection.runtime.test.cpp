@@ -7,6 +7,7 @@
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/select/noise.cuh>
 #include <sluice/cuda/select/wide.cuh>
+#include <sluice/output/line/log_softmax_top_k.hpp>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
@@ -58,6 +59,31 @@ TEMPLATE_TEST_CASE("every query is answered as double precision does, on an emul
   }
   CHECK(listed > 1000);
   CHECK(early > 100);
+}
+
+TEST_CASE("a device compares scores before they become log-probabilities, and lists the host's tokens", "[cuda]") {
+  cuda::LogSoftmaxTopK expander;
+  LogSoftmaxTopK host;
+  std::size_t rounded = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    NearTies ties(seed);
+    INFO("seed " << seed << ", V = " << ties.line.size() << ", " << ties.edits.size() << " edits");
+    OnDevice<float> const memory(ties.line);
+    auto const size = static_cast<std::ptrdiff_t>(ties.line.size());
+    auto const answer = [&] {
+      return expander.expand(cuda::scores<float>(memory.data(), 1, size), {&ties.query, 1}, {});
+    };
+    auto const best = answer()[0].best;
+    REQUIRE(ties.holds(best));
+    rounded += ties.rounded(best);
+    if (ties.query.selects()) continue;  // sums of probabilities differ in their last bits
+    // Penalties, too: another look, in which the others keep their order.
+    ties.edits[0].penalty = 1.5f;
+    auto const penalised = answer()[0].best;
+    auto const expected = host.expand(scores(ties.line.data(), 1, size), {&ties.query, 1}, {})[0].best;
+    CHECK(std::ranges::equal(penalised, expected, {}, &Candidate::token, &Candidate::token));
+  }
+  CHECK(rounded > 500);
 }
 
 TEST_CASE("searches that draw find the host's tokens over scores on an emulated device", "[cuda]") {

@@ -68,19 +68,31 @@ struct AllowedCase {
   Query query;
 };
 
-/// The list by its definition, of log-probabilities that were asked for one by one.
-std::vector<Candidate> by_definition(std::span<float const> log_probs, Query const& query) {
+/// The list by its definition: the scores of all, edited one by one and compared before they become log-probabilities.
+std::vector<Candidate> by_definition(std::span<float const> line, LineNorm norm, Query const& query) {
   std::vector<Candidate> all;
-  for (std::size_t v = 0; v < log_probs.size(); ++v) {
+  for (std::size_t v = 0; v < line.size(); ++v) {
     auto const token = static_cast<Token>(v);
-    auto x = log_probs[v];
+    auto x = line[v];
     for (auto const& e : query.edits)
-      if (e.token == token) x = (x > 0 ? x / e.penalty : x * e.penalty) + e.add;
+      if (e.token == token) {
+        auto const log_prob = norm.rounded(x);
+        x = norm.score((log_prob > 0 ? log_prob / e.penalty : log_prob * e.penalty) + e.add);
+      }
     if (query.only->contains(token) && x > lowest) all.push_back({token, x});
   }
   std::stable_sort(all.begin(), all.end(), [](Candidate a, Candidate b) { return a.log_prob > b.log_prob; });
   all.resize(std::min(all.size(), static_cast<std::size_t>(query.best)));
+  for (auto& one : all) one.log_prob = norm.rounded(one.log_prob);
   return all;
+}
+
+LineNorm norm_of(std::span<float const> line, bool normalise) {
+  LineScan scan;
+  scan.begin(0, true);
+  scan.run(line);
+  if (!normalise || !(scan.maximum() > lowest)) return {};
+  return {static_cast<double>(scan.maximum()), scan.log_sum()};
 }
 
 }  // namespace
@@ -97,7 +109,8 @@ TEST_CASE("a set after the softmax leaves what it would leave of all log-probabi
     Query const plain{.best = 0, .probes = every, .normalise = c.query.normalise};
     auto const known = other.expand(c.view(c.line), {&plain, 1}, {})[0];
     auto const answer = expander.expand(c.view(c.line), {&c.query, 1}, {})[0];
-    auto const expected = by_definition(known.probes, c.query);
+    auto const norm = norm_of(c.line, c.query.normalise);
+    auto const expected = by_definition(c.line, norm, c.query);
     REQUIRE(answer.best.size() == expected.size());
     full += expected.size() == static_cast<std::size_t>(c.query.best) ? 1 : 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -108,7 +121,7 @@ TEST_CASE("a set after the softmax leaves what it would leave of all log-probabi
     for (std::size_t i = 0; i < c.probes.size(); ++i) {
       auto one = c.query;
       one.best = static_cast<std::int32_t>(c.size);
-      auto const all = by_definition(known.probes, one);
+      auto const all = by_definition(c.line, norm, one);
       auto const it = std::ranges::find(all, c.probes[i], &Candidate::token);
       CHECK(same_bits(answer.probes[i], it == all.end() ? lowest : it->log_prob));
     }

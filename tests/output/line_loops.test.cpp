@@ -8,6 +8,7 @@
 #include <support/random_query.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@ using namespace sluice::test;
 namespace {
 
 constexpr float none = -std::numeric_limits<float>::infinity();
+constexpr float infinite = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
@@ -59,7 +61,7 @@ TEST_CASE("counts of what is good enough are those of a plain loop, and nothing 
   }
 }
 
-TEST_CASE("masks and log-probabilities of whole words are those of single places", "[line]") {
+TEST_CASE("masks and copies of whole words are those of single places", "[line]") {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
     auto const size = below(random, 300), first = below(random, 200);
@@ -76,23 +78,52 @@ TEST_CASE("masks and log-probabilities of whole words are those of single places
       for (Token v = 64; v < 192; v += 32) only.erase(v);
     auto masked = line;
     mask(masked, first, only);
-    LineNorm const norm{.maximum = 1.5, .log_sum = seed % 2 == 0 ? 0.75 : 1e37};
-    std::vector<float> rounded, all;
-    round_all(line, norm, &only, rounded);
-    round_all(line, norm, nullptr, all);
-    REQUIRE(rounded.size() == size);
+    std::vector<float> copied, all;
+    copy_scores(line, &only, copied);
+    copy_scores(line, nullptr, all);
+    REQUIRE(copied.size() == size);
     REQUIRE(all.size() == size);
     INFO("seed " << seed);
     for (std::size_t i = 0; i < size; ++i) {
       auto const expected = only.contains(static_cast<Token>(first + i)) ? line[i] : none;
       if (!same_bits(masked[i], expected)) CHECK(masked[i] == expected);
-      auto const exact = static_cast<double>(line[i]) - norm.maximum - norm.log_sum;
-      auto const bounded = std::max(exact, static_cast<double>(std::numeric_limits<float>::lowest()));
-      auto const value = line[i] == none ? none : static_cast<float>(bounded);
-      if (!same_bits(all[i], value)) CHECK(all[i] == value);
+      if (!same_bits(all[i], line[i])) CHECK(all[i] == line[i]);
       auto far = true;  // none of its 64 neighbours is in the set
       for (auto v = i / 64 * 64; v < i / 64 * 64 + 64; ++v) far = far && !only.contains(static_cast<Token>(v));
-      if (!same_bits(rounded[i], far ? none : value)) CHECK(rounded[i] == (far ? none : value));
+      if (!same_bits(copied[i], far ? none : line[i])) CHECK(copied[i] == (far ? none : line[i]));
     }
   }
+}
+
+TEST_CASE("the score of a log-probability is the nearest float that is no more probable", "[line]") {
+  constexpr auto most = std::numeric_limits<float>::max();
+  std::mt19937_64 random(3);
+  auto const uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  for (int i = 0; i < 20'000; ++i) {
+    auto const wide = std::array<double, 5>{0, 1e-3, 30, 5000, 3e38}[random() % 5];
+    auto const top = static_cast<double>(static_cast<float>(wide * (2 * uniform() - 1)));
+    LineNorm const norm{.maximum = top, .log_sum = i % 3 == 0 ? 0 : 12 * uniform()};
+    auto const deep = std::array<double, 4>{0, 1e-7, 20, 3e38}[random() % 4];
+    auto const log_prob = static_cast<float>(-deep * uniform());
+    auto const x = norm.score(log_prob);
+    INFO("maximum " << norm.maximum << ", log_sum " << norm.log_sum << ", log_prob " << log_prob << ", score " << x);
+    REQUIRE(std::abs(x) <= most);
+    if (x > -most) REQUIRE(norm(x) <= static_cast<double>(log_prob));
+    auto const above = std::nextafter(std::nextafter(x, infinite), infinite);  // two floats: the nearest may be above
+    if (above <= most) REQUIRE(norm(above) >= static_cast<double>(log_prob));
+  }
+  CHECK(LineNorm{.maximum = 7, .log_sum = 1}.score(none) == none);
+  CHECK(LineNorm{}.score(-0.3f) == -0.3f);
+}
+
+TEST_CASE("edits of log-probabilities keep finite scores finite, and impossible ones impossible", "[line]") {
+  constexpr auto most = std::numeric_limits<float>::max();
+  LineNorm const norm{.maximum = 2, .log_sum = 0.5};
+  CHECK(changed(3e38f, {0, 2e38f, 1}, norm) == most);
+  CHECK(changed(-3e38f, {0, -2e38f, 1}, norm) == -most);
+  CHECK(changed(1, Edit::forbid(0), norm) == none);
+  CHECK(changed(none, {0, 5, 1}, norm) == none);
+  CHECK(changed(none, {0, 5, 2}, norm) == none);
+  CHECK(changed(1.25f, {0, 0.5f, 1}, norm) == 1.75f);
+  CHECK(changed(1.25f, {0, 0.5f, 2}, norm) == 0.5f);  // log-probability -1.25, times 2, plus 0.5: -2
 }

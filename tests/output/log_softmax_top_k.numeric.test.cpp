@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>
@@ -125,6 +126,69 @@ TEST_CASE("log_softmax_top_k answers every field of a query as double precision 
     if (q.noise != 0 && q.selects()) continue;  // has a test of its own
     check(expander, line, q, kind);
   }
+}
+
+TEST_CASE(
+    "scores that leave the range of floats when they are divided by a temperature keep their order and probability",
+    "[log_softmax_top_k]") {
+  constexpr auto most = static_cast<double>(std::numeric_limits<float>::max());
+  LogSoftmaxTopK expander;
+  std::size_t near = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    std::mt19937_64 random(seed);
+    auto const size = 2 + below(random, seed % 5 == 0 ? 3000 : 30);
+    auto const temperature = std::vector<float>{0.1f, 0.9f, 1e-30f, 1e-45f}[seed % 4];
+    auto const top = seed % 4 < 2 ? 3.3e38f : seed % 4 == 2 ? 1e9f : 1.0f;
+    std::vector<float> line(size);
+    for (auto& x : line) x = top * (1 - static_cast<float>(below(random, 50)) / 1000);
+    if (seed % 4 < 2)
+      for (auto& x : line) x = below(random, 3) == 0 ? 3 : x;
+    line[below(random, size)] = top;
+    auto const holes = seed % 8 < 4;  // products of theirs would be NaN
+    if (holes) line[below(random, size)] = none;
+    line[below(random, size)] = top;
+    if (seed % 3 == 0)
+      for (auto& x : line) x = x > 0 ? x - top - top : x;  // all far below 0
+    std::vector<Token> order;
+    for (std::size_t v = 0; v < size; ++v)
+      if (line[v] > none) order.push_back(static_cast<Token>(v));
+    auto const score = [&](Token v) { return static_cast<double>(line[static_cast<std::size_t>(v)]); };
+    std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return score(a) > score(b); });
+    auto const below_best = [&](Token v) { return (score(v) - score(order[0])) / static_cast<double>(temperature); };
+    double sum = 0;
+    for (auto const v : order) sum += std::exp(below_best(v));
+    INFO("seed " << seed << ", V = " << size << ", temperature " << temperature);
+    std::vector<float> const weights = line;
+    DenseProjection layer(MatrixView<float const>{weights.data(), static_cast<std::ptrdiff_t>(size), 1, 1});
+    std::vector<float> const one{1};
+    std::vector<Token> const probes{order[0], order.back()};
+    for (auto const& query : {Query{.best = 5, .probes = probes, .temperature = temperature},
+                              Query{.best = 5, .mass = 0.01f, .probes = probes, .temperature = temperature}}) {
+      auto const check = [&](Line const& answer) {
+        REQUIRE(answer.valid);
+        REQUIRE(answer.best.size() >= std::min<std::size_t>(5, order.size()));
+        auto const close = [&](float x, Token token) {
+          auto const exact = std::max(-most, below_best(token) - std::log(sum));
+          CHECK(std::abs(static_cast<double>(x) - exact) <= 1e-5 + 1e-6 * std::abs(exact));
+          near += exact > -100 ? 1 : 0;
+        };
+        for (std::size_t i = 0; i < 5 && i < order.size(); ++i) {
+          auto const token = answer.best[i].token;  // what no float tells apart is in any order
+          if (below_best(order[i]) > -most) CHECK(score(token) == score(order[i]));
+          else CHECK(below_best(token) <= -most);
+          close(answer.best[i].log_prob, answer.best[i].token);
+        }
+        for (std::size_t i = 0; i < 2; ++i) close(answer.probes[i], probes[i]);
+      };
+      check(ask(expander, line, query));
+      auto const hidden = sluice::hidden(one.data(), 1, 1);
+      if (!holes) check(layer.expand(hidden, {&query, 1}, {})[0]);
+      auto spoiled = line;
+      spoiled[below(random, size)] = seed % 2 == 0 ? not_a_number : infinite;
+      CHECK(!ask(expander, spoiled, query).valid);
+    }
+  }
+  CHECK(near > 1000);
 }
 
 TEST_CASE("log_softmax_top_k is exact to 1e-5 for the largest vocabularies", "[log_softmax_top_k]") {

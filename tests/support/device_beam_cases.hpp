@@ -140,6 +140,7 @@ inline BeamCase random_beam_case(std::uint64_t seed) {
     for (auto n = below(3) == 0 ? std::min(below(3), most) : 0; n > 0; --n)
       request.prefix.push_back(3 + below(one.table.size - 3));
     std::erase_if(request.prefix, [&](Token token) { return one.table.ends(token); });
+    if (request.source % 4 == 0 && !request.prefix.empty()) request.prefix[0] = pad;  // impossible for most tables
     if (below(4) == 0) request.prompt = {bos, 3};
   }
   return one;

@@ -5,12 +5,15 @@
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <random>
 #include <span>
@@ -132,5 +135,77 @@ inline std::vector<float> drawn_line(std::mt19937_64& random, std::uint64_t seed
     for (auto& x : line) x = below(random, 3) == 0 ? -std::numeric_limits<float>::infinity() : x;
   return line;
 }
+
+/// Scores a few floats apart, in any order, and one that is so much better that their log-probabilities round to few.
+inline std::vector<float> near_ties(std::mt19937_64& random, std::size_t size) {
+  auto const bases = std::array<float, 6>{0.1f, 5, 1e-6f, 1e-30f, -3, 0.5f};
+  auto const base = bases[below(random, bases.size())];
+  auto const apart = 1 + below(random, 40);
+  std::vector<float> line(size);
+  for (auto& x : line) {
+    x = base;
+    for (auto n = below(random, apart); n > 0; --n) x = std::nextafter(x, 10.0f);
+  }
+  if (below(random, 2) == 0) line[below(random, size)] = base + 9;
+  return line;
+}
+
+/// near_ties() under edits after the softmax, bans or sums, and in what order they must be listed.
+struct NearTies {
+  explicit NearTies(std::uint64_t seed) : random(seed) {
+    constexpr auto none = -std::numeric_limits<float>::infinity();
+    auto const size = 3 + below(random, 400);
+    line = near_ties(random, size);
+    for (auto n = seed % 3 == 0 ? 100 : 1 + below(random, 4); n > 0; --n)
+      edits.push_back(Edit::forbid(static_cast<Token>(below(random, size))));
+    if (seed % 4 == 1)
+      for (auto& edit : edits) edit.add = 0.25f * static_cast<float>(below(random, 5)) - 0.5f;
+    if (seed % 4 == 2)
+      for (std::size_t v = 0; v < size; v += 1 + below(random, 3)) only.insert(static_cast<Token>(v));
+    query = {.best = static_cast<std::int32_t>(1 + below(random, size)),
+             .edits = edits,
+             .stage = Stage::after_softmax,
+             .only = seed % 4 == 2 ? &only : nullptr};
+    if (seed % 5 == 1) query.typical = 0.5f;
+    if (seed % 5 == 2) query.mass = 0.5f;
+    edited = line;
+    for (auto const& edit : edits) edited[static_cast<std::size_t>(edit.token)] += edit.add;
+    for (std::size_t v = 0; v < size; ++v) {
+      if (query.only != nullptr && !only.contains(static_cast<Token>(v))) edited[v] = none;
+      if (edited[v] > none) order.push_back(static_cast<Token>(v));
+    }
+    std::ranges::stable_sort(order, std::greater(), [&](Token v) { return score(v); });
+  }
+  NearTies(NearTies const&) = delete;
+  NearTies& operator=(NearTies const&) = delete;
+
+  float score(Token token) const { return edited[static_cast<std::size_t>(token)]; }
+  /// Whether a list has the best in order, then perhaps others in order.
+  bool holds(std::span<Candidate const> best) const {
+    auto const least = std::min(order.size(), static_cast<std::size_t>(query.best));
+    auto at = order.begin();
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      auto const found = std::find(at, order.end(), best[i].token);
+      if (found == order.end() || (i < least && found != at)) return false;
+      if (i > 0 && best[i].log_prob > best[i - 1].log_prob) return false;
+      at = found + 1;
+    }
+    return best.size() >= least;
+  }
+  /// Neighbours of a list whose log-probabilities rounding has made equal.
+  std::size_t rounded(std::span<Candidate const> best) const {
+    std::size_t count = 0;
+    for (std::size_t i = 1; i < best.size(); ++i)
+      count += best[i].log_prob == best[i - 1].log_prob && score(best[i].token) < score(best[i - 1].token) ? 1 : 0;
+    return count;
+  }
+
+  std::mt19937_64 random;
+  std::vector<float> line, edited;
+  TokenSet only;
+  std::vector<Edit> edits;
+  Query query;
+  std::vector<Token> order;
+};
 
 }  // namespace sluice::test

@@ -27,7 +27,8 @@ struct Edit {
 /// When edits and `only` act.
 enum class Stage : std::uint8_t {
   before_softmax,  ///< on the scores: what is left is normalised to one
-  after_softmax,   ///< on the log-probabilities, which are not normalised again
+  after_softmax,  ///< on the log-probabilities, which are not normalised again. Ranked by scores all the same: a sum is the
+                  ///< score's, rounded as that is, and a penalised log-probability becomes a score again
 };
 
 /// A set of tokens of one vocabulary: a shortlist, the tokens that a grammar allows.
@@ -102,9 +103,11 @@ struct Query {
   Stage stage = Stage::before_softmax;
   TokenSet const* only = nullptr;       ///< all other tokens are forbidden
   TokenSet const* shortlist = nullptr;  ///< so are those that this lacks, always before the softmax
-  float temperature = 1;                ///< scores are divided by it; > 0
-  bool normalise = true;                ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;  ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  float temperature =
+      1;  ///< scores are divided by it; > 0. A best one that leaves the range of floats so is subtracted
+          ///< from all of them before, on the host; log_sum_exp is then the largest float
+  bool normalise = true;  ///< false: no softmax, scores as they are (an argmax needs no probabilities)
+  bool entropy = false;   ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
   std::int32_t bank =
       -1;  ///< for a trace alone: the bank that its hypothesis is in (progress of its constraints); -1: none
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,

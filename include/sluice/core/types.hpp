@@ -50,8 +50,8 @@ struct Row {
 struct Vocabulary {
   std::int32_t size = 0;       ///< V; tokens are 0 .. V - 1
   Token bos = 0;               ///< fed first where a request brings no prompt of its own
-  std::vector<Token> eos{};    ///< any of these ends a sentence; none: sentences have a fixed length
-  std::vector<Token> never{};  ///< never generated (padding, bos); may still stand in a prompt
+  std::vector<Token> eos{};    ///< any of these ends a sentence, each listed once; none: sentences have a fixed length
+  std::vector<Token> never{};  ///< never generated (padding, bos; may be the same); may still stand in a prompt
 
   bool contains(Token token) const { return token >= 0 && token < size; }
   /// Whether a token ends a sentence. O(eos).
@@ -60,7 +60,10 @@ struct Vocabulary {
   void check() const {
     require(size >= 1, "vocabulary.size", size, "must be at least 1");
     require(contains(bos), "vocabulary.bos", bos, "is outside the vocabulary");
-    for (auto const token : eos) require(contains(token), "vocabulary.eos", token, "is outside the vocabulary");
+    for (auto const token : eos) {
+      require(contains(token), "vocabulary.eos", token, "is outside the vocabulary");
+      require(std::count(eos.begin(), eos.end(), token) == 1, "vocabulary.eos", token, "is listed more than once");
+    }
     for (auto const token : never) require(contains(token), "vocabulary.never", token, "is outside the vocabulary");
   }
 };

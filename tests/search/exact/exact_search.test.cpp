@@ -3,19 +3,28 @@
 #include <sluice/model/restarting.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/best_first_beam.hpp>
+#include <sluice/search/beam/diverse_beam_search.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/constraint/constraints.hpp>
 #include <sluice/search/exact/exact_search.hpp>
+#include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/rules.hpp>
+#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/stochastic_beam.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
 #include <support/times.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,6 +35,7 @@ using namespace sluice::test;
 namespace {
 
 constexpr Abilities cutting{.roll_back = true};
+constexpr auto infinite = std::numeric_limits<double>::infinity();
 
 struct Case {
   Table table;
@@ -43,7 +53,7 @@ Case random_case(std::mt19937_64& random, std::uint64_t seed) {
   made.universe.maximum = 1 + static_cast<std::int32_t>(random() % 5);
   if (made.table.has_eos) made.universe.minimum = static_cast<std::int32_t>(random() % 3);
   if (made.table.has_eos && random() % 4 == 0) made.table.second_eos = 3;
-  made.universe.minimum = std::min(made.universe.minimum, made.universe.maximum - 1);
+  made.universe.minimum = std::min(made.universe.minimum, made.universe.maximum);
   if (made.universe.maximum > 2 && random() % 3 == 0) made.universe.prefix = {4};
   auto& search = made.search;
   search.n_best = 1 + static_cast<std::int32_t>(random() % 4);
@@ -60,6 +70,15 @@ Case random_case(std::mt19937_64& random, std::uint64_t seed) {
     return search.penalty.score(one.log_prob, static_cast<std::int32_t>(one.tokens.size()));
   });
   return made;
+}
+
+/// One sentence; BestFirstBeam's forks leave their parents as they are.
+template <class S>
+Result outcome(Table const& table, TableRequest<S> const& request, S const& search, TableOptions const& options = {}) {
+  TableChecker model(TableModel<everything>(table, options), everything, {.first_child_in_place = false});
+  auto const result = decode(model, std::vector<TableRequest<S>>{request}, search).at(0);
+  CHECK(model.report() == "");
+  return result;
 }
 
 }  // namespace
@@ -165,6 +184,118 @@ TEST_CASE("exact search under a rule", "[exact]") {
     std::erase_if(all, [](Sequence const& one) { return std::ranges::find(one.tokens, 4) != one.tokens.end(); });
     check_n_best(result, n_best(all, 3, [](Sequence const& one) { return one.log_prob; }));
   }
+}
+
+TEST_CASE("searches that prove or force an end find the n best where no other length is allowed", "[exact]") {
+  std::mt19937_64 random(14);
+  for (std::uint64_t seed = 0; seed < times(150u); ++seed) {
+    auto table = random_table(random, 5 + static_cast<std::int32_t>(random() % 2));
+    if (seed % 3 == 0) table.second_eos = 3;
+    auto const length = 1 + static_cast<std::int32_t>(random() % 4);
+    INFO("seed " << seed << ", length " << length << ", V " << table.size);
+    LengthLimits const limits{.min = length, .max = length};
+    auto const all = all_sequences(table, seed, {.minimum = length, .maximum = length});
+    REQUIRE(!all.empty());
+    auto const expected = n_best(all, 3, [](Sequence const& one) { return one.log_prob; });
+    for (auto const& one : expected) CHECK(std::ssize(one.tokens) == length);
+    check_n_best(run_one<cutting>(table, seed, ExactSearch{.n_best = 3, .length = limits}), expected);
+    LengthPenalty const none{.kind = LengthPenalty::Kind::none};
+    BeamSearch const beam{.width = 300, .n_best = 3, .length = limits, .penalty = none};
+    check_n_best(run_one(table, seed, beam), expected);
+    BestFirstBeam const first{.width = 300, .n_best = 3, .length = limits, .penalty = none};
+    check_n_best(outcome(table, {.source = seed}, first), expected);
+    // Searches that force nothing break off there, and never ended before.
+    auto const cut = all_sequences(table, seed, {.minimum = length, .maximum = length, .must_finish = false});
+    auto const among = [&](Result const& result) {
+      check_result(result, table, seed);
+      for (auto const& h : result.hypotheses)
+        CHECK((!h.finished && std::ranges::count(cut, h.tokens, &Sequence::tokens) == 1));
+    };
+    if (cut.empty()) continue;  // the second eos was all that it had
+    among(run_one(table, seed, Greedy{.length = limits}));
+    auto truncated = beam;
+    truncated.at_maximum = AtMaximum::truncate;
+    check_n_best(run_one(table, seed, truncated), n_best(cut, 3, [](Sequence const& one) { return one.log_prob; }));
+    auto const unmasked = [&](Result const& result) {  // eos is forbidden before the softmax
+      REQUIRE(!result.hypotheses.empty());
+      for (auto const& h : result.hypotheses)
+        CHECK((!h.finished && std::ranges::count(cut, h.tokens, &Sequence::tokens) == 1));
+    };
+    unmasked(run_one(table, seed, Sample{.length = limits}));
+    auto const drawn = run_one(table, seed, StochasticBeam{.width = 300, .length = limits});
+    unmasked(drawn);
+    CHECK(drawn.hypotheses.size() == cut.size());
+  }
+}
+
+TEST_CASE("behind an impossible prefix every search goes on, ranks by what follows, and says -infinity", "[exact]") {
+  std::mt19937_64 random(15);
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 0; seed < times(100u); ++seed) {
+    auto const table = random_table(random, 5 + static_cast<std::int32_t>(random() % 6));
+    INFO("seed " << seed << ", V " << table.size);
+    LengthPenalty const none{.kind = LengthPenalty::Kind::none};
+    auto const check = [&](auto search) {
+      using S = decltype(search);
+      return outcome<S>(table, {.source = seed, .prefix = {pad}}, search);
+    };
+    auto const same = [&](auto search) {  // as behind the same context where nothing was forced
+      using S = decltype(search);
+      auto const behind = check(search);
+      auto& length = [&]() -> LengthLimits& {
+        if constexpr (requires { search.search.length; }) return search.search.length;
+        else if constexpr (requires { search.beam.length; }) return search.beam.length;
+        else return search.length;
+      }();
+      --length.max, length.min = std::max(length.min - 1, 0);
+      auto const expected = outcome<S>(table, {.source = seed, .prompt = {bos, pad}}, search);
+      REQUIRE(behind.ok());
+      REQUIRE(behind.hypotheses.size() == expected.hypotheses.size());
+      for (std::size_t i = 0; i < expected.hypotheses.size(); ++i, ++compared) {
+        auto const& h = behind.hypotheses[i];
+        auto tokens = expected.hypotheses[i].tokens;
+        tokens.insert(tokens.begin(), pad);
+        CHECK(h.tokens == tokens);
+        CHECK(std::ranges::equal(std::span(h.log_probs).subspan(1), expected.hypotheses[i].log_probs));
+        CHECK(h.finished == expected.hypotheses[i].finished);
+        CHECK((h.log_prob == -infinite && h.score == -infinite &&
+               h.log_probs[0] == -std::numeric_limits<float>::infinity()));
+      }
+      return behind;
+    };
+    LengthLimits const limits{.min = static_cast<std::int32_t>(seed % 3), .max = 5};
+    same(Greedy{.length = limits});
+    auto const proved = same(ExactSearch{.n_best = 3, .length = limits});
+    CHECK(proved.bound == -infinite);
+    CHECK(same(ExactSearch{.n_best = 3, .steps = 2, .length = limits}).bound == -infinite);
+    auto const floored = check(ExactSearch{.floor = -1e9, .length = limits});
+    CHECK((floored.ok() && floored.hypotheses.empty() && floored.bound == -1e9));
+    BeamSearch const beam{.width = 4, .n_best = 4, .length = limits, .penalty = none};
+    same(beam);
+    auto exact = beam;
+    exact.stop = {.rule = Stop::Rule::exact}, exact.n_best = 2;
+    same(exact);
+    same(BestFirstBeam{.width = 4, .n_best = 2, .length = limits, .penalty = none});
+    same(DiverseBeamSearch{.search = beam, .groups = 2, .n_best = 6});
+    same(ConstrainedBeamSearch<Constraints>{.beam = beam, .constraints = Constraints({.all = {{4}}})});
+    // Noise hangs on places: the same prefix where it is possible, and all else as before.
+    auto const drawn = [&](auto search) {
+      using S = decltype(search);
+      auto const behind = check(search);
+      auto const expected = outcome<S>(table, {.source = seed, .prefix = {pad}}, search, {.impossible = false});
+      REQUIRE((behind.ok() && expected.ok()));
+      REQUIRE(behind.hypotheses.size() == expected.hypotheses.size());
+      for (std::size_t i = 0; i < expected.hypotheses.size(); ++i, ++compared) {
+        CHECK(behind.hypotheses[i].tokens == expected.hypotheses[i].tokens);
+        CHECK((behind.hypotheses[i].log_prob == -infinite && behind.hypotheses[i].score == -infinite));
+        CHECK(expected.hypotheses[i].log_prob > -infinite);
+      }
+    };
+    drawn(Sample{.samples = 3, .length = limits});
+    drawn(Sample{.samples = 3, .distinct = true, .length = limits});
+    drawn(StochasticBeam{.width = 4, .length = limits});
+  }
+  CHECK(compared > times(1500u));
 }
 
 TEST_CASE("options of exact search", "[exact]") {

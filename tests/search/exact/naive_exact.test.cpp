@@ -79,7 +79,7 @@ struct Recursion {
 
   void visit(Path const& path) {
     auto const last = size(path) + 1 >= search.length.max && !vocabulary.eos.empty();
-    auto const early = size(path) < search.length.min;
+    auto const early = !last && size(path) < search.length.min;
     auto all = context;
     all.insert(all.end(), path.tokens.begin(), path.tokens.end());
     std::vector<Candidate> list;

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/greedy/greedy_presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
+#include <support/random_query.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace sluice;
@@ -45,7 +50,66 @@ std::vector<Token> reference(Table const& table, std::uint64_t seed, std::int32_
   return tokens;
 }
 
+/// A model whose scores are a few floats apart, and hang on the last token; behind them a token that cannot come.
+class NearModel {
+ public:
+  using Source = std::uint64_t;
+  NearModel(std::int32_t size, bool never) : vocabulary_{.size = size + (never ? 1 : 0), .bos = 0, .eos = {1}} {
+    if (never) vocabulary_.never = {size};
+  }
+  Vocabulary const& vocabulary() const { return vocabulary_; }
+  void start(std::span<Source const* const> sources, std::span<Slot const>) { seed_ = *sources[0]; }
+  Scores<float> step(std::span<Row const> rows) {
+    scores_.clear();
+    for (auto const& row : rows) {
+      auto const line =
+          of(seed_, row.tokens.back(), vocabulary_.size - static_cast<std::int32_t>(vocabulary_.never.size()));
+      scores_.insert(scores_.end(), line.begin(), line.end());
+      if (!vocabulary_.never.empty()) scores_.push_back(-std::numeric_limits<float>::infinity());
+    }
+    return scores(scores_.data(), std::ssize(rows), vocabulary_.size);
+  }
+  static std::vector<float> of(std::uint64_t seed, Token last, std::int32_t size) {
+    std::mt19937_64 random(hash_mix(seed + 1) + static_cast<std::uint64_t>(last));
+    return near_ties(random, static_cast<std::size_t>(size));
+  }
+
+ private:
+  Vocabulary vocabulary_;
+  std::uint64_t seed_ = 0;
+  std::vector<float> scores_;
+};
+
 }  // namespace
+
+TEST_CASE("a token that never comes changes no other, however near their scores are", "[greedy]") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    auto const size = 3 + static_cast<std::int32_t>(seed % 40);
+    NearModel without(size, false), with(size, true);
+    INFO("seed " << seed << ", V = " << size);
+    for (auto const min : {0, 4, 12}) {
+      Greedy const greedy{.length = {.min = min, .max = 12}};
+      auto const find = [&](auto& model, auto const& search) {
+        using S = std::decay_t<decltype(search)>;
+        return decode(model, std::vector<Request<std::uint64_t, S>>{{.source = seed}}, search).at(0);
+      };
+      auto const one = find(with, greedy);
+      CHECK(same_outputs(one, find(without, greedy)));
+      std::vector<Token> exact;  // scores as they are
+      for (Token last = 0; std::ssize(exact) < 12 && last != 1;) {
+        auto line = NearModel::of(seed, last, size);
+        if (std::ssize(exact) < min) line[1] = -std::numeric_limits<float>::infinity();
+        exact.push_back(last = static_cast<Token>(std::ranges::max_element(line) - line.begin()));
+      }
+      CHECK(one.hypotheses.at(0).tokens == exact);
+      BeamSearch const beam{.width = 4, .n_best = 4, .length = {.min = min, .max = 12}};
+      CHECK(same_outputs(find(with, beam), find(without, beam)));
+      auto narrow = beam;
+      narrow.width = narrow.n_best = 1, narrow.at_maximum = AtMaximum::truncate;
+      CHECK(find(with, narrow).hypotheses.at(0).tokens == exact);
+    }
+  }
+}
 
 TEST_CASE("greedy takes the best token until eos or the maximum", "[greedy]") {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {

@@ -23,7 +23,7 @@ inline namespace SLUICE_ISA {
 /// Answers queries that ask for the best and for probes alone, and whose `only` acts after the softmax: what searches under
 /// a grammar ask. The softmax takes one pass over the line, and that finds some more of the best than are wanted; where
 /// enough of these are in the set, the others need no look. Else the set's tokens are looked at alone, if they are few.
-/// Lists are, bit for bit, those of a line of log-probabilities in which the others are -infinity.
+/// Lists are, bit for bit, those of a line of scores in which the others are -infinity.
 template <class = void>
 class LazyLineAllowed {
  public:
@@ -37,20 +37,18 @@ class LazyLineAllowed {
     return query.best > 0 ? static_cast<std::size_t>(query.best) + query.edits.size() + spare : 0;
   }
 
-  /// Whether the list is known: then it is ranked(), at places in the line.
+  /// Whether the list is known: then it is ranked(), scores at places in the line.
   /// \param found  the best wanted() scores, or all that are not -infinity
   bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
     ranked_.clear();
     if (query.best <= 0) return true;
     auto const best = static_cast<std::size_t>(query.best);
     for (auto const& one : found)
-      if (query.only->contains(one.place) && !names(query.edits, one.place)) rank(one.place, norm.rounded(one.score));
+      if (query.only->contains(one.place) && !names(query.edits, one.place)) rank(one.place, one.score);
     add_edited(line, norm, query);
-    // None of the others has more than the last that was found; rounded, it may equal it.
+    // None of the others has more than the last that was found; it may equal it.
     auto const all = found.size() < wanted(query);
-    auto const sure = [&] {
-      return ranked_.size() >= best && ranked_[best - 1].value > norm.rounded(found.back().score);
-    };
+    auto const sure = [&] { return ranked_.size() >= best && ranked_[best - 1].value > found.back().score; };
     if (!all && !sure() && !look_alone(line, norm, query)) return false;
     ranked_.resize(std::min(ranked_.size(), best));
     return true;
@@ -75,7 +73,7 @@ class LazyLineAllowed {
       auto const token = query.edits[i].token;
       auto const place = static_cast<std::size_t>(token);
       if (place < line.size() && query.only->contains(token) && !names(query.edits.first(i), token))
-        rank(token, changed(norm.rounded(line[place]), token, query.edits));
+        rank(token, changed(line[place], token, query.edits, norm));
     }
     std::sort(ranked_.begin(), ranked_.end());
   }
@@ -94,7 +92,7 @@ class LazyLineAllowed {
       for (auto left = words[w]; left != 0; left &= left - 1) {
         auto const place = w * bits + static_cast<std::size_t>(std::countr_zero(left));
         if (place >= line.size()) break;
-        places_[size] = static_cast<Token>(place), values_[size++] = norm.rounded(line[place]);
+        places_[size] = static_cast<Token>(place), values_[size++] = line[place];
       }
     for (auto const& edit : query.edits) {  // which are added by themselves
       auto const at =

@@ -28,6 +28,25 @@ inline float largest(std::span<float const> line) {
   return result;
 }
 
+/// Divides a whole line by a temperature. Where its best finite score would leave the range of floats, that is subtracted before, which
+/// no probability shows, and returned; else 0. What is further below it than floats reach is the least of them.
+inline double divide(std::span<float> line, float temperature) {
+  constexpr auto most = std::numeric_limits<float>::max();
+  if (temperature < 1) {
+    auto const top = largest(line);
+    if (std::abs(top) <= most && std::abs(top / temperature) > most) {
+      auto const centre = static_cast<double>(top), scale = static_cast<double>(temperature);
+      for (auto& x : line) {
+        auto const below = (static_cast<double>(x) - centre) / scale;
+        x = static_cast<float>(x >= -most && below < -static_cast<double>(most) ? -static_cast<double>(most) : below);
+      }
+      return centre;
+    }
+  }
+  for (auto& x : line) x /= temperature;
+  return 0;
+}
+
 /// How many are no less than `bar`.
 inline std::size_t count_from(std::span<float const> line, double bar) {
   auto least = static_cast<float>(bar);  // no float lies between

@@ -7,6 +7,7 @@
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -26,32 +27,29 @@ struct LineNorm {
     auto const log_prob = (*this)(x);
     return static_cast<float>(log_prob < least && log_prob > lowest ? least : log_prob);
   }
+  /// The score of a log-probability that was changed: the nearest float, or the one below where that would be more probable.
+  /// Finite for a finite one.
+  float score(float log_prob) const {
+    constexpr auto most = std::numeric_limits<float>::max();
+    if (!(log_prob > -std::numeric_limits<float>::infinity())) return log_prob;
+    auto const exact = static_cast<double>(log_prob) + log_sum + maximum;
+    auto const x = static_cast<float>(std::clamp(exact, static_cast<double>(-most), static_cast<double>(most)));
+    if (!((*this)(x) > static_cast<double>(log_prob))) return x;
+    return std::max(std::nextafter(x, -std::numeric_limits<float>::infinity()), -most);
+  }
 };
 
-/// What LineNorm::rounded makes of 64 scores. A fixed number without branches: compilers make vectors of it.
-inline void round_64(float const* line, LineNorm norm, float* to) {
-  constexpr auto lowest = -std::numeric_limits<double>::infinity();
-  constexpr auto least = static_cast<double>(std::numeric_limits<float>::lowest());
-  for (std::size_t i = 0; i < 64; ++i) {
-    auto const log_prob = norm(line[i]);
-    auto const bounded = log_prob < least ? least : log_prob;
-    to[i] = static_cast<float>(log_prob == lowest ? lowest : bounded);
-  }
-}
-
-/// The log-probabilities of a line's scores; of 64 neighbours none of which is in `only` (unless it is nullptr) -infinity.
-inline void round_all(std::span<float const> line, LineNorm norm, TokenSet const* only, std::vector<float>& to) {
+/// The scores of a line, to be edited; of 64 neighbours none of which is in `only` (unless it is nullptr) -infinity.
+inline void copy_scores(std::span<float const> line, TokenSet const* only, std::vector<float>& to) {
   constexpr std::size_t bits = 64;
-  to.resize(line.size());
-  auto const words = only == nullptr ? std::span<std::uint64_t const>{} : only->words();
+  to.assign(line.begin(), line.end());
+  if (only == nullptr) return;
+  auto const words = only->words();
   for (std::size_t first = 0; first < line.size(); first += bits) {
-    auto const count = std::min(bits, line.size() - first);
     auto const word = first / bits;
-    if (only != nullptr && (word >= words.size() || words[word] == 0))
-      std::fill_n(to.begin() + static_cast<std::ptrdiff_t>(first), count, -std::numeric_limits<float>::infinity());
-    else if (count == bits) round_64(line.data() + first, norm, to.data() + first);
-    else
-      for (std::size_t i = first; i < line.size(); ++i) to[i] = norm.rounded(line[i]);
+    if (word < words.size() && words[word] != 0) continue;
+    auto const count = std::min(bits, line.size() - first);
+    std::fill_n(to.begin() + static_cast<std::ptrdiff_t>(first), count, -std::numeric_limits<float>::infinity());
   }
 }
 
@@ -68,10 +66,20 @@ struct Ranked {
 
 inline float changed(float x, Edit const& edit) { return (x > 0 ? x / edit.penalty : x * edit.penalty) + edit.add; }
 
-/// A score after all edits of its token.
-inline float changed(float x, Token token, std::span<Edit const> edits) {
+/// A score after an edit of its log-probability: what is added is added to the score, as scores are compared; a penalty is the
+/// log-probability's affair, so it takes the way there and back. A sum of finite numbers is
+/// finite.
+inline float changed(float x, Edit const& edit, LineNorm norm) {
+  if (edit.penalty != 1) return norm.score(changed(norm.rounded(x), edit));
+  constexpr auto most = std::numeric_limits<float>::max();
+  auto const sum = x + edit.add;
+  return std::abs(x) <= most && std::abs(edit.add) <= most ? std::clamp(sum, -most, most) : sum;
+}
+
+/// The same after all edits of its token.
+inline float changed(float x, Token token, std::span<Edit const> edits, LineNorm norm) {
   for (auto const& edit : edits)
-    if (edit.token == token) x = changed(x, edit);
+    if (edit.token == token) x = changed(x, edit, norm);
   return x;
 }
 
@@ -108,6 +116,15 @@ inline void change(std::span<float> line, std::size_t first, std::span<Edit cons
     if (place < line.size()) line[place] = changed(line[place], edit);
   }
   if (only != nullptr) mask(line, first, *only);
+}
+
+/// Edits the log-probabilities of a whole line of scores, then masks it with `only` unless it is nullptr.
+inline void change(std::span<float> line, LineNorm norm, std::span<Edit const> edits, TokenSet const* only) {
+  for (auto const& edit : edits) {
+    auto const place = static_cast<std::size_t>(edit.token);  // far too large for a token below 0
+    if (place < line.size()) line[place] = changed(line[place], edit, norm);
+  }
+  if (only != nullptr) mask(line, 0, *only);
 }
 
 }  // namespace sluice::inline v0

@@ -88,6 +88,12 @@ class LazyLinePass {
     add(whole, tail.data(), tail.size());
   }
 
+  /// After the last block: whether there is no answer, or none of a token, and a low temperature may be why. Then LineSelection, which
+  /// has the line as a whole, answers instead of finish().
+  bool overflowed() const {
+    return query_->temperature < 1 && (!scan_.valid() || !(scan_.maximum() > LineScan::lowest));
+  }
+
   /// After the last block: appends the answer.
   /// \param tokens  token of each place in the line, ascending; empty = the place itself. Edits and probes name places;
   ///                what a probe finds at place -1 is -infinity
@@ -104,10 +110,10 @@ class LazyLinePass {
       for (auto const& found : scan_.best()) lists.list(token(found.place), norm.rounded(found.score));
     if (query_->best > 0 && !after_.empty()) {
       rank_edited(norm);
-      for (auto const& found : ranked_) lists.list(token(found.place), static_cast<float>(found.rank));
+      for (auto const& found : ranked_) lists.list(token(found.place), norm.rounded(found.value));
     }
     for (std::size_t i = 0; i < probes_.size(); ++i)
-      lists.probe(changed(norm.rounded(probes_[i]), query_->probes[i], after_));
+      lists.probe(norm.rounded(changed(probes_[i], query_->probes[i], after_, norm)));
   }
 
  private:
@@ -131,17 +137,16 @@ class LazyLinePass {
     return query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr);
   }
 
-  /// The best as log-probabilities, after edits of those, to ranked_.
+  /// The best after edits of their log-probabilities, to ranked_: by scores, since a log-probability is rounded.
   void rank_edited(LineNorm norm) {
     ranked_.clear();
     for (auto const& found : scan_.best())
-      if (!names(after_, found.place))
-        ranked_.push_back({found.place, found.score, static_cast<double>(norm.rounded(found.score))});
+      if (!names(after_, found.place)) ranked_.push_back({found.place, found.score, static_cast<double>(found.score)});
     for (std::size_t i = 0; i < after_.size(); ++i) {
       auto const token = after_[i].token;
       auto const before = after_.first(i);
       if (names(before, token)) continue;
-      auto const x = changed(norm.rounded(edited_[i]), token, after_);
+      auto const x = changed(edited_[i], token, after_, norm);
       if (x > LineScan::lowest) ranked_.push_back({token, x, static_cast<double>(x)});
     }
     std::sort(ranked_.begin(), ranked_.end());

@@ -40,9 +40,9 @@ class LazyLineSelection {
     if (query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr))
       change(line, 0, query.edits, query.only);
     if (query.shortlist != nullptr) mask(line, 0, *query.shortlist);
-    if (query.temperature != 1.0f)
-      for (auto& x : line) x /= query.temperature;
+    centre_ = query.temperature != 1.0f ? divide(line, query.temperature) / static_cast<double>(query.temperature) : 0;
     answer_changed(line, LinePass::changes(query) ? Kind::logits : kind, query, lists, tokens);
+    centre_ = 0;
   }
 
   /// The same where nothing is to be changed before the softmax, or has been.
@@ -61,15 +61,16 @@ class LazyLineSelection {
                           ? LineNorm{static_cast<double>(scan_.maximum()), scan_.log_sum()}
                           : LineNorm{};
     entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
+    if (centre_ != 0) entry.log_sum_exp = std::copysign(std::numeric_limits<float>::max(), static_cast<float>(centre_));
     if (query.entropy || query.typical > 0) entropy_ = entropy(line, norm);
     if (query.entropy) entry.entropy = static_cast<float>(entropy_);
     if (allowed && allowed_.choose(line, scan_.best(), norm, query)) {
-      for (auto const& one : allowed_.ranked()) lists.list(token(one.place), one.value);
+      for (auto const& one : allowed_.ranked()) lists.list(token(one.place), norm.rounded(one.value));
       for (auto const place : query.probes) lists.probe(probed(line, norm, query, place));
     } else if (!before && (!query.edits.empty() || query.only != nullptr)) {
-      round_all(line, norm, query.only, log_probs_);
-      change(log_probs_, 0, query.edits, query.only);
-      select(log_probs_, {}, query);
+      copy_scores(line, query.only, edited_);
+      change(edited_, norm, query.edits, query.only);
+      select(edited_, norm, query);
     } else {
       select(line, norm, query);
     }
@@ -78,6 +79,10 @@ class LazyLineSelection {
  private:
   Token token(std::size_t place) const { return tokens_.empty() ? static_cast<Token>(place) : tokens_[place]; }
   Token token(Token place) const { return token(static_cast<std::size_t>(place)); }
+  std::size_t place(Token token) const {
+    if (tokens_.empty()) return static_cast<std::size_t>(token);
+    return static_cast<std::size_t>(std::lower_bound(tokens_.begin(), tokens_.end(), token) - tokens_.begin());
+  }
 
   void select(std::span<float const> line, LineNorm norm, Query const& query) {
     if (query.best > 0 && query.noise == 0) list_best(line, norm, static_cast<std::size_t>(query.best));
@@ -100,7 +105,7 @@ class LazyLineSelection {
   /// After edits and `only`.
   static float probed(std::span<float const> line, LineNorm norm, Query const& query, Token place) {
     if (place < 0 || !query.only->contains(place)) return LineScan::lowest;
-    return changed(norm.rounded(line[static_cast<std::size_t>(place)]), place, query.edits);
+    return norm.rounded(changed(line[static_cast<std::size_t>(place)], place, query.edits, norm));
   }
 
   std::span<Found const> best(std::span<float const> line, std::size_t k) {
@@ -133,7 +138,7 @@ class LazyLineSelection {
     double held = 0;
     while (n < ranked_.size() && held < static_cast<double>(query.typical)) held += std::exp(norm(ranked_[n++].value));
     ranked_.resize(n);
-    unite(norm);
+    unite(line, norm);
   }
 
   /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can only be among them if its uniform number u satisfies
@@ -167,7 +172,7 @@ class LazyLineSelection {
         bar = ranked_.front().rank;
       }
     }
-    if (query.selects()) return unite(norm);
+    if (query.selects()) return unite(line, norm);
     std::sort(ranked_.begin(), ranked_.end());
     for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
   }
@@ -180,14 +185,18 @@ class LazyLineSelection {
     for (; i < line.size(); ++i) to[i] = bounded(simd::broadcast(line[i]))[0];
   }
 
-  /// The list becomes its union with ranked_, best log-probability first.
-  void unite(LineNorm norm) {
+  /// The list becomes its union with ranked_, best score first.
+  void unite(std::span<float const> line, LineNorm norm) {
+    for (auto const candidate : lists_->best()) {
+      auto const at = place(candidate.token);
+      ranked_.push_back({static_cast<Token>(at), line[at], 0});
+    }
+    for (auto& r : ranked_) r.rank = static_cast<double>(r.value);
+    std::sort(ranked_.begin(), ranked_.end());
+    auto const same = [](Ranked const& a, Ranked const& b) { return a.place == b.place; };
+    ranked_.erase(std::unique(ranked_.begin(), ranked_.end(), same), ranked_.end());
+    lists_->shorten(0);
     for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
-    auto const all = lists_->best();
-    std::sort(all.begin(), all.end(), [](Candidate a, Candidate b) {
-      return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
-    });
-    lists_->shorten(static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin()));
   }
 
   static double entropy(std::span<float const> line, LineNorm norm) {
@@ -201,9 +210,10 @@ class LazyLineSelection {
   LineAllowed allowed_;
   LineLists* lists_ = nullptr;
   std::span<Token const> tokens_{};
-  std::vector<float> log_probs_;
+  std::vector<float> edited_;
   std::vector<Ranked> ranked_;
   double entropy_ = 0;
+  double centre_ = 0;  ///< not 0: missing from all scores, see divide()
 };
 using LineSelection = LazyLineSelection<>;
 

@@ -94,6 +94,11 @@ class LogSoftmaxTopK {
         pass.add(first, buffer.data(), padded);
         first += count;
       }
+      if (pass.overflowed()) {
+        whole.resize(line.size());
+        load_scores(line.data(), added, line.size(), whole.data());
+        return selection.answer(whole, kind, query, lists);
+      }
       pass.finish(lists);
     }
 

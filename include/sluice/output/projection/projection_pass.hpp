@@ -63,7 +63,10 @@ class ProjectionPass {
 
     auto* whole = whole_.data();
     for (std::size_t r = 0; r < queries.size(); ++r) {
-      if (LinePass::suffices(queries[r])) {
+      if (LinePass::suffices(queries[r]) && passes_[r].overflowed()) {
+        selection_.answer(again(static_cast<std::ptrdiff_t>(r), rows, columns, width, product), Kind::logits,
+                          queries[r], lists, tokens);
+      } else if (LinePass::suffices(queries[r])) {
         passes_[r].finish(lists, tokens);
       } else {
         selection_.answer({whole, static_cast<std::size_t>(columns)}, Kind::logits, queries[r], lists, tokens);
@@ -77,8 +80,10 @@ class ProjectionPass {
     if (!LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
     if (passes_.empty()) passes_.resize(1);
     passes_[0].begin(query, Kind::logits);
+    if (query.temperature < 1) again_.assign(line.begin(), line.end());  // which the pass changes
     passes_[0].run(line);
-    passes_[0].finish(lists, tokens);
+    if (passes_[0].overflowed()) selection_.answer(again_, Kind::logits, query, lists, tokens);
+    else passes_[0].finish(lists, tokens);
   }
 
   /// Columns of a tile of so many rows: it takes no more than a part of the second-level cache.
@@ -89,6 +94,19 @@ class ProjectionPass {
 
  private:
   static constexpr auto chunk = static_cast<std::ptrdiff_t>(LineScan::chunk);
+
+  /// A line as a whole, whose tiles are gone.
+  template <class Product>
+  std::span<float> again(std::ptrdiff_t row, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t width,
+                         Product&& product) {
+    again_.resize(static_cast<std::size_t>(columns));
+    for (std::ptrdiff_t first = 0; first < columns; first += width) {
+      auto const count = std::min(width, columns - first);
+      product(first, MatrixView<float>{tile_.data(), rows, count, width});
+      std::copy_n(tile_.data() + row * width, count, again_.data() + first);
+    }
+    return again_;
+  }
 
   static std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + chunk - 1) / chunk * chunk; }
   static void grow(AlignedVector<float>& buffer, std::ptrdiff_t size) {
@@ -105,7 +123,7 @@ class ProjectionPass {
 
   std::vector<LinePass> passes_;
   LineSelection selection_;
-  AlignedVector<float> tile_, whole_;
+  AlignedVector<float> tile_, whole_, again_;
 };
 
 }  // namespace SLUICE_ISA

@@ -44,7 +44,7 @@ Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry cons
 template <class = void>
 void receive(BeamSearch const& options, BeamState& s) {
   ++s.held;
-  if (s.first && options.prefix_scored) s.beam[0].log_prob = s.beam[0].value = s.prefix.log_prob();
+  if (s.first && options.prefix_scored) s.beam[0].log_prob = s.beam[0].value = s.prefix.ranked();
   s.first = false;
 }
 
@@ -127,10 +127,8 @@ void LazyBeamSearch<Void>::settled(State& s, std::vector<Token>& tokens) const {
 
 template <class Void>
 void LazyBeamSearch<Void>::finish(State const& s, Result& result) const {
-  namespace loop = detail::beam_loop;
-  result.hypotheses.clear();
-  for (auto const& ended : loop::told(*this, s)) loop::add_hypothesis(s, ended, result);
-  loop::fail_if_empty(*this, s, result);
+  detail::beam_loop::tell(*this, s, result);
+  s.prefix.complete(result);
 }
 
 }  // namespace sluice::inline v0

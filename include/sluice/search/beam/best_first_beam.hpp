@@ -139,7 +139,7 @@ struct LazyBestFirstBeam {
 
   bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.over = true;
-    if (s.first && prefix_scored) s.expanded[0].log_prob = s.prefix.log_prob();
+    if (s.first && prefix_scored) s.expanded[0].log_prob = s.prefix.ranked();
     s.first = false;
     if (!s.kept.last()) {
       s.kept.go_on();
@@ -157,7 +157,10 @@ struct LazyBestFirstBeam {
 
   void settled(State& s, std::vector<Token>& tokens) const { queue().settle(s, tokens); }
 
-  void finish(State const& s, Result& result) const { queue().tell(s, result); }
+  void finish(State const& s, Result& result) const {
+    queue().tell(s, result);
+    s.prefix.complete(result);
+  }
 
  private:
   static constexpr char const* name(Finished finished) {

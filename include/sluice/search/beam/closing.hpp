@@ -75,6 +75,14 @@ void fail_if_empty(BeamSearch const& options, BeamState const& s, Result& result
     result.fail(Failure::no_token_left, "every token was impossible before any hypothesis had finished");
 }
 
+/// All of them, as the beam ranks them: Prefix::complete() is the caller's.
+template <class = void>
+void tell(BeamSearch const& options, BeamState const& s, Result& result) {
+  result.hypotheses.clear();
+  for (auto const& ended : told(options, s)) add_hypothesis(s, ended, result);
+  fail_if_empty(options, s, result);
+}
+
 /// What the hypotheses alive and those ended that may yet be returned begin with.
 template <class = void>
 void settle(BeamSearch const& options, BeamState& s, std::vector<Token>& tokens) {

@@ -135,7 +135,7 @@ struct LazyDiverseBeamSearch {
   void finish(State const& s, Result& result) const {
     Result all{.id = result.id}, one;
     for (auto const& beam : s.beams) {
-      search.finish(beam.state, one);
+      detail::beam_loop::tell(search, beam.state, one);
       std::move(one.hypotheses.begin(), one.hypotheses.end(), std::back_inserter(all.hypotheses));
       if (!one.ok() && all.ok()) all.fail(one.failure, one.message, one.cause);
     }
@@ -151,6 +151,7 @@ struct LazyDiverseBeamSearch {
     if (h.empty()) return result.fail(all.failure, all.message, all.cause);
     for (std::size_t i = 0; i < std::min(order.size(), static_cast<std::size_t>(n_best)); ++i)
       result.hypotheses.push_back(std::move(h[order[i]]));
+    s.beams[0].state.prefix.complete(result);
   }
 
  private:

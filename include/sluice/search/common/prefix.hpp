@@ -3,9 +3,11 @@
 /// What a search that runs still needs to know of a forced prefix.
 #pragma once
 
+#include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 
 #include <cstdint>
+#include <limits>
 
 namespace sluice::inline v0 {
 
@@ -19,6 +21,17 @@ class Prefix {
   std::int32_t size() const { return size_; }
   /// From the first advance on.
   double log_prob() const { return log_prob_ == nullptr ? 0 : *log_prob_; }
+  /// Whether the model holds it for impossible: its log_prob() is -infinity.
+  bool impossible() const { return !(log_prob() > -std::numeric_limits<double>::infinity()); }
+
+  // An output behind an impossible prefix is impossible too, and still wanted: the search ranks it by what follows the prefix.
+  /// What a search begins to add to: log_prob(), or 0 where that is -infinity.
+  double ranked() const { return impossible() ? 0 : log_prob(); }
+  /// Makes outputs that were ranked so what they are, in their order.
+  void complete(Result& result) const {
+    if (!impossible()) return;
+    for (auto& h : result.hypotheses) h.log_prob = h.score = log_prob();
+  }
 
  private:
   std::int32_t size_ = 0;

@@ -244,6 +244,7 @@ void ConstrainedBeamSearch<A>::finish(State const& s, Result& result) const {
     h.constraints_met = one.met, h.constraints_total = detail::constraints_total(constraints);
   }
   loop::fail_if_empty(beam, b, result);
+  b.prefix.complete(result);
 }
 
 }  // namespace sluice::inline v0

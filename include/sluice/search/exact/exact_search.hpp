@@ -106,14 +106,14 @@ struct LazyExactSearch {
     node.asked = node.asked == 0 ? list : node.asked < s.vocabulary->size / 8 ? node.asked * 8 : s.vocabulary->size;
     auto const last = s.size() + 1 >= s.bounds.max && !s.vocabulary->eos.empty();  // only an end is of use
     plan.ask({.best = node.asked,
-              .edits = s.bans.edits(s.size() < s.bounds.min),
+              .edits = s.bans.edits(!last && s.size() < s.bounds.min),
               .stage = Stage::after_softmax,
               .only = last ? &s.ends : nullptr});
   }
 
   bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.ended = true;
-    if (s.taken++ == 0) s.path[0].log_prob = s.prefix.log_prob();
+    if (s.taken++ == 0) s.path[0].log_prob = s.prefix.ranked();
     auto& node = s.path.back();
     auto const all = answer.back().best;
     auto const seen = node.end == 0 ? 0 : node.end - first_child(s);  // asked again: these are done
@@ -137,9 +137,10 @@ struct LazyExactSearch {
                                    .finished = one.finished});
     if (s.bounds.max == 0) result.hypotheses.assign(1, {});
     auto const proved = !s.found.empty() && s.found.front().finished ? s.found.front().score : floor;
-    result.bound = s.ended ? std::max(s.bound, proved) : infinite;
+    result.bound = s.prefix.impossible() ? floor : s.ended ? std::max(s.bound, proved) : infinite;
     if (result.hypotheses.empty() && s.ended && s.bound == -infinite && floor == -infinite)
       result.fail(Failure::no_token_left, "no output ends within the maximum length");
+    s.prefix.complete(result);
   }
 
  private:
@@ -151,7 +152,9 @@ struct LazyExactSearch {
   double bar(State const& s) const {
     return static_cast<std::int32_t>(s.found.size()) < n_best ? -infinite : s.found.back().score;
   }
-  bool promises(State const& s, double bound) const { return bound >= floor && bound > bar(s); }
+  bool promises(State const& s, double bound) const {
+    return (s.prefix.impossible() ? floor == -infinite : bound >= floor) && bound > bar(s);
+  }
 
   /// The most that an output scores which goes on from `size` tokens of `log_prob`, and ends behind them.
   double bound(State const& s, double log_prob, std::int32_t size) const {

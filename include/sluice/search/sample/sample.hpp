@@ -194,7 +194,7 @@ bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
   ++s.held;
   if (s.first) {
     s.first = false;
-    for (auto& d : s.drawn) d.log_prob = s.prefix.log_prob();
+    for (auto& d : s.drawn) d.log_prob = s.prefix.ranked();
     auto const list = cut(s, answer.back());
     for (std::size_t i = 0; i < s.drawn.size(); ++i) take(s, i, list);
     Slot slot = 0;
@@ -237,7 +237,7 @@ void LazySample<Void>::finish(State const& s, Result& result) const {
     h.log_prob = h.score = d.log_prob, h.finished = d.finished;
   }
   if (result.hypotheses.empty()) return result.fail(Failure::no_token_left, "every token was impossible");
-  if (!distinct) return;
+  if (!distinct) return s.prefix.complete(result);
   auto& all = result.hypotheses;
   std::sort(all.begin(), all.end(), [](Hypothesis const& a, Hypothesis const& b) { return a.tokens < b.tokens; });
   auto const same = [](Hypothesis const& a, Hypothesis const& b) { return a.tokens == b.tokens; };
@@ -245,6 +245,7 @@ void LazySample<Void>::finish(State const& s, Result& result) const {
   std::sort(all.begin(), all.end(), [](Hypothesis const& a, Hypothesis const& b) {
     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.tokens < b.tokens;
   });
+  s.prefix.complete(result);
 }
 
 }  // namespace sluice::inline v0

@@ -150,7 +150,7 @@ bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const 
   ++s.held;
   if (s.first) {
     auto& root = s.beam[0];
-    root.log_prob = s.prefix.log_prob(), root.value += root.log_prob;
+    root.log_prob = s.prefix.ranked(), root.value += root.log_prob;
     s.first = false;
   }
   s.picks.clear();
@@ -179,7 +179,6 @@ bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const 
 template <class Void>
 void LazyStochasticBeam<Void>::collect(State& s, std::int32_t rank, Line const& line) const {
   auto const& parent = s.beam[static_cast<std::size_t>(rank)];
-  if (!(parent.log_prob > -std::numeric_limits<double>::infinity())) return;  // an impossible prefix
   auto const first = s.picks.size();
   auto largest = -std::numeric_limits<double>::infinity();
   for (auto const c : line.best) {
@@ -227,6 +226,7 @@ void LazyStochasticBeam<Void>::finish(State const& s, Result& result) const {
     h.log_prob = entry.log_prob, h.score = entry.value, h.finished = entry.finished;
   }
   if (result.hypotheses.empty()) result.fail(Failure::no_token_left, "every token was impossible");
+  s.prefix.complete(result);
 }
 
 }  // namespace sluice::inline v0

@@ -26,12 +26,14 @@
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/merge/merge_tail.cuh>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/common/prefix.hpp>
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -71,6 +73,7 @@ class DeviceBeam {
     longest_ = longest_of(search, options);
     memory_.make(search, vocabulary, options, longest_);
     begun_.assign(static_cast<std::size_t>(options.sentences), 0);
+    impossible_ = begun_;
   }
 
   /// Starts a sentence as number `number`, in place of what was there. Its slot 0 is to hold prompt and prefix but for the last
@@ -90,6 +93,7 @@ class DeviceBeam {
             "must be that of a sentence, as those behind it");
     if (count == 0) return;
     std::vector<BeamStart> starts;
+    std::vector<std::uint8_t> impossible;
     for (auto const& sentence : sentences) {
       auto const bounds = search_.length.of(sentence);
       require(vocabulary_.contains(sentence.last), "DeviceBeam: sentence.last", sentence.last, "is no token");
@@ -98,8 +102,10 @@ class DeviceBeam {
               "is less than the output may have: " + std::to_string(bounds.max));
       auto const prefix = static_cast<std::int32_t>(sentence.prefix.size());
       auto const scored = search_.prefix_scored && sentence.prefix_log_prob != nullptr;
-      starts.push_back({scored ? *sentence.prefix_log_prob : 0, first + static_cast<std::int32_t>(starts.size()),
-                        sentence.last, sentence.held, prefix, bounds.min, bounds.max});
+      auto const begins = scored ? Prefix(sentence) : Prefix();
+      auto const number = first + static_cast<std::int32_t>(starts.size());
+      impossible.push_back(begins.impossible() ? 1 : 0);
+      starts.push_back({begins.ranked(), number, sentence.last, sentence.held, prefix, bounds.min, bounds.max});
     }
     Upload::refuse_capture(stream);
     auto const bytes = starts.size() * sizeof(BeamStart);
@@ -109,6 +115,7 @@ class DeviceBeam {
     upload_.sent(stream);
     launch_beam_begin<beam_warps>(task, count, stream);
     std::fill_n(begun_.begin() + first, count, std::uint8_t{1});
+    std::ranges::copy(impossible, impossible_.begin() + first);
   }
 
   BeamRows rows() const { return {memory_.rows(), memory_.task().tokens, memory_.task().moves}; }
@@ -185,7 +192,11 @@ class DeviceBeam {
               "DeviceBeam: number", number, "must be that of a sentence which was begun");
     auto const snapshots = memory_.read(first, count, host_, stream);
     std::vector<Result> results(snapshots.size());
-    for (std::size_t i = 0; i < results.size(); ++i) write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
+      if (impossible_[static_cast<std::size_t>(first) + i] == 0) continue;
+      for (auto& h : results[i].hypotheses) h.log_prob = h.score = -std::numeric_limits<double>::infinity();
+    }
     return results;
   }
 
@@ -199,7 +210,7 @@ class DeviceBeam {
   DeviceBeamMemory memory_;
   Upload upload_;
   Buffer<Where::host> host_;
-  std::vector<std::uint8_t> begun_;
+  std::vector<std::uint8_t> begun_, impossible_;  // [sentences]; impossible_: the forced prefix is
 };
 
 }  // namespace sluice::inline v0::cuda

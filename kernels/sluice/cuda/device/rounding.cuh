@@ -7,6 +7,9 @@
 
 #include <sluice/cuda/device/host_device.cuh>
 
+#include <cstdint>
+#include <limits>
+
 namespace sluice::inline v0::cuda {
 
 SLUICE_DEVICE float rounded_sum(float x, float y) {
@@ -15,6 +18,21 @@ SLUICE_DEVICE float rounded_sum(float x, float y) {
 #else
   return x + y;
 #endif
+}
+
+/// The sum; of finite numbers finite.
+SLUICE_DEVICE float bounded_sum(float x, float y) {
+  constexpr auto most = std::numeric_limits<float>::max();
+  auto const sum = rounded_sum(x, y);
+  if (!(x <= most && x >= -most && y <= most && y >= -most)) return sum;
+  return sum > most ? most : sum < -most ? -most : sum;
+}
+
+/// The next float towards -infinity; of a finite number.
+SLUICE_DEVICE float next_below(float x) {
+  auto const bits = __builtin_bit_cast(std::uint32_t, x);
+  if ((bits & 0x7fffffffu) == 0) return __builtin_bit_cast(float, std::uint32_t{0x80000001u});
+  return __builtin_bit_cast(float, x > 0 ? bits - 1 : bits + 1);
 }
 
 SLUICE_DEVICE float rounded_difference(float x, float y) {

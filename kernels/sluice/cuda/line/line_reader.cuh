@@ -156,16 +156,17 @@ class LineReader {
     return (held >> (place % 32) & 1u) != 0 ? unmasked(block, place) : minus_infinity;
   }
 
-  /// Log-probabilities of a group, and of one place, after what acts on them: edits with their penalties, and `only`.
-  template <class Block>
-  SLUICE_DEVICE void rank_penalised(Block& block, std::uint32_t group, float (&x)[wide]) const {
-    if (edited_) apply<true>(block, group * wide, all_edits(), x);
+  /// rank() and ranked() of what the softmax sees, with penalties: the twin of sluice::changed.
+  /// \param norm  from scores to log-probabilities and back
+  template <class Block, class Norm>
+  SLUICE_DEVICE void rank_penalised(Block& block, std::uint32_t group, Norm const& norm, float (&x)[wide]) const {
+    if (edited_) apply(block, group * wide, all_edits(), x, norm);
     if (masked_after()) mask(query().only, -1, group * wide, x);
   }
-  template <class Block>
-  SLUICE_DEVICE float penalised(Block& block, std::uint32_t place, float x) const {
+  template <class Block, class Norm>
+  SLUICE_DEVICE float penalised(Block& block, std::uint32_t place, Norm const& norm, float x) const {
     if (place >= size() || (word(query().only, place) >> (place % 32) & 1u) == 0) return minus_infinity;
-    return change<true>(block, place, x);
+    return change(block, place, x, norm);
   }
 
  private:
@@ -218,11 +219,21 @@ class LineReader {
     return rounded_product(x, scale_);
   }
 
-  /// \tparam always  penalties act after the softmax, too
-  template <bool always = false>
-  SLUICE_DEVICE float change(Edit const& edit, float x) const {
-    if ((always || !after_) && edit.penalty != 1.0f) x = x > 0 ? x / edit.penalty : rounded_product(x, edit.penalty);
+  /// Where no penalties act after the softmax.
+  struct NoNorm {};
+
+  static SLUICE_DEVICE float penalty(Edit const& edit, float x) {
+    return x > 0 ? x / edit.penalty : rounded_product(x, edit.penalty);
+  }
+  SLUICE_DEVICE float change(Edit const& edit, float x, NoNorm) const {
+    if (after_) return bounded_sum(x, edit.add);
+    if (edit.penalty != 1.0f) x = penalty(edit, x);
     return rounded_sum(x, edit.add);
+  }
+  template <class Norm>
+  SLUICE_DEVICE float change(Edit const& edit, float x, Norm const& norm) const {
+    if (edit.penalty == 1.0f) return bounded_sum(x, edit.add);
+    return norm.score(rounded_sum(penalty(edit, norm.rounded(x)), edit.add));
   }
 
   /// Where to begin to look for edits of a place and those behind it.
@@ -232,21 +243,22 @@ class LineReader {
   }
 
   /// All edits of one token, in their order.
-  template <bool always = false, class Block>
-  SLUICE_DEVICE float change(Block& block, std::uint32_t place, float x) const {
+  template <class Block, class Norm = NoNorm>
+  SLUICE_DEVICE float change(Block& block, std::uint32_t place, float x, Norm const& norm = {}) const {
     auto const* const edits = this->edits();
     auto const range = all_edits();
     SLUICE_ROLLED
     for (auto i = seek(block, range, place); i < range.end; ++i) {
-      if (edited_place(block, edits, i) == place) x = change<always>(edits[i], x);
+      if (edited_place(block, edits, i) == place) x = change(edits[i], x, norm);
       else if (launch_.ascending != 0) break;
     }
     return x;
   }
 
   /// All edits of a group's tokens, in their order; what is behind the end stays as it is.
-  template <bool always = false, class Block>
-  SLUICE_DEVICE void apply(Block& block, std::uint32_t first, EditRange range, float (&x)[wide]) const {
+  template <class Block, class Norm = NoNorm>
+  SLUICE_DEVICE void apply(Block& block, std::uint32_t first, EditRange range, float (&x)[wide],
+                           Norm const& norm = {}) const {
     auto const* const edits = this->edits();
     SLUICE_ROLLED
     for (auto i = seek(block, range, first); i < range.end; ++i) {
@@ -258,7 +270,7 @@ class LineReader {
       auto value = x[0];
       SLUICE_UNROLL
       for (std::uint32_t c = 1; c < wide; ++c) value = c == at ? x[c] : value;
-      value = change<always>(edits[i], value);
+      value = change(edits[i], value, norm);
       SLUICE_UNROLL
       for (std::uint32_t c = 0; c < wide; ++c) x[c] = c == at ? value : x[c];
     }

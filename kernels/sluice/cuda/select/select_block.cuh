@@ -44,7 +44,7 @@ class SelectBlock {
   /// As the softmax left the line.
   SLUICE_DEVICE double entropy() {
     constexpr std::uint32_t wide = Format::wide;
-    auto const norm = reader_.softmax_norm();
+    auto const norm = reader_.norm();
     double sum = 0;
     auto const size = static_cast<std::uint32_t>(launch_.line.size);
     SLUICE_ROLLED
@@ -63,7 +63,8 @@ class SelectBlock {
     auto const& query = launch_.line.query(row_);
     for (int i = block_.thread(); i < query.probe_count; i += Block::threads) {
       auto const at = query.probes + i;
-      launch_.line.probe_values[at] = reader_.score(block_, static_cast<std::uint32_t>(launch_.line.probes[at]));
+      auto const x = reader_.score(block_, static_cast<std::uint32_t>(launch_.line.probes[at]));
+      launch_.line.probe_values[at] = reader_.norm().rounded(x);
     }
   }
 

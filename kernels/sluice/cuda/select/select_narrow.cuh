@@ -52,7 +52,7 @@ SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memor
   auto kept = narrow.gather(least, to);
   if (!counted && least > no_key + 1) {
     auto const total = launch.line.totals[row];
-    auto const norm = query.rounded != 0 ? WideNorm{} : WideNorm::of<Block>(total, launch.line.query(row));
+    auto const norm = WideNorm::of<Block>(total, launch.line.query(row));
     auto const lowest = static_cast<double>(score_of(least));
     double held = 0;
     if (query.mass > 0) {

@@ -12,8 +12,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A line's scores as the selection sees them: as the softmax left them, or log-probabilities where something acts on those
-/// (LineSelect::rounded).
+/// A line's scores as the selection sees them: as the softmax left them, then edited where something acts after it, with
+/// penalties where LineSelect::rounded says so.
 template <class Format>
 class SelectReader {
  public:
@@ -25,10 +25,8 @@ class SelectReader {
         norm_(WideNorm::of<Block>(launch.line.totals[row], launch.line.query(row))),
         rounded_(launch.selection.queries[row].rounded != 0) {}
 
-  /// From what score() and scores() give to log-probabilities.
-  SLUICE_DEVICE WideNorm norm() const { return rounded_ ? WideNorm{} : norm_; }
-  /// From the softmax's scores to log-probabilities.
-  SLUICE_DEVICE WideNorm softmax_norm() const { return norm_; }
+  /// From scores to log-probabilities.
+  SLUICE_DEVICE WideNorm norm() const { return norm_; }
 
   /// A group's scores as the softmax sees them.
   template <class Block>
@@ -39,16 +37,14 @@ class SelectReader {
   template <class Block>
   SLUICE_DEVICE void scores(Block& block, std::uint32_t group, float (&x)[wide]) const {
     softmax_scores(block, group, x);
-    if (!rounded_) return reader_.rank(block, group, reader_.all_edits(), x);
-    SLUICE_UNROLL
-    for (int c = 0; c < wide; ++c) x[c] = norm_.rounded(x[c]);
-    reader_.rank_penalised(block, group, x);
+    if (rounded_) reader_.rank_penalised(block, group, norm_, x);
+    else reader_.rank(block, group, reader_.all_edits(), x);
   }
   /// One of them, wherever it is; -infinity behind the end.
   template <class Block>
   SLUICE_DEVICE float score(Block& block, std::uint32_t place) const {
     if (!rounded_) return reader_.ranked(block, place);
-    return reader_.penalised(block, place, norm_.rounded(reader_.softmax_score(block, place)));
+    return reader_.penalised(block, place, norm_, reader_.softmax_score(block, place));
   }
 
  private:

@@ -103,6 +103,15 @@ struct WideNorm {
     auto const log_prob = (*this)(x);
     return static_cast<float>(log_prob < least_float && x > minus_infinity ? least_float : log_prob);
   }
+  /// The score of a log-probability that was changed; see there.
+  SLUICE_DEVICE float score(float log_prob) const {
+    if (!(log_prob > minus_infinity)) return log_prob;
+    auto exact = wide_sum(wide_sum(static_cast<double>(log_prob), log_sum), maximum);
+    if (exact < least_float) exact = least_float;
+    if (exact > -least_float) exact = -least_float;
+    auto const x = static_cast<float>(exact);
+    return (*this)(x) > static_cast<double>(log_prob) && x > static_cast<float>(least_float) ? next_below(x) : x;
+  }
 };
 
 }  // namespace sluice::inline v0::cuda
