@@ -274,9 +274,26 @@ TEST_CASE("a schedule that lets nobody in loses no result", "[misbehaviour]") {
   check_schedule({.admits = [](std::size_t) { return std::size_t{0}; }}, 0, "admits nobody");
 }
 
-TEST_CASE("a schedule that chooses nobody, or somebody who is not there, loses no result", "[misbehaviour]") {
+TEST_CASE("a schedule that chooses nobody, somebody twice, or who is not there, loses no result", "[misbehaviour]") {
   check_schedule({.chooses = [](std::size_t, auto&) {}}, 0, "the schedule chose nobody although sentences are alive");
   check_schedule({.chooses = [](std::size_t, auto& chosen) { chosen.push_back(7); }}, 0,
                  "the schedule chose sentence 7 of 6");
+  check_schedule({.chooses =
+                      [](std::size_t, auto& chosen) {
+                        chosen = {0, 0};
+                      }},
+                 0, "the schedule chose sentence 0 behind sentence 0: `chosen` must ascend, and name nobody twice");
+  check_schedule({.chooses =
+                      [](std::size_t, auto& chosen) {
+                        chosen = {0, 2, 1, 3};
+                      }},
+                 0, "the schedule chose sentence 1 behind sentence 2: `chosen` must ascend");
+  auto steps = 0;
+  check_schedule({.chooses =
+                      [&](std::size_t live, auto& chosen) {
+                        for (std::size_t i = 0; i < live; ++i) chosen.push_back(static_cast<std::int32_t>(i));
+                        if (++steps == 3) chosen.push_back(chosen.front());
+                      }},
+                 0, "the schedule chose sentence 0 behind sentence 5");
   check_schedule({.admits = [](std::size_t) -> std::size_t { throw std::runtime_error("no idea"); }}, 0, "no idea");
 }

@@ -67,7 +67,7 @@ class Program {
       case 14: case 15: return settle(false);  // clang-format on
       case 16: return settle(true);
       case 17: return go_wrong(bytes);
-      case 18: *setting_.schedule.next = bytes.one_of<AnySchedule::Misdeed>(6); return;
+      case 18: *setting_.schedule.next = bytes.one_of<AnySchedule::Misdeed>(AnySchedule::misdeeds); return;
       default: break;
     }
     if (bytes.chance(4)) abandoned_ = true;
@@ -89,12 +89,15 @@ class Program {
   }
 
   bool step() {
-    auto more = true;
+    auto const wrong = *setting_.schedule.wrong;
+    auto more = true, done = false;
     try {
       more = decoder_->step();
+      done = true;
     } catch (std::exception const&) {
     } catch (int) {
     }
+    demand(!done || *setting_.schedule.wrong == wrong, "a choice of the schedule was not refused");
     count();
     return more;
   }

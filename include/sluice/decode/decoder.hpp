@@ -79,7 +79,8 @@ class Decoder {
   /// Admits, chooses, plans, runs, advances: one round. Returns false when nobody is running, and nobody waits whom the
   /// schedule lets in. If the model (or the expander) throws, the sentences of this step end with Failure::model and the
   /// exception goes on to the caller; the decoder stays usable.
-  /// \throws std::logic_error  if the schedule chooses nobody although somebody is alive; nobody has ended then
+  /// \throws std::logic_error  if the schedule chooses nobody although somebody is alive, somebody who is not there, or not in
+  ///                           ascending order; nobody has ended then
   bool step() { return loop_.step(); }
 
   /// Takes a result that is ready; false if there is none.
