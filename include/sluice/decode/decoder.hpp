@@ -96,7 +96,9 @@ class Decoder {
   }
 
   /// Calls f(id, tokens) for every live sentence of the last step of which wanted(id), with what its result will begin
-  /// with, as far as that is certain. Whoever's search throws then ends with Failure::search.
+  /// with, as far as that is certain. Whoever's search throws then ends with Failure::search. Both may call submit(), poll(),
+  /// cancel() and end_all(): one that is ended so is told of no more. What they throw goes to the caller.
+  /// \throws std::logic_error  where one of them calls step() or settled()
   template <class Wanted, class F>
     requires SettlingSearch<S>
   void settled(Wanted&& wanted, F&& f) { loop_.settled(std::forward<Wanted>(wanted), std::forward<F>(f)); }
