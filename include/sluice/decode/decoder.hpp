@@ -20,6 +20,7 @@
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -81,7 +82,13 @@ class Decoder {
   /// exception goes on to the caller; the decoder stays usable.
   /// \throws std::logic_error  if the schedule chooses nobody although somebody is alive, somebody who is not there, or not in
   ///                           ascending order; nobody has ended then
-  bool step() { return loop_.step(); }
+  /// What a trace throws is thrown again when the step is done, see NoTrace.
+  bool step() {
+    auto const more = loop_.step();
+    if constexpr (!std::same_as<T, NoTrace>)
+      if (auto const problem = loop_.take_trace_problem()) std::rethrow_exception(problem);
+    return more;
+  }
 
   /// Takes a result that is ready; false if there is none.
   bool poll(Result& result) { return loop_.poll(result); }

@@ -89,6 +89,9 @@ class LazyLoop {
     return true;
   }
 
+  /// What the trace threw first since this was last asked, or null; step() does not throw it.
+  std::exception_ptr take_trace_problem() { return std::exchange(shared_.trace_problem, nullptr); }
+
   bool poll(Result& result) { return answering_.poll(result); }
 
   bool cancel(std::uint64_t id, Failure why) {

@@ -48,10 +48,12 @@ class LazyPlanning {
     }
     if (!forking_.empty()) arrange(chosen);
     shared_.room.slots.release(step_.released);
-    if (shared_.trace == nullptr) return;
-    if (shared_.model.answers_entropy && shared_.trace->wants_entropy())
-      for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
-    shared_.trace->planned(step_);
+    if (shared_.model.answers_entropy)
+      shared_.tell([&](AnyTrace& trace) {
+        if (!trace.wants_entropy()) return;
+        for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
+      });
+    shared_.tell([&](AnyTrace& trace) { trace.planned(step_); });
   }
 
  private:

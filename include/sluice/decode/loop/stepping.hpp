@@ -99,7 +99,7 @@ class LazyStepping {
       answers_ = {}, problem_ = std::current_exception();
       return;
     }
-    if (shared_.trace != nullptr) shared_.trace->answered(plan(), answers_);
+    shared_.tell([&](AnyTrace& trace) { trace.answered(plan(), answers_); });
   }
 
   /// Tells one sentence what came of it; false if it has ended.
