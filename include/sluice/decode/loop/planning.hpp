@@ -98,6 +98,8 @@ class LazyPlanning {
                           .abilities = shared_.model.abilities,
                           .vocabulary = shared_.model.vocabulary.size,
                           .first = !s.opening.done(),
+                          .begun = s.opening.progress().length,
+                          .held = shared_.room.slots.held(s.base),
                           .seen = &seen_};
     if (s.opening.done()) {
       Plan own(step_, s.base);
