@@ -72,6 +72,7 @@ class Program {
     }
     if (bytes.chance(4)) abandoned_ = true;
     if (bytes.chance(4)) end_all();
+    if (bytes.chance(2)) decoder_->trace().left = bytes.below(12);
   }
   void end_all() {
     for (auto& one : sent_)
