@@ -274,6 +274,8 @@ void watch(std::mt19937_64& random, Seen& seen, Pick&& choose) {
     INFO(results[i].message);
     // A prefix that ends, or is too long, is refused. Rules may leave no token.
     if (failure != Failure::none && failure != Failure::no_token_left) CHECK(failure == Failure::bad_request);
+    if (results[i].hypotheses.empty()) CHECK_FALSE(results[i].message.empty());
+    else CHECK(results[i].message.empty());
   }
   INFO((seen.wrong.empty() ? "" : seen.wrong.front()));
   CHECK(seen.wrong.empty());

@@ -62,8 +62,9 @@ struct Progress {
 ///    slot 0 with Sentence::last, or none;
 ///  - `advance(state, answer)`: is told; returns true when the sentence has ended. No rows planned: an empty answer;
 ///  - `progress(state)`;
-///  - `finish(state, result)`: writes the hypotheses into a Result&, or says by Result::fail why there are none; callable at any
-///    time after the first advance. A sentence that has ended and has neither ends with Failure::search.
+///  - `finish(state, result)`: writes the hypotheses into a Result&, or says by Result::fail why there are none (Failure::none and
+///    a message where that is as it should be); callable at any time after the first advance. A sentence that has ended and
+///    has neither ends with Failure::search.
 ///
 /// plan and advance alternate. Found, never demanded (the compiler refuses what has one of these names and another
 /// signature): `check()` throws std::invalid_argument for options that make no sense, naming the option and its value;

@@ -62,7 +62,7 @@ class LazyAnswering {
         if (!shared_.searches.takes_prefix) s.opening.complete(result);
         if (shared_.model.attaches) s.attaching.complete(result.hypotheses);
         s.confiding.complete(result.hypotheses);
-        if (why == Failure::none && result.ok() && result.hypotheses.empty())
+        if (why == Failure::none && result.ok() && result.hypotheses.empty() && result.message.empty())
           throw std::logic_error("sluice: the search's `finish` wrote neither hypotheses nor a failure (Result::fail)");
       } catch (...) {
         why = Failure::search, message = describe(std::current_exception()), cause = std::current_exception();
