@@ -84,7 +84,7 @@ struct Result {
   std::vector<Hypothesis> hypotheses{};  ///< best first (samples: in their order); so far, if it broke off
   Failure failure = Failure::none;
   std::string message{};       ///< what failed, with names and values; where nothing did, empty, or why there are no
-                               ///< hypotheses all the same (AtMaximum::drop)
+                               ///< hypotheses all the same (AtMaximum::drop, ExactSearch::floor)
   std::exception_ptr cause{};  ///< the exception behind it, if there was one
   double bound =
       std::numeric_limits<double>::quiet_NaN();  ///< of ExactSearch: it has proved that no output scores more
