@@ -53,7 +53,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/adaptive_block$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
+set(internal /detail/ ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/adaptive_block$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/packed/bfloat16_dot$ ^output/packed/dot_panels$ ^output/packed/tile_blocks$ ^output/packed/product_writer$ ^output/packed/gathered_matrix$ ^output/packed/int8_in_place$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
@@ -121,6 +121,7 @@ set(unsettled)
 foreach(file IN LISTS headers engines kernels)
   string(REGEX REPLACE "^(include|kernels)/sluice/" "" stem ${file})
   cmake_path(GET stem PARENT_PATH folder)
+  string(REGEX REPLACE "/detail$" "" folder "${folder}") # what users do not write is part of its folder
   file(STRINGS ${root}/${file} lines REGEX "^#include <sluice/")
   set(within_${stem})
   if(NOT folder STREQUAL "") # sluice.hpp, version.hpp
@@ -132,6 +133,7 @@ foreach(file IN LISTS headers engines kernels)
     foreach(line IN LISTS lines)
       string(REGEX REPLACE "^#include <sluice/(.*)>.*$" "\\1" included "${line}")
       cmake_path(GET included PARENT_PATH other)
+      string(REGEX REPLACE "/detail$" "" other "${other}")
       if(NOT other STREQUAL "" AND NOT other IN_LIST allowed_${folder})
         message(NOTICE "${stem} includes ${included}, but ${folder} may not include ${other}")
         set(wrong TRUE)

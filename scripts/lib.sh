@@ -1,5 +1,7 @@
 # Shared by scripts: finds and installs what is missing, times stages, makes folders. To be sourced.
 
+export LC_ALL=C # numbers with a point, whatever the user's language
+
 say() { printf '%s\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
 
