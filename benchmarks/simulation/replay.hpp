@@ -19,7 +19,7 @@
 namespace simulation {
 
 /// Plans the rows of the script whose index is the request's seed, and ends after as many steps as it says. The
-/// result has no hypotheses.
+/// result has one hypothesis, which is empty.
 struct Replay {
   Scripts const* scripts = nullptr;
   std::int32_t width = 1;  ///< the widest script's
@@ -50,7 +50,7 @@ struct Replay {
     return false;
   }
   sluice::Progress progress(State const& s) const { return {s.step, s.rows, s.rows}; }
-  void finish(State const&, sluice::Result& result) const { result.hypotheses.clear(); }
+  void finish(State const&, sluice::Result& result) const { result.hypotheses.assign(1, {}); }
 };
 
 }  // namespace simulation

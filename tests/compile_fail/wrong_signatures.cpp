@@ -44,10 +44,13 @@ struct Drafting : Greedy {
   bool draft(State&, Draft&) WRONG(const, ) { return false; }
 };
 struct Settling : Greedy {
-  void settled(State&, WRONG(std::vector<Token>&, int)) const {}
+  void settled(State&, std::vector<Token> WRONG(&, )) const {}
 };
 struct Inserting : Greedy {
   void insert_into(WRONG(TokenSet&, std::vector<Token>&)) const {}
+};
+struct Finishing : Greedy {
+  void finish(State const&, Result WRONG(&, )) const {}
 };
 struct Needing : Greedy {
   Abilities needs(WRONG(, int)) const { return {}; }
@@ -70,6 +73,7 @@ void use() {
 
 int main() {
   use<Releasing>(), use<Proposing>(), use<Encoding>(), use<Limited>(), use<Measuring>(), use<Able>();
-  use<Fine, Drafting>(), use<Fine, Settling>(), use<Fine, Inserting>(), use<Fine, Needing>(), use<Fine, Checking>();
+  use<Fine, Drafting>(), use<Fine, Settling>(), use<Fine, Inserting>(), use<Fine, Finishing>(), use<Fine, Needing>(),
+      use<Fine, Checking>();
   use<Fine, Greedy, Adapting>(), use<Fine, Greedy, Batched, Tracing>();
 }

@@ -31,7 +31,11 @@ struct Drawn {
              .abilities = {.ragged = below(2) == 0, .blocks = below(3) > 0, .trees = below(2) == 0},
              .vocabulary = 1 + below(5),
              .first = below(6) == 0,
+             .begun = below(2),
              .seen = &seen};
+    rules.abilities.roll_back = below(2) == 0;
+    for (auto slot = 0; slot < rules.slots; ++slot) held.push_back(rare() ? -1 : below(3));
+    rules.held = held.data();
     // Others, whom nothing is said of: they may be as wrong as they like.
     for (auto n = below(3); n > 0; --n) step.rows.push_back({-7, 99, below(3), tokens.emplace_back(1 + below(2), -5)});
     for (auto n = below(3); n > 0; --n) step.queries.push_back({.probes = tokens.emplace_back(1, -5)});
@@ -51,8 +55,12 @@ struct Drawn {
       for (auto n = below(3); n > 0; --n) probes.push_back(token());
       step.queries.push_back({.probes = probes});
     }
-    for (auto n = below(3); n > 0; --n)
-      step.released.push_back(rules.base + (rare() ? below(rules.slots + 2) - 1 : below(rules.slots)));
+    for (auto n = below(3); n > 0; --n) {
+      auto const slot = rules.base + (rare() ? below(rules.slots + 2) - 1 : below(rules.slots));
+      auto const read = std::ranges::any_of(std::span(step.rows).subspan(mark.rows),
+                                            [slot](Row const& row) { return row.from == slot; });
+      if (!read || rare()) step.released.push_back(slot);
+    }
   }
 
   std::int32_t below(std::int32_t n) { return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n)); }
@@ -64,7 +72,11 @@ struct Drawn {
     auto& list = tokens.emplace_back();
     auto const most = rules.abilities.blocks || rare() ? 4 : 1;
     for (auto n = rare() ? 0 : 1 + below(most); n > 0; --n) list.push_back(token());
-    Row one{from, to, rare() ? -1 : below(2), list, 1 + below(std::max<std::int32_t>(1, size_of(list)))};
+    auto const inside = from >= rules.base && from < rules.base + rules.slots;
+    auto const holds = rules.first ? rules.begun : inside ? held[static_cast<std::size_t>(from - rules.base)] : 0;
+    auto const shorter = rules.abilities.roll_back || rare() ? below(2) : 0;
+    Row one{from, to, rare() ? below(5) - 1 : std::max(holds - shorter, 0), list,
+            1 + below(std::max<std::int32_t>(1, size_of(list)))};
     if (rare()) one.lines = below(2) == 0 ? 0 : size_of(list) + 1;
     if (rules.abilities.trees ? below(2) == 0 : rare()) {
       auto& depth = depths.emplace_back();
@@ -85,6 +97,7 @@ struct Drawn {
   std::deque<std::vector<Token>> tokens;
   std::deque<std::vector<std::int32_t>> depths;
   std::vector<std::uint8_t> seen;
+  std::vector<std::int32_t> held;
 };
 
 /// The contract, clause by clause (Plan::row, Plan::ask, Plan::release, Row::depths).
@@ -98,6 +111,8 @@ bool allowed(Drawn const& d) {
     auto const count = row.tokens.size();
     if (!own(row.from) || !own(row.to) || row.length < 0 || count == 0) return false;
     if (d.rules.first && row.from != d.rules.base) return false;
+    auto const held = d.rules.first ? d.rules.begun : d.held[static_cast<std::size_t>(row.from - d.rules.base)];
+    if (d.rules.abilities.roll_back ? row.length > held : row.length != held) return false;
     if (count > 1 && !d.rules.abilities.blocks) return false;
     if (!std::ranges::all_of(row.tokens, known)) return false;
     if (row.lines < 1 || row.lines > static_cast<std::int32_t>(count)) return false;
@@ -115,7 +130,9 @@ bool allowed(Drawn const& d) {
   if (d.step.queries.size() - d.mark.queries != lines) return false;
   for (auto const& query : std::span(d.step.queries).subspan(d.mark.queries))
     if (!std::ranges::all_of(query.probes, known)) return false;
-  return std::ranges::all_of(std::span(d.step.released).subspan(d.mark.released), own);
+  return std::ranges::all_of(std::span(d.step.released).subspan(d.mark.released), [&](Slot slot) {
+    return own(slot) && std::ranges::none_of(rows, [slot](Row const& row) { return row.from == slot; });
+  });
 }
 
 /// What is thrown, without the name of the library; nothing where nothing is.

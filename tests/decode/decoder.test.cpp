@@ -2,6 +2,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 
@@ -16,6 +17,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -601,6 +603,107 @@ TEST_CASE("a trace sees everything in order", "[decoder]") {
         static_cast<std::ptrdiff_t>(decoder.statistics().steps));
   for (int i = 0; i < 4; ++i)
     CHECK(std::count(log.events.begin(), log.events.end(), "ended " + std::to_string(i)) == 1);
+}
+
+namespace {
+
+/// Throws in its n-th call of one hook, or in all from there on; counts the calls of each.
+struct Throwing {
+  enum Hook : std::size_t { began_, admitted_, planned_, answered_, ended_, wants_entropy_, hooks };
+  struct Seen {
+    std::size_t hook = hooks, at = 0;
+    bool always = false;
+    std::size_t calls[hooks]{}, thrown = 0;
+    std::set<std::uint64_t> ended{};
+  };
+  Seen* seen;
+
+  void call(Hook hook) const {
+    auto const i = seen->calls[hook]++;
+    if (hook != seen->hook || (seen->always ? i < seen->at : i != seen->at)) return;
+    ++seen->thrown;
+    throw std::runtime_error("the trace is broken");
+  }
+  void began(std::uint64_t, Sentence const&) const { call(began_); }
+  void admitted(std::uint64_t, Slot, std::int32_t) const { call(admitted_); }
+  void planned(StepPlan const&) const { call(planned_); }
+  void answered(StepPlan const&, Expansion const&) const { call(answered_); }
+  void ended(Result const& result) const {
+    CHECK(seen->ended.insert(result.id).second);
+    call(ended_);
+  }
+  bool wants_entropy() const {
+    call(wants_entropy_);
+    return true;
+  }
+};
+
+/// Twelve sentences of all fates: one has scores that are no numbers, one makes no sense, one cannot be started, two are
+/// cancelled, some take part in a step that fails, some start again.
+template <class T>
+std::map<std::uint64_t, Result> all_fates(T trace, std::size_t& caught) {
+  using Model = SlotChecker<FaultyModel<>>;
+  Model model(FaultyModel<>(
+      table, {.no_start = {9}, .no_step = {9}, .no_room = {4}, .scores = {{5, not_a_number}}, .after = 2}));
+  Decoder<Model, BeamSearch, Streaming, LogSoftmaxTopK, T> decoder(model, BeamSearch{.width = 2, .length = {.max = 6}},
+                                                                   {.size = 3, .refill_below = 1}, {}, trace);
+  std::map<std::uint64_t, Result> results;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    if (i == 8) decoder.submit({.source = i, .prefix = {-5}});
+    else decoder.submit({.source = i});
+  }
+  auto steps = 0;
+  for (auto more = true; more;) {
+    try {
+      more = decoder.step();
+    } catch (std::runtime_error const& error) {
+      caught += error.what() == std::string("the trace is broken");
+    }
+    if (++steps == 3) CHECK(decoder.cancel(11));
+    decoder.settled([](std::uint64_t id) { return id == 10; }, [&](std::uint64_t id, auto) { decoder.cancel(id); });
+    for (Result result; decoder.poll(result);) CHECK(results.emplace(result.id, result).second);
+  }
+  CHECK(decoder.waiting() + decoder.running() == 0);
+  CHECK(model.report() == "");
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE("a trace that throws, wherever it does, changes no result", "[decoder]") {
+  std::size_t caught = 0;
+  auto const expected = all_fates(NoTrace{}, caught);
+  REQUIRE(expected.size() == 12);
+  for (auto const& [id, failure] : std::map<std::uint64_t, Failure>{{5, Failure::not_a_number},
+                                                                    {8, Failure::bad_request},
+                                                                    {9, Failure::source},
+                                                                    {10, Failure::cancelled},
+                                                                    {11, Failure::cancelled}})
+    CHECK(expected.at(id).failure == failure);
+  for (auto const failure : {Failure::none, Failure::model})
+    CHECK(std::ranges::count(expected, failure, [](auto const& one) { return one.second.failure; }) > 0);
+  CHECK_FALSE(expected.at(10).hypotheses.empty());
+  Throwing::Seen quiet;
+  all_fates(Throwing{&quiet}, caught);
+  CHECK(caught == 0);
+  for (std::size_t hook = 0; hook < Throwing::hooks; ++hook) {
+    REQUIRE(quiet.calls[hook] > 3);
+    for (std::size_t at = 0; at < quiet.calls[hook]; ++at)
+      for (auto const always : {false, true}) {
+        INFO("hook " << hook << ", call " << at << (always ? " and all behind it" : ""));
+        Throwing::Seen seen{.hook = hook, .at = at, .always = always};
+        caught = 0;
+        auto const results = all_fates(Throwing{&seen}, caught);
+        CHECK(std::ranges::equal(results, expected, [](auto const& a, auto const& b) {
+          return a.first == b.first && a.second.id == b.second.id && identical(a.second, b.second);
+        }));
+        CHECK(std::ranges::equal(seen.calls, quiet.calls));
+        CHECK(seen.ended.size() == expected.size());
+        CHECK(seen.thrown == (always ? quiet.calls[hook] - at : 1));
+        CHECK(caught >= 1);
+        CHECK(caught <= seen.thrown);
+      }
+  }
 }
 
 TEST_CASE("requests may come while others run", "[decoder]") {

@@ -31,11 +31,12 @@ namespace misbehaviour {
 
 Table const table{.size = 9, .scale = 5, .eos_bias = -3};
 
-/// Greedy in slot 0 of `slots`, but what step `step` plans is something else.
+/// Greedy in slot 0 of `slots`, but what step `step` plans is something else; `forks`: into slot 1 in the step before.
 struct Odd {
   std::int32_t wanted_slots = 2;
   std::int32_t step = -1;
   std::function<void(Plan&, std::int32_t held, Token& last)> instead{};
+  bool forks = false;
   Greedy greedy{.length = {.max = 6}};
 
   struct State {
@@ -51,11 +52,12 @@ struct Odd {
   void plan(State& s, Plan& plan) const {
     if (s.steps++ == step) return instead(plan, s.held, s.last);
     greedy.plan(s.inner, plan);
+    if (forks && s.steps == step) plan.row(0, 1, s.held, {&s.last, 1}), plan.ask({});
   }
   bool advance(State& s, Expansion const& answer) const {
     ++s.held;
     if (answer.size() > 0 && !answer[0].best.empty()) s.last = answer[0].best[0].token;
-    return answer.size() > 0 && greedy.advance(s.inner, answer);
+    return answer.size() > 0 && greedy.advance(s.inner, answer.window(0, 1));
   }
   Progress progress(State const& s) const { return greedy.progress(s.inner); }
   void finish(State const& s, Result& result) const { greedy.finish(s.inner, result); }
@@ -66,6 +68,7 @@ struct Case {
   std::function<void(Plan&, std::int32_t, Token&)> plan;
   char const* message;
   bool later = false;  // in the first plan something else is worse
+  bool forks = false;
 };
 
 std::vector<Case> const cases{
@@ -106,6 +109,21 @@ std::vector<Case> const cases{
        p.row(0, 0, -1, {&last, 1}), p.ask({});
      },
      "length -1 is negative"},
+    {"a length beyond what the slot holds",
+     [](Plan& p, std::int32_t held, Token& last) {
+       p.row(0, 0, held + 2, {&last, 1}), p.ask({});
+     },
+     "holds "},
+    {"a slot that holds nothing",
+     [](Plan& p, std::int32_t held, Token& last) {
+       p.row(1, 1, held, {&last, 1}), p.ask({});
+     },
+     "row 1 -> 1: slot 1 holds nothing", true},
+    {"a slot released that a row goes on from",
+     [](Plan& p, std::int32_t held, Token& last) {
+       p.row(0, 1, held, {&last, 1}), p.ask({}), p.release(0);
+     },
+     "released slot 0 is one that a row goes on from"},
     {"more lines than tokens",
      [](Plan& p, std::int32_t held, Token& last) {
        p.row(0, 0, held, {&last, 1}, 2), p.ask({}), p.ask({});
@@ -147,7 +165,7 @@ std::vector<Case> const cases{
      [](Plan& p, std::int32_t held, Token& last) {
        p.row(1, 0, held, {&last, 1}), p.ask({}), p.row(0, 1, held, {&last, 1}), p.ask({});
      },
-     "another row goes on from the slot that it forks into", true},
+     "another row goes on from the slot that it forks into", true, true},
 };
 
 template <Abilities A>
@@ -173,11 +191,12 @@ TEST_CASE("a plan that breaks a clause ends its sentence alone", "[misbehaviour]
     for (auto const step : {0, 1, 2}) {
       if (step == 0 && one.later) continue;
       INFO(one.name << " in step " << step);
-      auto const results = among_others<everything>({.step = step, .instead = one.plan});
+      Odd const odd{.step = step, .instead = one.plan, .forks = one.forks};
+      auto const results = among_others<everything>(odd);
       CHECK(results[2].failure == Failure::search);
       CHECK_THAT(results[2].message, Catch::Contains(one.message));
       check_neighbours(results, 2);
-      check_neighbours(among_others<plain>({.step = step, .instead = one.plan}), 2);
+      check_neighbours(among_others<plain>(odd), 2);
     }
 }
 
@@ -192,9 +211,43 @@ TEST_CASE("a plan beyond what the model can ends its sentence alone", "[misbehav
   check_neighbours(blocks, 2);
 
   auto const shorter = [](Plan& p, std::int32_t held, Token& last) { p.row(0, 0, held - 1, {&last, 1}), p.ask({}); };
-  auto const ragged = among_others<plain>({.step = 2, .instead = shorter});
+  constexpr Abilities cuts{.roll_back = true};
+  auto const ragged = among_others<cuts>({.step = 2, .instead = shorter});
   CHECK_THAT(ragged[2].message, Catch::Contains("the model is not ragged"));
   check_neighbours(ragged, 2);
+
+  constexpr Abilities no_cuts{.ragged = true, .blocks = true};
+  for (auto const step : {1, 2, 3}) {
+    auto const back = among_others<no_cuts>({.step = step, .instead = shorter});
+    CHECK(back[2].failure == Failure::search);
+    auto const row = "row 0 -> 0: length " + std::to_string(step - 1) + ", and slot 0 holds " + std::to_string(step);
+    CHECK_THAT(back[2].message, Catch::Contains(row + " tokens: the model does not roll back"));
+    check_neighbours(back, 2);
+  }
+}
+
+TEST_CASE("a result without hypotheses and without a failure is the search's", "[misbehaviour]") {
+  struct Silent : Greedy {
+    bool silent = true;
+    void finish(State const& s, Result& result) const {
+      if (!silent) Greedy::finish(s, result);
+    }
+  };
+  std::vector<TableRequest<Silent>> requests(7);
+  for (std::uint64_t i = 0; i < 7; ++i)
+    requests[i].source = i, requests[i].search = Silent{{.length = {.max = 6}}, i == 2};
+  TableModel<everything> model(table);
+  auto const results = decode(model, requests, Silent{}, Batched{.size = 5});
+  CHECK(results[2].failure == Failure::search);
+  CHECK_THAT(results[2].message, Catch::Contains("`finish` wrote neither hypotheses nor a failure"));
+  check_neighbours(results, 2);
+  Decoder decoder(model, Silent{});  // who is cancelled need not have any
+  decoder.submit({.source = 0});
+  decoder.step();
+  decoder.cancel(0);
+  Result result;
+  REQUIRE(decoder.poll(result));
+  CHECK(result.failure == Failure::cancelled);
 }
 
 TEST_CASE("a first plan goes on from slot 0, or ends", "[misbehaviour]") {
@@ -274,9 +327,26 @@ TEST_CASE("a schedule that lets nobody in loses no result", "[misbehaviour]") {
   check_schedule({.admits = [](std::size_t) { return std::size_t{0}; }}, 0, "admits nobody");
 }
 
-TEST_CASE("a schedule that chooses nobody, or somebody who is not there, loses no result", "[misbehaviour]") {
+TEST_CASE("a schedule that chooses nobody, somebody twice, or who is not there, loses no result", "[misbehaviour]") {
   check_schedule({.chooses = [](std::size_t, auto&) {}}, 0, "the schedule chose nobody although sentences are alive");
   check_schedule({.chooses = [](std::size_t, auto& chosen) { chosen.push_back(7); }}, 0,
                  "the schedule chose sentence 7 of 6");
+  check_schedule({.chooses =
+                      [](std::size_t, auto& chosen) {
+                        chosen = {0, 0};
+                      }},
+                 0, "the schedule chose sentence 0 behind sentence 0: `chosen` must ascend, and name nobody twice");
+  check_schedule({.chooses =
+                      [](std::size_t, auto& chosen) {
+                        chosen = {0, 2, 1, 3};
+                      }},
+                 0, "the schedule chose sentence 1 behind sentence 2: `chosen` must ascend");
+  auto steps = 0;
+  check_schedule({.chooses =
+                      [&](std::size_t live, auto& chosen) {
+                        for (std::size_t i = 0; i < live; ++i) chosen.push_back(static_cast<std::int32_t>(i));
+                        if (++steps == 3) chosen.push_back(chosen.front());
+                      }},
+                 0, "the schedule chose sentence 0 behind sentence 5");
   check_schedule({.admits = [](std::size_t) -> std::size_t { throw std::runtime_error("no idea"); }}, 0, "no idea");
 }

@@ -187,6 +187,59 @@ TEST_CASE("results of a server are those of decode, whoever asks and whenever", 
   }
 }
 
+namespace {
+
+/// What one trace was told, and by whom.
+struct Watching {
+  struct Seen {
+    bool throws = false;
+    std::set<std::thread::id> threads{};
+    std::set<std::uint64_t> admitted{}, ended{};
+    std::size_t planned = 0, answered = 0;
+  };
+  Seen* seen;
+
+  void note() const {
+    seen->threads.insert(std::this_thread::get_id());
+    if (seen->throws) throw std::runtime_error("the trace is broken");
+  }
+  void admitted(std::uint64_t id, Slot, std::int32_t) const { seen->admitted.insert(id), note(); }
+  void planned(StepPlan const&) const { ++seen->planned, note(); }
+  void answered(StepPlan const&, Expansion const&) const { ++seen->answered, note(); }
+  void ended(Result const& result) const {
+    CHECK(seen->ended.insert(result.id).second);
+    note();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a server's trace sees everything in the worker's thread, and changes nothing where it throws", "[server]") {
+  BeamSearch const search{.width = 2, .length = {.max = 10}};
+  for (auto const throws : {false, true}) {
+    SlotChecker model{EncodingTable<>(table)};
+    Watching::Seen seen{.throws = throws};
+    {
+      Server server(model, search, Streaming{.size = 3, .refill_below = 1}, {}, LogSoftmaxTopK{}, Watching{&seen});
+      std::vector<std::future<Result>> answers;
+      for (std::uint64_t seed = 0; seed < 20; ++seed) answers.push_back(server.submit(request(seed, search)));
+      auto bad = request(20, search);
+      bad.prefix = {-5};
+      CHECK(server.submit(std::move(bad)).get().failure == Failure::bad_request);
+      for (std::uint64_t seed = 0; seed < 20; ++seed) CHECK(identical(answers[seed].get(), alone(table, seed, search)));
+      server.drain();
+      CHECK(server.trace().seen == &seen);
+      CHECK(seen.admitted.size() == 20);
+      CHECK(seen.ended.size() == 21);
+      CHECK(seen.planned == server.statistics().steps);
+      CHECK(seen.answered == server.statistics().model_calls);
+      CHECK(seen.threads.size() == 1);
+      CHECK_FALSE(seen.threads.contains(std::this_thread::get_id()));
+    }
+    CHECK(model.report() == "");
+  }
+}
+
 TEST_CASE("what is settled is told while it is decoded", "[server]") {
   EncodingTable<> model(table);
   Greedy const search{.length = {.max = 30}};

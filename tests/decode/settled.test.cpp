@@ -274,6 +274,8 @@ void watch(std::mt19937_64& random, Seen& seen, Pick&& choose) {
     INFO(results[i].message);
     // A prefix that ends, or is too long, is refused. Rules may leave no token.
     if (failure != Failure::none && failure != Failure::no_token_left) CHECK(failure == Failure::bad_request);
+    if (results[i].hypotheses.empty()) CHECK_FALSE(results[i].message.empty());
+    else CHECK(results[i].message.empty());
   }
   INFO((seen.wrong.empty() ? "" : seen.wrong.front()));
   CHECK(seen.wrong.empty());
@@ -464,6 +466,82 @@ TEST_CASE("only those that took part in the last step are told of, and only if w
   CHECK(look([](std::uint64_t) { return true; }) == std::vector<std::uint64_t>{0, 1, 2});
   CHECK(lengths == std::map<std::uint64_t, std::size_t>{{0, 2}, {1, 2}, {2, 2}});
   CHECK(look([](std::uint64_t) { return false; }).empty());
+}
+
+TEST_CASE("who is told what is settled may end anybody, submit and poll", "[settled]") {
+  Table const table{.size = 10, .scale = 6, .eos_bias = -1};
+  auto const search = presets::huggingface(3);
+  std::mt19937_64 random(11);
+  for (auto round = 0; round < 150; ++round) {
+    CheckedTable<everything> model(TableModel<everything>{table});
+    Decoder decoder(model, search, Streaming{.size = 1 + random() % 5, .refill_below = 1});
+    std::map<std::uint64_t, Result> results;
+    std::map<std::uint64_t, Tokens> told;
+    std::map<std::uint64_t, Failure> ended;  // by whom is told
+    std::uint64_t sent = 0;
+    auto const submit = [&] {
+      CHECK(decoder.submit({.source = sent}) == sent);
+      ++sent;
+    };
+    auto const poll = [&] {
+      for (Result result; decoder.poll(result);) CHECK(results.emplace(result.id, result).second);
+    };
+    auto const count = [&] { CHECK(decoder.statistics().sentences + decoder.waiting() + decoder.running() == sent); };
+    auto const mischief = [&](std::uint64_t asked) {
+      if (random() % 5 == 0 && sent < 14) submit();
+      if (random() % 4 == 0) poll();
+      for (auto n = random() % 3; n > 0; --n) {
+        auto const id = random() % 2 == 0 ? asked : random() % (sent + 1);
+        auto const done = decoder.cancel(id, Failure::late);
+        if (done) CHECK(ended.emplace(id, Failure::late).second);
+        CHECK((!done || id < sent));
+        CHECK_FALSE(decoder.cancel(id));
+      }
+      if (random() % 40 == 0) {
+        poll();
+        for (std::uint64_t id = 0; id < sent; ++id)
+          if (!results.contains(id)) ended.emplace(id, Failure::schedule);
+        decoder.end_all(Failure::schedule, "enough");
+        CHECK(decoder.running() + decoder.waiting() == 0);
+      }
+      count();
+      if (random() % 8 == 0) {
+        CHECK_THROWS_WITH(decoder.step(), "sluice: step() from a function that settled() calls: call it when settled() "
+                                          "has returned");
+        auto const anybody = [](std::uint64_t) { return true; };
+        CHECK_THROWS_AS(decoder.settled(anybody, [](std::uint64_t, std::span<Token const>) {}), std::logic_error);
+      }
+      if (random() % 20 == 0) throw std::runtime_error("enough of it");
+    };
+    for (auto i = 0; i < 8; ++i) submit();
+    while (decoder.step()) try {
+        decoder.settled(
+            [&](std::uint64_t id) {
+              CHECK_FALSE(ended.contains(id));
+              if (random() % 4 == 0) mischief(id);
+              return random() % 8 > 0;
+            },
+            [&](std::uint64_t id, std::span<Token const> tokens) {
+              CHECK_FALSE(ended.contains(id));
+              Tokens const before(tokens.begin(), tokens.end());
+              CHECK(begins(before, told[id]));
+              told[id] = before;
+              mischief(id);
+              CHECK(std::ranges::equal(before, tokens));  // they stay
+            });
+        count();
+      } catch (std::runtime_error const&) {
+        count();
+      }
+    poll();
+    REQUIRE(results.size() == sent);
+    for (auto const& [id, result] : results) {
+      for (auto const& h : result.hypotheses) CHECK(begins(h.tokens, told[id]));
+      if (ended.contains(id)) CHECK(result.failure == ended[id]);
+      else CHECK(identical(result, run_one(table, id, search)));
+    }
+    CHECK(model.report() == "");
+  }
 }
 
 TEST_CASE("the common beginning of nodes of a tree", "[settled]") {

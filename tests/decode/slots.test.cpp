@@ -81,7 +81,7 @@ TEST_CASE("blocks of slots are the lowest that fit, and what was held in them is
       auto const [first, size] = *std::next(blocks.begin(), below(static_cast<std::int32_t>(blocks.size())));
       std::vector<Slot> some;
       for (auto slot = first; slot < first + size; ++slot) {
-        if (below(2) == 0) ledger.hold(slot), plain.hold(slot);
+        if (below(2) == 0) ledger.hold(slot, below(3)), plain.hold(slot);
         if (below(3) == 0) some.push_back(slot);
       }
       REQUIRE(copied(ledger.release(some)) == plain.release(some));

@@ -64,19 +64,21 @@ class Program {
       case 11: return cancel(bytes, Failure::cancelled);
       case 12: return cancel(bytes, Failure::late);
       case 13: return static_cast<void>(poll());
-      case 14: case 15: return settle(false);  // clang-format on
-      case 16: return settle(true);
+      case 14: case 15: return settle(bytes, false);  // clang-format on
+      case 16: return settle(bytes, true);
       case 17: return go_wrong(bytes);
-      case 18: *setting_.schedule.next = bytes.one_of<AnySchedule::Misdeed>(6); return;
+      case 18: *setting_.schedule.next = bytes.one_of<AnySchedule::Misdeed>(AnySchedule::misdeeds); return;
       default: break;
     }
     if (bytes.chance(4)) abandoned_ = true;
-    if (bytes.chance(4)) {
-      for (auto& one : sent_)
-        if (!one.ended_by) one.ended_by = Failure::schedule;
-      decoder_->end_all(Failure::schedule, "ended by the program", {});
-      for (Result result; decoder_->poll(result);) take(std::move(result));
-    }
+    if (bytes.chance(4)) end_all();
+    if (bytes.chance(2)) decoder_->trace().left = bytes.below(12);
+  }
+  void end_all() {
+    for (auto& one : sent_)
+      if (!one.ended_by) one.ended_by = Failure::schedule;
+    decoder_->end_all(Failure::schedule, "ended by the program", {});
+    for (Result result; decoder_->poll(result);) take(std::move(result));
   }
 
   void submit(Bytes& bytes) {
@@ -89,12 +91,15 @@ class Program {
   }
 
   bool step() {
-    auto more = true;
+    auto const wrong = *setting_.schedule.wrong;
+    auto more = true, done = false;
     try {
       more = decoder_->step();
+      done = true;
     } catch (std::exception const&) {
     } catch (int) {
     }
+    demand(!done || *setting_.schedule.wrong == wrong, "a choice of the schedule was not refused");
     count();
     return more;
   }
@@ -120,20 +125,25 @@ class Program {
     one.result = std::move(result);
   }
 
-  void settle(bool throws) {
+  /// Whoever is told may end anybody, and submit.
+  void settle(Bytes& bytes, bool throws) {
+    auto const interferes = bytes.chance(3);
     try {
-      decoder_->settled([](std::uint64_t id) { return id % 3 != 1; },
-                        [&](std::uint64_t id, std::span<Token const> tokens) {
-                          demand(id < sent_.size() && sent_[id].answers == 0, "told of one who has ended");
-                          auto& told = sent_[id].told;
-                          if (!restarts()) demand(tokens.size() >= told.size(), "what is settled has become less");
-                          demand(std::equal(tokens.begin(),
-                                            tokens.begin() + std::min(std::ssize(tokens), std::ssize(told)),
-                                            told.begin()),
-                                 "what is settled has changed");
-                          if (tokens.size() > told.size()) told.assign(tokens.begin(), tokens.end());
-                          if (throws) throw std::runtime_error("a callback that throws");
-                        });
+      decoder_->settled(
+          [](std::uint64_t id) { return id % 3 != 1; },
+          [&](std::uint64_t id, std::span<Token const> tokens) {
+            demand(id < sent_.size() && sent_[id].answers == 0 && !sent_[id].ended_by, "told of one who has ended");
+            auto& told = sent_[id].told;
+            if (!restarts()) demand(tokens.size() >= told.size(), "what is settled has become less");
+            demand(std::equal(tokens.begin(), tokens.begin() + std::min(std::ssize(tokens), std::ssize(told)),
+                              told.begin()),
+                   "what is settled has changed");
+            if (tokens.size() > told.size()) told.assign(tokens.begin(), tokens.end());
+            if (interferes && bytes.chance(2)) submit(bytes);
+            if (interferes && bytes.chance(2)) cancel(bytes, Failure::cancelled);
+            if (interferes && bytes.chance(16)) end_all();
+            if (throws) throw std::runtime_error("a callback that throws");
+          });
     } catch (std::runtime_error const&) {
       demand(throws, "settled() throws");
     }

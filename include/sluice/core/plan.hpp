@@ -24,8 +24,8 @@ struct StepPlan {
 };
 
 /// One sentence's part of a step. The search speaks of its own slots, 0 .. slots() - 1; the plan adds where the
-/// sentence's block of slots begins. The loop looks at every plan before it is run; one that breaks a clause of row() or
-/// ask() ends its sentence, and no other, with Failure::search and a message that names the clause.
+/// sentence's block of slots begins. The loop looks at every plan before it is run; one that breaks a clause of row(),
+/// branch(), ask() or release() ends its sentence, and no other, with Failure::search and a message that names the clause.
 template <class = void>
 class LazyPlan {
  public:
@@ -35,7 +35,7 @@ class LazyPlan {
   }
 
   /// Runs `tokens` (at least one; valid until the search is told the answer) after the first `length` tokens of `from`, in
-  /// `to`. Rows ascend in `to`, and no row goes on from a slot that another one forks into. `lines` calls of ask() belong to
+  /// `to`. `from` holds something, and `length` is what it holds; less needs Abilities::roll_back. Rows ascend in `to`, and no row goes on from a slot that another one forks into. `lines` calls of ask() belong to
   /// it, in order, at least one and at most one a token. Several tokens need Abilities::blocks.
   void row(Slot from, Slot to, std::int32_t length, std::span<Token const> tokens, std::int32_t lines = 1) {
     step_.rows.push_back({from + base_, to + base_, length, tokens, lines});
@@ -46,7 +46,7 @@ class LazyPlan {
   void ask(Query const& query) { step_.queries.push_back(query), ++step_.groups.back().lines; }
   /// Only the sentence's `best` candidates by base + log_prob and, among equals, rank matter (Group::keep).
   void keep(std::int32_t best) { step_.groups.back().keep = best; }
-  /// The slot holds nothing that is needed any more. Released before the step's rows are run.
+  /// The slot holds nothing that is needed any more. Released before the step's rows are run: none of them goes on from it.
   void release(Slot slot) { step_.released.push_back(slot + base_); }
 
   /// The first plan only: the log-probabilities of a forced prefix are not wanted, and count as 0.

@@ -83,7 +83,8 @@ struct Result {
   std::uint64_t id = 0;                  ///< as returned by Decoder::submit; decode() counts from 0 in input order
   std::vector<Hypothesis> hypotheses{};  ///< best first (samples: in their order); so far, if it broke off
   Failure failure = Failure::none;
-  std::string message{};       ///< what failed, with names and values; empty if nothing did
+  std::string message{};       ///< what failed, with names and values; where nothing did, empty, or why there are no
+                               ///< hypotheses all the same (AtMaximum::drop, ExactSearch::floor)
   std::exception_ptr cause{};  ///< the exception behind it, if there was one
   double bound =
       std::numeric_limits<double>::quiet_NaN();  ///< of ExactSearch: it has proved that no output scores more

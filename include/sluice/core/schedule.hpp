@@ -35,8 +35,8 @@ struct Live {
 ///    first) now; asked before every step, again after each admission, until it says 0. Where nobody is alive and nobody will come,
 ///    it must let somebody in.
 ///    Who waits may be a part of all: if it takes all it sees, it is shown more, if there are more, and asked again;
-///  - `select(live, chosen)`: appends the indices of those that take part in the next step, ascending; at least one if
-///    any are alive. Where the model is not `ragged` the decoder runs those of one length, the shortest chosen, that
+///  - `select(live, chosen)`: appends the indices of those that take part in the next step, ascending, none twice; at least
+///    one if any are alive. Where the model is not `ragged` the decoder runs those of one length, the shortest chosen, that
 ///    feed as many tokens a row as the first of them;
 ///  - `adapt(abilities)`, optional, called once, before anything else: what the model can;
 ///  - `check()`, optional: throws std::invalid_argument for options that make no sense.

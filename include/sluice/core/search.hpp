@@ -7,6 +7,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/named.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
@@ -61,7 +62,9 @@ struct Progress {
 ///    slot 0 with Sentence::last, or none;
 ///  - `advance(state, answer)`: is told; returns true when the sentence has ended. No rows planned: an empty answer;
 ///  - `progress(state)`;
-///  - `finish(state, result)`: writes the hypotheses; callable at any time after the first advance.
+///  - `finish(state, result)`: writes the hypotheses into a Result&, or says by Result::fail why there are none (Failure::none and
+///    a message where that is as it should be); callable at any time after the first advance. A sentence that has ended and
+///    has neither ends with Failure::search.
 ///
 /// plan and advance alternate. Found, never demanded (the compiler refuses what has one of these names and another
 /// signature): `check()` throws std::invalid_argument for options that make no sense, naming the option and its value;
@@ -155,14 +158,34 @@ concept InsertingSearch = requires(S const& search, TokenSet& set) {
   search.insert_into(set);
 };
 
+// Members that take what they are to write by value, or const: they take one that nobody reads.
+template <class S>
+concept FinishesCopy = requires(S const& search, typename S::State& state) {
+  search.finish(state, Result{});
+};
+template <class S>
+concept DraftsCopy = requires(S const& search, typename S::State& state) {
+  search.draft(state, Draft{});
+};
+template <class S>
+concept SettlesCopy = requires(S const& search, typename S::State& state) {
+  search.settled(state, std::vector<Token>{});
+};
+template <class S>
+concept InsertsIntoCopy = requires(S const& search) {
+  search.insert_into(TokenSet(1));
+};
+
 /// Refuses members that have a name the library looks for, and another signature: they would never be called.
 template <Search S>
 consteval bool search_names() {
-  static_assert(DraftingSearch<S> || !stray_draft<S>(),
+  static_assert(!FinishesCopy<S>,
+                "sluice: a search's `finish` must take a Result&: what it writes into a copy is lost");
+  static_assert(!DraftsCopy<S> && (DraftingSearch<S> || !stray_draft<S>()),
                 "sluice: a search's `draft` must be const, take (State&, Draft&) and return a bool");
-  static_assert(SettlingSearch<S> || !stray_settled<S>(),
+  static_assert(!SettlesCopy<S> && (SettlingSearch<S> || !stray_settled<S>()),
                 "sluice: a search's `settled` must be const and take (State&, std::vector<Token>&)");
-  static_assert(InsertingSearch<S> || !stray_insert_into<S>(),
+  static_assert(!InsertsIntoCopy<S> && (InsertingSearch<S> || !stray_insert_into<S>()),
                 "sluice: a search's `insert_into` must be const and take a TokenSet&");
   static_assert(
       requires {

@@ -33,6 +33,11 @@ namespace sluice::inline v0 {
 ///  - `ended(Result const&)`: before the result can be polled;
 ///  - `wants_entropy() const`: true: every question for probabilities asks for the line's entropy too.
 ///
+/// A trace never changes a result, also where it throws: the decoder goes on as if it had not, and calls it again. What it threw
+/// first goes to the caller when Decoder::step is done and results can be polled: of the same step, or, where submit, cancel,
+/// settled or end_all called the trace, or where the step throws what a model or a schedule threw, of the next. A Server drops it. A
+/// trace must not call the decoder that calls it.
+///
 /// TraceFile (sluice/decode/trace_file.hpp) writes all of it.
 struct NoTrace {};
 

@@ -20,6 +20,7 @@
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -79,8 +80,15 @@ class Decoder {
   /// Admits, chooses, plans, runs, advances: one round. Returns false when nobody is running, and nobody waits whom the
   /// schedule lets in. If the model (or the expander) throws, the sentences of this step end with Failure::model and the
   /// exception goes on to the caller; the decoder stays usable.
-  /// \throws std::logic_error  if the schedule chooses nobody although somebody is alive; nobody has ended then
-  bool step() { return loop_.step(); }
+  /// \throws std::logic_error  if the schedule chooses nobody although somebody is alive, somebody who is not there, or not in
+  ///                           ascending order; nobody has ended then
+  /// What a trace throws is thrown again when the step is done, see NoTrace.
+  bool step() {
+    auto const more = loop_.step();
+    if constexpr (!std::same_as<T, NoTrace>)
+      if (auto const problem = loop_.take_trace_problem()) std::rethrow_exception(problem);
+    return more;
+  }
 
   /// Takes a result that is ready; false if there is none.
   bool poll(Result& result) { return loop_.poll(result); }
@@ -95,7 +103,9 @@ class Decoder {
   }
 
   /// Calls f(id, tokens) for every live sentence of the last step of which wanted(id), with what its result will begin
-  /// with, as far as that is certain. Whoever's search throws then ends with Failure::search.
+  /// with, as far as that is certain. Whoever's search throws then ends with Failure::search. Both may call submit(), poll(),
+  /// cancel() and end_all(): one that is ended so is told of no more. What they throw goes to the caller.
+  /// \throws std::logic_error  where one of them calls step() or settled()
   template <class Wanted, class F>
     requires SettlingSearch<S>
   void settled(Wanted&& wanted, F&& f) { loop_.settled(std::forward<Wanted>(wanted), std::forward<F>(f)); }

@@ -10,6 +10,7 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
+#include <sluice/core/trace.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/server_options.hpp>
 #include <sluice/decode/serving.hpp>
@@ -37,8 +38,10 @@ namespace sluice::inline v0 {
 /// server is destroyed. Results are those of decode(), bit for bit (samples: if the request brings a seed; ids depend on
 /// who comes first).
 ///
-/// All functions may be called from any thread. The model belongs to the worker while the server lives.
-template <Model M, Search S, Schedule P = Streaming, Expander<Answer<M>> E = LogSoftmaxTopK>
+/// All functions but trace() may be called from any thread. The model belongs to the worker while the server lives.
+///
+/// \tparam T  a trace, see NoTrace: called in the worker's thread; what it throws is dropped
+template <Model M, Search S, Schedule P = Streaming, Expander<Answer<M>> E = LogSoftmaxTopK, class T = NoTrace>
 class Server {
  public:
   using Source = typename M::Source;
@@ -46,8 +49,10 @@ class Server {
   using Clock = ServerClock;
 
   /// Throws std::invalid_argument for options that make no sense, before any work.
-  explicit Server(M& model, S search = {}, P schedule = usual(), ServerOptions const& options = {}, E expander = {})
-      : decoder_(model, std::move(search), std::move(schedule), std::move(expander), {}, impatient(options)),
+  explicit Server(M& model, S search = {}, P schedule = usual(), ServerOptions const& options = {}, E expander = {},
+                  T trace = {})
+      : decoder_(model, std::move(search), std::move(schedule), std::move(expander), std::move(trace),
+                 impatient(options)),
         serving_(decoder_.loop(), options, SettlingSearch<S>) {}
 
   /// Queues a request and returns its id (0, 1, 2 ...); nothing if it is refused, because the queue is full (and
@@ -86,6 +91,10 @@ class Server {
   std::size_t open() const { return serving_.open(); }             ///< requests that have no result yet
   Statistics statistics() const { return serving_.statistics(); }  ///< as of the last step
 
+  /// The worker's, like the model: for callbacks (see Delivery), and for others while no request is open (see drain()) and nobody
+  /// submits.
+  T& trace() { return decoder_.trace(); }
+
  private:
   /// Who comes need not wait for others to end.
   static P usual() {
@@ -99,7 +108,7 @@ class Server {
     return intake;
   }
 
-  Decoder<M, S, P, E> decoder_;
+  Decoder<M, S, P, E, T> decoder_;
   detail::Serving serving_;  // last: its thread works on the decoder
 };
 

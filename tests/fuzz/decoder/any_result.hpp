@@ -35,7 +35,9 @@ inline bool same_result(Result const& a, Result const& b) {
 
 /// Of any, cut off or not.
 inline void examine_result(Result const& result, std::int32_t vocabulary) {
-  demand(result.ok() == result.message.empty(), "a failure says nothing, or a success something", result.message);
+  auto const explained = !result.ok() || result.hypotheses.empty();
+  demand(explained == !result.message.empty(), "nothing is said of a failure, or something of a success",
+         result.message);
   for (auto const& h : result.hypotheses) {
     demand(h.log_probs.size() == h.tokens.size(), "not every token has its log-probability");
     demand(std::ranges::all_of(h.tokens, [&](Token token) { return token >= 0 && token < vocabulary; }),

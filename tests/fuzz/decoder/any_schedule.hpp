@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace sluice::test {
@@ -28,8 +29,11 @@ struct AnySchedule {
     admits_nobody,
     select_throws,
     chooses_nobody,
-    chooses_strangers
+    chooses_strangers,
+    chooses_twice,
+    chooses_backwards
   };
+  static constexpr std::int32_t misdeeds = 8;
 
   Kind kind = Kind::batched;
   Batched batched{};
@@ -37,6 +41,8 @@ struct AnySchedule {
   /// Of the next call; and what it has decided so far, which its whims hang on.
   std::shared_ptr<Misdeed> next = std::make_shared<Misdeed>();
   std::shared_ptr<std::uint64_t> whim = std::make_shared<std::uint64_t>(1);
+  /// How often it has chosen what must be refused.
+  std::shared_ptr<std::uint64_t> wrong = std::make_shared<std::uint64_t>(0);
 
   void check() const { batched.check(), streaming.check(); }
   void adapt(Abilities const& abilities) { streaming.adapt(abilities); }
@@ -53,8 +59,15 @@ struct AnySchedule {
   }
   void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
     if (take(Misdeed::select_throws)) throw std::runtime_error("select is broken");
-    if (take(Misdeed::chooses_nobody)) return;
-    if (take(Misdeed::chooses_strangers)) return chosen.push_back(static_cast<std::int32_t>(live.size()));
+    if (take(Misdeed::chooses_nobody)) return static_cast<void>(++*wrong);
+    if (take(Misdeed::chooses_strangers)) return ++*wrong, chosen.push_back(static_cast<std::int32_t>(live.size()));
+    choose(live, chosen);
+    if (take(Misdeed::chooses_twice)) return twice(chosen, draw(chosen.size()));
+    if (chosen.size() > 1 && take(Misdeed::chooses_backwards)) ++*wrong, std::swap(chosen.front(), chosen.back());
+  }
+
+ private:
+  void choose(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
     switch (kind) {
       case Kind::batched: return batched.select(live, chosen);
       case Kind::streaming: return streaming.select(live, chosen);
@@ -63,9 +76,12 @@ struct AnySchedule {
     auto const surely = live.empty() ? 0 : draw(live.size());
     for (std::size_t i = 0; i < live.size(); ++i)
       if (i == surely || draw(2) == 0) chosen.push_back(static_cast<std::int32_t>(i));
+    if (draw(16) == 0) twice(chosen, draw(chosen.size()));
   }
-
- private:
+  void twice(std::vector<std::int32_t>& chosen, std::size_t which) const {
+    ++*wrong;
+    chosen.insert(chosen.begin() + static_cast<std::ptrdiff_t>(which), chosen[which]);
+  }
   bool take(Misdeed misdeed) const {
     if (*next != misdeed) return false;
     *next = Misdeed::none;

@@ -39,8 +39,9 @@ struct Misdeed {
     too_many_lines,
     too_few_questions,
     strange_release,
+    too_long,
   };
-  static constexpr std::int32_t kinds = 16;
+  static constexpr std::int32_t kinds = 17;
   Kind kind = Kind::none;
   std::int32_t round = 0;
 };
@@ -131,7 +132,7 @@ struct AnySearch {
     auto const kind = misdeed.kind;
     s.tokens.assign(1, kind == Kind::strange_token ? -5 : 3);
     auto const slot = kind == Kind::strange_slot ? slots() : 0;
-    auto const length = kind == Kind::negative_length ? -1 : 0;
+    auto const length = kind == Kind::negative_length ? -1 : kind == Kind::too_long ? 1000 : 0;
     if (kind == Kind::no_tokens) s.tokens.clear();
     plan.row(slot, slot, length, s.tokens, kind == Kind::too_many_lines ? 2 : 1);
     if (kind != Kind::too_few_questions) plan.ask({});

@@ -16,12 +16,28 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace sluice::test {
 
 using FuzzModel = CheckedModel<FaultsModel>;
-using FuzzDecoder = Decoder<FuzzModel, FuzzSearch, AnySchedule>;
+
+/// Throws in one of its next calls.
+struct FuzzTrace {
+  std::int32_t left = -1;  ///< calls before that; negative: never
+
+  void call() {
+    if (left-- == 0) throw std::runtime_error("the trace is broken");
+  }
+  void began(std::uint64_t, Sentence const&) { call(); }
+  void admitted(std::uint64_t, Slot, std::int32_t) { call(); }
+  void planned(StepPlan const&) { call(); }
+  void answered(StepPlan const&, Expansion const&) { call(); }
+  void ended(Result const&) { call(); }
+};
+
+using FuzzDecoder = Decoder<FuzzModel, FuzzSearch, AnySchedule, LogSoftmaxTopK, FuzzTrace>;
 using FuzzRequest = FuzzDecoder::SearchRequest;
 
 /// All that a decoder is made of.

@@ -117,6 +117,7 @@ TEST_CASE("what exact search has not looked at scores no more than it says", "[e
     REQUIRE(result.ok());
     CHECK(result.bound >= best - 1e-4);
     if (result.hypotheses.empty()) {  // nothing scores so much
+      CHECK(result.message.find("no output was found that scores floor = ") == 0);
       CHECK(best < made.search.floor + 1e-4);
       CHECK(result.bound == made.search.floor);
       ++none;

@@ -151,8 +151,8 @@ class LazyAdmission {
     s->age = s->idle = 0, s->turn = back_++, s->ended = false, s->share = 0;
     try {
       auto const sentence = begin_search(*s);
-      if (shared_.trace != nullptr) shared_.trace->began(s->id, sentence);
-      if (shared_.trace != nullptr) shared_.trace->admitted(s->id, s->base, s->slots);
+      shared_.tell([&](AnyTrace& trace) { trace.began(s->id, sentence); });
+      shared_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slots); });
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
     } catch (...) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,17 @@ struct Shared {
   Shared(AnyModelSide& m, AnySearches const& s, AnySchedule const& p, AnyTrace* t, Intake const& intake)
       : model(m), searches(s), schedule(p), trace(t), room(m, intake), running(s) {}
 
+  /// Calls f(trace) where there is one. What it throws, the first time, is kept: see NoTrace.
+  template <class F>
+  void tell(F&& f) {
+    if (trace == nullptr) return;
+    try {
+      f(*trace);
+    } catch (...) {
+      if (trace_problem == nullptr) trace_problem = std::current_exception();
+    }
+  }
+
   AnyModelSide& model;
   AnySearches const& searches;
   AnySchedule const& schedule;
@@ -32,6 +44,7 @@ struct Shared {
   Roster running;
   Statistics statistics{};
   Stopwatch stopwatch{};
+  std::exception_ptr trace_problem{};
 };
 
 /// Writes results, in the order in which sentences end.
@@ -49,6 +62,8 @@ class LazyAnswering {
         if (!shared_.searches.takes_prefix) s.opening.complete(result);
         if (shared_.model.attaches) s.attaching.complete(result.hypotheses);
         s.confiding.complete(result.hypotheses);
+        if (why == Failure::none && result.ok() && result.hypotheses.empty() && result.message.empty())
+          throw std::logic_error("sluice: the search's `finish` wrote neither hypotheses nor a failure (Result::fail)");
       } catch (...) {
         why = Failure::search, message = describe(std::current_exception()), cause = std::current_exception();
       }
@@ -89,7 +104,7 @@ class LazyAnswering {
   }
   void give(Result result) {
     ++shared_.statistics.sentences;
-    if (shared_.trace != nullptr) shared_.trace->ended(result);
+    shared_.tell([&](AnyTrace& trace) { trace.ended(result); });
     results_.push_back(std::move(result));
   }
 

@@ -34,7 +34,9 @@ struct PlanRules {
   std::int32_t slots = 1;
   Abilities abilities{};
   std::int32_t vocabulary = 0;
-  bool first = false;                 ///< only slot 0 holds anything
+  bool first = false;                 ///< only slot 0 holds anything:
+  std::int32_t begun = 0;             ///< of a first plan: so many tokens
+  std::int32_t const* held{};         ///< [slots]: of any other: tokens in each of the search's slots; -1: nothing
   std::vector<std::uint8_t>* seen{};  ///< scratch
 };
 
@@ -62,6 +64,13 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
     if (i > 0 && row.to <= rows[i - 1].to) fail("rows must ascend in `to`");
     if (rules.first && row.from != rules.base) fail("the first plan can go on from slot 0 alone");
     if (row.length < 0) fail("length " + std::to_string(row.length) + " is negative");
+    auto const held = rules.first ? rules.begun : rules.held[row.from - rules.base];
+    if (held < 0) fail("slot " + std::to_string(row.from - rules.base) + " holds nothing");
+    if (row.length > held || (row.length < held && !rules.abilities.roll_back))
+      fail("length " + std::to_string(row.length) + ", and slot " + std::to_string(row.from - rules.base) + " holds " +
+           std::to_string(held) + " tokens" +
+           (row.length > held ? ""
+                              : ": the model does not roll back (Abilities::roll_back; a search says so by `needs`)"));
     if (row.tokens.empty()) fail("has no tokens");
     if (row.tokens.size() > 1 && !rules.abilities.blocks)
       fail("has " + std::to_string(row.tokens.size()) + " tokens, and the model takes no blocks (Abilities::blocks)");
@@ -94,9 +103,13 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
       if (token < 0 || token >= rules.vocabulary)
         throw std::logic_error("sluice: plan: a probe of token " + std::to_string(token) +
                                ", which is outside the vocabulary of " + std::to_string(rules.vocabulary));
-  for (auto const slot : std::span(step.released).subspan(mark.released))
-    if (!inside(slot))
-      throw std::logic_error("sluice: plan: released slot " + std::to_string(slot - rules.base) + of());
+  for (auto const slot : std::span(step.released).subspan(mark.released)) {
+    auto const fail = [&](std::string const& clause) {
+      throw std::logic_error("sluice: plan: released slot " + std::to_string(slot - rules.base) + clause);
+    };
+    if (!inside(slot)) fail(of());
+    if ((at(slot) & 1) != 0) fail(" is one that a row goes on from");
+  }
 }
 
 /// Where the model is not ragged: throws unless the rows since `mark` are like the step's first.

@@ -16,11 +16,13 @@
 #include <sluice/decode/loop/stepping.hpp>
 #include <sluice/schedule/intake.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +59,7 @@ class LazyLoop {
   void draw_from(Supply* supply) { admission_.waiting.supply = supply; }
 
   bool step() {
+    alone("step()");
     auto& seconds = shared_.statistics.seconds;
     shared_.stopwatch.restart();
     auto const answered = shared_.statistics.sentences;
@@ -86,6 +89,9 @@ class LazyLoop {
     return true;
   }
 
+  /// What the trace threw first since this was last asked, or null; step() does not throw it.
+  std::exception_ptr take_trace_problem() { return std::exchange(shared_.trace_problem, nullptr); }
+
   bool poll(Result& result) { return answering_.poll(result); }
 
   bool cancel(std::uint64_t id, Failure why) {
@@ -94,7 +100,7 @@ class LazyLoop {
       return true;
     }
     for (auto const& s : shared_.running)
-      if (s->id == id) {
+      if (s->id == id && !s->ended) {
         answering_.end(*s, why, std::string(name(why)) + " while running");
         shared_.running.sweep();
         return true;
@@ -103,7 +109,8 @@ class LazyLoop {
   }
 
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
-    for (auto const& s : shared_.running) answering_.end(*s, why, message, cause);
+    for (auto const& s : shared_.running)
+      if (!s->ended) answering_.end(*s, why, message, cause);
     shared_.running.sweep();
     while (admission_.waiting.any()) {
       auto const id = admission_.waiting[0].id;
@@ -112,25 +119,30 @@ class LazyLoop {
     }
   }
 
-  /// See Decoder::settled; the two are called once a sentence.
+  /// See Decoder::settled; the two are called once a sentence, and may submit, poll, cancel and end_all.
   template <class Wanted, class F>
   void settled(Wanted&& wanted, F&& f) {
-    struct Sweep {  // also where f throws
-      explicit Sweep(Roster& all) : running(all) {}
-      Sweep(Sweep const&) = delete;
-      Sweep& operator=(Sweep const&) = delete;
-      ~Sweep() { running.sweep(); }
-      Roster& running;
-    } const sweep(shared_.running);
+    alone("settled()");
+    Roster::Visit const visit(shared_.running);  // ends also where f throws
     for (auto const& s : shared_.running)
-      if (s->idle == 0 && s->age > 0 && wanted(s->id) && settle(*s)) f(s->id, std::span<Token const>(settled_));
+      if (s->idle == 0 && s->age > 0 && !s->ended && wanted(s->id) && !s->ended && settle(*s))
+        f(s->id, std::span<Token const>(settled_));
   }
 
   std::size_t waiting() const { return admission_.waiting.size(); }
-  std::size_t running() const { return shared_.running.size(); }
+  std::size_t running() const {
+    auto const& all = shared_.running;
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](auto const& s) { return !s->ended; }));
+  }
   Statistics const& statistics() const { return shared_.statistics; }
 
  private:
+  /// For what cannot be called by those whom settled() calls.
+  void alone(char const* function) const {
+    if (shared_.running.visited())
+      throw std::logic_error(std::string("sluice: ") + function +
+                             " from a function that settled() calls: call it when settled() has returned");
+  }
   bool settle(Running& s) {
     settled_.clear();
     if (!s.opening.done()) return true;

@@ -118,7 +118,7 @@ class LazyOpening {
     Plan plan(first_, 0);
     search.plan(plan);
     auto alone = rules;
-    alone.base = 0;
+    alone.base = 0, alone.begun = held();
     check_plan(first_, {}, alone);
     scored_ = plan.prefix_scored();
     temperature_ = first_.queries.empty() ? 1 : first_.queries.front().temperature;

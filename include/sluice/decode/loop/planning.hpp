@@ -48,10 +48,12 @@ class LazyPlanning {
     }
     if (!forking_.empty()) arrange(chosen);
     shared_.room.slots.release(step_.released);
-    if (shared_.trace == nullptr) return;
-    if (shared_.model.answers_entropy && shared_.trace->wants_entropy())
-      for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
-    shared_.trace->planned(step_);
+    if (shared_.model.answers_entropy)
+      shared_.tell([&](AnyTrace& trace) {
+        if (!trace.wants_entropy()) return;
+        for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
+      });
+    shared_.tell([&](AnyTrace& trace) { trace.planned(step_); });
   }
 
  private:
@@ -96,6 +98,8 @@ class LazyPlanning {
                           .abilities = shared_.model.abilities,
                           .vocabulary = shared_.model.vocabulary.size,
                           .first = !s.opening.done(),
+                          .begun = s.opening.progress().length,
+                          .held = shared_.room.slots.held(s.base),
                           .seen = &seen_};
     if (s.opening.done()) {
       Plan own(step_, s.base);

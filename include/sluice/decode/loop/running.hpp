@@ -60,8 +60,9 @@ class LazyRoster {
   void give_back(std::unique_ptr<Running> one) { spare_.push_back(std::move(one)); }
   void add(std::unique_ptr<Running> one) { alive_.push_back(std::move(one)); }
 
-  /// Takes out those that have ended.
+  /// Takes out those that have ended; while somebody visits all, when that is over.
   void sweep() {
+    if (visited_) return;
     std::size_t kept = 0;
     for (auto& one : alive_) {
       if (one->ended) {
@@ -72,7 +73,23 @@ class LazyRoster {
     alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(kept), alive_.end());
   }
 
-  std::size_t size() const { return alive_.size(); }
+  /// Nobody leaves as long as one of these is there, so that whoever is told of a sentence may end it, or another.
+  class Visit {
+   public:
+    explicit Visit(LazyRoster& roster) : roster_(roster) { roster_.visited_ = true; }
+    Visit(Visit const&) = delete;
+    Visit& operator=(Visit const&) = delete;
+    ~Visit() {
+      roster_.visited_ = false;
+      roster_.sweep();
+    }
+
+   private:
+    LazyRoster& roster_;
+  };
+  bool visited() const { return visited_; }
+
+  std::size_t size() const { return alive_.size(); }  ///< in a visit also those that have ended in it
   bool empty() const { return alive_.empty(); }
   Running& operator[](std::size_t i) { return *alive_[i]; }
   auto begin() const { return alive_.begin(); }
@@ -81,6 +98,7 @@ class LazyRoster {
  private:
   AnySearches const& searches_;
   std::vector<std::unique_ptr<Running>> alive_, spare_;
+  bool visited_ = false;
 };
 using Roster = LazyRoster<>;
 

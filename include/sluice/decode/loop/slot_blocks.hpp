@@ -16,8 +16,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// Hands out blocks of neighbouring slots, the lowest that fit, so that slot numbers stay small; knows in which of them the
-/// model keeps something.
+/// Hands out blocks of neighbouring slots, the lowest that fit, so that slot numbers stay small; knows how much the model keeps
+/// in each of them.
 template <class = void>
 class LazySlotLedger {
  public:
@@ -37,13 +37,15 @@ class LazySlotLedger {
     if (tail > 0) free_.pop_back();
     auto const first = top_ - tail;
     top_ = first + size;
+    if (held_.size() < static_cast<std::size_t>(top_)) held_.resize(static_cast<std::size_t>(top_), nothing);
     return first;
   }
 
-  void hold(Slot slot) {
-    if (held_.size() <= static_cast<std::size_t>(slot)) held_.resize(static_cast<std::size_t>(slot) + 1);
-    held_[static_cast<std::size_t>(slot)] = true;
-  }
+  static constexpr std::int32_t nothing = -1;
+  /// From now on, a slot of a block that has been taken holds so many tokens.
+  void hold(Slot slot, std::int32_t tokens) { held_[static_cast<std::size_t>(slot)] = tokens; }
+  /// [slot]: of a block that has been taken and its neighbours behind it: tokens that they hold, or `nothing`.
+  std::int32_t const* held(Slot first) const { return &held_[static_cast<std::size_t>(first)]; }
 
   /// Those of the slots in which the model keeps something, and from now on nothing. Good until the next call.
   std::span<Slot const> release(std::span<Slot const> slots) {
@@ -76,13 +78,13 @@ class LazySlotLedger {
     std::int32_t size;
   };
   void release(Slot slot) {
-    if (static_cast<std::size_t>(slot) >= held_.size() || !held_[static_cast<std::size_t>(slot)]) return;
-    held_[static_cast<std::size_t>(slot)] = false;
+    if (held_[static_cast<std::size_t>(slot)] == nothing) return;
+    held_[static_cast<std::size_t>(slot)] = nothing;
     releasing_.push_back(slot);
   }
 
-  std::vector<Gap> free_;   // ascending, no two touch
-  std::vector<bool> held_;  // [slot]: whether the model keeps something there
+  std::vector<Gap> free_;           // ascending, no two touch
+  std::vector<std::int32_t> held_;  // [slot]: tokens that the model keeps there, or nothing
   std::vector<Slot> releasing_;
   Slot top_ = 0;  // all slots from here on are free too
   std::int32_t limit_;
@@ -98,7 +100,7 @@ class LazySlotBlocks {
   std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
   /// A sentence has been started there.
   void start(Slot slot) {
-    ledger_.hold(slot);
+    ledger_.hold(slot, 0);
     clear(slot);
   }
   /// The model is to run these rows; it is about to.
@@ -106,8 +108,10 @@ class LazySlotBlocks {
     if (follows_) tree_.apply(rows);
   }
   void hold(std::span<Row const> rows) {
-    for (auto const& row : rows) ledger_.hold(row.to);
+    for (auto const& row : rows) ledger_.hold(row.to, row.length + static_cast<std::int32_t>(row.kept()));
   }
+  /// See SlotLedger.
+  std::int32_t const* held(Slot first) const { return ledger_.held(first); }
   void release(std::span<Slot const> slots) {
     for (auto const slot : slots) clear(slot);
     tell(ledger_.release(slots));

@@ -99,7 +99,7 @@ class LazyStepping {
       answers_ = {}, problem_ = std::current_exception();
       return;
     }
-    if (shared_.trace != nullptr) shared_.trace->answered(plan(), answers_);
+    shared_.tell([&](AnyTrace& trace) { trace.answered(plan(), answers_); });
   }
 
   /// Tells one sentence what came of it; false if it has ended.
@@ -203,10 +203,15 @@ class LazyStepping {
     if (alive == 0) return;
     shared_.schedule.select(live_, picked_);
     if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
-    for (auto const i : picked_)
+    for (std::size_t n = 0; n < picked_.size(); ++n) {
+      auto const i = picked_[n];
       if (i < 0 || static_cast<std::size_t>(i) >= alive)
         throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " of " +
                                std::to_string(alive));
+      if (n > 0 && i <= picked_[n - 1])
+        throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " behind sentence " +
+                               std::to_string(picked_[n - 1]) + ": `chosen` must ascend, and name nobody twice");
+    }
     if (!shared_.model.abilities.ragged) keep_alike(picked_, live_);
   }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/result.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -90,5 +91,17 @@ struct Stop {
     require(patience > 0 && std::isfinite(patience), "stop.patience", patience, "must be a number > 0");
   }
 };
+
+namespace detail::beam_loop {
+
+/// Why a beam search that is over has no hypotheses.
+template <class = void>
+void say_why_empty(AtMaximum at_maximum, Result& result) {
+  if (at_maximum == AtMaximum::drop)
+    result.fail(Failure::none, "no hypothesis had finished, and AtMaximum::drop keeps no other");
+  else result.fail(Failure::no_token_left, "every token was impossible before any hypothesis had finished");
+}
+
+}  // namespace detail::beam_loop
 
 }  // namespace sluice::inline v0

@@ -98,8 +98,7 @@ struct LazyBestFirstQueue {
     for (auto const& one : s.out) add(one.node, one.log_prob, one.score, one.finished);
     if (s.bounds.max == 0) add(History::root, 0, 0, false);
     if (!s.over) tell_waiting(s, add);
-    else if (result.hypotheses.empty() && at_maximum != AtMaximum::drop)
-      result.fail(Failure::no_token_left, "every token was impossible before any hypothesis had finished");
+    else if (result.hypotheses.empty()) beam_loop::say_why_empty(at_maximum, result);
   }
 
  private:

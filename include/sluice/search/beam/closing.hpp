@@ -71,8 +71,7 @@ Hypothesis& add_hypothesis(BeamState const& s, BeamState::Ended const& ended, Re
 
 template <class = void>
 void fail_if_empty(BeamSearch const& options, BeamState const& s, Result& result) {
-  if (s.over && result.hypotheses.empty() && options.at_maximum != AtMaximum::drop)
-    result.fail(Failure::no_token_left, "every token was impossible before any hypothesis had finished");
+  if (s.over && result.hypotheses.empty()) say_why_empty(options.at_maximum, result);
 }
 
 /// All of them, as the beam ranks them: Prefix::complete() is the caller's.

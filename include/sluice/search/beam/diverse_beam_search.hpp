@@ -137,7 +137,7 @@ struct LazyDiverseBeamSearch {
     for (auto const& beam : s.beams) {
       detail::beam_loop::tell(search, beam.state, one);
       std::move(one.hypotheses.begin(), one.hypotheses.end(), std::back_inserter(all.hypotheses));
-      if (!one.ok() && all.ok()) all.fail(one.failure, one.message, one.cause);
+      if (!one.message.empty() && all.ok()) all.fail(one.failure, one.message, one.cause);
     }
     auto& h = all.hypotheses;
     std::vector<std::size_t> order(h.size());

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -138,8 +139,11 @@ struct LazyExactSearch {
     if (s.bounds.max == 0) result.hypotheses.assign(1, {});
     auto const proved = !s.found.empty() && s.found.front().finished ? s.found.front().score : floor;
     result.bound = s.prefix.impossible() ? floor : s.ended ? std::max(s.bound, proved) : infinite;
-    if (result.hypotheses.empty() && s.ended && s.bound == -infinite && floor == -infinite)
-      result.fail(Failure::no_token_left, "no output ends within the maximum length");
+    if (result.hypotheses.empty() && s.ended) {
+      if (s.bound == -infinite && floor == -infinite)
+        result.fail(Failure::no_token_left, "no output ends within the maximum length");
+      else result.fail(Failure::none, "no output was found that scores floor = " + std::to_string(floor) + " or more");
+    }
     s.prefix.complete(result);
   }
 
