@@ -77,6 +77,17 @@ foreach(header IN LISTS headers)
   endif()
 endforeach()
 
+# Words that others define as macros (Qt, windows.h): tests/odr compiles the public headers behind them, and only here are those
+# looked at that need an engine or a device.
+foreach(file IN LISTS engines kernels)
+  file(STRINGS ${root}/${file} lines
+    REGEX "^[^/\"]*[^A-Za-z0-9_/\"]((slots|signals|emit|near|far|small|interface|ERROR|IN|OUT)[^A-Za-z0-9_]|(min|max)\\()")
+  foreach(line IN LISTS lines)
+    message(NOTICE "a word that others define as a macro ((min)(a, b) is none): ${file}: ${line}")
+    set(wrong TRUE)
+  endforeach()
+endforeach()
+
 # Who may include whom: a folder itself and those named here (docs/design.md has the same table). What stands further down may
 # include only what stands further up, so there are no circles among folders.
 set(folders

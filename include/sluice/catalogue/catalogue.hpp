@@ -191,7 +191,7 @@ class LazyCatalogue {
       if (k == 0) break;
       tokens.push_back(static_cast<Token>(level.token(k - 1)));
       node = {node.depth + 1, static_cast<Item>(level.first.at(k - 1)),
-              std::min(node.last, static_cast<Item>(level.first.at(k)))};
+              (std::min)(node.last, static_cast<Item>(level.first.at(k)))};
     }
     return tokens;
   }

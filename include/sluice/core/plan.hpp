@@ -23,7 +23,7 @@ struct StepPlan {
   void clear() { rows.clear(), queries.clear(), groups.clear(), released.clear(); }
 };
 
-/// One sentence's part of a step. The search speaks of its own slots, 0 .. slots() - 1; the plan adds where the
+/// One sentence's part of a step. The search speaks of its own slots, 0 .. slot_count() - 1; the plan adds where the
 /// sentence's block of slots begins. The loop looks at every plan before it is run; one that breaks a clause of row() or
 /// ask() ends its sentence, and no other, with Failure::search and a message that names the clause.
 template <class = void>

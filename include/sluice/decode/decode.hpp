@@ -11,6 +11,7 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
+#include <sluice/core/types.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/loop/loop.hpp>
 #include <sluice/decode/loop/parts.hpp>
@@ -98,7 +99,7 @@ template <class = void>
 class LazyInOrder {
  public:
   void add(Result result) {
-    auto const at = static_cast<std::size_t>(result.id - first_);
+    auto const at = cast<std::size_t>(result.id - first_);
     if (results_.size() <= at) results_.resize(at + 1);
     results_[at] = std::move(result);
   }

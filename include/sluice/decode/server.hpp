@@ -58,7 +58,7 @@ class Server {
   }
 
   /// The same with a future. A refused request's result has Failure::refused, and no id.
-  std::future<Result> submit(SearchRequest request) { return submit(std::move(request), Clock::time_point::max()); }
+  std::future<Result> submit(SearchRequest request) { return submit(std::move(request), (Clock::time_point::max)()); }
   template <std::same_as<Clock::time_point> Time>
   std::future<Result> submit(SearchRequest request, Time deadline) {
     auto const promise = std::make_shared<std::promise<Result>>();

@@ -85,7 +85,7 @@ class LlamaBatch {
       auto least = row.depth(begin);
       for (auto i = leaves_.empty() ? begin : leaves_.back().token + 1; i < row.tokens.size() && !free_.empty();) {
         auto const leaf = first_leaf(row, i);
-        for (; i <= leaf; ++i) least = std::min(least, row.depth(i));
+        for (; i <= leaf; ++i) least = (std::min)(least, row.depth(i));
         moves_.push_back({before, free_.back(), row.length + least});
         leaves_.push_back({leaf, free_.back()}), free_.pop_back();
       }

@@ -248,9 +248,9 @@ class LazyJsonConjunctions {
                                                std::string_view most) const {
     std::pair<std::int32_t, std::int32_t> out{0, -1};
     for (auto const& part : parts) {
-      if (auto const* const value = part.schema->find(least)) out.first = std::max(out.first, count(*value));
+      if (auto const* const value = part.schema->find(least)) out.first = (std::max)(out.first, count(*value));
       if (auto const* const value = part.schema->find(most))
-        out.second = out.second < 0 ? count(*value) : std::min(out.second, count(*value));
+        out.second = out.second < 0 ? count(*value) : (std::min)(out.second, count(*value));
     }
     return out;
   }

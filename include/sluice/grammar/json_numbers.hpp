@@ -56,7 +56,7 @@ class LazyJsonNumbers {
     std::vector<Id> choices;
     auto const shortest = low ? low->value.whole.size() : 1;
     auto const longest = high ? high->value.whole.size() : endless;
-    for (auto size = shortest; size <= std::min(longest, shortest); ++size) choices.push_back(whole(low, high, size));
+    for (auto size = shortest; size <= (std::min)(longest, shortest); ++size) choices.push_back(whole(low, high, size));
     if (longest == endless) {
       // Longer than the lower bound: anything that does not begin with 0.
       choices.push_back(

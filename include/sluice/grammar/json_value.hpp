@@ -70,7 +70,7 @@ struct JsonNumber {
       if (c != '.') out.digits += c;
     auto const end = out.digits.find_last_not_of('0') + 1;
     if (end == 0) return {};
-    auto const point = std::min(text.find('.'), std::min(e, text.size()));
+    auto const point = (std::min)(text.find('.'), (std::min)(e, text.size()));
     out.negative = negative;
     if (e != std::string_view::npos) out.exponent = std::stoll(std::string(text.substr(e + 1)));
     out.exponent += static_cast<std::int64_t>(point) - static_cast<std::int64_t>(end);
@@ -191,7 +191,7 @@ class LazyJsonReader {
       auto const from = in_.place();
       digits();
       auto const exponent = in_.from(from);
-      if (exponent.size() - std::min(exponent.find_first_not_of('0'), exponent.size()) > JsonNumber::exponent_digits)
+      if (exponent.size() - (std::min)(exponent.find_first_not_of('0'), exponent.size()) > JsonNumber::exponent_digits)
         in_.fail_at(begin, "a number whose exponent has more than " + std::to_string(JsonNumber::exponent_digits) +
                                " digits is not supported");
     }

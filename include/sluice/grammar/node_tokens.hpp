@@ -109,7 +109,7 @@ class LazyNodeTokenTable {
       auto const [it, fresh] = group_of.try_emplace(state, out->groups.size());
       if (fresh) {
         out->groups.push_back({});
-        out->worst = std::max(out->worst, completion.count(state));
+        out->worst = (std::max)(out->worst, completion.count(state));
       }
       return it->second;
     };

@@ -167,7 +167,7 @@ class LazyPageTable {
     auto const page = free_;
     free_ = std::exchange(pages_[index(page)].previous, none);
     pages_[index(page)].references = 1;
-    use_.peak = std::max(use_.peak, ++use_.pages);
+    use_.peak = (std::max)(use_.peak, ++use_.pages);
     return page;
   }
 

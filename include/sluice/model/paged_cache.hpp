@@ -41,7 +41,7 @@ class PagedCache {
   /// \throws std::invalid_argument  if an option is out of its range
   explicit PagedCache(PagedCacheOptions const& options)
       : elements_(options.elements_per_position),
-        page_size_(elements_ * static_cast<std::size_t>(std::max(options.positions_per_page, 0))),
+        page_size_(elements_ * static_cast<std::size_t>((std::max)(options.positions_per_page, 0))),
         table_(options.positions_per_page, options.max_pages, page_size_ * sizeof(T)) {
     require(elements_ > 0, "PagedCache: elements_per_position", elements_, "must be > 0");
   }

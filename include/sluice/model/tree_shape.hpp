@@ -51,7 +51,7 @@ struct TreeShape {
   }
   std::int32_t depth() const {
     std::int32_t most = 0;
-    for (auto const& node : nodes) most = std::max(most, node.depth + 1);
+    for (auto const& node : nodes) most = (std::max)(most, node.depth + 1);
     return most;
   }
 };

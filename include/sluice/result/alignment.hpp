@@ -40,7 +40,7 @@ inline Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_
   auto const words = [](std::span<std::int32_t const> of) {
     std::size_t count = 0;
     for (auto const word : of)
-      if (word >= 0) count = std::max(count, static_cast<std::size_t>(word) + 1);
+      if (word >= 0) count = (std::max)(count, static_cast<std::size_t>(word) + 1);
     return count;
   };
   Alignment alignment(words(target_words), std::vector<float>(words(source_words)));

@@ -39,7 +39,7 @@ class LazyLoop {
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
-    for (auto const& s : shared_.running) shared_.room.leave(s->base, s->slots, false);
+    for (auto const& s : shared_.running) shared_.room.leave(s->base, s->slot_count, false);
     while (shared_.room.forget()) {
     }
   }

@@ -47,7 +47,7 @@ class LazyPlanning {
       add_plan(*s, found.slot);
     }
     if (!forking_.empty()) arrange(chosen);
-    shared_.room.slots.release(step_.released);
+    shared_.room.slot_blocks.release(step_.released);
     if (shared_.trace == nullptr) return;
     if (shared_.model.answers_entropy && shared_.trace->wants_entropy())
       for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
@@ -92,7 +92,7 @@ class LazyPlanning {
   /// One sentence's.
   void plan_one(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
-                          .slots = s.slots,
+                          .slot_count = s.slot_count,
                           .abilities = shared_.model.abilities,
                           .vocabulary = shared_.model.vocabulary.size,
                           .first = !s.opening.done(),

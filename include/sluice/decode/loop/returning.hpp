@@ -36,7 +36,7 @@ class LazyReturning {
   void send(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;
-    shared_.room.leave(s.base, s.slots, false);
+    shared_.room.leave(s.base, s.slot_count, false);
     ++shared_.statistics.restarted;
   }
 

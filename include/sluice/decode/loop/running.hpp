@@ -27,7 +27,7 @@ struct Running {
   Attaching attaching{};
   Confiding confiding{};
   Slot base = 0;
-  std::int32_t slots = 0, age = 0, idle = 0;
+  std::int32_t slot_count = 0, age = 0, idle = 0;
   std::int64_t turn = 0;  // see Live
   struct {
     PlanMark from{}, to{};

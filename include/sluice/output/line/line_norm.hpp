@@ -45,7 +45,7 @@ inline void round_all(std::span<float const> line, LineNorm norm, TokenSet const
   to.resize(line.size());
   auto const words = only == nullptr ? std::span<std::uint64_t const>{} : only->words();
   for (std::size_t first = 0; first < line.size(); first += bits) {
-    auto const count = std::min(bits, line.size() - first);
+    auto const count = (std::min)(bits, line.size() - first);
     auto const word = first / bits;
     if (only != nullptr && (word >= words.size() || words[word] == 0))
       std::fill_n(to.begin() + static_cast<std::ptrdiff_t>(first), count, -std::numeric_limits<float>::infinity());
@@ -89,7 +89,7 @@ inline void mask(std::span<float> line, std::size_t first, TokenSet const& only)
   for (std::size_t i = 0; i < line.size();) {
     auto const word = (first + i) / bits, bit = (first + i) % bits;
     auto const held = (word < words.size() ? words[word] : 0) >> bit;
-    auto const count = std::min(bits - bit, line.size() - i);
+    auto const count = (std::min)(bits - bit, line.size() - i);
     if (count == bits) {
       mask_32(line.data() + i, static_cast<std::uint32_t>(held));
       mask_32(line.data() + i + 32, static_cast<std::uint32_t>(held >> 32));

@@ -80,7 +80,7 @@ class LazyLinePass {
     change(line, 0);
     auto const whole = line.size() / LineScan::chunk * LineScan::chunk;
     for (std::size_t first = 0; first < whole; first += LineScan::block)
-      add(first, line.data() + first, std::min(LineScan::block, whole - first));
+      add(first, line.data() + first, (std::min)(LineScan::block, whole - first));
     if (whole == line.size()) return;
     alignas(64) std::array<float, LineScan::chunk> tail;
     std::fill(std::copy(line.begin() + static_cast<std::ptrdiff_t>(whole), line.end(), tail.begin()), tail.end(),
@@ -145,7 +145,7 @@ class LazyLinePass {
       if (x > LineScan::lowest) ranked_.push_back({token, x, static_cast<double>(x)});
     }
     std::sort(ranked_.begin(), ranked_.end());
-    ranked_.resize(std::min(ranked_.size(), static_cast<std::size_t>(query_->best)));
+    ranked_.resize((std::min)(ranked_.size(), static_cast<std::size_t>(query_->best)));
   }
 
   Query const* query_ = nullptr;

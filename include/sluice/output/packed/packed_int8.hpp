@@ -23,7 +23,7 @@ inline namespace SLUICE_ISA {
 namespace packed {
 
 /// More inputs could exceed the 31 bits of a sum.
-inline constexpr std::ptrdiff_t max_int8_inputs = std::numeric_limits<std::int32_t>::max() / (127 * 127);
+inline constexpr std::ptrdiff_t max_int8_inputs = (std::numeric_limits<std::int32_t>::max)() / (127 * 127);
 static_assert(max_int8_inputs == 133144);
 
 /// Rows of inputs in 8 bits: row r is scales[r] times its numbers.

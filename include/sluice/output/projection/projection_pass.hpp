@@ -35,7 +35,7 @@ class ProjectionPass {
            LineLists& lists) {
     auto const rows = std::ssize(queries);
     if (rows == 0) return;
-    auto const width = std::min(tile_width(rows), padded(columns));
+    auto const width = (std::min)(tile_width(rows), padded(columns));
     grow(tile_, rows * width);
     if (std::ssize(passes_) < rows) passes_.resize(static_cast<std::size_t>(rows));
     std::ptrdiff_t whole_lines = 0;
@@ -46,7 +46,7 @@ class ProjectionPass {
     grow(whole_, whole_lines * columns);
 
     for (std::ptrdiff_t first = 0; first < columns; first += width) {
-      auto const count = std::min(width, columns - first);
+      auto const count = (std::min)(width, columns - first);
       product(first, MatrixView<float>{tile_.data(), rows, count, width});
       auto* whole = whole_lines > 0 ? whole_.data() + first : nullptr;
       for (std::ptrdiff_t r = 0; r < rows; ++r) {

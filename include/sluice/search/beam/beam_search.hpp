@@ -36,7 +36,7 @@ Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry cons
           .stage = options.stage};
   if (only_eos) q.best = 0, q.probes = s.vocabulary->eos;
   else  // what is worse than these can neither end nor continue
-    q.best = std::min(options.width + ends, options.pruning.max_per_parent);
+    q.best = (std::min)(options.width + ends, options.pruning.max_per_parent);
   return q;
 }
 

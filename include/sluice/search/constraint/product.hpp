@@ -161,7 +161,7 @@ class Product {
   template <class F>
   static std::int32_t most(F&& f) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::max({std::int32_t{0}, static_cast<std::int32_t>(f.template operator()<I>())...});
+      return (std::max)({std::int32_t{0}, static_cast<std::int32_t>(f.template operator()<I>())...});
     }
     (std::index_sequence_for<As...>{});
   }

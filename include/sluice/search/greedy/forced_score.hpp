@@ -33,7 +33,7 @@ struct ForcedScore {
   };
 
   void check() const { penalty.check(); }
-  std::int32_t slots() const { return 1; }
+  std::int32_t slot_count() const { return 1; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.vocabulary = sentence.vocabulary, s.ended = false;

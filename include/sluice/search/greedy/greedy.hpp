@@ -44,7 +44,7 @@ struct Greedy {
   };
 
   void check() const { length.check(), penalty.check(); }
-  std::int32_t slots() const { return 1; }
+  std::int32_t slot_count() const { return 1; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);

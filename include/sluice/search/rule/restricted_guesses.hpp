@@ -54,7 +54,7 @@ class RestrictedGuesses {
     if (parents != nullptr && tree_->draws)
       return;  // it tells how it was drawn; its lines are restricted, that will do
     keep_allowed(rule, vocabulary, guesses, parents);
-    add_certain(rule, vocabulary, guesses, parents, std::max(wanted_, most));
+    add_certain(rule, vocabulary, guesses, parents, (std::max)(wanted_, most));
   }
 
  private:

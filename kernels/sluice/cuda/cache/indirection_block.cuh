@@ -43,7 +43,7 @@ class IndirectionBlock {
         memory_(memory),
         launch_(launch),
         first_(number / launch.tiles() * launch.width),
-        members_(launch.slots - first_ < launch.width ? launch.slots - first_ : launch.width),
+        members_(launch.slot_count - first_ < launch.width ? launch.slot_count - first_ : launch.width),
         position_(number % launch.tiles() * tile) {}
 
   SLUICE_DEVICE void run() {

@@ -82,8 +82,8 @@ class PagedCache {
   PageView<T> view() const { return view_; }
 
   /// The slots are empty; their pages may be used again from the next step on.
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) books_.release(slot);
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) books_.release(slot);
   }
 
  private:

@@ -74,7 +74,7 @@ class Buffer {
   };
 
   void* grow(std::size_t bytes) {
-    bytes = std::max({bytes, 2 * size_, std::size_t{4096}});
+    bytes = (std::max)({bytes, 2 * size_, std::size_t{4096}});
     void* memory = nullptr;
     {
       RelaxedCapture const relaxed;

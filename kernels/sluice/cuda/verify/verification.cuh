@@ -55,7 +55,7 @@ struct Verification {
   Accept accept = Accept::exact;
   std::int32_t n = 1;        ///< of top_k (in [1, k]), or distance (>= 0)
   std::int32_t minimum = 1;  ///< Blockwise::minimum; 1 where `accept` is exact
-  std::int32_t vocabulary_size = std::numeric_limits<std::int32_t>::max();
+  std::int32_t vocabulary_size = (std::numeric_limits<std::int32_t>::max)();
   Token const* eos = nullptr;  ///< [eos_count]
   std::int32_t eos_count = 0;
 
