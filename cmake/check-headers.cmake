@@ -77,6 +77,16 @@ foreach(header IN LISTS headers)
   endif()
 endforeach()
 
+# Each begins with what stops a compiler that does not read C++20.
+foreach(file IN LISTS headers engines kernels)
+  file(READ ${root}/${file} text LIMIT 4000)
+  string(FIND "${text}" "\n#pragma once\n\n#include <sluice/language.hpp>\n" at)
+  if(at EQUAL -1 AND NOT file STREQUAL "include/sluice/language.hpp")
+    message(NOTICE "does not begin with #pragma once and <sluice/language.hpp>: ${file}")
+    set(wrong TRUE)
+  endif()
+endforeach()
+
 # Words that others define as macros (Qt, windows.h): tests/odr compiles the public headers behind them, and only here are those
 # looked at that need an engine or a device.
 foreach(file IN LISTS engines kernels)

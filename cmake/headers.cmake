@@ -97,6 +97,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/token_masks.hpp
   include/sluice/grammar/token_trie.hpp
   include/sluice/grammar/utf8.hpp
+  include/sluice/language.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/check/check_options.hpp
   include/sluice/model/check/line_judge.hpp

@@ -3,6 +3,8 @@
 /// Catalogue: which sequences of tokens there are, of millions.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue_check.hpp>
 #include <sluice/catalogue/catalogue_image.hpp>
 #include <sluice/catalogue/mapped_bytes.hpp>

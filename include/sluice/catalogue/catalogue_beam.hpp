@@ -3,6 +3,8 @@
 /// CatalogueBeam: wide beams over the items of a catalogue.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/children_lists.hpp>
 #include <sluice/catalogue/children_norm.hpp>

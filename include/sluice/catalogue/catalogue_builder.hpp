@@ -3,6 +3,8 @@
 /// Catalogues from sequences of tokens.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/catalogue/marks.hpp>

@@ -3,6 +3,8 @@
 /// Whether all of a catalogue's bytes are those of a catalogue.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/catalogue/catalogue_image.hpp>
 #include <sluice/catalogue/marks.hpp>

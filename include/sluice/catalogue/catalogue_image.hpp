@@ -3,6 +3,8 @@
 /// The bytes of a catalogue, looked at.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/catalogue/marks.hpp>
 #include <sluice/core/types.hpp>

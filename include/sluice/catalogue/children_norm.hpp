@@ -3,6 +3,8 @@
 /// What the probabilities of a few tokens add up to.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/log_add.hpp>
 #include <sluice/output/simd/simd.hpp>
 

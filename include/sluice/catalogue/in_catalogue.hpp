@@ -3,6 +3,8 @@
 /// Outputs that are items of a catalogue, under any search.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/switched_off.hpp>
 #include <sluice/core/error.hpp>

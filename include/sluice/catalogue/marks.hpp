@@ -3,6 +3,8 @@
 /// Ascending numbers in few bytes, wherever these lie.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>

@@ -3,6 +3,8 @@
 /// The Model concept: what a user brings.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/named.hpp>

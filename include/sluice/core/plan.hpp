@@ -3,6 +3,8 @@
 /// How a search says what it wants run: rows, one query per line, slots it no longer needs.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// The Search concept: one sentence, from its start to its hypotheses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/named.hpp>

@@ -3,6 +3,8 @@
 /// The words in which a search and a model speak to each other: tokens, slots, rows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <algorithm>

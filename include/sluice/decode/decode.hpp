@@ -3,6 +3,8 @@
 /// decode(), decode_each(): all sentences in, all results out.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>

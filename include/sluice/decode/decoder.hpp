@@ -3,6 +3,8 @@
 /// What users write: a model, a search, a schedule. A thin shell of types over decode/loop/.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>

@@ -3,6 +3,8 @@
 /// A decoder for many threads: submit from any of them while one worker steps.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/request.hpp>

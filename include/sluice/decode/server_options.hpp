@@ -3,6 +3,8 @@
 /// What a Server is told: its options, and what goes with a request.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// The thread behind a Server, and the queue before it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>

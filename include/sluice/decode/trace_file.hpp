@@ -3,6 +3,8 @@
 /// A trace that writes what happened, a line of JSON an event: docs/viewer.md says what stands in them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>

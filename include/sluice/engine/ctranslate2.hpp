@@ -4,6 +4,8 @@
 /// (component `ctranslate2`: `sluice::ctranslate2`).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// Rows of CTranslate2's decoder state: taken out, cut, padded and put together. Needs CTranslate2's headers.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// llama.cpp as a model: a context of it, whatever it has loaded. Needs llama.h (component `llama`: `sluice::llama`).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// The rows of a step as a batch of llama.cpp. Needs llama.h (component `llama`).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

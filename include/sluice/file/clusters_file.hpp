@@ -3,6 +3,8 @@
 /// Clusters as bytes: write_clusters() and read_clusters().
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/output/clusters/clusters.hpp>
 

@@ -3,6 +3,8 @@
 /// From rules to their automata.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/expressions.hpp>

@@ -3,6 +3,8 @@
 /// How many tokens a text needs at least until it is complete.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/pushdown.hpp>
 #include <sluice/grammar/spelling.hpp>

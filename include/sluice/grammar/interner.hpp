@@ -3,6 +3,8 @@
 /// Numbers for sequences.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// What JSON schemas say, several together.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_value.hpp>
 #include <sluice/grammar/source_reader.hpp>

@@ -3,6 +3,8 @@
 /// Numbers between bounds, as rules over their digits.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_value.hpp>
 

@@ -3,6 +3,8 @@
 /// From JSON schemas to rules.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_conjunctions.hpp>

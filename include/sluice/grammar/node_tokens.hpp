@@ -3,6 +3,8 @@
 /// The tokens that a node of an automaton reads, whatever stands below on the stack.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/alike_nodes.hpp>

@@ -3,6 +3,8 @@
 /// Runs a compiled grammar byte by byte.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/interner.hpp>

@@ -3,6 +3,8 @@
 /// The classes of characters that regular expressions have names for.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/utf8.hpp>
 
 #include <algorithm>

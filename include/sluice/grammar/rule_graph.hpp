@@ -3,6 +3,8 @@
 /// One rule as a graph: from an expression to places and what joins them, and from there to nodes of an automaton.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/expressions.hpp>

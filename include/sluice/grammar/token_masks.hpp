@@ -3,6 +3,8 @@
 /// Which tokens a grammar allows where.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/automaton.hpp>

@@ -3,6 +3,8 @@
 /// The tokens that a text can be made of, by their bytes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// Characters as bytes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

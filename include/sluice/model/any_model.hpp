@@ -3,6 +3,8 @@
 /// AnyModel: a model whose type is chosen at run time.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>

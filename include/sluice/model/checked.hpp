@@ -3,6 +3,8 @@
 /// Checked: a model that is held to its contract, and whoever calls it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>

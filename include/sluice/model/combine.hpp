@@ -3,6 +3,8 @@
 /// What models that are made of models share: what the parts must have in common, and what they can do together.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>

@@ -3,6 +3,8 @@
 /// Trees of guesses by a draft model: a beam of it, or sequences that it draws.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/noise.hpp>

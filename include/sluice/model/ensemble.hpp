@@ -3,6 +3,8 @@
 /// Ensembles: several models that decide together.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>

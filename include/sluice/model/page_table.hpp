@@ -3,6 +3,8 @@
 /// Which pages hold the positions of which slot; the pages themselves are somebody else's.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// Memory for the keys and values of many hypotheses, in pages that forks share.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/page_table.hpp>

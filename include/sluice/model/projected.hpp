@@ -3,6 +3,8 @@
 /// Projected: a model that gives hidden vectors, together with its output layer.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>

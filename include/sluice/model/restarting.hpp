@@ -3,6 +3,8 @@
 /// Restarting: roll-back for models that cannot.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>

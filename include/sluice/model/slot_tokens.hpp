@@ -3,6 +3,8 @@
 /// The tokens that the slots of a model hold, for wrappers of models.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// TokenByToken: any model, taking blocks.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>

@@ -3,6 +3,8 @@
 /// Which of the best guesses of each place make a tree.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/tree_budget.hpp>
 

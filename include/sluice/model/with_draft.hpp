@@ -3,6 +3,8 @@
 /// Guesses by a smaller model.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/acceptance.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>

@@ -3,6 +3,8 @@
 /// Guesses by heads over the model's own hidden vectors.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

@@ -3,6 +3,8 @@
 /// Guesses by looking the last tokens up in what has been read and written.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/tree_budget.hpp>

@@ -3,6 +3,8 @@
 /// Which words of an output come from which words of its source.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 

@@ -3,6 +3,8 @@
 /// The choice among hypotheses that is best on average over what the model believes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>

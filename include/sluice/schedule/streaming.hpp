@@ -3,6 +3,8 @@
 /// A schedule that refills the batch while sentences end.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// Policies of simultaneous translation: what of an output may be written while its source is still growing.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// Commitment: the output of a source that is still growing.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/simultaneous/commit_policy.hpp>

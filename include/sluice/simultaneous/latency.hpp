@@ -3,6 +3,8 @@
 /// How far a simultaneous translation lags behind its source.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// From a request that waits to a sentence that is alive.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>

@@ -3,6 +3,8 @@
 /// The ends of sentences.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>

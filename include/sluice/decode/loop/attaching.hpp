@@ -3,6 +3,8 @@
 /// What a model attaches to its lines, until somebody asks for it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>

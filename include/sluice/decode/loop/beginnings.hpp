@@ -3,6 +3,8 @@
 /// Who begins like whom: prompts that are forked rather than fed again.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>

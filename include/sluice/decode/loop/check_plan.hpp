@@ -3,6 +3,8 @@
 /// Whether a search planned what a model can run: a search that misbehaves must not reach its neighbours' slots.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// What the model thought where each token was chosen, for requests that ask.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>

@@ -3,6 +3,8 @@
 /// Encoding sentences before they are admitted.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/parts.hpp>
 

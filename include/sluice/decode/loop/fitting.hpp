@@ -3,6 +3,8 @@
 /// Who of those that the schedule chose can step now.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>

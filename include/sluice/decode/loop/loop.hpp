@@ -3,6 +3,8 @@
 /// The loop: joins the plans of all sentences that step into one call of the model.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>

@@ -3,6 +3,8 @@
 /// Whether a model can do what a search needs: said by the compiler where it knows, else when a decoder is made.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>

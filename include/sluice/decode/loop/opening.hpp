@@ -3,6 +3,8 @@
 /// What every output begins with: prompt and forced prefix, fed before a search is told anything.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>

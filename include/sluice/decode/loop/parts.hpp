@@ -4,6 +4,8 @@
 /// the affair of typed_*.hpp, so that a program compiles the loop once, whatever it combines.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>

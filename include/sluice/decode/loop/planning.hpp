@@ -3,6 +3,8 @@
 /// One call of the model out of what many sentences want run.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/loop/answering.hpp>

@@ -3,6 +3,8 @@
 /// The way back, for sentences that the model has no room for.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/running.hpp>

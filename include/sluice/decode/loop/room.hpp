@@ -3,6 +3,8 @@
 /// Whether a model has room for more tokens, and what it keeps of sentences that have ended.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/slot_blocks.hpp>
 #include <sluice/schedule/intake.hpp>

@@ -3,6 +3,8 @@
 /// The sentences that are alive.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/attaching.hpp>
 #include <sluice/decode/loop/check_plan.hpp>

@@ -3,6 +3,8 @@
 /// Which slots belong to which sentence.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/token_tree.hpp>

@@ -3,6 +3,8 @@
 /// What a guess costs on this machine, learnt from the steps.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <cstdint>
 

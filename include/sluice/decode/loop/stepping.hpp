@@ -3,6 +3,8 @@
 /// One step: who takes part, what they want run, the run, and telling them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>

@@ -3,6 +3,8 @@
 /// What the slots of a model hold: how many tokens in all, and who begins like whom.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>

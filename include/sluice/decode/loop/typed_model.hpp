@@ -3,6 +3,8 @@
 /// A model and its expander, a schedule and a trace of one type, as the loop sees them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/trace.hpp>

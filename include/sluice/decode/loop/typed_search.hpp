@@ -3,6 +3,8 @@
 /// Requests and searches of one type, as the loop sees them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/request.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/needs.hpp>

@@ -3,6 +3,8 @@
 /// The requests that are not yet admitted.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/orders.hpp>

@@ -3,6 +3,8 @@
 /// Whether a model answers in the middle of decoding what it answers to the same tokens alone.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/noise.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/check_options.hpp>

@@ -3,6 +3,8 @@
 /// Whether what is asked of a model keeps to the contract of slots (docs/model.md).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// What a model must do with slots, tried out in two that nobody uses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/line_judge.hpp>
 #include <sluice/model/check/plain_lines.hpp>

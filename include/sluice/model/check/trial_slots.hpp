@@ -3,6 +3,8 @@
 /// Two slots of a model that nobody uses, to try things out in.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/line_judge.hpp>
 #include <sluice/model/check/plain_lines.hpp>

@@ -3,6 +3,8 @@
 /// One product for the active tokens of all sentences of a step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>

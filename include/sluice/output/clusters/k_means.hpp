@@ -3,6 +3,8 @@
 /// k_means(): centroids of many vectors.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>

@@ -3,6 +3,8 @@
 /// ClusterSamples and RecordHidden: what a model sees while it decodes, to train clusters on.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

@@ -3,6 +3,8 @@
 /// The k best of the scores that were let in so far.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/output/simd/simd_count.hpp>

@@ -3,6 +3,8 @@
 /// The best tokens of a set, without a look at all of a line's log-probabilities.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/line/best_scores.hpp>

@@ -3,6 +3,8 @@
 /// How many tokens of a line are good enough.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/line/line_scan.hpp>
 #include <sluice/output/simd/simd.hpp>
 

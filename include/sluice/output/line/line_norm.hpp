@@ -3,6 +3,8 @@
 /// From scores to log-probabilities, and what edits make of either.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 

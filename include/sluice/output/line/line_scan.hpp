@@ -3,6 +3,8 @@
 /// One pass over a line of scores, chunk by chunk: maximum, sum of exponentials, the k best.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/line/best_scores.hpp>
 #include <sluice/output/simd/exponential.hpp>
 #include <sluice/output/simd/simd.hpp>

@@ -3,6 +3,8 @@
 /// The rarer queries: those that look at a line more than once.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>

@@ -3,6 +3,8 @@
 /// LogSoftmaxTopK: the expander for models that give scores.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

@@ -5,6 +5,8 @@
 /// Two numbers that follow each other, k and k + 1, are multiplied at a time: weights lie [lanes][2].
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <bit>

@@ -3,6 +3,8 @@
 /// Packed weights of fewer bits, and rows of inputs likewise.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>

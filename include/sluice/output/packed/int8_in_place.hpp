@@ -3,6 +3,8 @@
 /// Products of few rows with some lines of weights in 8 bits, which are read where they lie.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/packed/int8_dot.hpp>
 #include <sluice/output/packed/packed_int8.hpp>
 #include <sluice/output/packed/product_writer.hpp>

@@ -3,6 +3,8 @@
 /// How a packed product is cut into blocks that fit the registers and the caches, whatever the weights are kept as.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
 

@@ -3,6 +3,8 @@
 /// Packed weights as they are, in float32.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>

@@ -3,6 +3,8 @@
 /// Packed weights in 8 bits, and rows of inputs likewise.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/dot_panels.hpp>
 #include <sluice/output/packed/int8_dot.hpp>

@@ -3,6 +3,8 @@
 /// A row of floats in 8 bits, the same on every processor.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// How a packed product is cut into tiles of the matrix units.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/output/tile/tiles.hpp>

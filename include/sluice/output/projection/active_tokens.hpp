@@ -3,6 +3,8 @@
 /// A union of token lists, and queries in its terms.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 

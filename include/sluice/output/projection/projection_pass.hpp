@@ -3,6 +3,8 @@
 /// Queries answered from logits that are made piece by piece and never stored as whole lines.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

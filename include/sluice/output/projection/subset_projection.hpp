@@ -3,6 +3,8 @@
 /// An output layer that can leave tokens out.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>

@@ -3,6 +3,8 @@
 /// LexicalShortlist: which tokens a sentence's translation may need.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

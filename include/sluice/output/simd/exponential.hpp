@@ -3,6 +3,8 @@
 /// Exponentials, for sums of them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/fused.hpp>
 #include <sluice/output/simd/simd.hpp>
 

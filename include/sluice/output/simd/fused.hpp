@@ -3,6 +3,8 @@
 /// Products and sums with one rounding, and tables in a register, by the compilers' own names (see at_least).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstdint>

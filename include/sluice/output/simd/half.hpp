@@ -3,6 +3,8 @@
 /// Floats of 16 bits as floats.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstdint>

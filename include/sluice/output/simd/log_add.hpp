@@ -3,6 +3,8 @@
 /// Logarithms of sums of what is given by its logarithms.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/fused.hpp>
 #include <sluice/output/simd/simd.hpp>
 

@@ -6,6 +6,8 @@
 /// different machines never share one definition.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstddef>
 
 // Named after all that makes a difference somewhere: the width of a vector, fused multiply-adds, products of integers and

@@ -3,6 +3,8 @@
 /// Which floats, and how many, reach a bar.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <bit>

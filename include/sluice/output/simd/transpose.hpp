@@ -3,6 +3,8 @@
 /// Rows to columns.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>

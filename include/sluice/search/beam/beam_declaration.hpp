@@ -3,6 +3,8 @@
 /// BeamSearch: what it can be told. What it does: beam_search.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_options.hpp>

@@ -3,6 +3,8 @@
 /// In what beam searches differ, as data.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// Beam search, of fixed and variable width. Its options: beam_declaration.hpp and beam_options.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>

@@ -3,6 +3,8 @@
 /// Beam search's result with fewer rows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>

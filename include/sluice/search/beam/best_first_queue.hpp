@@ -3,6 +3,8 @@
 /// Which hypothesis is next, of all lengths, and which go into the beam of theirs.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>

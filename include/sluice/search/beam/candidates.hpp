@@ -3,6 +3,8 @@
 /// From the lines of a step to the candidates of a beam.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_state.hpp>

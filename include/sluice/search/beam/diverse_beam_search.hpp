@@ -3,6 +3,8 @@
 /// Diverse beam search: groups of beams that avoid each other's tokens.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_search.hpp>

@@ -3,6 +3,8 @@
 /// Which slots hold which hypotheses, for a search that goes back to earlier ones.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 /// From the candidates of a step to the next beam and to the finished hypotheses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_state.hpp>
 

@@ -3,6 +3,8 @@
 /// Blockwise parallel decoding: guess several tokens, verify them in one call, keep those that are right.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>

@@ -3,6 +3,8 @@
 /// Rejection: drawn guesses are kept as often as the model itself would have drawn them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>

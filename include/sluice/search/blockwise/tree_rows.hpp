@@ -3,6 +3,8 @@
 /// The rows that verify a tree of guesses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/blockwise/guess_tree.hpp>

@@ -3,6 +3,8 @@
 /// How long outputs may be, and how their length counts in the score.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// Items of which an output has to have all, each as one of several phrases.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

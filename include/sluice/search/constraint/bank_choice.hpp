@@ -3,6 +3,8 @@
 /// Which candidates of a step go on, by the banks to which they belong.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/beam_state.hpp>
 #include <sluice/search/constraint/bank_sizes.hpp>
 

@@ -3,6 +3,8 @@
 /// How a beam is divided among hypotheses that have met more and less of their constraints.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

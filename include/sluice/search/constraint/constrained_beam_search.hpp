@@ -3,6 +3,8 @@
 /// Beam search for outputs that must contain something. Its options: constrained_declaration.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_search.hpp>

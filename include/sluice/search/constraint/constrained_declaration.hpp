@@ -3,6 +3,8 @@
 /// ConstrainedBeamSearch: what it can be told, and what it remembers. What it does: constrained_beam_search.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_search.hpp>

@@ -3,6 +3,8 @@
 /// The n-best list of a constrained search.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/beam_state.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// Several automata at once.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

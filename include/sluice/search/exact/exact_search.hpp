@@ -3,6 +3,8 @@
 /// The most probable output, and the proof that it is.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/bans.hpp>

@@ -3,6 +3,8 @@
 /// Scoring of given outputs.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/length.hpp>

@@ -3,6 +3,8 @@
 /// Greedy decoding.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/bans.hpp>

@@ -3,6 +3,8 @@
 /// A penalty for going on with what was said before.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/rule/recent_tokens.hpp>

@@ -3,6 +3,8 @@
 /// What a slot holds, and what a rule knows of it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// The tokens that a rule looks back on.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// What a rule that restricts makes of guesses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/rule/followed.hpp>

@@ -3,6 +3,8 @@
 /// Rules about what may come next, for any search.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/rule/followed.hpp>

@@ -3,6 +3,8 @@
 /// Where a repetition may begin anew.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>

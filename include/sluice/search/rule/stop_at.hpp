@@ -3,6 +3,8 @@
 /// Tokens and strings that end an output.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>

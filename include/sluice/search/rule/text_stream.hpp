@@ -3,6 +3,8 @@
 /// Text to show while it grows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/token_bytes.hpp>

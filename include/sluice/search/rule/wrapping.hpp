@@ -3,6 +3,8 @@
 /// What a wrapper asks of the search that it holds.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/search.hpp>
 
 #include <cstdint>

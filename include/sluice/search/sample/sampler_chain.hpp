@@ -3,6 +3,8 @@
 /// Samplers one after the other: what they ask of a line, what they leave of it, which token is drawn.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>

@@ -3,6 +3,8 @@
 /// Sampling without replacement.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>

@@ -3,6 +3,8 @@
 /// The arithmetic of sampling without replacement: conditioned Gumbel numbers, and the weights of what was drawn.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/result.hpp>
 
 #include <algorithm>

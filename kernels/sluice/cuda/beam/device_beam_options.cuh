@@ -3,6 +3,8 @@
 /// What a DeviceBeam makes of a BeamSearch.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// Beams reordered without copying their keys and values: a table says whose memory holds each position.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/indirection_books.cuh>

@@ -3,6 +3,8 @@
 /// The program of a block of CacheIndirection: some positions of a group of slots.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/indirection_launch.cuh>
 #include <sluice/cuda/cache/indirection_view.cuh>

@@ -3,6 +3,8 @@
 /// What the kernel of CacheIndirection is told.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 

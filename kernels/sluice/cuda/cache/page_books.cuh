@@ -3,6 +3,8 @@
 /// What the host knows of a cache in pages: the tables and copies of a step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/check_rows.cuh>

@@ -3,6 +3,8 @@
 /// Memory on a device for the keys and values of many hypotheses, in pages that forks share.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/page_books.cuh>
 #include <sluice/cuda/cache/page_copies.cuh>

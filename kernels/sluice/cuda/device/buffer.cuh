@@ -3,6 +3,8 @@
 /// Memory that grows and stays.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/relaxed_capture.cuh>

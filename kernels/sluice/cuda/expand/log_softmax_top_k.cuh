@@ -3,6 +3,8 @@
 /// LogSoftmaxTopK on a device: the expander for models whose scores are there.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

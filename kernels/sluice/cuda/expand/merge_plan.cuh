@@ -3,6 +3,8 @@
 /// What of a step the device may merge, and what comes back.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>

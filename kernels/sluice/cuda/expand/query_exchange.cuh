@@ -3,6 +3,8 @@
 /// Queries to the device, answers back.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>

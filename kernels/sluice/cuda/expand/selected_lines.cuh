@@ -4,6 +4,8 @@
 /// listed, and what is cut from the sorted ones.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>

@@ -3,6 +3,8 @@
 /// What of a step's queries takes another look at their lines, and the memory for lists of unknown length.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/line/line_select.cuh>

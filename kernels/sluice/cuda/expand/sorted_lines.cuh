@@ -4,6 +4,8 @@
 /// listed, one that lists.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/key.cuh>

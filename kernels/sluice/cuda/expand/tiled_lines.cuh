@@ -3,6 +3,8 @@
 /// Lines that are made tile by tile, and read so.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/device/side_stream.cuh>

@@ -3,6 +3,8 @@
 /// Sets of tokens as a kernel reads them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 

@@ -3,6 +3,8 @@
 /// The kernel of LogSoftmaxTopK whose blocks stay and read through rings, for sm_90 and newer.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/relaxed_capture.cuh>

@@ -3,6 +3,8 @@
 /// Queries answered from logits that are made tile by tile and stay in the second-level cache.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/buffer.cuh>

@@ -3,6 +3,8 @@
 /// The kernels of ClusteredProjection.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/launch.cuh>

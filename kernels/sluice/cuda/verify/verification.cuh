@@ -3,6 +3,8 @@
 /// Verification of guessed blocks (blockwise parallel and speculative decoding): the round of a Blockwise, on a device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/line/line_query.cuh>
