@@ -53,7 +53,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/adaptive_block$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
+set(internal ^output/simd/ ^decode/loop/ ^decode/misfits$ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/adaptive_block$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/packed/bfloat16_dot$ ^output/packed/dot_panels$ ^output/packed/tile_blocks$ ^output/packed/product_writer$ ^output/packed/gathered_matrix$ ^output/packed/int8_in_place$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$

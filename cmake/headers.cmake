@@ -61,6 +61,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/typed_search.hpp
   include/sluice/decode/loop/view.hpp
   include/sluice/decode/loop/waiting_queue.hpp
+  include/sluice/decode/misfits.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/serving.hpp

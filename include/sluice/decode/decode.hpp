@@ -17,6 +17,7 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/loop/loop.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/misfits.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
@@ -55,7 +56,8 @@ class InputSupply final : public Supply {
       auto&& input = *next_;
       if constexpr (std::same_as<std::iter_value_t<Iterator>, typename Decoder::SearchRequest>)
         decoder_.submit(std::forward<decltype(input)>(input));
-      else decoder_.submit({.source = std::forward<decltype(input)>(input)});
+      else if constexpr (InputOf<std::iter_reference_t<Iterator>, typename Decoder::SearchRequest>)
+        decoder_.submit({.source = std::forward<decltype(input)>(input)});
       ++next_;
       return true;
     } catch (...) {
@@ -138,9 +140,10 @@ using InOrder = LazyInOrder<>;
 ///                  exception from the model included, is in their results. What the range throws is thrown again when all
 ///                  inputs before it have been decoded and handed out
 template <Model M, class Inputs, Search S, std::invocable<Result&&> Sink, Schedule P = Batched,
-          Expander<Answer<M>> E = LogSoftmaxTopK>
+          detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P schedule = {}, E expander = {},
                        Intake const& intake = {}, ResultOrder order = ResultOrder::input) {
+  static_assert(detail::accept_input<decltype(*std::begin(inputs)), Request<typename M::Source, S>>());
   Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander), {}, intake);
   detail::InputSupply supply(decoder, std::begin(inputs), std::end(inputs));
   if constexpr (std::contiguous_iterator<decltype(std::begin(inputs))>) {
@@ -160,7 +163,8 @@ Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P sched
 }
 
 /// Decodes every input and returns one result per input, in input order (Result::id counts from 0). See decode_each().
-template <Model M, class Inputs, Search S, Schedule P = Batched, Expander<Answer<M>> E = LogSoftmaxTopK>
+template <Model M, class Inputs, Search S, Schedule P = Batched,
+          detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
                            Intake const& intake = {}) {
   std::vector<Result> results;

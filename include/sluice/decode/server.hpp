@@ -13,6 +13,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/misfits.hpp>
 #include <sluice/decode/server_options.hpp>
 #include <sluice/decode/serving.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
@@ -25,6 +26,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace sluice::inline v0 {
@@ -40,7 +42,7 @@ namespace sluice::inline v0 {
 /// who comes first).
 ///
 /// All functions may be called from any thread. The model belongs to the worker while the server lives.
-template <Model M, Search S, Schedule P = Streaming, Expander<Answer<M>> E = LogSoftmaxTopK>
+template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 class Server {
  public:
   using Source = typename M::Source;
@@ -61,6 +63,18 @@ class Server {
 
   /// The same with a future. A refused request's result has Failure::refused, and no id.
   std::future<Result> submit(SearchRequest request) { return submit(std::move(request), (Clock::time_point::max)()); }
+  /// What is no such request is refused by the compiler, in a sentence.
+  template <class X>
+    requires(!std::convertible_to<X, SearchRequest>)
+  std::future<Result> submit(X&&) {
+    static_assert(detail::refuse_request<std::remove_cvref_t<X>, SearchRequest>());
+    return {};
+  }
+  template <class X = detail::Anything>
+  std::future<Result> submit(detail::AnyFields) {
+    static_assert(detail::refuse_request<X, SearchRequest>());
+    return {};
+  }
   template <std::same_as<Clock::time_point> Time>
   std::future<Result> submit(SearchRequest request, Time deadline) {
     auto const promise = std::make_shared<std::promise<Result>>();
