@@ -52,7 +52,7 @@ class TableOfFunctions {
   Vocabulary const& vocabulary() const { return vocabulary_; }
   Limits limits() const {
     Limits limits;
-    if (functions_.max_slots > 0) limits.slots = functions_.max_slots;
+    if (functions_.max_slots > 0) limits.slot_count = functions_.max_slots;
     if (functions_.max_length > 0) limits.length = functions_.max_length;
     return limits;
   }

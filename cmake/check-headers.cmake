@@ -53,7 +53,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal /detail/ ^output/simd/ ^decode/loop/ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/adaptive_block$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
+set(internal /detail/ ^output/simd/ ^decode/loop/ ^decode/misfits$ ^decode/serving$ ^decode/trace_json$ ^decode/trace_page_source$ ^model/check/ ^model/checked$ ^model/combine$ ^model/forwarding$ ^model/log_mixture$ ^model/draft_trees$ ^search/blockwise/adaptive_block$ ^search/blockwise/guess_tree$ ^search/blockwise/tree_rows$
   ^output/line/best_scores$ ^output/line/line_ ^output/line/load_scores$ ^output/tile/ ^output/packed/packed_[bfi] ^output/packed/quantise$ ^output/packed/int8_dot$
   ^output/packed/bfloat16_dot$ ^output/packed/dot_panels$ ^output/packed/tile_blocks$ ^output/packed/product_writer$ ^output/packed/gathered_matrix$ ^output/packed/int8_in_place$
   ^output/clusters/cluster_unions$ ^output/clusters/joint_product$
@@ -75,6 +75,27 @@ foreach(header IN LISTS headers)
     message(NOTICE "not in sluice.hpp: ${stem}")
     set(wrong TRUE)
   endif()
+endforeach()
+
+# Each begins with what stops a compiler that does not read C++20.
+foreach(file IN LISTS headers engines kernels)
+  file(READ ${root}/${file} text LIMIT 4000)
+  string(FIND "${text}" "\n#pragma once\n\n#include <sluice/language.hpp>\n" at)
+  if(at EQUAL -1 AND NOT file STREQUAL "include/sluice/language.hpp")
+    message(NOTICE "does not begin with #pragma once and <sluice/language.hpp>: ${file}")
+    set(wrong TRUE)
+  endif()
+endforeach()
+
+# Words that others define as macros (Qt, windows.h): tests/odr compiles the public headers behind them, and only here are those
+# looked at that need an engine or a device.
+foreach(file IN LISTS engines kernels)
+  file(STRINGS ${root}/${file} lines
+    REGEX "^[^/\"]*[^A-Za-z0-9_/\"]((slots|signals|emit|near|far|small|interface|ERROR|IN|OUT)[^A-Za-z0-9_]|(min|max)\\()")
+  foreach(line IN LISTS lines)
+    message(NOTICE "a word that others define as a macro ((min)(a, b) is none): ${file}: ${line}")
+    set(wrong TRUE)
+  endforeach()
 endforeach()
 
 # Who may include whom: a folder itself and those named here (docs/design.md has the same table). What stands further down may

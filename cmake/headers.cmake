@@ -61,6 +61,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/typed_search.hpp
   include/sluice/decode/loop/view.hpp
   include/sluice/decode/loop/waiting_queue.hpp
+  include/sluice/decode/misfits.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/serving.hpp
@@ -97,6 +98,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/token_masks.hpp
   include/sluice/grammar/token_trie.hpp
   include/sluice/grammar/utf8.hpp
+  include/sluice/language.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/check/check_options.hpp
   include/sluice/model/check/line_judge.hpp

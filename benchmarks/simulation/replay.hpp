@@ -31,7 +31,7 @@ struct Replay {
     std::int32_t rows = 1;
   };
 
-  std::int32_t slots() const { return width; }
+  std::int32_t slot_count() const { return width; }
 
   void begin(State& s, sluice::Sentence const& sentence) const {
     s.script = &scripts->all[static_cast<std::size_t>(sentence.seed)];

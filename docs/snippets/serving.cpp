@@ -108,7 +108,7 @@ class Chat {
   struct Source {};
   static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
   sluice::Vocabulary vocabulary() const { return {.size = 64, .bos = 0, .eos = {1}, .never = {0}}; }
-  sluice::Limits limits() const { return {.slots = 64, .tokens = 4000}; }
+  sluice::Limits limits() const { return {.slot_count = 64, .tokens = 4000}; }
 
   void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}
   sluice::Scores<float> step(std::span<sluice::Row const> rows) {

@@ -26,7 +26,7 @@ struct BranchOnce {
     sluice::require(branches >= 1, "branches", branches, "must be at least 1");
     length.check();
   }
-  std::int32_t slots() const { return branches; }
+  std::int32_t slot_count() const { return branches; }
   // [/options]
 
   // [state]

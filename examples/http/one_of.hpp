@@ -40,8 +40,8 @@ struct OneOf {
   void check() const {
     std::visit([](auto const& one) { sluice::check(one); }, search);
   }
-  std::int32_t slots() const {
-    return std::visit([](auto const& one) { return static_cast<std::int32_t>(one.slots()); }, search);
+  std::int32_t slot_count() const {
+    return std::visit([](auto const& one) { return static_cast<std::int32_t>(one.slot_count()); }, search);
   }
   void begin(State& s, sluice::Sentence const& sentence) const {
     with(s, [&](auto const& one, auto& state) { one.begin(state, sentence); });

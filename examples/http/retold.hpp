@@ -66,7 +66,7 @@ struct Retold {
 
   sluice::Abilities needs() const { return sluice::needs(search); }
   void check() const { sluice::check(search); }
-  std::int32_t slots() const { return search.slots() + (notes == nullptr ? 0 : 1); }
+  std::int32_t slot_count() const { return search.slot_count() + (notes == nullptr ? 0 : 1); }
 
   void begin(State& s, sluice::Sentence const& sentence) const {
     s.phase = Phase::search, s.searching = false;
@@ -169,7 +169,7 @@ struct Retold {
   static constexpr std::size_t most = 32;  // tokens in a step: their lines of scores are in memory together
 
   /// The slot that holds the prompt.
-  sluice::Slot kept() const { return search.slots(); }
+  sluice::Slot kept() const { return search.slot_count(); }
   /// Tokens of a hypothesis that are fed: behind the last there is nothing to be told.
   static std::size_t fed(sluice::Hypothesis const& one) { return one.tokens.empty() ? 0 : one.tokens.size() - 1; }
   /// How many of so many go into the next row.

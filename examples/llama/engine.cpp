@@ -51,7 +51,7 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options, std::i
   auto params = llama_context_default_params();
   params.n_ctx = static_cast<std::uint32_t>(options.context);
   params.n_batch = static_cast<std::uint32_t>(options.batch);
-  params.n_seq_max = static_cast<std::uint32_t>(options.parallel * options.slots() + leaves);
+  params.n_seq_max = static_cast<std::uint32_t>(options.parallel * options.slot_count() + leaves);
   params.kv_unified = !options.split;
   params.n_threads =
       options.threads > 0 ? options.threads : static_cast<std::int32_t>(std::thread::hardware_concurrency());

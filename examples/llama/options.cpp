@@ -55,7 +55,7 @@ void check(Options const& o) {
     refuse("--min-length = " + std::to_string(o.min_length) + ": must be at most --max-length");
   if (o.branches > 1 && !o.blockwise())
     refuse("--branches = " + std::to_string(o.branches) + ": needs --lookup or --draft");
-  auto const sequences = std::int64_t{o.parallel} * o.slots() + o.leaves();
+  auto const sequences = std::int64_t{o.parallel} * o.slot_count() + o.leaves();
   if (sequences > 256)
     refuse("--parallel = " + std::to_string(o.parallel) + ": needs " + std::to_string(sequences) +
            " sequences, and llama.cpp has 256 at most");

@@ -55,7 +55,7 @@ struct Options {
 
   bool blockwise() const { return lookup || !draft.empty(); }
   /// Slots of one prompt.
-  std::int32_t slots() const {
+  std::int32_t slot_count() const {
     if (blockwise()) return branches;
     switch (search) {
       case SearchName::beam: return width;

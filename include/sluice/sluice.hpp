@@ -4,6 +4,8 @@
 /// engines' headers) and c/.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/acceptance.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>

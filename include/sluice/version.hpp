@@ -3,6 +3,8 @@
 /// The version of the library. It is written here and nowhere else; CMake reads these lines.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #define SLUICE_VERSION_MAJOR 0
 #define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that gives hidden vectors needs a projection: the default expander takes scores.
+// A model that gives hidden vectors needs a projection: the default expander takes scores. The compiler says so, and names one.
 #include <sluice/sluice.hpp>
 
 struct Model {

@@ -148,7 +148,7 @@ static_assert(!Expander<ChangesTheAnswer, MyAnswer>);
 
 struct LeastSearch {
   struct State {};
-  std::int32_t slots() const;
+  std::int32_t slot_count() const;
   void begin(State&, Sentence const&) const;
   void plan(State&, Plan&) const;
   bool advance(State&, Expansion const&) const;
@@ -171,17 +171,17 @@ struct StateNeedsArguments : LeastSearch {
 static_assert(!Search<StateNeedsArguments>);
 
 struct NoState {
-  std::int32_t slots() const;
+  std::int32_t slot_count() const;
 };
 static_assert(!Search<NoState>);
 
 struct SlotsNotConst : LeastSearch {
-  std::int32_t slots();
+  std::int32_t slot_count();
 };
 static_assert(!Search<SlotsNotConst>);
 
 struct SlotsOfAnotherType : LeastSearch {
-  std::string slots() const;
+  std::string slot_count() const;
 };
 static_assert(!Search<SlotsOfAnotherType>);
 
@@ -207,7 +207,7 @@ static_assert(!Search<ProgressOfAnotherType>);
 
 struct NoFinish {
   struct State {};
-  std::int32_t slots() const;
+  std::int32_t slot_count() const;
   void begin(State&, Sentence const&) const;
   void plan(State&, Plan&) const;
   bool advance(State&, Expansion const&) const;
@@ -260,7 +260,7 @@ struct Stub {
   Scores<float> step(Rows) { return {}; }
 };
 struct Limited : Stub {
-  Limits limits() const { return {.slots = 7, .length = 9}; }
+  Limits limits() const { return {.slot_count = 7, .length = 9}; }
   std::int32_t source_length(std::string const& source) const { return 2 * static_cast<std::int32_t>(source.size()); }
 };
 struct OfNumbers {
@@ -273,9 +273,9 @@ struct OfNumbers {
 }  // namespace
 
 TEST_CASE("what a model does not say is unlimited or unknown", "[concepts]") {
-  CHECK(sluice::limits(Stub{}).slots == Limits::unlimited);
+  CHECK(sluice::limits(Stub{}).slot_count == Limits::unlimited);
   CHECK(sluice::limits(Stub{}).length == Limits::unlimited);
-  CHECK(sluice::limits(Limited{}).slots == 7);
+  CHECK(sluice::limits(Limited{}).slot_count == 7);
   CHECK(sluice::limits(Limited{}).length == 9);
   CHECK(sluice::source_length(Stub{}, "abc") == 3);
   CHECK(sluice::source_length(Limited{}, "abc") == 6);

@@ -30,7 +30,7 @@ class CachedTable : public TableModel<everything> {
   static constexpr std::int32_t most = 30;
 
   CachedTable(std::int32_t slots, std::int32_t width)
-      : TableModel<everything>({.size = 12, .scale = 3}, {.limits = {.slots = slots, .length = most}}),
+      : TableModel<everything>({.size = 12, .scale = 3}, {.limits = {.slot_count = slots, .length = most}}),
         indirection_({slots, most, width}),
         pages_({.elements_per_position = 4,
                 .positions_per_page = 4,

@@ -27,7 +27,7 @@ namespace {
 struct Drawn {
   explicit Drawn(std::uint64_t seed) : random(seed) {
     rules = {.base = below(6),
-             .slots = 1 + below(4),
+             .slot_count = 1 + below(4),
              .abilities = {.ragged = below(2) == 0, .blocks = below(3) > 0, .trees = below(2) == 0},
              .vocabulary = 1 + below(5),
              .first = below(6) == 0,
@@ -42,9 +42,9 @@ struct Drawn {
     for (auto n = below(3); n > 0; --n) step.released.push_back(-7);
     mark = PlanMark::of(step);
     std::int32_t lines = 0;
-    for (Slot to = rules.base; to < rules.base + rules.slots; ++to) {
+    for (Slot to = rules.base; to < rules.base + rules.slot_count; ++to) {
       if (below(2) == 0) continue;
-      auto const from = below(2) == 0 ? to : rules.base + below(rules.slots);
+      auto const from = below(2) == 0 ? to : rules.base + below(rules.slot_count);
       row(rules.first ? rules.base : from, to + (rare() ? below(3) - 1 : 0));
       lines += step.rows.back().lines;
     }
@@ -56,7 +56,7 @@ struct Drawn {
       step.queries.push_back({.probes = probes});
     }
     for (auto n = below(3); n > 0; --n) {
-      auto const slot = rules.base + (rare() ? below(rules.slots + 2) - 1 : below(rules.slots));
+      auto const slot = rules.base + (rare() ? below(rules.slot_count + 2) - 1 : below(rules.slot_count));
       auto const read = std::ranges::any_of(std::span(step.rows).subspan(mark.rows),
                                             [slot](Row const& row) { return row.from == slot; });
       if (!read || rare()) step.released.push_back(slot);
@@ -68,7 +68,7 @@ struct Drawn {
   Token token() { return rare() ? (below(2) == 0 ? -1 : rules.vocabulary) : below(rules.vocabulary); }
 
   void row(Slot from, Slot to) {
-    if (rare()) from = rules.base + below(rules.slots + 2) - 1;
+    if (rare()) from = rules.base + below(rules.slot_count + 2) - 1;
     auto& list = tokens.emplace_back();
     auto const most = rules.abilities.blocks || rare() ? 4 : 1;
     for (auto n = rare() ? 0 : 1 + below(most); n > 0; --n) list.push_back(token());
@@ -103,7 +103,7 @@ struct Drawn {
 /// The contract, clause by clause (Plan::row, Plan::ask, Plan::release, Row::depths).
 bool allowed(Drawn const& d) {
   auto const rows = std::span(d.step.rows).subspan(d.mark.rows);
-  auto const own = [&](Slot slot) { return slot >= d.rules.base && slot <= d.rules.base + d.rules.slots - 1; };
+  auto const own = [&](Slot slot) { return slot >= d.rules.base && slot <= d.rules.base + d.rules.slot_count - 1; };
   auto const known = [&](Token token) { return token >= 0 && token <= d.rules.vocabulary - 1; };
   std::size_t lines = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {

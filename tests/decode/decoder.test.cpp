@@ -96,8 +96,8 @@ TEST_CASE("a decoder refuses options before any work", "[decoder]") {
   CHECK(refused([&] { Decoder decoder(model, BeamSearch{.width = 0}); }, "width", "0"));
   CHECK(refused([&] { Decoder decoder(model, Greedy{}, Batched{.size = 0}); }, "size", "0"));
   CHECK(refused([&] { decode(model, numbers(1, 3), BeamSearch{.width = -1}); }, "width", "-1"));
-  CheckedTable<> small(TableModel<everything>{table, {.limits = {.slots = 4}}});
-  CHECK(refused([&] { Decoder decoder(small, BeamSearch{.width = 5}); }, "slots", "5"));
+  CheckedTable<> small(TableModel<everything>{table, {.limits = {.slot_count = 4}}});
+  CHECK(refused([&] { Decoder decoder(small, BeamSearch{.width = 5}); }, "slot_count", "5"));
 
   struct Vocabularies : TableModel<> {
     using TableModel<>::TableModel;
@@ -394,7 +394,7 @@ TEST_CASE("a model's limits bound how many run at once and how long they get", "
   BeamSearch const search{.width = 3, .at_maximum = AtMaximum::truncate};
   auto const alone = all_alone(sources, search);
   for (std::int32_t const slots : {3, 5, 7, 31}) {
-    CheckedTable<> model(TableModel<everything>(table, {.limits = {.slots = slots}}));
+    CheckedTable<> model(TableModel<everything>(table, {.limits = {.slot_count = slots}}));
     auto const results = decode(model, sources, search, Batched{.size = 64});
     INFO(slots << " slots");
     CHECK(model.report() == "");
@@ -429,7 +429,7 @@ TEST_CASE("requests of different widths share the slots", "[decoder]") {
     requests.push_back({.source = source});
     requests.back().search = BeamSearch{.width = static_cast<std::int32_t>(1 + source * 7 % 9), .n_best = 1};
   }
-  CheckedTable<> model(TableModel<everything>(table, {.limits = {.slots = 20}}));
+  CheckedTable<> model(TableModel<everything>(table, {.limits = {.slot_count = 20}}));
   auto const results = decode(model, requests, BeamSearch{});
   CHECK(model.report() == "");
   for (std::size_t i = 0; i < requests.size(); ++i)

@@ -550,7 +550,7 @@ TEST_CASE("few slots: what is encoded waits for them", "[encode_ahead]") {
   auto const seeds = numbers(1, 40);
   auto const expected = alone(seeds, search);
   for (auto const& intake : intakes) {
-    CheckedEncoding<> model{EncodingTable<everything>(table, {}, {.limits = {.slots = 7}})};
+    CheckedEncoding<> model{EncodingTable<everything>(table, {}, {.limits = {.slot_count = 7}})};
     {
       Decoder decoder(model, search, Streaming{.size = 20, .refill_below = 1}, intake);
       submit(decoder, seeds);

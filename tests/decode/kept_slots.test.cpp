@@ -88,7 +88,7 @@ TEST_CASE("of sentences that have ended one slot is kept, as long as there is ro
     for (int i = 0; i < 60; ++i) {
       INFO("seed " << seed << ", " << i << ", shared " << kept.shared);
       auto const size = 1 + below(3);
-      auto const base = *room.slots.take(size);
+      auto const base = *room.slot_blocks.take(size);
       blocks[base] = size;
       std::vector<Row> rows;
       // Goes on from a kept slot, or from nothing; then forks.
@@ -101,10 +101,10 @@ TEST_CASE("of sentences that have ended one slot is kept, as long as there is ro
         auto const at = std::ranges::find(kept.slots, from);
         std::rotate(at, at + 1, kept.slots.end());
       } else {
-        room.slots.start(base), kept.cells.start(base);
+        room.slot_blocks.start(base), kept.cells.start(base);
         rows.push_back({base, base, 0, fed.emplace_back(static_cast<std::size_t>(1 + below(20)), 3)});
       }
-      auto const apply = [&] { room.slots.follow(rows), room.slots.hold(rows), kept.cells.apply(rows); };
+      auto const apply = [&] { room.slot_blocks.follow(rows), room.slot_blocks.hold(rows), kept.cells.apply(rows); };
       apply();
       auto const length = static_cast<std::int32_t>(kept.cells.length(base));
       rows.clear();
@@ -137,7 +137,7 @@ TEST_CASE("of sentences that have ended one slot is kept, as long as there is ro
       // What never held anything is not told of.
       std::ranges::sort(model.released), std::ranges::sort(kept.released);
       CHECK(std::ranges::includes(kept.released, model.released));
-      CHECK(room.slots.tree().used() == static_cast<std::int64_t>(kept.cells.used()));
+      CHECK(room.slot_blocks.tree().used() == static_cast<std::int64_t>(kept.cells.used()));
       kept_ones += kept.slots.size(), forgotten += kept.released.size();
     }
     while (room.forget()) {

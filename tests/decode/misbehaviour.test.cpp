@@ -44,7 +44,7 @@ struct Odd {
     std::int32_t steps = 0, held = 0;
     Token last = 0;
   };
-  std::int32_t slots() const { return wanted_slots; }
+  std::int32_t slot_count() const { return wanted_slots; }
   void begin(State& s, Sentence const& sentence) const {
     greedy.begin(s.inner, sentence);
     s.steps = 0, s.held = sentence.held, s.last = sentence.last;

@@ -31,7 +31,7 @@ Table const opened{.size = 12, .scale = 6, .eos_bias = -3, .eos_slope = 0.2};
 /// Greedy in slot 0 of several, which releases one of the others in its first plan.
 struct Generous : Greedy {
   std::int32_t count = 1;
-  std::int32_t slots() const { return count; }
+  std::int32_t slot_count() const { return count; }
   void plan(State& s, Plan& plan) const {
     if (count > 1 && s.tokens.empty()) plan.release(count - 1);
     Greedy::plan(s, plan);

@@ -95,7 +95,7 @@ void fuzz(S const& search, std::uint64_t seed, std::size_t& restarted, std::size
       if (A.ragged && A.roll_back && random() % 3 > 0) intake.shared_tokens = 1 + static_cast<int>(random() % 100);
       auto const slots = random() % 3 > 0
                              ? Limits::unlimited
-                             : static_cast<std::int32_t>(search.slots() * (1 + static_cast<int>(random() % 4)));
+                             : static_cast<std::int32_t>(search.slot_count() * (1 + static_cast<int>(random() % 4)));
       INFO("seed " << seed << ", " << cells << " cells, told " << told << ", " << slots << " slots, chunk "
                    << intake.prompt_chunk << ", shared " << intake.shared_tokens);
       CellModel<A> cache(table, cells, told, slots);

@@ -132,7 +132,7 @@ struct Faulty {
     if (here == where) throw std::runtime_error("the search is broken");
   }
   void check() const { at(Where::check); }
-  std::int32_t slots() const { return 1; }
+  std::int32_t slot_count() const { return 1; }
   void begin(State& s, Sentence const& sentence) const { greedy.begin(s, sentence), at(Where::start); }
   void plan(State& s, Plan& plan) const { at(Where::plan), greedy.plan(s, plan); }
   bool advance(State& s, Expansion const& answer) const {

@@ -111,7 +111,7 @@ struct Watched {
   };
 
   void check() const { sluice::check(search); }
-  std::int32_t slots() const { return search.slots(); }
+  std::int32_t slot_count() const { return search.slot_count(); }
   void begin(State& s, Sentence const& sentence) const {
     s.last.clear(), s.prefix = sentence.prefix.size(), s.early = true;
     search.begin(s.inner, sentence);
@@ -217,7 +217,7 @@ DiverseBeamSearch pick_diverse(std::mt19937_64& random) {
                         .groups = static_cast<std::int32_t>(1 + random() % 4),
                         .penalty = pick<double>(random, {0, 0.5, 5})};
     s.search.n_best = s.search.width;
-    s.n_best = static_cast<std::int32_t>(1 + random() % static_cast<std::uint64_t>(s.slots()));
+    s.n_best = static_cast<std::int32_t>(1 + random() % static_cast<std::uint64_t>(s.slot_count()));
     try {
       s.check();
       return s;
@@ -388,7 +388,7 @@ TEST_CASE("the settled beginning is what a sentence withdrawn just then would sh
   cancel_everywhere<BeamSearch>(5, 60, all_of_preset, complete);
   auto const all_of_groups = [](std::mt19937_64& random) {
     auto s = pick_diverse(random);
-    s.n_best = s.slots();
+    s.n_best = s.slot_count();
     return s;
   };
   cancel_everywhere<DiverseBeamSearch>(6, 60, all_of_groups, [](DiverseBeamSearch const& s, Result const& r) {

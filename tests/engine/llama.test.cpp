@@ -49,13 +49,13 @@ TEST_CASE("limits are those of the context") {
     return Llama(context.get()).limits();
   };
   auto const shared = limits_of();
-  CHECK(shared.slots == 4);
+  CHECK(shared.slot_count == 4);
   CHECK(shared.length == 1024);
   CHECK(shared.tokens == 1024);
 
   params.kv_unified = false;  // each has its part
   auto const split = limits_of();
-  CHECK(split.slots == 4);
+  CHECK(split.slot_count == 4);
   CHECK(split.length == 256);
   CHECK(split.tokens == Limits{}.tokens);
 
@@ -85,7 +85,7 @@ TEST_CASE("a model claims what its memory can do") {
   auto const model = draw_llama({.architecture = "mamba"});
   auto const context = make_context(model.get(), exact_params(4, 256));
   auto const limits = Llama(context.get()).limits();
-  CHECK(limits.slots == 4);
+  CHECK(limits.slot_count == 4);
   CHECK(limits.length == Limits::unlimited);
   CHECK(limits.tokens == Limits{}.tokens);
 }

@@ -147,7 +147,7 @@ TEST_CASE("trees are claimed where sequences are left and share their cells") {
     params.kv_unified = unified, params.swa_full = true;
     auto const context = make_context(model.get(), params);
     Llama const adapter(context.get(), {.leaves = leaves});
-    CHECK(adapter.limits().slots == (adapter.abilities().trees ? 4 - leaves : 4));
+    CHECK(adapter.limits().slot_count == (adapter.abilities().trees ? 4 - leaves : 4));
     return adapter.abilities().trees;
   };
   CHECK(abilities_of({}, true, 1));

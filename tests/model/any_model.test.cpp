@@ -33,7 +33,7 @@ static_assert(!std::is_convertible_v<TableModel<>, Any>);
 TEST_CASE("any_model decodes as the model that it holds", "[any_model]") {
   Table const table{.size = 15, .scale = 6, .eos_bias = -2};
   BeamSearch const search{.width = 4, .n_best = 2, .length = {.max_factor = 3}};
-  TableOptions const options{.limits = {.slots = 8, .length = 9}, .length_modulus = 5};
+  TableOptions const options{.limits = {.slot_count = 8, .length = 9}, .length_modulus = 5};
   std::vector<TableRequest<BeamSearch>> requests;
   for (std::uint64_t i = 0; i < 20; ++i) requests.push_back({.source = i});
   requests[3].prompt = {bos, 4, 5};
@@ -47,7 +47,7 @@ TEST_CASE("any_model decodes as the model that it holds", "[any_model]") {
     Any model(TableModel<everything>(table, options));
     CHECK(model.abilities() == everything);
     CHECK_FALSE((model.encodes() || model.proposes()));
-    CHECK(model.limits().slots == 8);
+    CHECK(model.limits().slot_count == 8);
     CHECK(model.source_length(3) == 4);
     CHECK(model.vocabulary().size == 15);
     check_all(model);

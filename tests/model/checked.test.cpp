@@ -176,13 +176,13 @@ TEST_CASE("Checked refuses options and models that it cannot serve", "[checked]"
   CHECK_THROWS_AS(Checker(suspect, {.every = -1}), std::invalid_argument);
   CHECK_THROWS_AS(Checker(suspect, {.rows = 0}), std::invalid_argument);
   CHECK_THROWS_AS(Checker(suspect, {.tolerance = -0.5}), std::invalid_argument);
-  CHECK(Checker(suspect).limits().slots == 98);
-  CHECK(Checker(suspect, never).limits().slots == 100);
-  TableModel<> small({}, {.limits = {.slots = 2}});
+  CHECK(Checker(suspect).limits().slot_count == 98);
+  CHECK(Checker(suspect, never).limits().slot_count == 100);
+  TableModel<> small({}, {.limits = {.slot_count = 2}});
   CHECK_THROWS_AS(Checked(small), std::invalid_argument);
-  CHECK(Checked(small, never).limits().slots == 2);
+  CHECK(Checked(small, never).limits().slot_count == 2);
   TableModel<> endless;
-  CHECK(Checked(endless).limits().slots == Limits::unlimited);
+  CHECK(Checked(endless).limits().slot_count == Limits::unlimited);
 }
 
 TEST_CASE("Checked refuses every call that breaks the contract, and names the clause", "[checked]") {
@@ -208,7 +208,7 @@ TEST_CASE("Checked refuses every call that breaks the contract, and names the cl
     }
   };
 
-  TableModel<everything> table({}, {.limits = {.slots = 9, .length = 5}});
+  TableModel<everything> table({}, {.limits = {.slot_count = 9, .length = 5}});
   Checked model(table, never);
   start(model, {0, 1});
   refuses(model, {{"step", {}},
@@ -286,7 +286,7 @@ TEST_CASE("Checked never accuses a good model, whatever rows come", "[checked]")
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       auto const length = seed % 3 == 0 ? 9 : Limits::unlimited;
       TableModel<everything> const table(
-          {.size = 11}, {.limits = {.slots = seed % 2 == 0 ? 8 : Limits::unlimited, .length = length}});
+          {.size = 11}, {.limits = {.slot_count = seed % 2 == 0 ? 8 : Limits::unlimited, .length = length}});
       CheckedModel<TableModel<everything>> good(table, A, {.first_child_in_place = false});
       Checked model(good, {.every = 1 + static_cast<std::int32_t>(seed % 2), .rows = 2, .tolerance = 0, .seed = seed});
       random_steps(model, A, seed, 11, std::min(length, 12));
@@ -347,7 +347,7 @@ struct Counter {
   std::vector<float> answer{};
 
   Vocabulary vocabulary() const { return {.size = 5, .bos = 0}; }
-  Limits limits() const { return {.slots = 40}; }
+  Limits limits() const { return {.slot_count = 40}; }
   void start(std::span<int const* const>, std::span<Slot const> slots) {
     for (auto const slot : slots) held[static_cast<std::size_t>(slot)].clear();
   }
@@ -402,5 +402,5 @@ TEST_CASE("Checked compares hidden vectors, and lets pass answers that it cannot
   CHECK(says(caught.violations().at(0), "slot 2 after 3 tokens in a step of 3 rows, compared with alone: number 1"));
   three_steps(unread);
   CHECK(unread.report() == "");
-  CHECK(unread.limits().slots == 40);
+  CHECK(unread.limits().slot_count == 40);
 }

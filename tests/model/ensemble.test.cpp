@@ -357,13 +357,13 @@ TEST_CASE("if a model of an ensemble cannot start, the others hold nothing", "[e
 }
 
 TEST_CASE("an ensemble never runs a model of weight 0, and holds no more than the smallest", "[ensemble]") {
-  TableModel<> a({.size = 8}, {.limits = {.slots = 7, .length = 90}, .length_modulus = 5});
-  SlotChecker<TableModel<>> b{TableModel<>({.size = 8}, {.limits = {.slots = 9, .length = 30}})};
+  TableModel<> a({.size = 8}, {.limits = {.slot_count = 7, .length = 90}, .length_modulus = 5});
+  SlotChecker<TableModel<>> b{TableModel<>({.size = 8}, {.limits = {.slot_count = 9, .length = 30}})};
   Ensemble ensemble({.weights = {1, 0}}, a, b);
   auto const results = decode(ensemble, std::vector<std::uint64_t>{1, 2}, Greedy{.length = {.max = 5}});
   CHECK(results[0].ok());
   CHECK(b.counters().starts + b.counters().steps + b.counters().released == 0);
-  CHECK(ensemble.limits().slots == 7);
+  CHECK(ensemble.limits().slot_count == 7);
   CHECK(ensemble.limits().length == 30);
   CHECK(ensemble.source_length(9) == a.source_length(9));
 }

@@ -246,10 +246,10 @@ TEST_CASE("if the language model cannot start, the model holds nothing", "[inter
 }
 
 TEST_CASE("a fused model holds no more than the smaller of the two", "[interpolate]") {
-  TableModel<> model({}, {.limits = {.slots = 7, .length = 90}, .length_modulus = 5});
-  LanguageTable<> language{TableModel<>({}, {.limits = {.slots = 9, .length = 30}})};
+  TableModel<> model({}, {.limits = {.slot_count = 7, .length = 90}, .length_modulus = 5});
+  LanguageTable<> language{TableModel<>({}, {.limits = {.slot_count = 9, .length = 30}})};
   Interpolate fused(model, language, 0.5);
-  CHECK(fused.limits().slots == 7);
+  CHECK(fused.limits().slot_count == 7);
   CHECK(fused.limits().length == 30);
   CHECK(fused.source_length(9) == model.source_length(9));
 }

@@ -35,7 +35,7 @@ struct HiddenTable {
   std::size_t released = 0, proposed = 0;
 
   Vocabulary vocabulary() const { return {.size = size, .bos = bos, .eos = {eos}, .never = {pad, bos}}; }
-  Limits limits() const { return {.slots = 50, .length = 60}; }
+  Limits limits() const { return {.slot_count = 50, .length = 60}; }
   std::int32_t source_length(Source const& source) const { return static_cast<std::int32_t>(source % 7); }
   Encoded encode(std::span<Source const* const> sources) const {
     Encoded encoded;
@@ -115,7 +115,7 @@ TEST_CASE("a projected model passes everything on", "[projected]") {
   auto table = hidden_table(10);
   All projected(table, projection);
   CHECK(projected.vocabulary().size == 10);
-  CHECK(projected.limits().slots == 50);
+  CHECK(projected.limits().slot_count == 50);
   CHECK(projected.limits().length == 60);
   CHECK(projected.source_length(12) == 5);
   std::vector<Slot> const slots{0, 1};

@@ -162,7 +162,7 @@ TEST_CASE("a restarting model obeys any rows as a model that can roll back does"
         if (!rest.empty()) model.release(rest);
         CHECK(inner.report() == "");
         CHECK(truth.violations().empty());
-        restarts += model.restarts().slots;
+        restarts += model.restarts().slot_count;
       }
       CHECK(restarts > 1000);
     }
@@ -181,11 +181,11 @@ TEST_CASE("restarts are as few calls as the model allows, and counted", "[restar
       if (i < 2 || A.ragged) step(model, {{0, 0, i, t}, {1, 1, i, t}, {2, 2, i, t}});
       else step(model, {{0, 0, i, t}, {1, 1, i, t}});
     }
-    CHECK(model.restarts().slots == 0);
+    CHECK(model.restarts().slot_count == 0);
     inner.reset_counters();
     if constexpr (A.ragged) step(model, {{0, 0, 2, piece(5)}, {1, 1, second, piece(5)}, {2, 2, 4, piece(5)}});
     else step(model, {{0, 0, 2, piece(5)}, {1, 1, second, piece(5)}, {2, 2, 2, piece(5)}});
-    CHECK(model.restarts().slots == 2);
+    CHECK(model.restarts().slot_count == 2);
     CHECK(model.restarts().tokens == static_cast<std::uint64_t>(2 + second));
     CHECK(inner.counters().starts == 1);
     CHECK(inner.counters().tokens == 3 + 2 + static_cast<std::size_t>(second));
@@ -207,7 +207,7 @@ TEST_CASE("a fork sees what its parent held before the parent is cut in the same
   auto const expected = step(truth, rows), answer = step(model, rows);
   REQUIRE(answer.rows == 5);
   for (std::ptrdiff_t i = 0; i < answer.rows; ++i) CHECK(std::ranges::equal(answer[i], expected[i]));
-  CHECK(model.restarts().slots == 4);
+  CHECK(model.restarts().slot_count == 4);
 }
 
 TEST_CASE("a restarting model decodes as the model does, without restarts", "[restarting]") {
@@ -223,7 +223,7 @@ TEST_CASE("a restarting model decodes as the model does, without restarts", "[re
   compare(BeamSearch{.width = 4, .n_best = 4, .length = {.max = 9}});
   compare(Greedy{.length = {.max = 9}});
   CHECK(inner.report() == "");
-  CHECK(model.restarts().slots == 0);
+  CHECK(model.restarts().slot_count == 0);
 }
 
 TEST_CASE("if the source cannot be started again, the slot can still be released", "[restarting]") {
@@ -263,7 +263,7 @@ TEST_CASE("a restarting model allocates nothing once warm", "[restarting]") {
     model.step(back);
   }
   CHECK(allocations() == before);
-  CHECK(model.restarts().slots >= 40);
+  CHECK(model.restarts().slot_count >= 40);
 }
 
 TEST_CASE("slot tokens follow forks, cuts and appends in the order of the contract", "[slot_tokens]") {

@@ -204,7 +204,7 @@ TEST_CASE("the slot checker refuses abilities that are not claimed", "[slot_chec
 }
 
 TEST_CASE("the slot checker knows limits", "[slot_checker]") {
-  SlotChecker<TableModel<all>> model(TableModel<all>({}, {.limits = {.slots = 4, .length = 2}}), {.slots = 2});
+  SlotChecker<TableModel<all>> model(TableModel<all>({}, {.limits = {.slot_count = 4, .length = 2}}), {.slots = 2});
   CHECK(refused(
       model, [&] { start(model, {4}); }, "no slot 4"));
   start(model, {0, 1});

@@ -87,7 +87,9 @@ class CellModel {
       : table_(table), cells_(cells), told_(told), slots_(slots) {}
 
   Vocabulary const& vocabulary() const { return table_.vocabulary(); }
-  Limits limits() const { return told_ ? Limits{.slots = slots_, .tokens = cells_} : Limits{.slots = slots_}; }
+  Limits limits() const {
+    return told_ ? Limits{.slot_count = slots_, .tokens = cells_} : Limits{.slot_count = slots_};
+  }
   void start(std::span<EmptySource const* const> sources, std::span<Slot const> slots) {
     std::vector<std::uint64_t const*> seeds(sources.size(), &seed_);
     table_.start(seeds, slots);

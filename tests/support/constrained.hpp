@@ -74,7 +74,7 @@ struct Spy {
   struct State {
     typename S::State inner, before;
   };
-  std::int32_t slots() const { return search.slots(); }
+  std::int32_t slot_count() const { return search.slot_count(); }
   void begin(State& s, Sentence const& sentence) const { search.begin(s.inner, sentence); }
   void plan(State& s, Plan& plan) const { search.plan(s.inner, plan); }
   bool advance(State& s, Expansion const& answer) const {

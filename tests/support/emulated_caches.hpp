@@ -36,7 +36,7 @@ class EmulatedCache {
     books_.step(rows);
     cuda::IndirectionLaunch launch;
     launch.table = table_.data(), launch.steps = books_.steps().data();
-    launch.slots = options_.slots, launch.positions = options_.positions;
+    launch.slot_count = options_.slot_count, launch.positions = options_.positions;
     launch.width = options_.width, launch.active = books_.active();
     device.run<Memory>(launch.groups() * launch.tiles(), 2, seed, faults, [&](auto& block, Memory& shared, int number) {
       cuda::IndirectionBlock(block, shared, launch, number).run();
@@ -70,7 +70,7 @@ class EmulatedCache {
   int others() const { return others_; }
 
  private:
-  std::size_t size() const { return static_cast<std::size_t>(options_.slots * options_.positions); }
+  std::size_t size() const { return static_cast<std::size_t>(options_.slot_count * options_.positions); }
   cuda::IndirectionView view() const { return {table_.data(), options_.positions}; }
 
   cuda::CacheIndirectionOptions options_;

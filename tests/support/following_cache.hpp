@@ -24,7 +24,7 @@ class FollowingCache {
  public:
   FollowingCache(std::int32_t slots, std::int32_t width, std::int32_t positions)
       : positions_(positions),
-        cache_({.slots = slots, .positions = positions, .width = width}),
+        cache_({.slot_count = slots, .positions = positions, .width = width}),
         memory_(static_cast<std::size_t>(slots * positions), -7),
         held_(static_cast<std::size_t>(slots)) {}
 

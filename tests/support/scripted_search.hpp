@@ -58,7 +58,7 @@ struct Scripted {
   LengthLimits length{};
 
   struct State {};
-  std::int32_t slots() const { return 4; }
+  std::int32_t slot_count() const { return 4; }
   void begin(State&, Sentence const&) const {}
   void plan(State&, Plan& plan) const {
     for (auto const& row : script->rows) {

@@ -54,7 +54,7 @@ class SuspectModel {
     auto const more = mistake_ == Mistake::vocabulary_grows && steps_ > 20 ? 1 : 0;
     return {.size = table_.size + more, .bos = bos, .eos = {eos}, .never = {pad, bos}};
   }
-  Limits limits() const { return {.slots = mistake_ == Mistake::limits_change && steps_ > 20 ? 99 : 100}; }
+  Limits limits() const { return {.slot_count = mistake_ == Mistake::limits_change && steps_ > 20 ? 99 : 100}; }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
     if (mistake_ == Mistake::start_clears_others)

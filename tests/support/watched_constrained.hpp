@@ -26,7 +26,7 @@ struct WatchedConstrained : ConstrainedAccount<A> {
   using typename Account::Beam;
   using typename Account::State;
 
-  std::int32_t slots() const { return search.slots(); }
+  std::int32_t slot_count() const { return search.slot_count(); }
   Progress progress(State const& s) const { return search.progress(s.inner); }
 
   void begin(State& s, Sentence const& sentence) const {

@@ -3,6 +3,8 @@
 /// Catalogue: which sequences of tokens there are, of millions.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue_check.hpp>
 #include <sluice/catalogue/catalogue_image.hpp>
 #include <sluice/catalogue/mapped_bytes.hpp>
@@ -191,7 +193,7 @@ class LazyCatalogue {
       if (k == 0) break;
       tokens.push_back(static_cast<Token>(level.token(k - 1)));
       node = {node.depth + 1, static_cast<Item>(level.first.at(k - 1)),
-              std::min(node.last, static_cast<Item>(level.first.at(k)))};
+              (std::min)(node.last, static_cast<Item>(level.first.at(k)))};
     }
     return tokens;
   }

@@ -3,6 +3,8 @@
 /// CatalogueBeam: wide beams over the items of a catalogue.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/children_lists.hpp>
 #include <sluice/catalogue/children_norm.hpp>
@@ -78,7 +80,7 @@ struct LazyCatalogueBeam {
     need(beam.pruning.relative_local_threshold <= 0, "beam.pruning.relative_local_threshold",
          beam.pruning.relative_local_threshold);
   }
-  std::int32_t slots() const { return beam.slots(); }
+  std::int32_t slot_count() const { return beam.slot_count(); }
 
   void begin(State& s, Sentence const& sentence) const {
     beam.begin(s.inner, sentence);
@@ -144,7 +146,7 @@ struct LazyCatalogueBeam {
 
  private:
   using Listed = detail::ChildrenLists::Listed;
-  static constexpr auto none = std::numeric_limits<std::uint32_t>::max();
+  static constexpr auto none = (std::numeric_limits<std::uint32_t>::max)();
 
   bool scores_prefix(detail::BeamState const& s) const { return beam.prefix_scored && s.prefix.size() > 0; }
 
@@ -167,15 +169,15 @@ struct LazyCatalogueBeam {
   void find_best(State& s, Expansion const& answer) const {
     auto const& inner = s.inner;
     // Behind so many there is none that goes on.
-    auto const limit = std::min(static_cast<std::size_t>(detail::beam_loop::looked_at(beam, inner)),
-                                static_cast<std::size_t>(beam.width) + s.lists.ends);
+    auto const limit = (std::min)(static_cast<std::size_t>(detail::beam_loop::looked_at(beam, inner)),
+                                  static_cast<std::size_t>(beam.width) + s.lists.ends);
     auto bar = std::numeric_limits<double>::lowest();  // of what may be among them
     s.keys.clear();
     auto const add = [&](double value, std::size_t rank, std::uint32_t token) {
       s.keys.push_back({value, static_cast<std::int32_t>(rank), token});
       if (s.keys.size() < 4 * limit) return;
       keep(s, limit);
-      bar = std::ranges::min(s.keys, {}, &Key::value).value;
+      bar = (std::ranges::min)(s.keys, {}, &Key::value).value;
     };
     for (std::size_t rank = 0; rank < inner.beam.size(); ++rank) {
       auto const& entry = inner.beam[rank];

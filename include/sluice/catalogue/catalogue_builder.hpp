@@ -3,6 +3,8 @@
 /// Catalogues from sequences of tokens.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/catalogue/marks.hpp>
@@ -41,9 +43,9 @@ class LazyCatalogueBuilder {
     require(!tokens.empty(), name, "[]", "has no tokens");
     require(tokens.size() <= detail::catalogue_levels, name, std::to_string(tokens.size()) + " tokens",
             "must have at most " + std::to_string(detail::catalogue_levels));
-    require(added() < std::numeric_limits<Item>::max(), name, "one more", "a catalogue has at most 2^31 - 1");
+    require(added() < (std::numeric_limits<Item>::max)(), name, "one more", "a catalogue has at most 2^31 - 1");
     for (auto const token : tokens) require(token >= 0, name, token, "a token must not be negative");
-    largest_ = std::max(largest_, *std::ranges::max_element(tokens));
+    largest_ = (std::max)(largest_, *std::ranges::max_element(tokens));
     auto const before = begins_.size() < 2 ? tokens.first(0) : at(begins_.size() - 2);
     sorted_ = sorted_ && !std::ranges::lexicographical_compare(tokens, before);
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
@@ -75,7 +77,7 @@ class LazyCatalogueBuilder {
     std::iota(order_.begin(), order_.end(), std::uint32_t{0});
     if (sorted_) return;
     // The first tokens as one number decide most comparisons: none is 0.
-    auto const bits = static_cast<unsigned>(std::bit_width(static_cast<std::uint32_t>(largest_) + 1));
+    auto const bits = static_cast<unsigned>(32 - std::countl_zero(static_cast<std::uint32_t>(largest_) + 1));
     auto const whole = 64 / bits;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> keys(order_.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -137,26 +139,26 @@ class LazyCatalogueBuilder {
         detail::CatalogueLevel, detail::Marks, detail::store_little;
     auto const count = static_cast<std::uint32_t>(order_.size());
     CatalogueHead head{.items = count,
-                       .shortest = std::numeric_limits<std::uint32_t>::max(),
+                       .shortest = (std::numeric_limits<std::uint32_t>::max)(),
                        .largest = static_cast<std::uint32_t>(largest_)};
     for (auto const i : order_) {
       auto const size = static_cast<std::uint32_t>(at(i).size());
-      head.shortest = std::min(head.shortest, size), head.levels = std::max(head.levels, size);
+      head.shortest = (std::min)(head.shortest, size), head.levels = (std::max)(head.levels, size);
     }
     std::vector<CatalogueLevel> levels(head.levels);
     std::vector<std::uint32_t> highest(head.levels);
     for (auto& level : levels) level.lowest = head.largest;
     for_each_node([&](std::uint32_t, std::size_t d, std::uint32_t token) {
       ++levels[d].nodes;
-      levels[d].lowest = std::min(levels[d].lowest, token), highest[d] = std::max(highest[d], token);
+      levels[d].lowest = (std::min)(levels[d].lowest, token), highest[d] = (std::max)(highest[d], token);
     });
     auto end = aligned_64(catalogue_head + levels.size() * catalogue_level);
     auto const place = [&](std::uint64_t size) { return std::exchange(end, end + aligned_64(size)); };
     head.tokens = place(std::uint64_t{head.largest} / 8 + 1);
     for (std::size_t d = 0; d < levels.size(); ++d) {
       auto& level = levels[d];
-      auto const bits = static_cast<unsigned>(std::bit_width(highest[d] - level.lowest));
-      level.width = static_cast<std::uint8_t>(std::max((bits + 7) / 8, 1u));
+      auto const bits = static_cast<unsigned>(32 - std::countl_zero(highest[d] - level.lowest));
+      level.width = static_cast<std::uint8_t>((std::max)((bits + 7) / 8, 1u));
       level.bits = Marks::as_bits(count, level.nodes);
       level.marks = place(Marks::bytes(count, level.nodes, level.bits));
       level.tokens = place(std::uint64_t{level.nodes} * level.width);

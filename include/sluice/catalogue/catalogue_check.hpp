@@ -3,6 +3,8 @@
 /// Whether all of a catalogue's bytes are those of a catalogue.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/catalogue/catalogue_image.hpp>
 #include <sluice/catalogue/marks.hpp>
@@ -54,7 +56,7 @@ void check_marks(Marks const& marks, std::uint32_t items, std::string const& pla
 
 /// Where check_catalogue() is in one level.
 struct LevelCursor {
-  static constexpr auto none = std::numeric_limits<std::uint32_t>::max();
+  static constexpr auto none = (std::numeric_limits<std::uint32_t>::max)();
   std::uint32_t next = none, node = 0;  // the item with which the next node begins, that node
   std::uint32_t token = 0;              // of the node before
 };
@@ -103,7 +105,7 @@ void check_catalogue(CatalogueImage const& image) {
       cursor.next = cursor.node < marks.size() ? marks.next(item + 1, cursor.node) : none;
     }
     if (first == none || (item == 0 && first != 0)) fail("is no other than that before, or none");
-    before = length, shortest = std::min(shortest, length), longest = std::max(longest, length);
+    before = length, shortest = (std::min)(shortest, length), longest = (std::max)(longest, length);
   }
   for (std::uint32_t d = 0; d < depth; ++d)
     if (at[d].next != none)

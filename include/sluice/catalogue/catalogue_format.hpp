@@ -3,6 +3,8 @@
 /// How a catalogue lies in memory and in its file.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/marks.hpp>
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 /// The bytes of a catalogue, looked at.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue_format.hpp>
 #include <sluice/catalogue/marks.hpp>
 #include <sluice/core/types.hpp>
@@ -87,10 +89,10 @@ class LazyCatalogueImage {
     if (head_.bytes > bytes.size()) cut();
     if (head_.bytes < bytes.size()) fail_catalogue("something follows the end");
     if (head_.bytes % 64 != 0) fail_catalogue(std::to_string(head_.bytes) + " bytes are no multiple of 64");
-    within("items", head_.items, 1, std::numeric_limits<std::int32_t>::max());
+    within("items", head_.items, 1, (std::numeric_limits<std::int32_t>::max)());
     within("levels", head_.levels, 1, catalogue_levels);
     within("shortest item", head_.shortest, 1, head_.levels);
-    within("largest token", head_.largest, 0, std::numeric_limits<std::int32_t>::max());
+    within("largest token", head_.largest, 0, (std::numeric_limits<std::int32_t>::max)());
     section("tokens", head_.tokens, std::uint64_t{head_.largest} / 8 + 1);
     if (head_.bytes < catalogue_head + head_.levels * catalogue_level) cut();
     for (std::uint32_t d = 0; d < head_.levels; ++d) add_level(d);

@@ -3,6 +3,8 @@
 /// What the hypotheses of a beam may become, in a catalogue.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/catalogue/switched_off.hpp>

@@ -3,6 +3,8 @@
 /// What the probabilities of a few tokens add up to.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/log_add.hpp>
 #include <sluice/output/simd/simd.hpp>
 
@@ -26,9 +28,9 @@ double log_sum_exp(std::span<float const> scores) {
   std::copy(scores.begin() + static_cast<std::ptrdiff_t>(whole), scores.end(), tail.begin());
   std::fill(tail.begin() + static_cast<std::ptrdiff_t>(scores.size() - whole), tail.end(), lowest);
   auto highest = simd::load(tail.data());
-  for (std::size_t i = 0; i < whole; i += lanes) highest = simd::max(highest, simd::load(scores.data() + i));
+  for (std::size_t i = 0; i < whole; i += lanes) highest = (simd::max)(highest, simd::load(scores.data() + i));
   auto top = lowest;
-  for (std::size_t i = 0; i < lanes; ++i) top = std::max(top, highest[static_cast<int>(i)]);
+  for (std::size_t i = 0; i < lanes; ++i) top = (std::max)(top, highest[static_cast<int>(i)]);
   if (top == lowest) return 0;
   auto sums = simd::Vec{};
   for (std::size_t i = 0; i < whole; i += lanes)

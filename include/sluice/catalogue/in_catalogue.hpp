@@ -3,6 +3,8 @@
 /// Outputs that are items of a catalogue, under any search.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/switched_off.hpp>
 #include <sluice/core/error.hpp>
@@ -124,7 +126,7 @@ class LazyInCatalogue {
       // Mostly one of the first items is left; if not, they are counted.
       constexpr Item some = 8;
       auto item = first[i];
-      auto const end = item + std::min(some, last[i] - item);
+      auto const end = item + (std::min)(some, last[i] - item);
       while (item < end && off.contains(item)) ++item;
       if (item == end && !off_.any_left(item, last[i])) continue;
       tokens[kept] = tokens[i], first[kept] = first[i], last[kept] = last[i];

@@ -3,6 +3,8 @@
 /// A file as bytes in memory, shared with all who have mapped it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstring>

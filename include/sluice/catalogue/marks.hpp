@@ -3,6 +3,8 @@
 /// Ascending numbers in few bytes, wherever these lie.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -91,7 +93,7 @@ class Marks {
     auto sum = before(x / block);
     auto const word = x / 64;
     for (auto w = x / block * (block / 64); w < word; ++w) sum += ones(words(w));
-    return std::min(sum + ones(words(word) & ((std::uint64_t{1} << (x % 64)) - 1)), count_);
+    return (std::min)(sum + ones(words(word) & ((std::uint64_t{1} << (x % 64)) - 1)), count_);
   }
   bool contains(std::uint32_t x) const {
     if (x >= bound_) return false;
@@ -102,14 +104,14 @@ class Marks {
   /// The k-th, from 0; bound where there are fewer.
   std::uint32_t at(std::uint32_t k) const {
     if (k >= count_) return bound_;
-    if (!bits_) return std::min(number(k), bound_);
+    if (!bits_) return (std::min)(number(k), bound_);
     std::uint32_t low = 0, high = blocks(bound_);  // the last block with no more than k before it
     while (high - low > 1) {
       auto const middle = low + (high - low) / 2;
       if (before(middle) <= k) low = middle;
       else high = middle;
     }
-    auto left = k - std::min(before(low), k);
+    auto left = k - (std::min)(before(low), k);
     for (auto w = low * (block / 64); w < (low + 1) * (block / 64); ++w) {
       auto word = words(w);
       if (auto const held = ones(word); left >= held) {
@@ -117,7 +119,7 @@ class Marks {
         continue;
       }
       for (; left > 0; --left) word &= word - 1;
-      return std::min(w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)), bound_);
+      return (std::min)(w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)), bound_);
     }
     return bound_;
   }
@@ -125,11 +127,11 @@ class Marks {
   /// The first that is no less than x, which is the k-th: for who goes through all. bound: there is none.
   std::uint32_t next(std::uint32_t x, std::uint32_t k) const {
     if (k >= count_ || x >= bound_) return bound_;
-    if (!bits_) return std::min(number(k), bound_);
+    if (!bits_) return (std::min)(number(k), bound_);
     auto const end = (bound_ - 1) / 64;
     auto word = words(x / 64) & ~std::uint64_t{0} << (x % 64);
     for (auto w = x / 64;; word = words(w)) {
-      if (word != 0) return std::min(w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)), bound_);
+      if (word != 0) return (std::min)(w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)), bound_);
       if (++w > end) return bound_;
     }
   }
@@ -137,7 +139,7 @@ class Marks {
   /// f(x) for those in [first, last), ascending.
   template <class F>
   void for_each(std::uint32_t first, std::uint32_t last, F&& f) const {
-    last = std::min(last, bound_);
+    last = (std::min)(last, bound_);
     if (first >= last) return;
     if (!bits_) {
       for (auto k = rank(first); k < count_; ++k) {

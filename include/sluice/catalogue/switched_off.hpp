@@ -3,6 +3,8 @@
 /// Items of a catalogue that a request leaves out.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/marks.hpp>
 #include <sluice/core/error.hpp>

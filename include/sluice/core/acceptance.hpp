@@ -3,6 +3,8 @@
 /// How a rule says which guesses may stand, and the exact one. The others: sluice/search/blockwise/acceptance_rules.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

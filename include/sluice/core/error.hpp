@@ -3,6 +3,8 @@
 /// One way to refuse an argument, and to say what was thrown.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <exception>
 #include <stdexcept>
 #include <string>

@@ -3,6 +3,8 @@
 /// What a search is told of each line, and the Expander concept: who tells it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// Views of row-major matrices, and the two kinds of answer that a model gives: scores or hidden vectors.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -3,6 +3,8 @@
 /// The Model concept: what a user brings.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/named.hpp>
@@ -45,9 +47,9 @@ namespace sluice::inline v0 {
 /// (A model whose numerics depend on the batch works; then only the search, not the numbers, is batch-independent.)
 template <class M>
 concept Model = requires(M& model, std::span<typename M::Source const* const> sources,
-                         std::span<Slot const> slots, std::span<Row const> rows) {
+                         std::span<Slot const> slot_numbers, std::span<Row const> rows) {
   { model.vocabulary() } -> std::convertible_to<Vocabulary>;
-  model.start(sources, slots);
+  model.start(sources, slot_numbers);
   model.step(rows);
 } && !std::is_void_v<decltype(std::declval<M&>().step(std::declval<std::span<Row const>>()))>;
 
@@ -57,7 +59,7 @@ using Answer = std::remove_cvref_t<decltype(std::declval<M&>().step(std::declval
 
 /// A model that wants to know which slots are no longer needed (to free memory).
 template <class M>
-concept ReleasingModel = Model<M> && requires(M& model, std::span<Slot const> slots) { model.release(slots); };
+concept ReleasingModel = Model<M> && requires(M& model, std::span<Slot const> slot_numbers) { model.release(slot_numbers); };
 
 /// A model whose encoder can run apart from the decoder, in another thread: `encode` is const and touches no slot;
 /// `start(encoded, items, slots)` puts sentence `items[i]` of one encoded batch into `slots[i]`, again if that, or
@@ -67,9 +69,9 @@ concept ReleasingModel = Model<M> && requires(M& model, std::span<Slot const> sl
 template <class M>
 concept EncodingModel = Model<M> &&
   requires(M& model, M const& same, std::span<typename M::Source const* const> sources, typename M::Encoded& encoded,
-           std::span<std::int32_t const> items, std::span<Slot const> slots) {
+           std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
     { same.encode(sources) } -> std::same_as<typename M::Encoded>;
-    model.start(encoded, items, slots);
+    model.start(encoded, items, slot_numbers);
   };
 
 /// Guesses that branch: what a search that takes a tree of them asks for, and who guesses fills in beside Draft::tokens.

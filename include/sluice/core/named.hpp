@@ -4,6 +4,8 @@
 /// parameter that is slightly wrong.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <type_traits>
 
 namespace sluice::inline v0::detail {

@@ -3,6 +3,8 @@
 /// Random numbers that are functions of what they are for: the same in every batch, on every machine and in any order.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <cmath>

@@ -3,6 +3,8 @@
 /// How a search says what it wants run: rows, one query per line, slots it no longer needs.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
@@ -23,7 +25,7 @@ struct StepPlan {
   void clear() { rows.clear(), queries.clear(), groups.clear(), released.clear(); }
 };
 
-/// One sentence's part of a step. The search speaks of its own slots, 0 .. slots() - 1; the plan adds where the
+/// One sentence's part of a step. The search speaks of its own slots, 0 .. slot_count() - 1; the plan adds where the
 /// sentence's block of slots begins. The loop looks at every plan before it is run; one that breaks a clause of row(),
 /// branch(), ask() or release() ends its sentence, and no other, with Failure::search and a message that names the clause.
 template <class = void>

@@ -3,6 +3,8 @@
 /// What a search asks of one line of scores.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// What goes in.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

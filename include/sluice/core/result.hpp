@@ -3,6 +3,8 @@
 /// What comes out: hypotheses, or the reason why there are none.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
 

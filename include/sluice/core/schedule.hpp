@@ -3,6 +3,8 @@
 /// The Schedule concept: who is admitted, and who steps.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/named.hpp>
 #include <sluice/core/types.hpp>
 

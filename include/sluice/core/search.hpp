@@ -3,6 +3,8 @@
 /// The Search concept: one sentence, from its start to its hypotheses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/named.hpp>
@@ -56,7 +58,7 @@ struct Progress {
 /// A search sees one sentence. It is a const object of options; what changes is its `State`, which is reused for sentence
 /// after sentence (begin() makes no assumption about what it holds).
 ///
-///  - `slots()`: slots it needs at most, >= 1; it names them 0 .. slots() - 1; slot 0 holds the started source;
+///  - `slot_count()`: slots it needs at most, >= 1; it names them 0 .. slot_count() - 1; slot 0 holds the started source;
 ///  - `begin(state, sentence)`. Throws std::invalid_argument for a request that it cannot serve;
 ///  - `plan(state, plan)`: which rows to run, what to ask of each line; see Plan. The first plan has rows that go on from
 ///    slot 0 with Sentence::last, or none;
@@ -77,7 +79,7 @@ template <class S>
 concept Search = std::default_initializable<typename S::State> &&
   requires(S const& search, typename S::State& state, Sentence const& sentence, Plan& plan, Expansion const& answer,
            Result& result) {
-    { search.slots() } -> std::convertible_to<std::int32_t>;
+    { search.slot_count() } -> std::convertible_to<std::int32_t>;
     search.begin(state, sentence);
     search.plan(state, plan);
     { search.advance(state, answer) } -> std::same_as<bool>;

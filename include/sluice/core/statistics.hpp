@@ -3,6 +3,8 @@
 /// What a decoder did, and where the time went.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 
 #include <chrono>

@@ -3,6 +3,8 @@
 /// What a model's tokens are as text.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// Looking at a decoder while it works.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/named.hpp>
 #include <sluice/core/plan.hpp>

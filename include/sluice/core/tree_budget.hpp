@@ -3,6 +3,8 @@
 /// Which guesses may join a tree of them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -3,6 +3,8 @@
 /// The words in which a search and a model speak to each other: tokens, slots, rows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <algorithm>
@@ -68,15 +70,24 @@ struct Vocabulary {
   }
 };
 
+namespace detail {
+/// static_cast, silent where both types are one: what is 64 bits on some machines is another type on others.
+template <class To, class From>
+constexpr To cast(From from) {
+  return static_cast<To>(from);
+}
+}  // namespace detail
+
 /// How much a model can hold. A model tells by an optional member `limits()`.
 struct Limits {
-  static constexpr std::int32_t unlimited = std::numeric_limits<std::int32_t>::max();
-  std::int32_t slots = unlimited;   ///< slots at once; slot numbers stay below
-  std::int32_t length = unlimited;  ///< tokens in one slot, prompt included
-  std::int64_t tokens = std::numeric_limits<
-      std::int64_t>::max();  ///< tokens in all slots together; what a fork and its parent both begin
-                             ///< with counts once. For caches that their slots share: a sentence waits
-                             ///< until there is room, at worst starts again
+  static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
+  std::int32_t slot_count = unlimited;  ///< slots at once; slot numbers stay below
+  std::int32_t length = unlimited;      ///< tokens in one slot, prompt included
+  std::int64_t tokens =
+      (std::numeric_limits<
+          std::int64_t>::max)();  ///< tokens in all slots together; what a fork and its parent both begin
+                                  ///< with counts once. For caches that their slots share: a sentence waits
+                                  ///< until there is room, at worst starts again
 };
 
 /// What a model claims to be able to do, by an optional `static constexpr Abilities abilities`. Nothing by default:

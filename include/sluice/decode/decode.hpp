@@ -3,6 +3,8 @@
 /// decode(), decode_each(): all sentences in, all results out.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
@@ -11,9 +13,11 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
+#include <sluice/core/types.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/loop/loop.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/misfits.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
@@ -52,7 +56,8 @@ class InputSupply final : public Supply {
       auto&& input = *next_;
       if constexpr (std::same_as<std::iter_value_t<Iterator>, typename Decoder::SearchRequest>)
         decoder_.submit(std::forward<decltype(input)>(input));
-      else decoder_.submit({.source = std::forward<decltype(input)>(input)});
+      else if constexpr (InputOf<std::iter_reference_t<Iterator>, typename Decoder::SearchRequest>)
+        decoder_.submit({.source = std::forward<decltype(input)>(input)});
       ++next_;
       return true;
     } catch (...) {
@@ -98,7 +103,7 @@ template <class = void>
 class LazyInOrder {
  public:
   void add(Result result) {
-    auto const at = static_cast<std::size_t>(result.id - first_);
+    auto const at = cast<std::size_t>(result.id - first_);
     if (results_.size() <= at) results_.resize(at + 1);
     results_[at] = std::move(result);
   }
@@ -135,9 +140,10 @@ using InOrder = LazyInOrder<>;
 ///                  exception from the model included, is in their results. What the range throws is thrown again when all
 ///                  inputs before it have been decoded and handed out
 template <Model M, class Inputs, Search S, std::invocable<Result&&> Sink, Schedule P = Batched,
-          Expander<Answer<M>> E = LogSoftmaxTopK>
+          detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P schedule = {}, E expander = {},
                        Intake const& intake = {}, ResultOrder order = ResultOrder::input) {
+  static_assert(detail::accept_input<decltype(*std::begin(inputs)), Request<typename M::Source, S>>());
   Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander), {}, intake);
   detail::InputSupply supply(decoder, std::begin(inputs), std::end(inputs));
   if constexpr (std::contiguous_iterator<decltype(std::begin(inputs))>) {
@@ -157,7 +163,8 @@ Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P sched
 }
 
 /// Decodes every input and returns one result per input, in input order (Result::id counts from 0). See decode_each().
-template <Model M, class Inputs, Search S, Schedule P = Batched, Expander<Answer<M>> E = LogSoftmaxTopK>
+template <Model M, class Inputs, Search S, Schedule P = Batched,
+          detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
                            Intake const& intake = {}) {
   std::vector<Result> results;

@@ -3,6 +3,8 @@
 /// What users write: a model, a search, a schedule. A thin shell of types over decode/loop/.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
@@ -16,6 +18,7 @@
 #include <sluice/decode/loop/needs.hpp>
 #include <sluice/decode/loop/typed_model.hpp>
 #include <sluice/decode/loop/typed_search.hpp>
+#include <sluice/decode/misfits.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
@@ -45,8 +48,18 @@ namespace sluice::inline v0 {
 /// \tparam M  the model; it belongs to this decoder while the decoder lives
 /// \tparam E  what turns the model's answer into candidates; LogSoftmaxTopK for models that give scores
 /// \tparam T  a trace, see NoTrace
-template <Model M, Search S, Schedule P = Batched, Expander<Answer<M>> E = LogSoftmaxTopK, class T = NoTrace>
+template <Model M, Search S, Schedule P = Batched, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK,
+          class T = NoTrace>
 class Decoder {
+  static_assert(Expander<E, Answer<M>> || !detail::is_hidden<Answer<M>>,
+                "sluice: step() of this model returns hidden vectors, and nothing makes scores of them: pass an "
+                "expander, such as sluice::DenseProjection(weights, bias), behind the schedule, or wrap the model in "
+                "sluice::Projected");
+  static_assert(
+      Expander<E, Answer<M>> || detail::is_hidden<Answer<M>>,
+      "sluice: step() of this model returns neither sluice::Scores<float> nor anything else that its expander takes: "
+      "return sluice::scores(data, lines, columns), or pass an expander (docs/output.md) behind the schedule");
+
  public:
   using Source = typename M::Source;
   using SearchRequest = Request<Source, S>;
@@ -76,6 +89,18 @@ class Decoder {
   /// Queues a request and returns its id (0, 1, 2 ...). Never throws for what the request says: one that makes no sense
   /// ends with Failure::bad_request, at once or when it would be admitted.
   std::uint64_t submit(SearchRequest request) { return loop_.submit(wrap(std::move(request))); }
+  /// What is no such request is refused by the compiler, in a sentence.
+  template <class X>
+    requires(!std::convertible_to<X, SearchRequest>)
+  std::uint64_t submit(X&&) {
+    static_assert(detail::refuse_request<std::remove_cvref_t<X>, SearchRequest>());
+    return 0;
+  }
+  template <class X = detail::Anything>
+  std::uint64_t submit(detail::AnyFields) {
+    static_assert(detail::refuse_request<X, SearchRequest>());
+    return 0;
+  }
 
   /// Admits, chooses, plans, runs, advances: one round. Returns false when nobody is running, and nobody waits whom the
   /// schedule lets in. If the model (or the expander) throws, the sentences of this step end with Failure::model and the

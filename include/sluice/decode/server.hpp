@@ -3,6 +3,8 @@
 /// A decoder for many threads: submit from any of them while one worker steps.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/request.hpp>
@@ -12,6 +14,7 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/misfits.hpp>
 #include <sluice/decode/server_options.hpp>
 #include <sluice/decode/serving.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
@@ -24,6 +27,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace sluice::inline v0 {
@@ -41,7 +45,7 @@ namespace sluice::inline v0 {
 /// All functions but trace() may be called from any thread. The model belongs to the worker while the server lives.
 ///
 /// \tparam T  a trace, see NoTrace: called in the worker's thread; what it throws is dropped
-template <Model M, Search S, Schedule P = Streaming, Expander<Answer<M>> E = LogSoftmaxTopK, class T = NoTrace>
+template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK, class T = NoTrace>
 class Server {
  public:
   using Source = typename M::Source;
@@ -63,7 +67,19 @@ class Server {
   }
 
   /// The same with a future. A refused request's result has Failure::refused, and no id.
-  std::future<Result> submit(SearchRequest request) { return submit(std::move(request), Clock::time_point::max()); }
+  std::future<Result> submit(SearchRequest request) { return submit(std::move(request), (Clock::time_point::max)()); }
+  /// What is no such request is refused by the compiler, in a sentence.
+  template <class X>
+    requires(!std::convertible_to<X, SearchRequest>)
+  std::future<Result> submit(X&&) {
+    static_assert(detail::refuse_request<std::remove_cvref_t<X>, SearchRequest>());
+    return {};
+  }
+  template <class X = detail::Anything>
+  std::future<Result> submit(detail::AnyFields) {
+    static_assert(detail::refuse_request<X, SearchRequest>());
+    return {};
+  }
   template <std::same_as<Clock::time_point> Time>
   std::future<Result> submit(SearchRequest request, Time deadline) {
     auto const promise = std::make_shared<std::promise<Result>>();

@@ -3,6 +3,8 @@
 /// What a Server is told: its options, and what goes with a request.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
@@ -42,7 +44,7 @@ struct Delivery {
   /// hypotheses begin with it.
   std::function<void(std::uint64_t id, std::span<Token const> tokens)> settled{};
   /// When it passes, the result is what there is, with Failure::late. Looked at between steps.
-  ServerClock::time_point deadline = ServerClock::time_point::max();
+  ServerClock::time_point deadline = (ServerClock::time_point::max)();
 };
 
 }  // namespace sluice::inline v0

@@ -3,6 +3,8 @@
 /// The thread behind a Server, and the queue before it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
@@ -148,7 +150,7 @@ class LazyServing {
     for (auto& one : incoming_) {
       auto const deadline = one.delivery.deadline;
       loop_.submit(std::move(one.request));  // counts as we do: both give numbers in the order of submission
-      if (deadline != Clock::time_point::max()) deadlines_.emplace(deadline, one.id);
+      if (deadline != (Clock::time_point::max)()) deadlines_.emplace(deadline, one.id);
       if (settles_) listeners_ += one.delivery.settled != nullptr;
       opened_.emplace(one.id, Open{std::move(one.delivery)});
     }

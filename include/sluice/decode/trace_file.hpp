@@ -3,6 +3,8 @@
 /// A trace that writes what happened, a line of JSON an event: docs/viewer.md says what stands in them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
@@ -70,13 +72,13 @@ class LazyTraceFile {
     }
   }
 
-  void admitted(std::uint64_t id, Slot base, std::int32_t slots) {
+  void admitted(std::uint64_t id, Slot base, std::int32_t slot_count) {
     tell(prompt_), tell(prefix_);
-    auto const end = static_cast<std::size_t>(base) + static_cast<std::size_t>(slots);
+    auto const end = static_cast<std::size_t>(base) + static_cast<std::size_t>(slot_count);
     if (ids_.size() < end) ids_.resize(end);
     std::fill(ids_.begin() + base, ids_.begin() + static_cast<std::ptrdiff_t>(end), id);
     line_.open('{').key("admit").number(id).key("step").number(step_).key("base").number(base);
-    line_.key("slots").number(slots).key("prompt").numbers(prompt_);
+    line_.key("slots").number(slot_count).key("prompt").numbers(prompt_);
     if (!prefix_.empty()) line_.key("prefix").numbers(prefix_);
     if (source_length_ >= 0) line_.key("source_length").number(source_length_);
     line_.close('}');

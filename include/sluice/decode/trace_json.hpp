@@ -3,6 +3,8 @@
 /// The few things of JSON that a trace is written in.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <charconv>
 #include <cmath>
 #include <concepts>

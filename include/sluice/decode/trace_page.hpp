@@ -3,6 +3,8 @@
 /// A trace as one page of HTML that needs nothing beside it: docs/viewer.md shows what is on it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/decode/trace_json.hpp>
 #include <sluice/decode/trace_page_source.hpp>
 

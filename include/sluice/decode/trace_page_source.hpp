@@ -3,6 +3,8 @@
 /// The page of TracePage, without the trace. Made of viewer/ by scripts/make-viewer: change it there.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <string_view>
 
 // clang-format off

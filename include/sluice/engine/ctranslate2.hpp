@@ -4,6 +4,8 @@
 /// (component `ctranslate2`: `sluice::ctranslate2`).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
@@ -54,39 +56,39 @@ class CTranslate2Model : public CTranslate2Loaded {
     auto const capped = model_->template get_attribute_with_default<float>("decoder/final_logit_softcapping", 0.0f);
     require(wants_logits || capped == 0, "CTranslate2: final_logit_softcapping", capped, "needs Scores, not Hidden");
   }
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
     auto const scope = model_->get_scoped_device_setter();
-    release(slots);
+    release(slot_numbers);
     Batch batch;
-    batch.slots.assign(slots.begin(), slots.end()), batch.alive = slots.size();
+    batch.slot_numbers.assign(slot_numbers.begin(), slot_numbers.end()), batch.alive = slot_numbers.size();
     for (auto const item : items)
       batch.sentences.push_back({sentences_++, encoded.lengths.at(static_cast<std::size_t>(item))});
     batch.state.emplace("memory", detail::rows_of(encoded.memory, {items.begin(), items.end()}, true));
     keep(std::move(batch));
   }
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     auto encoded = encode(sources);
     std::vector<std::int32_t> items(sources.size());
     std::iota(items.begin(), items.end(), 0);
-    start(encoded, items, slots);
+    start(encoded, items, slot_numbers);
   }
 
   /// Rows of all states: slots that hold something, and those of the dead that are not given back yet.
   std::size_t rows() const {
     return std::accumulate(batches_.begin(), batches_.end(), std::size_t{0},
-                           [](std::size_t sum, Batch const& batch) { return sum + batch.slots.size(); });
+                           [](std::size_t sum, Batch const& batch) { return sum + batch.slot_numbers.size(); });
   }
 
   /// Gives memory back: a whole state in which nobody is left, and the rows of the dead where they are the most.
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) vacate(slot);
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) vacate(slot);
     std::vector<Batch> smaller;
     for (auto& batch : batches_) {
-      if (batch.alive == 0 || 2 * batch.alive > batch.slots.size()) continue;
+      if (batch.alive == 0 || 2 * batch.alive > batch.slot_numbers.size()) continue;
       std::vector<Origin> rows;
       std::vector<Slot> to;
-      for (std::size_t i = 0; i < batch.slots.size(); ++i)
-        if (batch.slots[i] != Batch::nobody) rows.push_back({&batch, i}), to.push_back(batch.slots[i]);
+      for (std::size_t i = 0; i < batch.slot_numbers.size(); ++i)
+        if (batch.slot_numbers[i] != Batch::nobody) rows.push_back({&batch, i}), to.push_back(batch.slot_numbers[i]);
       auto const scope = model_->get_scoped_device_setter();
       smaller.push_back(detail::assemble(rows, to, batch.length, false, decoder_->initial_state(), model_->device()));
       batch.alive = 0;
@@ -150,12 +152,12 @@ class CTranslate2Model : public CTranslate2Loaded {
     }
     std::vector<std::int32_t> tokens;
     auto next = part.begin();
-    for (std::size_t i = 0; i < batch.slots.size(); ++i) {
-      auto const repeated = batch.slots[i] == Batch::nobody;
+    for (std::size_t i = 0; i < batch.slot_numbers.size(); ++i) {
+      auto const repeated = batch.slot_numbers[i] == Batch::nobody;
       auto const& row = rows[repeated ? *std::prev(next) : *next++];
       tokens.insert(tokens.end(), row.tokens.begin(), row.tokens.end());
     }
-    ctranslate2::Shape shape{std::ssize(batch.slots)};
+    ctranslate2::Shape shape{std::ssize(batch.slot_numbers)};
     if (block > 1) shape.push_back(static_cast<ctranslate2::dim_t>(block));
     View const ids(std::move(shape), tokens, model_->device());
     View answer(decoder_->output_type(), model_->device());
@@ -173,13 +175,13 @@ class CTranslate2Model : public CTranslate2Loaded {
   }
   void vacate(Slot slot) {
     auto& from = place(slot);
-    if (from.batch) from.batch->slots[from.row] = Batch::nobody, --from.batch->alive;
+    if (from.batch) from.batch->slot_numbers[from.row] = Batch::nobody, --from.batch->alive;
     from = {};
   }
   void keep(Batch batch) {
     auto& kept = batches_.emplace_back(std::move(batch));
-    for (std::size_t i = 0; i < kept.slots.size(); ++i)
-      if (kept.slots[i] != Batch::nobody) place(kept.slots[i]) = {&kept, i};
+    for (std::size_t i = 0; i < kept.slot_numbers.size(); ++i)
+      if (kept.slot_numbers[i] != Batch::nobody) place(kept.slot_numbers[i]) = {&kept, i};
   }
   void sweep() {
     std::erase_if(batches_, [](Batch const& batch) { return batch.alive == 0; });

@@ -3,6 +3,8 @@
 /// Rows of CTranslate2's decoder state: taken out, cut, padded and put together. Needs CTranslate2's headers.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
@@ -34,13 +36,13 @@ struct CTranslate2Batch {
 
   ctranslate2::layers::DecoderState state;
   std::int32_t length = 0;          ///< tokens in each slot
-  std::vector<Slot> slots;          ///< row i belongs to slots[i], or to nobody any more
+  std::vector<Slot> slot_numbers;   ///< row i belongs to slot_numbers[i], or to nobody any more
   std::vector<Sentence> sentences;  ///< of equally many neighbouring rows each
   std::size_t alive = 0;            ///< rows that belong to somebody
 
   /// Not fed yet: the source is as the encoder gave it.
   bool fresh() const { return state.find("memory") != state.end(); }
-  std::size_t sentence_of(std::size_t row) const { return row * sentences.size() / slots.size(); }
+  std::size_t sentence_of(std::size_t row) const { return row * sentences.size() / slot_numbers.size(); }
 };
 
 /// A row or sentence of a batch.
@@ -128,7 +130,7 @@ inline CTranslate2Batch assemble(std::span<CTranslate2Origin const> rows, std::s
     if (blocks || i == 0 || sentence(rows[i]).id != sentence(rows[i - 1]).id) begins.push_back(i);
   begins.push_back(rows.size());
   std::size_t width = 1;
-  for (std::size_t i = 0; i + 1 < begins.size(); ++i) width = std::max(width, begins[i + 1] - begins[i]);
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) width = (std::max)(width, begins[i + 1] - begins[i]);
   // All sentences need equally many rows: those that have fewer repeat their last, unless that were much too many.
   if (width * (begins.size() - 1) > rows.size() + rows.size() / 4) {
     begins.clear(), width = 1;
@@ -136,7 +138,7 @@ inline CTranslate2Batch assemble(std::span<CTranslate2Origin const> rows, std::s
   }
 
   CTranslate2Batch next{
-      .state = std::move(initial), .length = length, .slots = {}, .sentences = {}, .alive = rows.size()};
+      .state = std::move(initial), .length = length, .slot_numbers = {}, .sentences = {}, .alive = rows.size()};
   std::vector<CTranslate2Origin> taken, memories;
   std::vector<std::int32_t> lengths;
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
@@ -145,8 +147,8 @@ inline CTranslate2Batch assemble(std::span<CTranslate2Origin const> rows, std::s
     next.sentences.push_back(sentence(first)), lengths.push_back(sentence(first).length);
     for (std::size_t j = 0; j < width; ++j) {
       auto const row = begins[i] + j, last = begins[i + 1] - 1;
-      taken.push_back(rows[std::min(row, last)]);
-      next.slots.push_back(row <= last ? to[row] : CTranslate2Batch::nobody);
+      taken.push_back(rows[(std::min)(row, last)]);
+      next.slot_numbers.push_back(row <= last ? to[row] : CTranslate2Batch::nobody);
     }
   }
   auto const longest = *std::max_element(lengths.begin(), lengths.end());

@@ -3,6 +3,8 @@
 /// What CTranslate2 has loaded: vocabularies, limits, encoder and output layer. Needs CTranslate2's headers.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>

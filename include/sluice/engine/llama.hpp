@@ -3,6 +3,8 @@
 /// llama.cpp as a model: a context of it, whatever it has loaded. Needs llama.h (component `llama`: `sluice::llama`).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
@@ -49,7 +51,7 @@ class Llama {
     require(options.leaves >= 0 && options.leaves < static_cast<std::int32_t>(sequences), "leaves", options.leaves,
             "must be in [0, n_seq_max - 1 = " + std::to_string(sequences - 1) + "]");
     auto const unified = sequences == 1 || llama_n_ctx_seq(context) == llama_n_ctx(context);
-    limits_ = {.slots = static_cast<std::int32_t>(sequences),
+    limits_ = {.slot_count = static_cast<std::int32_t>(sequences),
                .length = static_cast<std::int32_t>(llama_n_ctx_seq(context))};
     if (unified) limits_.tokens = llama_n_ctx(context);
     auto const recurrent = llama_model_is_recurrent(model);
@@ -61,7 +63,7 @@ class Llama {
         llama_model_n_swa(model) > 0 && !(llama_memory_can_shift(memory_) && (sequences == 1 || !unified));
     abilities_ = {.ragged = true, .blocks = true, .roll_back = !recurrent && !llama_model_is_hybrid(model) && !forgets};
     abilities_.trees = options.leaves > 0 && unified && abilities_.roll_back;
-    for (auto i = abilities_.trees ? options.leaves : 0; i > 0; --i) lent_.push_back(--limits_.slots);
+    for (auto i = abilities_.trees ? options.leaves : 0; i > 0; --i) lent_.push_back(--limits_.slot_count);
   }
 
   /// Texts as tokens and back.
@@ -70,9 +72,9 @@ class Llama {
   Limits limits() const { return limits_; }
   Abilities abilities() const { return abilities_; }
 
-  void start(std::span<Source const* const>, std::span<Slot const> slots) { release(slots); }
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) cut(slot, 0);
+  void start(std::span<Source const* const>, std::span<Slot const> slot_numbers) { release(slot_numbers); }
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) cut(slot, 0);
   }
 
   /// Answers in llama.cpp's own memory where the lines are those of one call of llama_decode, at most n_batch tokens.
@@ -93,7 +95,7 @@ class Llama {
     for (auto const& part : batch_.parts()) {
       for (auto const& move : batch_.moves(std::exchange(moved, part.moves), part.moves)) apply(move);
       while (first < part.tokens) {
-        auto const count = std::min(part.tokens - first, most);
+        auto const count = (std::min)(part.tokens - first, most);
         auto const found = decode(first, count);
         first += count;
         if (first == batch_.size() && lines == 0) return scores(llama_get_logits(context_), found, size);

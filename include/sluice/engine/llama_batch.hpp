@@ -3,6 +3,8 @@
 /// The rows of a step as a batch of llama.cpp. Needs llama.h (component `llama`).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
@@ -85,7 +87,7 @@ class LlamaBatch {
       auto least = row.depth(begin);
       for (auto i = leaves_.empty() ? begin : leaves_.back().token + 1; i < row.tokens.size() && !free_.empty();) {
         auto const leaf = first_leaf(row, i);
-        for (; i <= leaf; ++i) least = std::min(least, row.depth(i));
+        for (; i <= leaf; ++i) least = (std::min)(least, row.depth(i));
         moves_.push_back({before, free_.back(), row.length + least});
         leaves_.push_back({leaf, free_.back()}), free_.pop_back();
       }

@@ -3,6 +3,8 @@
 /// The tokens of a model of llama.cpp: which there are, and the texts of them. Needs llama.h (component `llama`).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>

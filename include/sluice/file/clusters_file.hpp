@@ -3,6 +3,8 @@
 /// Clusters as bytes: write_clusters() and read_clusters().
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/output/clusters/clusters.hpp>
 
@@ -100,7 +102,7 @@ class LazyClustersReader {
       auto const byte = number<std::uint8_t>(what);
       value |= std::uint64_t{byte & 0x7Fu} << shift;
       if (byte >= 0x80) continue;
-      if (value > std::numeric_limits<std::uint32_t>::max()) break;
+      if (value > (std::numeric_limits<std::uint32_t>::max)()) break;
       return static_cast<std::uint32_t>(value);
     }
     fail(std::string(what) + " is more than 32 bits");
@@ -116,7 +118,7 @@ class LazyClustersReader {
   }
 
   Clusters clusters() {
-    constexpr std::uint32_t largest = std::numeric_limits<std::int32_t>::max();
+    constexpr std::uint32_t largest = (std::numeric_limits<std::int32_t>::max)();
     auto const d = number<std::uint32_t>("hidden size");
     auto const v = number<std::uint32_t>("vocabulary size");
     auto const count = number<std::uint32_t>("number of clusters");
@@ -184,7 +186,7 @@ void write_clusters(std::ostream& stream, ClustersByDirection const& directions)
   }
   std::string file(detail::clusters_magic);
   detail::put(file, detail::clusters_version);
-  detail::put(file, static_cast<std::uint64_t>(content.size()));
+  detail::put(file, std::uint64_t{content.size()});
   file += content;
   detail::put(file, detail::fnv1a(file));
   stream.write(file.data(), static_cast<std::streamsize>(file.size()));

@@ -3,6 +3,8 @@
 /// Which nodes of an automaton read short texts alike.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/interner.hpp>
 

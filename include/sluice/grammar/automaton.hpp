@@ -3,6 +3,8 @@
 /// A compiled grammar: one automaton a rule, which call each other.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

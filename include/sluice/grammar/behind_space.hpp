@@ -3,6 +3,8 @@
 /// Grammars for tokenisers that put a space before every text.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/automaton.hpp>
 
 #include <algorithm>

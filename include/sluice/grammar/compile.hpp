@@ -3,6 +3,8 @@
 /// From rules to their automata.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -113,20 +115,20 @@ class LazyCompiler {
   /// Small rules that call no others but such: what they say is then seen together with what stands around them.
   void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
-    constexpr std::int64_t small = 48, large = 1 << 20;
+    constexpr std::int64_t little = 48, large = 1 << 20;
     std::vector<std::int64_t> size(at(x_.size()));
     for (auto pass = 0; pass < 3; ++pass) {
       for (std::int32_t id = 0; id < x_.size(); ++id) {  // parts come before what they are part of
         auto const& e = x_[id];
         std::int64_t sum = e.kind == Kind::bytes ? 1 : 0;
         for (auto const part : x_.parts(id)) sum += size[at(part)];
-        if (e.kind == Kind::repeat) sum *= std::max({1, e.minimum, e.maximum});
+        if (e.kind == Kind::repeat) sum *= (std::max)({1, e.minimum, e.maximum});
         if (e.kind == Kind::call)
           sum = facts_.in_place[at(e.rule)] != 0 ? size[at(x_.rules[at(e.rule)].expression)] : large;
-        size[at(id)] = std::min(sum, large);
+        size[at(id)] = (std::min)(sum, large);
       }
       for (std::size_t r = 0; r < x_.rules.size(); ++r)
-        if (size[at(x_.rules[r].expression)] <= small) facts_.in_place[r] = 1;
+        if (size[at(x_.rules[r].expression)] <= little) facts_.in_place[r] = 1;
     }
   }
 

@@ -3,6 +3,8 @@
 /// What a grammar's rules say, before it is compiled.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/utf8.hpp>
 

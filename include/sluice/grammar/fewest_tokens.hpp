@@ -3,6 +3,8 @@
 /// How many tokens a text needs at least until it is complete.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/pushdown.hpp>
 #include <sluice/grammar/spelling.hpp>
@@ -28,7 +30,7 @@ template <class = void>
 class LazyFewestTokens {
  public:
   using Count = std::int32_t;
-  static constexpr Count never = std::numeric_limits<Count>::max() / 4;
+  static constexpr Count never = (std::numeric_limits<Count>::max)() / 4;
 
   LazyFewestTokens(Automaton const& automaton, TokenTrie const& trie)
       : a_(automaton), spelling_(trie, most_places(automaton), needed(automaton)) {
@@ -106,7 +108,7 @@ class LazyFewestTokens {
         for (std::size_t m = 0; m < places_; ++m)
           if (auto const text = (*this)(a_.start[at(edge.rule)], q, m); text < never)
             for (std::size_t r = 0; r < places_; ++r) lower(own[q * places_ + r], text + (*this)(edge.to, m, r));
-    for (std::size_t i = 0; i < places_ * places_; ++i) own[i] = std::min(own[i], never);
+    for (std::size_t i = 0; i < places_ * places_; ++i) own[i] = (std::min)(own[i], never);
     return changed;
   }
   std::vector<std::vector<Spelling::Step>> const& steps(std::uint8_t first, std::uint8_t last) {
@@ -148,7 +150,8 @@ class LazyCompletion {
   /// some thousands), and a shorter way along another may be missed.
   Count fewest(State state) {
     auto const most = count(state);
-    if (most == 0 || most >= never || fewest_.spelling().all() || most / std::max(trie_.depth(), 1) > 4096) return most;
+    if (most == 0 || most >= never || fewest_.spelling().all() || most / (std::max)(trie_.depth(), 1) > 4096)
+      return most;
     return along(state);
   }
   /// From when what stands on a stack goes on at a border of tokens.
@@ -170,9 +173,9 @@ class LazyCompletion {
     Count best = never;
     for (auto const [node, stack] : machine_.ways(state)) {
       auto const* const rest = rests(stack);
-      for (std::size_t q = 0; q < fewest_.places(); ++q) best = std::min(best, fewest_(node, 0, q) + rest[q]);
+      for (std::size_t q = 0; q < fewest_.places(); ++q) best = (std::min)(best, fewest_(node, 0, q) + rest[q]);
     }
-    return std::min(best, never);
+    return (std::min)(best, never);
   }
 
   Count const* rests(std::int32_t stack) {
@@ -188,7 +191,7 @@ class LazyCompletion {
         }
         auto const* const under = rests_.data() + at(below) * places;
         for (std::size_t q = 0; q < places; ++q)
-          for (std::size_t r = 0; r < places; ++r) own[q] = std::min(own[q], fewest_(node, q, r) + under[r]);
+          for (std::size_t r = 0; r < places; ++r) own[q] = (std::min)(own[q], fewest_(node, q, r) + under[r]);
       }
     }
     return rests_.data() + at(stack) * places;
@@ -237,7 +240,7 @@ class LazyCompletion {
         for (auto const byte : bytes)
           if (node >= 0) node = trie_.child(node, byte);
         s = next.state;
-        if (node >= 0 && !trie_.tokens(node).empty()) best = std::min(best, known(s) + 1);
+        if (node >= 0 && !trie_.tokens(node).empty()) best = (std::min)(best, known(s) + 1);
       }
       if (at(path[i]) >= along_.size()) along_.resize(at(machine_.states()), unknown);
       along_[at(path[i])] = best;

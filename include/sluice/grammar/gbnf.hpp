@@ -3,6 +3,8 @@
 /// Reads grammars in GBNF.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/source_reader.hpp>
 #include <sluice/grammar/utf8.hpp>

@@ -3,6 +3,8 @@
 /// What an output may say.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/behind_space.hpp>

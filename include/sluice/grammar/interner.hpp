@@ -3,6 +3,10 @@
 /// Numbers for sequences.
 #pragma once
 
+#include <sluice/language.hpp>
+
+#include <sluice/core/types.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +53,7 @@ class LazyInterner {
       h *= 0x9E3779B97F4A7C15u;
       h ^= h >> 29;
     }
-    return static_cast<std::size_t>(h);
+    return cast<std::size_t>(h);
   }
   std::size_t find(std::span<Pair const> sequence) const {
     auto const mask = table_.size() - 1;

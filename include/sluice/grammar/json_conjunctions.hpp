@@ -3,6 +3,8 @@
 /// What JSON schemas say, several together.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_value.hpp>
 #include <sluice/grammar/source_reader.hpp>
@@ -141,6 +143,12 @@ class LazyJsonConjunctions {
       if (name == "uniqueItems" && value.is(Kind::boolean) && !value.truth) continue;
       if (!known.contains(name) && !notes.contains(name))
         fail(value, "the keyword " + json_quoted(name) + " is not supported");
+      if (auto const* const items = schema.find("items"); name == "prefixItems") {
+        if (items != nullptr && items->is(Kind::array))
+          fail(value, "prefixItems beside an array of items is not supported: both say what comes first");
+        if (schema.find("additionalItems") != nullptr)
+          fail(value, "prefixItems beside additionalItems is not supported: `items` says what may follow");
+      }
       if (name == "$id" && &schema != &root_) fail(value, "$id within a schema is not supported");
       if (!old_) continue;
       if (name == "prefixItems") fail(value, "prefixItems is not known to the draft that $schema names");
@@ -171,8 +179,7 @@ class LazyJsonConjunctions {
       case Kind::object: return object;
       case Kind::number: break;
     }
-    JsonDecimal x;
-    return JsonDecimal::parse(value.text, x) && x.fraction.empty() ? integer | number : number;
+    return JsonNumber::of(value.text).whole() ? integer | number : number;
   }
 
   std::uint32_t types_of(Parts const& parts) const {
@@ -230,22 +237,22 @@ class LazyJsonConjunctions {
   }
 
   std::int32_t count(JsonValue const& value) const {
-    JsonDecimal x;
-    if (!value.is(Kind::number) || !JsonDecimal::parse(value.text, x) || x.negative || !x.fraction.empty())
-      fail(value, "must be a whole number");
+    auto const x = value.is(Kind::number) ? JsonNumber::of(value.text) : JsonNumber{.negative = true};
+    if (x.negative || !x.whole()) fail(value, "must be a whole number, 0 or more");
     auto const most = reader_.limits().repetition;
-    if (x.whole.size() > 9 || std::stol(x.whole) > most)
+    JsonDecimal digits;
+    if (!JsonDecimal::parse(value.text, digits) || digits.whole.size() > 9 || std::stol(digits.whole) > most)
       fail(value, "is more than limits.repetition = " + std::to_string(most));
-    return static_cast<std::int32_t>(std::stol(x.whole));
+    return static_cast<std::int32_t>(std::stol(digits.whole));
   }
   /// \returns  the largest minimum and the smallest maximum (-1: none)
   std::pair<std::int32_t, std::int32_t> counts(Parts const& parts, std::string_view least,
                                                std::string_view most) const {
     std::pair<std::int32_t, std::int32_t> out{0, -1};
     for (auto const& part : parts) {
-      if (auto const* const value = part.schema->find(least)) out.first = std::max(out.first, count(*value));
+      if (auto const* const value = part.schema->find(least)) out.first = (std::max)(out.first, count(*value));
       if (auto const* const value = part.schema->find(most))
-        out.second = out.second < 0 ? count(*value) : std::min(out.second, count(*value));
+        out.second = out.second < 0 ? count(*value) : (std::min)(out.second, count(*value));
     }
     return out;
   }

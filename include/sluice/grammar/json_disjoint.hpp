@@ -3,6 +3,8 @@
 /// Whether no value fits two of the schemas of a oneOf.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_conjunctions.hpp>
 #include <sluice/grammar/json_value.hpp>

@@ -3,6 +3,8 @@
 /// Formats of strings, as regular expressions.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <string>
 #include <string_view>
 

@@ -3,6 +3,8 @@
 /// Numbers between bounds, as rules over their digits.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_value.hpp>
 
@@ -56,7 +58,7 @@ class LazyJsonNumbers {
     std::vector<Id> choices;
     auto const shortest = low ? low->value.whole.size() : 1;
     auto const longest = high ? high->value.whole.size() : endless;
-    for (auto size = shortest; size <= std::min(longest, shortest); ++size) choices.push_back(whole(low, high, size));
+    for (auto size = shortest; size <= (std::min)(longest, shortest); ++size) choices.push_back(whole(low, high, size));
     if (longest == endless) {
       // Longer than the lower bound: anything that does not begin with 0.
       choices.push_back(

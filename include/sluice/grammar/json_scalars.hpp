@@ -3,6 +3,8 @@
 /// The numbers and strings that JSON schemas accept.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_conjunctions.hpp>
 #include <sluice/grammar/json_disjoint.hpp>

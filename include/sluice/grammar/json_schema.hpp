@@ -3,6 +3,8 @@
 /// From JSON schemas to rules.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_conjunctions.hpp>
@@ -128,7 +130,7 @@ class LazyJsonSchema : JsonScalars {
     std::size_t first = 0;  // items that may have schemas of their own
     for (auto const& part : parts)
       for (auto const* const name : {"prefixItems", "items"})
-        if (auto const* const value = part.schema->find(name)) first = std::max(first, value->items.size());
+        if (auto const* const value = part.schema->find(name)) first = (std::max)(first, value->items.size());
     auto const fits = [&, limit = most](std::size_t i) { return limit < 0 || i < at(limit); };
     // From the end: what may follow when `i` items have been written.
     auto const begun = std::max<std::size_t>(first, 1);
@@ -137,8 +139,8 @@ class LazyJsonSchema : JsonScalars {
       auto const value = rule_of(items_at(parts, first), nesting + 1);
       auto const done = static_cast<std::int32_t>(begun);
       if (fits(begun))
-        rest =
-            out_.repeat(out_.sequence({texts_.comma(), value}), std::max(0, least - done), most < 0 ? -1 : most - done);
+        rest = out_.repeat(out_.sequence({texts_.comma(), value}), (std::max)(0, least - done),
+                           most < 0 ? -1 : most - done);
     }
     for (auto i = begun; i-- > 0;) {
       if (!fits(i)) {

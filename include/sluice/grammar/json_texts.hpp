@@ -3,6 +3,8 @@
 /// JSON's own texts as rules.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/json_value.hpp>
 #include <sluice/grammar/utf8.hpp>

@@ -3,6 +3,8 @@
 /// Reads JSON.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/source_reader.hpp>
 #include <sluice/grammar/utf8.hpp>
@@ -51,6 +53,35 @@ inline std::string json_quoted(std::string_view text) {
   }
   return out + '"';
 }
+
+/// A number of JSON, exactly, in the one way of writing it that equal numbers share: -1.50e3 is negative, "15", 2.
+struct JsonNumber {
+  static constexpr std::size_t exponent_digits = 15;  // at most, so that sums with it fit
+
+  bool negative = false;
+  std::string digits{};  // neither the first nor the last is 0; empty: zero
+  std::int64_t exponent = 0;
+
+  /// \param text  as JsonReader takes it
+  static JsonNumber of(std::string_view text) {
+    JsonNumber out;
+    auto const negative = text.starts_with('-');
+    if (negative) text.remove_prefix(1);
+    auto const e = text.find_first_of("eE");
+    for (auto const c : text.substr(0, e))
+      if (c != '.') out.digits += c;
+    auto const end = out.digits.find_last_not_of('0') + 1;
+    if (end == 0) return {};
+    auto const point = (std::min)(text.find('.'), (std::min)(e, text.size()));
+    out.negative = negative;
+    if (e != std::string_view::npos) out.exponent = std::stoll(std::string(text.substr(e + 1)));
+    out.exponent += static_cast<std::int64_t>(point) - static_cast<std::int64_t>(end);
+    out.digits.resize(end);
+    out.digits.erase(0, out.digits.find_first_not_of('0'));
+    return out;
+  }
+  bool whole() const { return exponent >= 0; }
+};
 
 /// RFC 8259; names of one object must differ.
 template <class = void>
@@ -159,7 +190,12 @@ class LazyJsonReader {
     if (in_.take(".")) digits();
     if (in_.take("e") || in_.take("E")) {
       if (!in_.take("+")) in_.take("-");
+      auto const from = in_.place();
       digits();
+      auto const exponent = in_.from(from);
+      if (exponent.size() - (std::min)(exponent.find_first_not_of('0'), exponent.size()) > JsonNumber::exponent_digits)
+        in_.fail_at(begin, "a number whose exponent has more than " + std::to_string(JsonNumber::exponent_digits) +
+                               " digits is not supported");
     }
     return std::string(in_.from(begin));
   }
@@ -175,31 +211,18 @@ struct JsonDecimal {
 
   bool zero() const { return whole == "0" && fraction.empty(); }
   static bool parse(std::string_view text, JsonDecimal& out) {
+    auto number = JsonNumber::of(text);
+    auto const size = static_cast<std::int64_t>(number.digits.size());
+    auto const point = size + number.exponent;  // where it lies among the digits
     out = {};
-    out.negative = text.starts_with('-');
-    if (out.negative) text.remove_prefix(1);
-    auto const e = text.find_first_of("eE");
-    auto mantissa = text.substr(0, e);
-    long exponent = 0;
-    if (e != std::string_view::npos) {
-      auto const tail = std::string(text.substr(e + 1));
-      if (tail.size() > 5) return false;
-      exponent = std::stol(tail);
-    }
-    if (exponent > 300 || exponent < -300 || mantissa.size() > 300) return false;
-    auto const dot = mantissa.find('.');
-    std::string digits(mantissa.substr(0, dot));
-    auto point = static_cast<long>(digits.size());
-    if (dot != std::string_view::npos) digits += mantissa.substr(dot + 1);
-    point += exponent;
-    if (point < 0) digits.insert(0, static_cast<std::size_t>(-point), '0'), point = 0;
-    if (point > static_cast<long>(digits.size())) digits.append(static_cast<std::size_t>(point) - digits.size(), '0');
-    out.whole = digits.substr(0, static_cast<std::size_t>(point));
-    out.fraction = digits.substr(static_cast<std::size_t>(point));
-    out.whole.erase(0, std::min(out.whole.find_first_not_of('0'), out.whole.size()));
-    if (out.whole.empty()) out.whole = "0";
-    out.fraction.erase(out.fraction.find_last_not_of('0') + 1);
-    if (out.zero()) out.negative = false;
+    if (size > 300 || point > 600 || point < -300) return false;
+    if (size == 0) return true;
+    out.negative = number.negative;
+    if (point > size) number.digits.append(static_cast<std::size_t>(point - size), '0');
+    if (point < 0) number.digits.insert(0, static_cast<std::size_t>(-point), '0');
+    auto const whole = static_cast<std::size_t>(std::max<std::int64_t>(point, 0));
+    if (whole > 0) out.whole = number.digits.substr(0, whole);
+    out.fraction = number.digits.substr(whole);
     return true;
   }
   static int compare_size(JsonDecimal const& a, JsonDecimal const& b) {
@@ -222,15 +245,8 @@ inline std::string json_key(JsonValue const& value) {
     case Kind::boolean: return value.truth ? "true" : "false";
     case Kind::string: return json_quoted(value.text);
     case Kind::number: {
-      JsonDecimal x;
-      if (!JsonDecimal::parse(value.text, x)) return "?" + value.text;
-      if (x.zero()) return "0";
-      auto digits = x.whole + x.fraction;
-      auto exponent = -static_cast<long>(x.fraction.size());
-      digits.erase(0, digits.find_first_not_of('0'));
-      auto const end = digits.find_last_not_of('0') + 1;
-      exponent += static_cast<long>(digits.size() - end);
-      return (x.negative ? "-" : "") + digits.substr(0, end) + "e" + std::to_string(exponent);
+      auto const x = JsonNumber::of(value.text);
+      return x.digits.empty() ? "0" : (x.negative ? "-" : "") + x.digits + "e" + std::to_string(x.exponent);
     }
     case Kind::array: {
       std::string key = "[";

@@ -3,6 +3,8 @@
 /// The tokens that a node of an automaton reads, whatever stands below on the stack.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/alike_nodes.hpp>
@@ -109,7 +111,7 @@ class LazyNodeTokenTable {
       auto const [it, fresh] = group_of.try_emplace(state, out->groups.size());
       if (fresh) {
         out->groups.push_back({});
-        out->worst = std::max(out->worst, completion.count(state));
+        out->worst = (std::max)(out->worst, completion.count(state));
       }
       return it->second;
     };

@@ -3,6 +3,8 @@
 /// Runs a compiled grammar byte by byte.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/interner.hpp>
@@ -135,7 +137,7 @@ class LazyPushdown {
     }
     // Of the rules that are called, those first that others call: then all that return from a rule are known.
     while (!called_.empty()) {
-      auto const rule = std::ranges::min(called_, {}, [&](auto const& c) { return a_.rank[index(c.rule)]; }).rule;
+      auto const rule = (std::ranges::min)(called_, {}, [&](auto const& c) { return a_.rank[index(c.rule)]; }).rule;
       returns_.clear();
       std::erase_if(called_, [&](Called const& c) {
         if (c.rule == rule) returns_.push_back(c.to);

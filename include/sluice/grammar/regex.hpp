@@ -3,6 +3,8 @@
 /// Reads regular expressions.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/regex_classes.hpp>
 #include <sluice/grammar/source_reader.hpp>

@@ -3,6 +3,8 @@
 /// The classes of characters that regular expressions have names for.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/utf8.hpp>
 
 #include <algorithm>
@@ -37,8 +39,8 @@ inline std::vector<NamedClass> const& named_classes() {
 }
 
 inline bool is_class_letter(char32_t c) {
-  auto const small = c | 0x20;
-  return small == 'd' || small == 's' || small == 'w';
+  auto const lower_case = c | 0x20;
+  return lower_case == 'd' || lower_case == 's' || lower_case == 'w';
 }
 /// As in \d \D \s \S \w \W.
 /// \param unicode  \s is ECMA-262's: all that Unicode calls a space, and ends of lines

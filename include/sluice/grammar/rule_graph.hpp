@@ -3,6 +3,8 @@
 /// One rule as a graph: from an expression to places and what joins them, and from there to nodes of an automaton.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/automaton.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -196,7 +198,7 @@ class LazyRuleGraph {
     // Along the bytes; `to`: where the ranges lead that have begun and not ended.
     std::size_t open = 0, close = 0;
     while (close < closes.size() && !over_) {
-      auto const first = open < opens.size() ? std::min(opens[open].first, closes[close].first) : closes[close].first;
+      auto const first = open < opens.size() ? (std::min)(opens[open].first, closes[close].first) : closes[close].first;
       gone.clear(), kept.clear();
       while (close < closes.size() && closes[close].first == first) gone.push_back(closes[close++].second);
       std::ranges::sort(to);
@@ -205,7 +207,7 @@ class LazyRuleGraph {
       while (open < opens.size() && opens[open].first == first) to.push_back(opens[open++].second);
       if (to.empty()) continue;
       auto const last =
-          (open < opens.size() ? std::min(opens[open].first, closes[close].first) : closes[close].first) - 1;
+          (open < opens.size() ? (std::min)(opens[open].first, closes[close].first) : closes[close].first) - 1;
       auto const node = base + number(closure(to));
       if (auto& edges = automaton.byte_edges; edges.size() > static_cast<std::size_t>(automaton.all.back().bytes) &&
                                               edges.back().to == node && edges.back().last + 1 == first)

@@ -3,6 +3,8 @@
 /// What parsers share: a text, and where in it one is.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/utf8.hpp>

@@ -3,6 +3,8 @@
 /// A few tokens with which all that the others spell can be spelt.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/grammar/token_trie.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// Outputs that obey a grammar, under any search.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>

@@ -3,6 +3,8 @@
 /// Which tokens a grammar allows where.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/automaton.hpp>
@@ -66,7 +68,7 @@ class LazyTokenMasks {
     if (limited_.size() >= most_masks_) limited_.clear();
     return limited_[key] = limit(state, left);
   }
-  static constexpr std::int32_t unlimited = std::numeric_limits<std::int32_t>::max();
+  static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
 
   std::size_t bytes() const { return machine_.bytes(); }
 
@@ -82,8 +84,8 @@ class LazyTokenMasks {
   };
   struct Hash {
     std::size_t operator()(std::pair<State, std::int32_t> key) const {
-      return static_cast<std::size_t>(static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15u ^
-                                      static_cast<std::uint64_t>(key.second) * 0xC2B2AE3D27D4EB4Fu);
+      return cast<std::size_t>(static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15u ^
+                               static_cast<std::uint64_t>(key.second) * 0xC2B2AE3D27D4EB4Fu);
     }
   };
 
@@ -103,7 +105,7 @@ class LazyTokenMasks {
     ways_.assign(machine_.ways(state).begin(), machine_.ways(state).end());
     auto before = Pushdown::dead;
     auto const reach = [&](State next) {
-      if (next != before) worst = std::max(worst, completion_.count(next)), before = next;
+      if (next != before) worst = (std::max)(worst, completion_.count(next)), before = next;
     };
     auto const take = [&](std::int32_t at, State next) {
       if (auto const tokens = trie_.tokens(at); !tokens.empty()) set->insert(tokens), reach(next);
@@ -112,8 +114,8 @@ class LazyTokenMasks {
     for (auto const [node, stack] : ways_) {
       auto const& tokens = nodes_.of(node, trie_, machine_, completion_);
       set->insert(tokens.all);
-      worst =
-          std::max(worst, add(node == tokens.node ? tokens.worst : add(tokens.worst, most_), completion_.rest(stack)));
+      worst = (std::max)(worst,
+                         add(node == tokens.node ? tokens.worst : add(tokens.worst, most_), completion_.rest(stack)));
       if (!tokens.leaving.empty()) {
         auto const below = machine_.popped(stack);
         for (auto const from : tokens.leaving) walk(trie_, from, machine_, below, path_, take);

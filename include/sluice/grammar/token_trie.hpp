@@ -3,6 +3,8 @@
 /// The tokens that a text can be made of, by their bytes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
@@ -119,7 +121,7 @@ class LazyTokenTrie {
           nodes.push_back(
               {0, static_cast<std::int32_t>(i), static_cast<std::uint16_t>(d + 1), static_cast<std::uint8_t>(text[d])});
         }
-        depth = std::max(depth, static_cast<std::int32_t>(text.size()));
+        depth = (std::max)(depth, static_cast<std::int32_t>(text.size()));
         before = text;
       }
       close(0);

@@ -3,6 +3,8 @@
 /// Characters as bytes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -57,7 +59,7 @@ inline void normalise(std::vector<CharacterRange>& ranges) {
   std::size_t count = 0;
   for (auto const range : ranges) {
     if (count > 0 && range.first <= ranges[count - 1].last + 1)
-      ranges[count - 1].last = std::max(ranges[count - 1].last, range.last);
+      ranges[count - 1].last = (std::max)(ranges[count - 1].last, range.last);
     else ranges[count++] = range;
   }
   ranges.resize(count);

@@ -3,6 +3,8 @@
 /// AnyModel: a model whose type is chosen at run time.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
@@ -47,13 +49,15 @@ class AnyModel {
   Vocabulary vocabulary() const { return held_->vocabulary(); }
   Limits limits() const { return held_->limits(); }
   std::int32_t source_length(Source const& source) const { return held_->source_length(source); }
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) { held_->start(sources, slots); }
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    held_->start(sources, slot_numbers);
+  }
   AnswerType step(std::span<Row const> rows) { return held_->step(rows); }
-  void release(std::span<Slot const> slots) { held_->release(slots); }
+  void release(std::span<Slot const> slot_numbers) { held_->release(slot_numbers); }
   bool encodes() const { return held_->encodes(); }
   Encoded encode(std::span<Source const* const> sources) const { return held_->encode(sources); }
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    held_->start(encoded.get(), items, slots);
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
+    held_->start(encoded.get(), items, slot_numbers);
   }
   bool proposes() const { return held_->proposes(); }
   void propose(std::span<Draft const> drafts) { held_->propose(drafts); }
@@ -69,12 +73,12 @@ class AnyModel {
     virtual Vocabulary vocabulary() = 0;
     virtual Limits limits() const = 0;
     virtual std::int32_t source_length(Source const& source) const = 0;
-    virtual void start(std::span<Source const* const> sources, std::span<Slot const> slots) = 0;
+    virtual void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) = 0;
     virtual AnswerType step(std::span<Row const> rows) = 0;
-    virtual void release(std::span<Slot const> slots) = 0;
+    virtual void release(std::span<Slot const> slot_numbers) = 0;
     virtual bool encodes() const = 0;
     virtual Encoded encode(std::span<Source const* const> sources) const = 0;
-    virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) = 0;
+    virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) = 0;
     virtual bool proposes() const = 0;
     virtual void propose(std::span<Draft const> drafts) = 0;
     virtual Attachments attachments() = 0;
@@ -92,12 +96,12 @@ class AnyModel {
     std::int32_t source_length(Source const& source) const override {
       return sluice::source_length(std::as_const(model), source);
     }
-    void start(std::span<Source const* const> sources, std::span<Slot const> slots) override {
-      model.start(sources, slots);
+    void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) override {
+      model.start(sources, slot_numbers);
     }
     AnswerType step(std::span<Row const> rows) override { return model.step(rows); }
-    void release([[maybe_unused]] std::span<Slot const> slots) override {
-      if constexpr (ReleasingModel<M>) model.release(slots);
+    void release([[maybe_unused]] std::span<Slot const> slot_numbers) override {
+      if constexpr (ReleasingModel<M>) model.release(slot_numbers);
     }
     bool encodes() const override { return sluice::encodes(std::as_const(model)); }
     Encoded encode([[maybe_unused]] std::span<Source const* const> sources) const override {
@@ -106,8 +110,8 @@ class AnyModel {
       else return {};
     }
     void start([[maybe_unused]] void* encoded, [[maybe_unused]] std::span<std::int32_t const> items,
-               [[maybe_unused]] std::span<Slot const> slots) override {
-      if constexpr (EncodingModel<M>) model.start(*static_cast<typename M::Encoded*>(encoded), items, slots);
+               [[maybe_unused]] std::span<Slot const> slot_numbers) override {
+      if constexpr (EncodingModel<M>) model.start(*static_cast<typename M::Encoded*>(encoded), items, slot_numbers);
     }
     bool proposes() const override { return sluice::proposes(std::as_const(model)); }
     void propose([[maybe_unused]] std::span<Draft const> drafts) override {

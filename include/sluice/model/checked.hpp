@@ -3,6 +3,8 @@
 /// Checked: a model that is held to its contract, and whoever calls it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
@@ -94,10 +96,10 @@ class Checked : public detail::Forwarding<M> {
         contract_(
             {.vocabulary = vocabulary_.size, .limits = limits(), .abilities = sluice::abilities(std::as_const(model))}),
         plain_(model),
-        comparison_(plain_, contract_, options, limits_.slots, number()) {
+        comparison_(plain_, contract_, options, limits_.slot_count, number()) {
     options.check();
-    require(!compares_ || limits_.slots > detail::SlotComparison::spare, "Checked: limits().slots", limits_.slots,
-            "must be more than 2, which comparisons need; CheckOptions::every = 0 makes none");
+    require(!compares_ || limits_.slot_count > detail::SlotComparison::spare, "Checked: limits().slot_count",
+            limits_.slot_count, "must be more than 2, which comparisons need; CheckOptions::every = 0 makes none");
   }
   ~Checked() = default;
   Checked(Checked const&) = delete;
@@ -106,18 +108,18 @@ class Checked : public detail::Forwarding<M> {
   Limits limits() const {
     auto shown = limits_;
     if (!compares_) return shown;
-    if (shown.slots != Limits::unlimited) shown.slots -= detail::SlotComparison::spare;
+    if (shown.slot_count != Limits::unlimited) shown.slot_count -= detail::SlotComparison::spare;
     // Each of the spare slots may hold as much as all others, and two tokens more.
     if (shown.tokens != Limits{}.tokens)
       shown.tokens = std::max<std::int64_t>(1, (shown.tokens - 4) / (detail::SlotComparison::spare + 1));
     return shown;
   }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    contract_.check_start(sources.size(), "sources", slots), contract_.check_sources(sources);
-    this->model_.start(sources, slots);
-    contract_.started(slots);
-    for (std::size_t i = 0; i < slots.size(); ++i) comparison_.started(slots[i], sources[i]);
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    contract_.check_start(sources.size(), "sources", slot_numbers), contract_.check_sources(sources);
+    this->model_.start(sources, slot_numbers);
+    contract_.started(slot_numbers);
+    for (std::size_t i = 0; i < slot_numbers.size(); ++i) comparison_.started(slot_numbers[i], sources[i]);
   }
   auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
     Encoded result{Base::encode(sources), {}};
@@ -129,23 +131,23 @@ class Checked : public detail::Forwarding<M> {
   }
   template <class Batch>
     requires EncodingModel<M>
-  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    contract_.check_start(items.size(), "items", slots);
+  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
+    contract_.check_start(items.size(), "items", slot_numbers);
     for (auto const item : items)
       if (item < 0 || static_cast<std::size_t>(item) >= encoded.sources.size())
         contract_.refuse("start", "there is no item " + std::to_string(item) + " of " +
                                       std::to_string(encoded.sources.size()) + " that were encoded");
-    this->model_.start(encoded.encoded, items, slots);
-    contract_.started(slots);
-    for (std::size_t i = 0; i < slots.size(); ++i) {
+    this->model_.start(encoded.encoded, items, slot_numbers);
+    contract_.started(slot_numbers);
+    for (std::size_t i = 0; i < slot_numbers.size(); ++i) {
       auto const& source = encoded.sources[static_cast<std::size_t>(items[i])];
-      comparison_.started(slots[i], source.get(), source, true);
+      comparison_.started(slot_numbers[i], source.get(), source, true);
     }
   }
-  void release(std::span<Slot const> slots) {
-    contract_.release(slots);
-    comparison_.released(slots);
-    detail::release(this->model_, slots);
+  void release(std::span<Slot const> slot_numbers) {
+    contract_.release(slot_numbers);
+    comparison_.released(slot_numbers);
+    detail::release(this->model_, slot_numbers);
   }
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> {
     contract_.check_drafts(drafts);
@@ -189,7 +191,8 @@ class Checked : public detail::Forwarding<M> {
         now.never != vocabulary_.never)
       contract_.refuse("vocabulary", "vocabulary() is not what it was");
     auto const limited = sluice::limits(std::as_const(this->model_));
-    if (limited.slots != limits_.slots || limited.length != limits_.length || limited.tokens != limits_.tokens)
+    if (limited.slot_count != limits_.slot_count || limited.length != limits_.length ||
+        limited.tokens != limits_.tokens)
       contract_.refuse("limits", "limits() are not what they were");
     if (sluice::abilities(std::as_const(this->model_)) != contract_.terms().abilities)
       contract_.refuse("abilities", "abilities() are not what they were");

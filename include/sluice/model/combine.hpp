@@ -3,6 +3,8 @@
 /// What models that are made of models share: what the parts must have in common, and what they can do together.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
@@ -33,9 +35,9 @@ constexpr Abilities common(Abilities a, Abilities b) {
 
 /// What fits into both.
 constexpr Limits common(Limits a, Limits b) {
-  return {.slots = std::min(a.slots, b.slots),
-          .length = std::min(a.length, b.length),
-          .tokens = std::min(a.tokens, b.tokens)};
+  return {.slot_count = (std::min)(a.slot_count, b.slot_count),
+          .length = (std::min)(a.length, b.length),
+          .tokens = (std::min)(a.tokens, b.tokens)};
 }
 
 /// Throws std::invalid_argument unless `b` is the same vocabulary as `a`; `who` is whose `b` is, `whom` whose `a` is.
@@ -59,8 +61,8 @@ void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who
 
 /// Tells a model that wants to know.
 template <Model M>
-void release(M& model, std::span<Slot const> slots) {
-  if constexpr (ReleasingModel<M>) model.release(slots);
+void release(M& model, std::span<Slot const> slot_numbers) {
+  if constexpr (ReleasingModel<M>) model.release(slot_numbers);
 }
 
 /// Answers that the rows ask for.

@@ -3,6 +3,8 @@
 /// Trees of guesses by a draft model: a beam of it, or sequences that it draws.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/noise.hpp>
@@ -36,7 +38,7 @@ class LazyDraftTrees {
   void grow(std::span<Draft const* const> drafts, std::span<std::vector<Token> const* const> texts,
             SlotTokens const& held, Vocabulary const& vocabulary, Ask&& ask, Run&& run) {
     used_.clear();
-    trees_.resize(std::max(trees_.size(), drafts.size()));
+    trees_.resize((std::max)(trees_.size(), drafts.size()));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       auto& tree = trees_[i];
       auto const leaves = drafts[i]->tree->leaves;
@@ -55,7 +57,7 @@ class LazyDraftTrees {
         for (std::size_t p = 0; p < trees_[i].paths.size(); ++p) {
           Query query;
           ask(query, draft, n);
-          query.best = draft.tree->draws ? names : std::max(2, draft.tree->leaves);
+          query.best = draft.tree->draws ? names : (std::max)(2, draft.tree->leaves);
           query.noise = 0, query.normalise = true;
           queries_.push_back(query);
         }
@@ -144,7 +146,7 @@ class LazyDraftTrees {
     for (std::size_t p = 0; p < tree.paths.size(); ++p) {
       auto const& path = tree.paths[p];
       for (auto const c : lines[p].best) {
-        auto const log_prob = path.log_prob + std::min(0.0, static_cast<double>(c.log_prob));
+        auto const log_prob = path.log_prob + (std::min)(0.0, static_cast<double>(c.log_prob));
         tree.pool.push_back({c.token, path.node, log_prob});
         if (over(c.token, vocabulary)) continue;
         tree.next.push_back({.from = path.slot,

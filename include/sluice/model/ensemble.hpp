@@ -3,6 +3,8 @@
 /// Ensembles: several models that decide together.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
@@ -143,10 +145,10 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
   }
   std::vector<double> const& weights() const { return weights_; }  ///< they add up to 1
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     std::size_t started = 0;
-    undo_if_thrown(slots, started, [&] {
-      for_each([&](auto& model, std::size_t i) { model.start(sources, slots), started = i + 1; });
+    undo_if_thrown(slot_numbers, started, [&] {
+      for_each([&](auto& model, std::size_t i) { model.start(sources, slot_numbers), started = i + 1; });
     });
   }
 
@@ -162,18 +164,18 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
   }
   template <class Encoded>
     requires requires { typename Models::Encoded; }
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
     std::size_t started = 0, i = 0;
-    undo_if_thrown(slots, started, [&] {
+    undo_if_thrown(slot_numbers, started, [&] {
       models_.for_each(encoded, [&](auto& model, auto& own) {
-        if (own) model.start(*own, items, slots);
+        if (own) model.start(*own, items, slot_numbers);
         started = ++i;
       });
     });
   }
 
-  void release(std::span<Slot const> slots) {
-    for_each([&](auto& model, std::size_t) { detail::release(model, slots); });
+  void release(std::span<Slot const> slot_numbers) {
+    for_each([&](auto& model, std::size_t) { detail::release(model, slot_numbers); });
   }
 
   /// Throws what a model throws, and std::logic_error if a model's answer has another shape than was asked for.
@@ -220,12 +222,12 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
 
   /// Releases what the first `started` models hold if f throws.
   template <class F>
-  void undo_if_thrown(std::span<Slot const> slots, std::size_t const& started, F&& f) {
+  void undo_if_thrown(std::span<Slot const> slot_numbers, std::size_t const& started, F&& f) {
     try {
       f();
     } catch (...) {
       for_each([&](auto& model, std::size_t i) {
-        if (i < started) detail::release(model, slots);
+        if (i < started) detail::release(model, slot_numbers);
       });
       throw;
     }

@@ -3,6 +3,8 @@
 /// What wrappers of a model pass on as it is.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// Interpolate: shallow fusion with a language model.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
@@ -77,23 +79,23 @@ class Interpolate
     return sluice::source_length(std::as_const(model_), source);
   }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     language_sources_.clear();
     if (fused())
       for (auto const* source : sources) language_sources_.push_back(&std::invoke(std::as_const(source_of_), *source));
-    model_.start(sources, slots);
+    model_.start(sources, slot_numbers);
     if (!fused()) return;
     try {
-      language_.start(std::span(std::as_const(language_sources_)), slots);
+      language_.start(std::span(std::as_const(language_sources_)), slot_numbers);
     } catch (...) {
-      detail::release(model_, slots);
+      detail::release(model_, slot_numbers);
       throw;
     }
   }
 
-  void release(std::span<Slot const> slots) {
-    detail::release(model_, slots);
-    if (fused()) detail::release(language_, slots);
+  void release(std::span<Slot const> slot_numbers) {
+    detail::release(model_, slot_numbers);
+    if (fused()) detail::release(language_, slot_numbers);
   }
 
   /// Throws what a model throws, and std::logic_error if a model's answer has another shape than was asked for.

@@ -3,6 +3,8 @@
 /// Sums of distributions: of their probabilities, or of their logarithms.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/line/line_scan.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>

@@ -3,6 +3,8 @@
 /// Which pages hold the positions of which slot; the pages themselves are somebody else's.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
@@ -167,7 +169,7 @@ class LazyPageTable {
     auto const page = free_;
     free_ = std::exchange(pages_[index(page)].previous, none);
     pages_[index(page)].references = 1;
-    use_.peak = std::max(use_.peak, ++use_.pages);
+    use_.peak = (std::max)(use_.peak, ++use_.pages);
     return page;
   }
 

@@ -3,6 +3,8 @@
 /// Memory for the keys and values of many hypotheses, in pages that forks share.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/page_table.hpp>
@@ -41,7 +43,7 @@ class PagedCache {
   /// \throws std::invalid_argument  if an option is out of its range
   explicit PagedCache(PagedCacheOptions const& options)
       : elements_(options.elements_per_position),
-        page_size_(elements_ * static_cast<std::size_t>(std::max(options.positions_per_page, 0))),
+        page_size_(elements_ * static_cast<std::size_t>((std::max)(options.positions_per_page, 0))),
         table_(options.positions_per_page, options.max_pages, page_size_ * sizeof(T)) {
     require(elements_ > 0, "PagedCache: elements_per_position", elements_, "must be > 0");
   }

@@ -3,6 +3,8 @@
 /// Projected: a model that gives hidden vectors, together with its output layer.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
@@ -41,14 +43,16 @@ class Projected : public detail::Forwarding<M> {
     }
   }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) { model_.start(sources, slots); }
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    model_.start(sources, slot_numbers);
+  }
   auto step(std::span<Row const> rows) { return projection_.logits(model_.step(rows)); }
 
-  void release(std::span<Slot const> slots) requires ReleasingModel<M> { model_.release(slots); }
+  void release(std::span<Slot const> slot_numbers) requires ReleasingModel<M> { model_.release(slot_numbers); }
   template <class Encoded>
     requires EncodingModel<M>
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    model_.start(encoded, items, slots);
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
+    model_.start(encoded, items, slot_numbers);
   }
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
 

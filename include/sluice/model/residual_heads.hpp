@@ -3,6 +3,8 @@
 /// The proposal heads of blockwise parallel decoding.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>

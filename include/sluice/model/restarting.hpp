@@ -3,6 +3,8 @@
 /// Restarting: roll-back for models that cannot.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
@@ -30,8 +32,8 @@ constexpr Abilities with_roll_back(Abilities able) {
 
 /// How often a Restarting had to.
 struct Restarts {
-  std::uint64_t slots = 0;   ///< started again
-  std::uint64_t tokens = 0;  ///< fed again
+  std::uint64_t slot_count = 0;  ///< started again
+  std::uint64_t tokens = 0;      ///< fed again
 };
 
 /// Gives any model roll-back: a slot that is to be cut is started again and fed what stays. For models whose state
@@ -67,18 +69,18 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
   }
   Restarts const& restarts() const { return restarts_; }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      tokens_.clear(slots[i]);
-      at(slots[i]) = {.source = sources[i]};
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    for (std::size_t i = 0; i < slot_numbers.size(); ++i) {
+      tokens_.clear(slot_numbers[i]);
+      at(slot_numbers[i]) = {.source = sources[i]};
     }
-    model_.start(sources, slots);
-    for (auto const slot : slots) at(slot).held = true;
+    model_.start(sources, slot_numbers);
+    for (auto const slot : slot_numbers) at(slot).held = true;
   }
 
-  void release(std::span<Slot const> slots) {
+  void release(std::span<Slot const> slot_numbers) {
     held_.clear();
-    for (auto const slot : slots)
+    for (auto const slot : slot_numbers)
       if (std::exchange(at(slot).held, false)) held_.push_back(slot);
     if (!held_.empty()) detail::release(model_, held_);
   }
@@ -87,7 +89,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
   Answer<M> step(std::span<Row const> rows) {
     find_cuts(rows);
     for (auto const& row : rows)
-      if (row.from != row.to) at(std::max(row.from, row.to)), at(row.to).source = at(row.from).source;
+      if (row.from != row.to) at((std::max)(row.from, row.to)), at(row.to).source = at(row.from).source;
     tokens_.apply(rows);
     if (!cut_.empty()) rows = restart(rows);
     for (auto const& row : rows) at(row.to).held = true;
@@ -129,7 +131,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
     model_.start(std::span<Source const* const>(sources_), std::span<Slot const>(slots_));
     for (auto& row : cut_) {
       at(row.to).held = true;
-      ++restarts_.slots, restarts_.tokens += static_cast<std::uint64_t>(row.length);
+      ++restarts_.slot_count, restarts_.tokens += static_cast<std::uint64_t>(row.length);
     }
     if (able_.ragged && able_.blocks)
       for (auto& row : cut_) row.length = 0, row.tokens = tokens_[row.to];
@@ -146,7 +148,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
 
   void feed_again() {
     std::int32_t longest = 0;
-    for (auto const& row : cut_) longest = std::max(longest, row.length);
+    for (auto const& row : cut_) longest = (std::max)(longest, row.length);
     auto const chunk = able_.blocks ? longest : 1;  // who takes blocks but is not ragged has all rows of one length
     for (std::int32_t fed = 0; fed < longest; fed += chunk) {
       rows_.clear();

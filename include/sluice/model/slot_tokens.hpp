@@ -3,6 +3,8 @@
 /// The tokens that the slots of a model hold, for wrappers of models.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
@@ -32,7 +34,7 @@ class LazySlotTokens {
   void apply(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
-        at(std::max(row.from, row.to));  // references must stay
+        at((std::max)(row.from, row.to));  // references must stay
         copy(at(row.from), static_cast<std::size_t>(row.length), at(row.to));
       }
     for (auto const& row : rows) {
@@ -50,7 +52,8 @@ class LazySlotTokens {
     return tokens_[i];
   }
   static void copy(std::vector<Token> const& from, std::size_t length, std::vector<Token>& to) {
-    if (to.capacity() < length) to.reserve(std::max(length, 2 * to.capacity()));  // assign would grow by one each step
+    if (to.capacity() < length)
+      to.reserve((std::max)(length, 2 * to.capacity()));  // assign would grow by one each step
     to.assign(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(length));
   }
 

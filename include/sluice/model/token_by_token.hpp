@@ -3,6 +3,8 @@
 /// TokenByToken: any model, taking blocks.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/combine.hpp>
@@ -45,21 +47,21 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
     if (sluice::abilities(std::as_const(model)).blocks) throw std::invalid_argument(SLUICE_TAKES_BLOCKS);
   }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    this->model_.start(sources, slots);
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    this->model_.start(sources, slot_numbers);
   }
   template <class Encoded>
     requires EncodingModel<M>
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    this->model_.start(encoded, items, slots);
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
+    this->model_.start(encoded, items, slot_numbers);
   }
-  void release(std::span<Slot const> slots) { detail::release(this->model_, slots); }
+  void release(std::span<Slot const> slot_numbers) { detail::release(this->model_, slot_numbers); }
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> { this->model_.propose(drafts); }
 
   Attachments attachments() requires AttachingModel<M> {
     if (longest_ <= 1) return this->model_.attachments();
     std::size_t widest = 0;
-    for (auto const& line : attached_) widest = std::max(widest, line.size());
+    for (auto const& line : attached_) widest = (std::max)(widest, line.size());
     if (widest == 0) return {};
     joined_.assign(attached_.size() * widest, 0), widths_.clear();
     for (std::size_t i = 0; i < attached_.size(); ++i) {
@@ -73,7 +75,7 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
   Answer<M> step(std::span<Row const> rows) {
     std::size_t longest = 0, lines = 0;
     for (auto const& row : rows)
-      longest = std::max(longest, row.tokens.size()), lines += static_cast<std::size_t>(row.lines);
+      longest = (std::max)(longest, row.tokens.size()), lines += static_cast<std::size_t>(row.lines);
     longest_ = longest;
     if (longest <= 1) return this->model_.step(rows);
     Answer<M> whole{};

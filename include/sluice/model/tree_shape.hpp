@@ -3,6 +3,8 @@
 /// Which of the best guesses of each place make a tree.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/tree_budget.hpp>
 
@@ -51,7 +53,7 @@ struct TreeShape {
   }
   std::int32_t depth() const {
     std::int32_t most = 0;
-    for (auto const& node : nodes) most = std::max(most, node.depth + 1);
+    for (auto const& node : nodes) most = (std::max)(most, node.depth + 1);
     return most;
   }
 };

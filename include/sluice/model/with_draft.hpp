@@ -3,6 +3,8 @@
 /// Guesses by a smaller model.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/acceptance.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
@@ -84,28 +86,28 @@ class WithDraft : public detail::Forwarding<M> {
 
   Limits limits() const { return detail::common(Base::limits(), sluice::limits(std::as_const(draft_))); }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     start_both(
-        slots, [&] { this->model_.start(sources, slots); }, [&] { draft_.start(sources, slots); });
+        slot_numbers, [&] { this->model_.start(sources, slot_numbers); }, [&] { draft_.start(sources, slot_numbers); });
   }
   auto encode(std::span<Source const* const> sources) const requires(EncodingModel<M>&& EncodingModel<D>) {
     return Encoded{Base::encode(sources), std::as_const(draft_).encode(sources)};
   }
   template <class Batch>
     requires(EncodingModel<M>&& EncodingModel<D>)
-  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
+  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
     start_both(
-        slots, [&] { this->model_.start(encoded.model, items, slots); },
-        [&] { draft_.start(encoded.draft, items, slots); });
+        slot_numbers, [&] { this->model_.start(encoded.model, items, slot_numbers); },
+        [&] { draft_.start(encoded.draft, items, slot_numbers); });
   }
-  void release(std::span<Slot const> slots) {
+  void release(std::span<Slot const> slot_numbers) {
     started_here_.clear();  // the model's forks are none of the draft's
-    for (auto const slot : slots) {
+    for (auto const slot : slot_numbers) {
       held_.clear(slot), drafted_.clear(slot);
       auto const i = static_cast<std::size_t>(slot);
       if (i < started_.size() && std::exchange(started_[i], std::uint8_t{0}) != 0) started_here_.push_back(slot);
     }
-    detail::release(this->model_, slots);
+    detail::release(this->model_, slot_numbers);
     if (!started_here_.empty()) detail::release(draft_, started_here_);
   }
   decltype(auto) step(std::span<Row const> rows) {
@@ -114,7 +116,7 @@ class WithDraft : public detail::Forwarding<M> {
   }
 
   void propose(std::span<Draft const> drafts) {
-    texts_.resize(std::max(texts_.size(), drafts.size()));
+    texts_.resize((std::max)(texts_.size(), drafts.size()));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       auto const held = held_[drafts[i].slot].first(static_cast<std::size_t>(drafts[i].length));
       texts_[i].assign(held.begin(), held.end());
@@ -174,16 +176,16 @@ class WithDraft : public detail::Forwarding<M> {
   }
 
   template <class F, class G>
-  void start_both(std::span<Slot const> slots, F&& start_model, G&& start_draft) {
-    for (auto const slot : slots) held_.clear(slot), drafted_.clear(slot);
+  void start_both(std::span<Slot const> slot_numbers, F&& start_model, G&& start_draft) {
+    for (auto const slot : slot_numbers) held_.clear(slot), drafted_.clear(slot);
     start_model();
     try {
       start_draft();
     } catch (...) {
-      detail::release(this->model_, slots);
+      detail::release(this->model_, slot_numbers);
       throw;
     }
-    for (auto const slot : slots) {
+    for (auto const slot : slot_numbers) {
       auto const i = static_cast<std::size_t>(slot);
       if (i >= started_.size()) started_.resize(i + 1);
       started_[i] = 1;

@@ -3,6 +3,8 @@
 /// Guesses by heads over the model's own hidden vectors.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -88,19 +90,19 @@ class WithHeads : public detail::Forwarding<M> {
 
   bool proposes() const { return true; }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    forget(slots);
-    this->model_.start(sources, slots);
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    forget(slot_numbers);
+    this->model_.start(sources, slot_numbers);
   }
   template <class Encoded>
     requires EncodingModel<M>
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    forget(slots);
-    this->model_.start(encoded, items, slots);
+  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
+    forget(slot_numbers);
+    this->model_.start(encoded, items, slot_numbers);
   }
-  void release(std::span<Slot const> slots) {
-    forget(slots);
-    detail::release(this->model_, slots);
+  void release(std::span<Slot const> slot_numbers) {
+    forget(slot_numbers);
+    detail::release(this->model_, slot_numbers);
   }
 
   Hidden<float> step(std::span<Row const> rows) {
@@ -131,7 +133,7 @@ class WithHeads : public detail::Forwarding<M> {
       auto const* const vector = seen.vectors.data() + line * columns_;
       hidden_.insert(hidden_.end(), vector, vector + columns_);
       who_.push_back(&draft);
-      most = std::max(most, std::min<std::int32_t>(draft.count, heads_.size()));
+      most = (std::max)(most, std::min<std::int32_t>(draft.count, heads_.size()));
     }
     if (most > 0) guess(most);
     if constexpr (ProposingModel<M>)
@@ -150,8 +152,8 @@ class WithHeads : public detail::Forwarding<M> {
     if (i >= seen_.size()) seen_.resize(i + 1);
     return seen_[i];
   }
-  void forget(std::span<Slot const> slots) {
-    for (auto const slot : slots) at(slot).vectors.clear();
+  void forget(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) at(slot).vectors.clear();
   }
 
   void guess(std::int32_t heads) {
@@ -176,7 +178,7 @@ class WithHeads : public detail::Forwarding<M> {
         branch(draft, heads, place);
         continue;
       }
-      for (std::int32_t i = 0; i < std::min(heads, draft.count); ++i) {
+      for (std::int32_t i = 0; i < (std::min)(heads, draft.count); ++i) {
         auto const best = place(i);
         if (best.empty()) break;
         draft.tokens->push_back(best[0].token);
@@ -190,7 +192,7 @@ class WithHeads : public detail::Forwarding<M> {
   template <class F>
   void branch(Draft const& draft, std::int32_t heads, F&& place) {
     auto& tree = *draft.tree;
-    auto const depth = std::min(heads, draft.count);
+    auto const depth = (std::min)(heads, draft.count);
     auto const* nodes = &trees_.shape.nodes;
     if (nodes->empty())
       nodes = &growth_.grow({depth, tree.nodes, tree.leaves, tree.cost}, [&](std::int32_t i, std::int32_t rank) {

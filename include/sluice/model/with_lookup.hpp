@@ -3,6 +3,8 @@
 /// Guesses by looking the last tokens up in what has been read and written.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/tree_budget.hpp>
@@ -73,12 +75,12 @@ class WithLookup : public detail::Forwarding<M> {
 
   bool proposes() const { return true; }
 
-  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      held_.clear(slots[i]);
-      read(*sources[i], source_of(slots[i]));
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    for (std::size_t i = 0; i < slot_numbers.size(); ++i) {
+      held_.clear(slot_numbers[i]);
+      read(*sources[i], source_of(slot_numbers[i]));
     }
-    this->model_.start(sources, slots);
+    this->model_.start(sources, slot_numbers);
   }
   auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
     Encoded result{Base::encode(sources), std::vector<std::vector<Token>>(sources.size())};
@@ -87,21 +89,21 @@ class WithLookup : public detail::Forwarding<M> {
   }
   template <class Batch>
     requires EncodingModel<M>
-  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) {
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      held_.clear(slots[i]);
-      source_of(slots[i]) = encoded.sources[static_cast<std::size_t>(items[i])];
+  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
+    for (std::size_t i = 0; i < slot_numbers.size(); ++i) {
+      held_.clear(slot_numbers[i]);
+      source_of(slot_numbers[i]) = encoded.sources[static_cast<std::size_t>(items[i])];
     }
-    this->model_.start(encoded.encoded, items, slots);
+    this->model_.start(encoded.encoded, items, slot_numbers);
   }
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) held_.clear(slot);
-    detail::release(this->model_, slots);
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) held_.clear(slot);
+    detail::release(this->model_, slot_numbers);
   }
   decltype(auto) step(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
-        source_of(std::max(row.from, row.to));  // references must stay
+        source_of((std::max)(row.from, row.to));  // references must stay
         auto const& from = source_of(row.from);
         source_of(row.to).assign(from.begin(), from.end());
       }
@@ -140,7 +142,7 @@ class WithLookup : public detail::Forwarding<M> {
     text_.insert(text_.end(), draft.pending.begin(), draft.pending.end());
     std::span<Token const> const text = text_;
     std::span<Token const> const source = options_.source ? source_of(draft.slot) : std::span<Token const>();
-    auto const most = std::min(static_cast<std::size_t>(options_.longest), text.size());
+    auto const most = (std::min)(static_cast<std::size_t>(options_.longest), text.size());
     if (draft.tree != nullptr && draft.tree->leaves > 1) {
       budget_.reset(draft.tree->nodes, draft.tree->leaves);
       for_each_place(text, source, most, [&](std::span<Token const> next) { return insert(next, draft); });
@@ -178,7 +180,7 @@ class WithLookup : public detail::Forwarding<M> {
     auto& parents = draft.tree->parents;
     std::int32_t parent = -1;
     auto inside = true;  // the path has been in the trie so far
-    for (std::size_t depth = 0; depth < path.size() && depth < static_cast<std::size_t>(std::max(draft.count, 0));
+    for (std::size_t depth = 0; depth < path.size() && depth < static_cast<std::size_t>((std::max)(draft.count, 0));
          ++depth) {
       std::size_t i = 0;
       while (inside && i < tokens.size() && (parents[i] != parent || tokens[i] != path[depth])) ++i;
@@ -194,7 +196,7 @@ class WithLookup : public detail::Forwarding<M> {
   }
 
   static void append(std::span<Token const> next, Draft const& draft) {
-    auto const count = std::min(next.size(), static_cast<std::size_t>(std::max(draft.count, 0)));
+    auto const count = (std::min)(next.size(), static_cast<std::size_t>((std::max)(draft.count, 0)));
     draft.tokens->insert(draft.tokens->end(), next.begin(), next.begin() + static_cast<std::ptrdiff_t>(count));
   }
 

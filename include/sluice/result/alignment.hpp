@@ -3,6 +3,8 @@
 /// Which words of an output come from which words of its source.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 
@@ -40,7 +42,7 @@ inline Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_
   auto const words = [](std::span<std::int32_t const> of) {
     std::size_t count = 0;
     for (auto const word : of)
-      if (word >= 0) count = std::max(count, static_cast<std::size_t>(word) + 1);
+      if (word >= 0) count = (std::max)(count, static_cast<std::size_t>(word) + 1);
     return count;
   };
   Alignment alignment(words(target_words), std::vector<float>(words(source_words)));

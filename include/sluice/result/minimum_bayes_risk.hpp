@@ -3,6 +3,8 @@
 /// The choice among hypotheses that is best on average over what the model believes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
@@ -49,7 +51,7 @@ std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, Ba
     auto top = -std::numeric_limits<double>::infinity();
     for (auto const& h : hypotheses) {
       require(h.log_prob < std::numeric_limits<double>::infinity(), "log_prob", h.log_prob, "is no log-probability");
-      top = std::max(top, h.log_prob);
+      top = (std::max)(top, h.log_prob);
     }
     require(top > -std::numeric_limits<double>::infinity(), "log_prob", top, "is that of every hypothesis");
     for (std::size_t i = 0; i < w.size(); ++i) w[i] = std::exp(options.scale * (hypotheses[i].log_prob - top));
@@ -103,7 +105,7 @@ struct LazyTokenNgramF {
 
   double operator()(std::span<Token const> candidate, std::span<Token const> reference) const {
     if (candidate.empty() && reference.empty()) return 1;
-    auto const orders = std::min({order, candidate.size(), reference.size()});
+    auto const orders = (std::min)({order, candidate.size(), reference.size()});
     double precision = 0, recall = 0;
     for (std::size_t n = 1; n <= orders; ++n) {
       auto const common = static_cast<double>(shared(candidate, reference, n));

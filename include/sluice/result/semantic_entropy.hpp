@@ -3,6 +3,8 @@
 /// How many different things a model says.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 

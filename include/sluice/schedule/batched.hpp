@@ -3,6 +3,8 @@
 /// The schedule that most engines have: fill a batch, decode it to its end, take the next.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/schedule.hpp>
 

@@ -3,6 +3,8 @@
 /// How requests wait: in which order, and whether they are encoded meanwhile.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <cstddef>

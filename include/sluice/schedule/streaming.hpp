@@ -3,6 +3,8 @@
 /// A schedule that refills the batch while sentences end.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
@@ -76,17 +78,17 @@ struct LazyStreaming {
     auto const old = [this](Live const& one) { return one.age > drain_after; };
     if (drain_after > 0 && std::any_of(live.begin(), live.end(), old)) return 0;
     auto const room = size - live.size();
-    if (refill.source_tokens > 0) return by_tokens(live, waiting.first(std::min(room, waiting.size())));
+    if (refill.source_tokens > 0) return by_tokens(live, waiting.first((std::min)(room, waiting.size())));
     // Not an integer's worth of rounding: of 12 a sixth is 2, whatever 1.0 / 6 is.
     if (static_cast<double>(live.size()) > refill_below * static_cast<double>(size) + 1e-9) return 0;
-    return refill.sentences > 0 ? std::min(refill.sentences, room) : room;
+    return refill.sentences > 0 ? (std::min)(refill.sentences, room) : room;
   }
 
   void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
     if (live.empty()) return;
     auto const first = static_cast<std::ptrdiff_t>(chosen.size());
     auto least = live.front().length;
-    for (auto const& one : live) least = std::min(least, one.length);
+    for (auto const& one : live) least = (std::min)(least, one.length);
     for (std::size_t i = 0; i < live.size(); ++i)
       if (order != Order::shortest_only || live[i].length == least) chosen.push_back(static_cast<std::int32_t>(i));
     if (max_rows == 0) return;
@@ -106,12 +108,12 @@ struct LazyStreaming {
  private:
   std::size_t by_tokens(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
     std::int64_t alive = 0, taken = 0;
-    for (auto const& one : live) alive += std::max(one.source_length, 0);
+    for (auto const& one : live) alive += (std::max)(one.source_length, 0);
     auto const batch = static_cast<double>(refill.source_tokens);
     if (static_cast<double>(alive) > batch * refill_below / (1 - refill_below) + 1e-9) return 0;
     std::size_t count = 0;
     for (; count < waiting.size(); ++count) {
-      taken += std::max(waiting[count], 0);
+      taken += (std::max)(waiting[count], 0);
       if (count > 0 && taken > refill.source_tokens) break;
     }
     return count;

@@ -3,6 +3,8 @@
 /// Policies of simultaneous translation: what of an output may be written while its source is still growing.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
@@ -52,7 +54,7 @@ struct LocalAgreement {
     auto common = last.back().size();
     for (auto const& output : last.first(last.size() - 1)) {
       auto const [here, there] = std::mismatch(output.begin(), output.end(), last.back().begin(), last.back().end());
-      common = std::min(common, static_cast<std::size_t>(here - output.begin()));
+      common = (std::min)(common, static_cast<std::size_t>(here - output.begin()));
     }
     return common;
   }
@@ -67,7 +69,7 @@ struct HoldBack {
   std::size_t outputs() const { return 1; }
   std::size_t committable(Readings const& readings) const {
     auto const size = readings.outputs.back().size();
-    return size - std::min(size, static_cast<std::size_t>(n));
+    return size - (std::min)(size, static_cast<std::size_t>(n));
   }
   void check() const { require(n >= 0, "n", n, "must not be negative"); }
 };
@@ -85,7 +87,7 @@ struct WaitK {
   }
   std::size_t outputs() const { return 1; }
   std::size_t committable(Readings const& readings) const {
-    auto const units = std::min(allowed(readings.source), readings.cuts.size());
+    auto const units = (std::min)(allowed(readings.source), readings.cuts.size());
     return units == 0 ? 0 : readings.cuts[units - 1];
   }
   void check() const { require(k >= 1, "k", k, "must be at least 1"); }

@@ -3,6 +3,8 @@
 /// Commitment: the output of a source that is still growing.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/simultaneous/commit_policy.hpp>
@@ -94,7 +96,7 @@ class Commitment {
     auto const inside = whole(output.size());
     auto const most =
         static_cast<std::size_t>(policy_.committable(Readings{.outputs = outputs_, .cuts = inside, .source = source}));
-    auto const units = whole(std::min(most, output.size()));
+    auto const units = whole((std::min)(most, output.size()));
     return append(output, units.empty() ? 0 : units.back());
   }
 

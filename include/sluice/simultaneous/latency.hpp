@@ -3,6 +3,8 @@
 /// How far a simultaneous translation lags behind its source.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <algorithm>
@@ -50,7 +52,7 @@ inline double average_lagging(std::span<std::size_t const> delays, std::size_t s
 /// \param reference  units of the reference
 inline double length_adaptive_average_lagging(std::span<std::size_t const> delays, std::size_t source,
                                               std::size_t reference) {
-  return average_lagging(delays, source, std::max(delays.size(), reference));
+  return average_lagging(delays, source, (std::max)(delays.size(), reference));
 }
 
 /// Average proportion, AP: the share of the source that had been read when a unit was written, on average; in [0, 1], and 1 for
@@ -70,7 +72,7 @@ inline double differentiable_average_lagging(std::span<std::size_t const> delays
   double sum = 0, before = 0;
   for (std::size_t i = 0; i < delays.size(); ++i) {
     auto const delay = static_cast<double>(delays[i]);
-    before = i == 0 ? delay : std::max(delay, before + pace);
+    before = i == 0 ? delay : (std::max)(delay, before + pace);
     sum += before - pace * static_cast<double>(i);
   }
   return sum / static_cast<double>(delays.size());

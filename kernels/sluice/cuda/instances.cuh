@@ -4,6 +4,8 @@
 /// a host compiler compiles.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/beam/device_beam_kernel.cuh>
 #include <sluice/cuda/cache/indirection_kernel.cuh>
 #include <sluice/cuda/cache/page_kernel.cuh>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's program, of many searches and all output layers, in a build of the user's own: `-Wall -Wextra -O2` over headers that no
-// -isystem silences must say nothing.
+// A user's program, of many searches and all output layers, in a build of the user's own: `-Wall -Wextra -O2` and more over
+// headers that no -isystem silences must say nothing.
 #include <sluice/sluice.hpp>
 
 #include <cstddef>

@@ -67,8 +67,8 @@ struct AnySearch {
   Abilities needs() const {
     return std::visit([](auto const& search) { return sluice::needs(search); }, chosen);
   }
-  std::int32_t slots() const {
-    return std::visit([](auto const& search) { return static_cast<std::int32_t>(search.slots()); }, chosen);
+  std::int32_t slot_count() const {
+    return std::visit([](auto const& search) { return static_cast<std::int32_t>(search.slot_count()); }, chosen);
   }
   void insert_into([[maybe_unused]] TokenSet& set) const {
     std::visit(
@@ -131,14 +131,14 @@ struct AnySearch {
     using Kind = Misdeed::Kind;
     auto const kind = misdeed.kind;
     s.tokens.assign(1, kind == Kind::strange_token ? -5 : 3);
-    auto const slot = kind == Kind::strange_slot ? slots() : 0;
+    auto const slot = kind == Kind::strange_slot ? slot_count() : 0;
     auto const length = kind == Kind::negative_length ? -1 : kind == Kind::too_long ? 1000 : 0;
     if (kind == Kind::no_tokens) s.tokens.clear();
     plan.row(slot, slot, length, s.tokens, kind == Kind::too_many_lines ? 2 : 1);
     if (kind != Kind::too_few_questions) plan.ask({});
     if (kind == Kind::too_many_lines) plan.ask({});
     if (kind == Kind::descending) plan.row(slot, slot, length, s.tokens), plan.ask({});
-    if (kind == Kind::strange_release) plan.release(slots());
+    if (kind == Kind::strange_release) plan.release(slot_count());
   }
 };
 

@@ -142,7 +142,7 @@ inline FuzzSearch draw_search(Bytes& bytes) {
       DiverseBeamSearch diverse{.search = draw_beam(bytes), .groups = bytes.between(1, 3)};
       diverse.search.n_best = diverse.search.width;
       diverse.penalty = bytes.pick({0.5, 0.0, 5.0});
-      diverse.n_best = bytes.between(1, diverse.slots());
+      diverse.n_best = bytes.between(1, diverse.slot_count());
       s.chosen = diverse;
       break;
     }

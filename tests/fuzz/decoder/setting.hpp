@@ -63,7 +63,7 @@ inline Setting draw_setting(Bytes& bytes) {
   if (bytes.chance(8)) s.table.has_eos = false;
   if (bytes.chance(6)) s.table.second_eos = 4;
   if (bytes.chance(4)) s.limits.length = bytes.between(1, 12);
-  if (bytes.chance(4)) s.limits.slots = bytes.between(1, 12);
+  if (bytes.chance(4)) s.limits.slot_count = bytes.between(1, 12);
   if (bytes.chance(4)) s.limits.tokens = bytes.between(1, 60);
   s.wrong_guesses = bytes.below(8);
   s.schedule = draw_schedule(bytes);

@@ -105,15 +105,16 @@ TEST_CASE("so many must end: as told, or patience times the width, rounded, one 
 
 TEST_CASE("what a beam search is where nothing is said", "[beam_search][options]") {
   BeamSearch const beam;
-  CHECK(
-      (beam.width == 5 && beam.slots() == 5 && beam.n_best == 1 && beam.candidates == 0 && beam.sibling_penalty == 0));
+  CHECK((beam.width == 5 && beam.slot_count() == 5 && beam.n_best == 1 && beam.candidates == 0 &&
+         beam.sibling_penalty == 0));
   CHECK((!beam.surplus && beam.prefix_scored && !beam.guard_prefix && beam.stop.finished == 0));
   BestFirstBeam const best_first;
-  CHECK((best_first.width == 5 && best_first.n_best == 1 && best_first.slots() == 11 && best_first.candidates == 0));
+  CHECK(
+      (best_first.width == 5 && best_first.n_best == 1 && best_first.slot_count() == 11 && best_first.candidates == 0));
   CHECK((best_first.prefix_scored && !best_first.guard_prefix));
   DiverseBeamSearch const diverse;
-  CHECK((diverse.groups == 2 && diverse.slots() == 10 && diverse.n_best == 1 && diverse.penalty == 0.5));
-  CHECK(BestFirstBeam{.width = 3, .states = 4}.slots() == 4);
+  CHECK((diverse.groups == 2 && diverse.slot_count() == 10 && diverse.n_best == 1 && diverse.penalty == 0.5));
+  CHECK(BestFirstBeam{.width = 3, .states = 4}.slot_count() == 4);
 }
 
 TEST_CASE("best first and diverse groups refuse what lies outside the range of an option", "[best_first][diverse]") {

@@ -97,14 +97,14 @@ TEST_CASE("best first finds what a plain account of a beam finds, and runs nothi
       if (!empty) CHECK(slots.contexts[0] != before);
       if (!empty) before = slots.contexts[0];
       REQUIRE(planned.rows.size() == (empty ? 0 : 1));
-      CHECK(slots.held().size() <= static_cast<std::size_t>(search.slots()));
+      CHECK(slots.held().size() <= static_cast<std::size_t>(search.slot_count()));
       if (!empty) {
         auto const& row = planned.rows[0];
         auto const block = static_cast<std::int32_t>(row.tokens.size());
         CHECK((progress.length == row.length && progress.width == 1 && progress.rows == block &&
                progress.block == block));
         auto const& query = planned.queries[0];
-        CHECK((row.to >= 0 && row.to < search.slots()));
+        CHECK((row.to >= 0 && row.to < search.slot_count()));
         if (query.lists() || !query.probes.empty()) {
           auto const& context = slots.contexts[0];
           CHECK(run.insert(context).second);  // once each

@@ -74,7 +74,7 @@ TEST_CASE("diverse groups plan and answer as plain accounts of their beams do", 
                              .groups = 1 + static_cast<std::int32_t>(random() % 4),
                              .penalty = static_cast<double>(random() % 5) / 4};
     search.search.n_best = search.search.width;
-    search.n_best = 1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(search.slots()));
+    search.n_best = 1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(search.slot_count()));
     search.check();
     auto const first = sentence.told();
     INFO("round " << round << ", groups " << search.groups << " of " << search.search.width);

@@ -282,7 +282,7 @@ TEST_CASE("a model that cannot roll back is restarted when asked", "[blockwise]"
   auto const expected = decode(model, seeds, Greedy{.length = {.max = 20}});
   auto const found = decode(drafted, seeds, Blockwise<>{.block = 4, .length = {.max = 20}}, Batched{.size = 3});
   for (std::size_t i = 0; i < seeds.size(); ++i) CHECK(same_outputs(found[i], expected[i]));
-  CHECK(restarting.restarts().slots > 0);
+  CHECK(restarting.restarts().slot_count > 0);
   CHECK(model.report() == "");
 }
 

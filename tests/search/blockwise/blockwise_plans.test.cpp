@@ -39,7 +39,7 @@ SeenBlocks run_all(std::uint64_t key, auto&& rule) {
     if (below(3) != 0) search.branches = 2 + below(3);
     if (below(2) == 0) search.nodes = 1 + below(7);
     search.check();
-    CHECK(search.slots() == search.branches);
+    CHECK(search.slot_count() == search.branches);
     INFO("round " << round << ", block " << search.block << ", branches " << search.branches << ", max " << max);
     BlockAccount<A> account{search, told, random, state, seen, search.length.min, max};
     search.begin(state, told.sentence);

@@ -180,7 +180,7 @@ TEST_CASE("a tree takes no more slots, tokens and room than it may", "[blockwise
                              .nodes = static_cast<std::int32_t>(1 + random() % 12)};
     auto const longest = static_cast<std::int32_t>(8 + random() % 20);
     auto const kind = kinds[random() % kinds.size()];
-    Limits const limits{.slots = search.branches + static_cast<std::int32_t>(random() % 9), .length = longest};
+    Limits const limits{.slot_count = search.branches + static_cast<std::int32_t>(random() % 9), .length = longest};
     auto const requests = tree_requests<Blockwise<>>(random(), table, 7);
     for (auto const claimed : shapes) {
       Counters counters;
@@ -191,7 +191,7 @@ TEST_CASE("a tree takes no more slots, tokens and room than it may", "[blockwise
         same[i].source = requests[i].source, same[i].prefix = requests[i].prefix, same[i].prompt = requests[i].prompt;
       auto const expected = decode(alone, same, Greedy{.length = {.max = 30}});
       for (std::size_t i = 0; i < found.size(); ++i) CHECK(same_outputs(found[i], expected[i]));
-      CHECK(counters.most_slots <= static_cast<std::size_t>(limits.slots));
+      CHECK(counters.most_slots <= static_cast<std::size_t>(limits.slot_count));
       if (claimed.trees) CHECK(counters.forks == 0);
       forks += counters.forks;
     }

@@ -123,5 +123,5 @@ TEST_CASE("options of a constrained search that make no sense are refused by nam
     CHECK(complaint(Search{.beam = {.finished = finished}, .banks = Banks::paper}).empty());
   }
   CHECK((complaint(presets::sockeye_constrained(4)).empty() && complaint(presets::fairseq_constrained(4)).empty()));
-  CHECK(presets::fairseq_constrained(4, Phrases({{3}})).slots() == 4);
+  CHECK(presets::fairseq_constrained(4, Phrases({{3}})).slot_count() == 4);
 }

@@ -153,13 +153,13 @@ TEST_CASE("a grid holds one beam for every token of its constraints", "[grid_bea
     std::vector<Phrase> phrases;
     for (Token token = 3; token < 3 + count; ++token) phrases.push_back({token, token + 10});
     auto const search = grid_beam_search(3, Phrases(phrases), {.length = {.max = 24}});
-    CHECK(search.slots() == 3 * (2 * count + 1));
+    CHECK(search.slot_count() == 3 * (2 * count + 1));
     Counters counters;
     auto const result = run(table, std::vector<TableRequest<ConstrainedBeamSearch<Phrases>>>{{.source = 7}}, search,
                             Batched{}, {}, &counters);
     CHECK(satisfies({.all = phrases}, result[0].hypotheses.at(0).tokens));
-    CHECK(counters.most_rows <= static_cast<std::size_t>(search.slots()));
-    CHECK(counters.most_rows > static_cast<std::size_t>(search.slots()) * 3 / 4);
+    CHECK(counters.most_rows <= static_cast<std::size_t>(search.slot_count()));
+    CHECK(counters.most_rows > static_cast<std::size_t>(search.slot_count()) * 3 / 4);
     CHECK(counters.most_rows > before);
     before = counters.most_rows;
   }
@@ -178,7 +178,7 @@ TEST_CASE("a grid without constraints is a beam search", "[grid_beam_search]") {
 TEST_CASE("a grid that makes no sense is refused", "[grid_beam_search]") {
   CHECK_THROWS_AS(grid_beam_search(0, Phrases()), std::invalid_argument);
   CHECK_THROWS_AS(grid_beam_search(1 << 19, Phrases(std::vector<Phrase>{{3, 4}})), std::invalid_argument);
-  CHECK(grid_beam_search(1 << 18, Phrases(std::vector<Phrase>{{3, 4, 5}})).slots() == 1 << 20);
+  CHECK(grid_beam_search(1 << 18, Phrases(std::vector<Phrase>{{3, 4, 5}})).slot_count() == 1 << 20);
 }
 
 TEST_CASE("bank sizes fill the beam, and are equal shares where there is enough", "[grid_beam_search]") {

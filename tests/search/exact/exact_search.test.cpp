@@ -311,7 +311,7 @@ TEST_CASE("options of exact search", "[exact]") {
   CHECK_THROWS_AS(sluice::check(ExactSearch{.length = {.min = -1}}), std::invalid_argument);
   CHECK_NOTHROW(sluice::check(ExactSearch{.n_best = 1, .steps = 0, .list = 1}));
   ExactSearch const unsaid;
-  CHECK((unsaid.n_best == 1 && unsaid.list == 32 && unsaid.steps == 0 && unsaid.slots() == 1));
+  CHECK((unsaid.n_best == 1 && unsaid.list == 32 && unsaid.steps == 0 && unsaid.slot_count() == 1));
   Table const table{.size = 6};
   auto const nothing = run_one<cutting>(table, 1, ExactSearch{.length = {.max = 0}});
   CHECK((nothing.ok() && nothing.hypotheses.size() == 1 && nothing.hypotheses[0].tokens.empty()));

@@ -14,8 +14,8 @@
 using namespace sluice;
 
 TEST_CASE("searches of one row need one slot, and refuse a penalty that is none", "[greedy][forced_score]") {
-  CHECK(Greedy{}.slots() == 1);
-  CHECK(ForcedScore{}.slots() == 1);
+  CHECK(Greedy{}.slot_count() == 1);
+  CHECK(ForcedScore{}.slot_count() == 1);
   auto const refused = "sluice: penalty.beta = -1.000000: must be more than -1";
   CHECK_THROWS_WITH(Greedy{.penalty = {.beta = -1}}.check(), refused);
   CHECK_THROWS_WITH(ForcedScore{.penalty = {.beta = -1}}.check(), refused);

@@ -98,7 +98,7 @@ TEST_CASE("sample plans and draws as told, whatever its state and result held be
     auto const sentence = told.sentence(random());
     INFO("round " << round << ", samples " << search.samples << ", top_k " << search.top_k << ", prefix " << forced
                   << ", min " << min << ", max " << max);
-    CHECK(search.slots() == search.samples);
+    CHECK(search.slot_count() == search.samples);
     search.begin(state, sentence);
     CHECK(state.history.size() == 0);  // nothing is kept of the sentence before
     std::vector<Account> all(static_cast<std::size_t>(search.samples));

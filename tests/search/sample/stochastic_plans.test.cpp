@@ -56,7 +56,7 @@ TEST_CASE("stochastic_beam plans and draws as told, whatever its state and resul
     auto const min = std::min(search.length.min, max);
     auto const sentence = told.sentence(random());
     INFO("round " << round << ", width " << width << ", prefix " << forced << ", min " << min << ", max " << max);
-    CHECK(search.slots() == search.width);
+    CHECK(search.slot_count() == search.width);
     search.begin(state, sentence);
     CHECK(state.history.size() == 0);  // nothing is kept of the sentence before
     std::vector<Account> all(1);

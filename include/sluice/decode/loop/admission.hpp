@@ -3,6 +3,8 @@
 /// From a request that waits to a sentence that is alive.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
@@ -72,8 +74,8 @@ class LazyAdmission {
       view(shared_, answering_, live_);
       auto wanted = std::size_t{0};
       do wanted = shared_.schedule.admit(live_, waiting.lengths());
-      while (hungry(wanted) && waiting.look_further(std::max(wanted, waiting.arranged())));
-      wanted = std::min(wanted, waiting.lengths().size());
+      while (hungry(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));
+      wanted = (std::min)(wanted, waiting.lengths().size());
       if (wanted == 0 || !let_in(wanted)) break;
     }
     waiting.feed();
@@ -127,8 +129,8 @@ class LazyAdmission {
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
     try {
       s->search->take(*next.request);
-      s->slots = s->search->slots();
-      require(s->slots >= 1, "slots", s->slots, "a search needs at least 1");
+      s->slot_count = s->search->slot_count();
+      require(s->slot_count >= 1, "slot_count", s->slot_count, "a search needs at least 1");
       auto const& request = *next.request;
       auto const opening = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
       if (opening > shared_.room.tokens()) {
@@ -152,7 +154,7 @@ class LazyAdmission {
     try {
       auto const sentence = begin_search(*s);
       shared_.tell([&](AnyTrace& trace) { trace.began(s->id, sentence); });
-      shared_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slots); });
+      shared_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
     } catch (...) {
@@ -178,25 +180,25 @@ class LazyAdmission {
     auto const shareable = std::span(request.prompt).first(request.prompt.empty() ? 0 : request.prompt.size() - 1);
     auto const begins = room.shares() ? beginnings_.find(shareable) : Beginning{};
     if (room.limited()) {
-      auto need = opening - begins.length + s.slots;
+      auto need = opening - begins.length + s.slot_count;
       for (auto const& one : shared_.running)
-        need += one->opening.done() ? one->slots
+        need += one->opening.done() ? one->slot_count
                                     : std::ssize(one->opening.rest()) - (one->opening.fresh() ? one->share : 0);
       while (need > room.left() && room.forget(begins.slot)) {
       }
       if (need > room.left() && alive > 0) return std::nullopt;
     }
     auto const take_over = [&]() -> std::optional<Slot> {
-      if (s.slots > 1 || !begins.slot || !room.take_over(*begins.slot)) return std::nullopt;
+      if (s.slot_count > 1 || !begins.slot || !room.take_over(*begins.slot)) return std::nullopt;
       held = begins.length;
       return begins.slot;
     };
-    if (begins.slot && begins.length == room.slots.tree().length(*begins.slot))
+    if (begins.slot && begins.length == room.slot_blocks.tree().length(*begins.slot))
       if (auto const own = take_over()) return own;
-    auto base = room.slots.take(s.slots);
-    while (!base && room.forget(begins.slot)) base = room.slots.take(s.slots);
+    auto base = room.slot_blocks.take(s.slot_count);
+    while (!base && room.forget(begins.slot)) base = room.slot_blocks.take(s.slot_count);
     if (!base) base = take_over();
-    while (!base && room.forget()) base = room.slots.take(s.slots);
+    while (!base && room.forget()) base = room.slot_blocks.take(s.slot_count);
     return base;
   }
 
@@ -212,7 +214,7 @@ class LazyAdmission {
 
   bool refuse(Running& s, Failure why) {
     answering_.refuse_by_exception(s.id, why);
-    shared_.room.leave(s.base, s.slots, false);
+    shared_.room.leave(s.base, s.slot_count, false);
     return true;
   }
 
@@ -226,8 +228,8 @@ class LazyAdmission {
     for (auto const token : fed)
       require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
     s.opening.reset(request.prompt, fed, shared_.model.abilities);
-    s.confiding.begin(request.confidence, vocabulary, s.base, s.slots, request.prompt.size());
-    if (shared_.model.attaches) s.attaching.begin(s.base, s.slots, request.prompt.size());
+    s.confiding.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
+    if (shared_.model.attaches) s.attaching.begin(s.base, s.slot_count, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,
                             .prefix = request.prefix,
@@ -251,20 +253,20 @@ class LazyAdmission {
   /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
   /// throws.
   std::size_t hand_over(std::size_t first, std::size_t count) {
-    auto const slots = std::span<Slot const>(starts_).subspan(first, count);
+    auto const slot_numbers = std::span<Slot const>(starts_).subspan(first, count);
     std::size_t begun = 0;
     try {
       if (encoded_ != nullptr) {
-        encoded_->hand_over(shared_.model, std::span(places_).subspan(first, count), slots, begun);
+        encoded_->hand_over(shared_.model, std::span(places_).subspan(first, count), slot_numbers, begun);
       } else {
         ++shared_.statistics.encoder_calls, shared_.statistics.encoded += count;
-        shared_.model.start(std::span<void const* const>(sources_).subspan(first, count), slots);
+        shared_.model.start(std::span<void const* const>(sources_).subspan(first, count), slot_numbers);
         begun = count;
       }
     } catch (...) {
       problem_ = std::current_exception();
     }
-    for (auto const slot : slots.first(begun)) shared_.room.slots.start(slot);
+    for (auto const slot : slot_numbers.first(begun)) shared_.room.slot_blocks.start(slot);
     return begun;
   }
 

@@ -3,6 +3,8 @@
 /// The ends of sentences.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
@@ -71,7 +73,7 @@ class LazyAnswering {
     if (!result.hypotheses.empty()) shared_.statistics.tokens += result.hypotheses.front().tokens.size();
     s.ended = true;  // whatever throws from here on, there is one result
     give(std::move(result));
-    shared_.room.leave(s.base, s.slots, holds(why) && s.opening.done());
+    shared_.room.leave(s.base, s.slot_count, holds(why) && s.opening.done());
     shared_.room.open();
   }
 

@@ -3,6 +3,8 @@
 /// What a model attaches to its lines, until somebody asks for it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
@@ -20,9 +22,9 @@ template <class = void>
 class LazyAttaching {
  public:
   /// A sentence in the slots `base` ... `base + slots - 1`, whose prompt has so many tokens.
-  void begin(Slot base, std::int32_t slots, std::size_t prompt) {
+  void begin(Slot base, std::int32_t slot_count, std::size_t prompt) {
     base_ = base, prompt_ = static_cast<std::int32_t>(prompt);
-    ends_.assign(static_cast<std::size_t>(slots), none);
+    ends_.assign(static_cast<std::size_t>(slot_count), none);
     nodes_.clear(), numbers_.clear();
   }
 

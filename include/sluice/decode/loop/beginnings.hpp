@@ -3,6 +3,8 @@
 /// Who begins like whom: prompts that are forked rather than fed again.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>
@@ -57,8 +59,8 @@ class LazyBeginnings {
       if (other.get() == &s) break;
       if (other->opening.done()) continue;
       auto const theirs = other->opening.prompt();
-      auto const end = theirs.begin() + std::ssize(theirs.first(std::min(theirs.size(), mine.size())));
-      most = std::max(
+      auto const end = theirs.begin() + std::ssize(theirs.first((std::min)(theirs.size(), mine.size())));
+      most = (std::max)(
           most, static_cast<std::size_t>(std::mismatch(theirs.begin(), end, mine.begin()).first - theirs.begin()));
     }
     return static_cast<std::int32_t>(most);
@@ -67,11 +69,11 @@ class LazyBeginnings {
  private:
   template <class F>
   static void all_of(Running const& s, F&& look) {
-    for (auto slot = s.base; slot < s.base + s.slots; ++slot) look(slot);
+    for (auto slot = s.base; slot < s.base + s.slot_count; ++slot) look(slot);
   }
   template <class F>
   Beginning best(std::span<Token const> prompt, F&& each) {
-    auto& tree = shared_.room.slots.tree();
+    auto& tree = shared_.room.slot_blocks.tree();
     Beginning found;
     tree.fresh();
     each([&](Slot slot) {

@@ -3,6 +3,8 @@
 /// Whether a model answered what it was asked.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 /// Whether a search planned what a model can run: a search that misbehaves must not reach its neighbours' slots.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 
@@ -31,7 +33,7 @@ struct PlanMark {
 /// What a sentence's plan has to keep to.
 struct PlanRules {
   Slot base = 0;
-  std::int32_t slots = 1;
+  std::int32_t slot_count = 1;
   Abilities abilities{};
   std::int32_t vocabulary = 0;
   bool first = false;                 ///< only slot 0 holds anything:
@@ -50,10 +52,10 @@ struct PlanRules {
 template <class = void>
 void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
   auto const rows = std::span(step.rows).subspan(mark.rows);
-  auto const inside = [&](Slot slot) { return slot >= rules.base && slot - rules.base < rules.slots; };
-  auto const of = [&] { return " is not one of the search's " + std::to_string(rules.slots); };
+  auto const inside = [&](Slot slot) { return slot >= rules.base && slot - rules.base < rules.slot_count; };
+  auto const of = [&] { return " is not one of the search's " + std::to_string(rules.slot_count); };
   auto& seen = *rules.seen;  // [slot]: 1: goes on in itself or is forked from; 2: is forked into
-  seen.assign(static_cast<std::size_t>(rules.slots), 0);
+  seen.assign(static_cast<std::size_t>(rules.slot_count), 0);
   auto const at = [&](Slot slot) -> std::uint8_t& { return seen[static_cast<std::size_t>(slot - rules.base)]; };
   std::int64_t lines = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -3,6 +3,8 @@
 /// What the model thought where each token was chosen, for requests that ask.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
@@ -27,13 +29,14 @@ template <class = void>
 class LazyConfiding {
  public:
   /// As Attaching::begin.
-  void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slots, std::size_t prompt) {
+  void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slot_count,
+             std::size_t prompt) {
     asked_ = asked;
     if (!asked_.asks()) return;
-    asked_.alternatives = std::min(asked.alternatives, vocabulary.size);  // memory is for as many
+    asked_.alternatives = (std::min)(asked.alternatives, vocabulary.size);  // memory is for as many
     never_.clear();
     for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
-    kept_.begin(base, slots, prompt);
+    kept_.begin(base, slot_count, prompt);
   }
   bool asks() const { return asked_.asks(); }
 

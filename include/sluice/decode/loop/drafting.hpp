@@ -3,6 +3,8 @@
 /// Guesses, for the searches that would like some.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>

@@ -3,6 +3,8 @@
 /// Encoding sentences before they are admitted.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/parts.hpp>
 
@@ -32,7 +34,7 @@ struct LazyEncodedBatch {
 
   /// Starts sentences in the model's slots; throws what encoding one of them, or starting some, threw. The first `begun`
   /// slots have been started then: a batch in several parts is several calls.
-  void hand_over(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slots,
+  void hand_over(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
                  std::size_t& begun) {
     begun = 0;
     for (auto const i : which)
@@ -41,7 +43,7 @@ struct LazyEncodedBatch {
       items.clear();
       auto const part = places[which[first]].part;
       for (; last < which.size() && places[which[last]].part == part; ++last) items.push_back(places[which[last]].item);
-      model.start(parts[part].get(), std::span<std::int32_t const>(items), slots.subspan(first, last - first));
+      model.start(parts[part].get(), std::span<std::int32_t const>(items), slot_numbers.subspan(first, last - first));
       begun = last;
     }
   }

@@ -3,6 +3,8 @@
 /// Who of those that the schedule chose can step now.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>
@@ -52,7 +54,7 @@ class LazyFitting {
       auto& s = at(i);
       if (!s.opening.fresh()) return false;
       s.share = beginnings_.find(s.opening.prompt().first(s.opening.shareable())).length;
-      return beginnings_.promised(s) >= std::max(s.share + 1, Room::least);
+      return beginnings_.promised(s) >= (std::max)(s.share + 1, Room::least);
     };
     picked.erase(std::remove_if(picked.begin() + 1, picked.end(), waits), picked.end());
     if (waits(picked.front()) && picked.size() > 1) picked.erase(picked.begin());
@@ -60,12 +62,12 @@ class LazyFitting {
 
   /// Deals out the tokens of prompts that the step may feed.
   void feed(std::vector<std::int32_t>& picked) {
-    auto left = prompt_chunk_ > 0 ? prompt_chunk_ : std::numeric_limits<std::int32_t>::max();
+    auto left = prompt_chunk_ > 0 ? prompt_chunk_ : (std::numeric_limits<std::int32_t>::max)();
     std::erase_if(picked, [&](std::int32_t i) {
       auto& s = at(i);
       if (s.opening.done()) return false;
       auto const rest = s.opening.next(s.opening.fresh() ? s.share : 0);
-      s.chunk = std::min(rest, left);
+      s.chunk = (std::min)(rest, left);
       left -= s.chunk;
       return s.chunk == 0;
     });

@@ -3,6 +3,8 @@
 /// The loop: joins the plans of all sentences that step into one call of the model.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
@@ -41,7 +43,7 @@ class LazyLoop {
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
-    for (auto const& s : shared_.running) shared_.room.leave(s->base, s->slots, false);
+    for (auto const& s : shared_.running) shared_.room.leave(s->base, s->slot_count, false);
     while (shared_.room.forget()) {
     }
   }

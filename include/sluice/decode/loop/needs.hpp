@@ -3,6 +3,8 @@
 /// Whether a model can do what a search needs: said by the compiler where it knows, else when a decoder is made.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
@@ -38,11 +40,11 @@ consteval bool known_needs() {
 
 /// Refused when a decoder is made, or a request submitted: by std::invalid_argument.
 template <class = void>
-void check_needs(std::int32_t slots, Abilities needed, AnyModelSide const& model) {
+void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& model) {
   auto const& able = model.abilities;
-  require(slots >= 1, "slots", slots, "a search needs at least 1");
-  require(slots <= model.limits.slots, "slots", slots,
-          "the search needs more than the model's limit of " + std::to_string(model.limits.slots));
+  require(slot_count >= 1, "slot_count", slot_count, "a search needs at least 1");
+  require(slot_count <= model.limits.slot_count, "slot_count", slot_count,
+          "the search needs more than the model's limit of " + std::to_string(model.limits.slot_count));
   if (needed.roll_back && !able.roll_back) throw std::invalid_argument(SLUICE_LACKS_ROLL_BACK);
   if (needed.blocks && !able.blocks) throw std::invalid_argument(SLUICE_LACKS_BLOCKS);
   if (!able.include(needed)) throw std::invalid_argument(SLUICE_LACKS_ABILITIES);
@@ -52,7 +54,7 @@ void check_needs(std::int32_t slots, Abilities needed, AnyModelSide const& model
 template <Search S>
 void check_search(S const& search, AnyModelSide const& model) {
   sluice::check(search);
-  check_needs(static_cast<std::int32_t>(search.slots()), sluice::needs(search), model);
+  check_needs(static_cast<std::int32_t>(search.slot_count()), sluice::needs(search), model);
 }
 
 }  // namespace sluice::inline v0::detail

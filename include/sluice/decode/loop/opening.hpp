@@ -3,6 +3,8 @@
 /// What every output begins with: prompt and forced prefix, fed before a search is told anything.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
@@ -73,7 +75,7 @@ class LazyOpening {
     auto const rest = tokens_.size() - fed_;
     if (first_.rows.empty() || rest == 1) return plan_first(step, rules.base);
     if (blocks_ && rest <= most && widens()) return plan_first(step, rules.base, rest - 1);
-    plan_row(step, rules.base, blocks_ ? std::min(rest - 1, most) : 1);
+    plan_row(step, rules.base, blocks_ ? (std::min)(rest - 1, most) : 1);
   }
 
   /// Takes the answer; what of it is the search's, if anything is: see done().
@@ -171,7 +173,7 @@ class LazyOpening {
 
   /// Asks for the log-probabilities of the prefix's tokens behind the next `count`, and of nothing else; how many lines.
   std::int32_t ask_before(StepPlan& step, std::size_t count) {
-    first_line_ = std::max(prompt_ - 1, fed_);
+    first_line_ = (std::max)(prompt_ - 1, fed_);
     std::int32_t lines = 0;
     for (auto i = first_line_; scored_ && i < fed_ + count; ++i, ++lines)
       step.queries.push_back({.best = 0,

@@ -3,6 +3,8 @@
 /// Orders of sentences. No templates, so that a program with many decoders has them compiled once.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/schedule.hpp>
 
 #include <algorithm>

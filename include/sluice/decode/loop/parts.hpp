@@ -4,6 +4,8 @@
 /// the affair of typed_*.hpp, so that a program compiles the loop once, whatever it combines.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
@@ -48,7 +50,7 @@ struct AnyRequest : Part {
 /// A search and its state, of one sentence.
 struct AnySearch : Part {
   virtual void take(AnyRequest const& request) = 0;  ///< its options: the request's, or the decoder's
-  virtual std::int32_t slots() const = 0;
+  virtual std::int32_t slot_count() const = 0;
   virtual void begin(Sentence const& sentence) = 0;
   virtual bool insert_into(TokenSet& set) const = 0;  ///< false: it has nothing to insert
   virtual void plan(Plan& plan) = 0;
@@ -75,8 +77,8 @@ struct Aside {
 /// The model and the expander.
 struct AnyModelSide : Part {
   virtual std::int32_t source_length(void const* source) const = 0;
-  virtual void start(std::span<void const* const> sources, std::span<Slot const> slots) = 0;
-  virtual void release(std::span<Slot const> slots) = 0;
+  virtual void start(std::span<void const* const> sources, std::span<Slot const> slot_numbers) = 0;
+  virtual void release(std::span<Slot const> slot_numbers) = 0;
   /// Runs the rows and expands the answer; books the seconds. With an aside (or nullptr) its questions come first.
   virtual Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
                          Stopwatch& stopwatch) = 0;
@@ -85,7 +87,7 @@ struct AnyModelSide : Part {
   virtual Attachments attachments(std::size_t lines) = 0;
   /// What the model makes of some sources, to be started from.
   virtual std::shared_ptr<void> encode(std::span<void const* const> sources) const = 0;
-  virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slots) = 0;
+  virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) = 0;
 
   Vocabulary vocabulary{};
   Limits limits{};
@@ -102,7 +104,7 @@ struct AnySchedule : Part {
 
 struct AnyTrace : Part {
   virtual void began(std::uint64_t id, Sentence const& sentence) = 0;
-  virtual void admitted(std::uint64_t id, Slot base, std::int32_t slots) = 0;
+  virtual void admitted(std::uint64_t id, Slot base, std::int32_t slot_count) = 0;
   virtual void planned(StepPlan const& step) = 0;
   virtual void answered(StepPlan const& step, Expansion const& answer) = 0;
   virtual void ended(Result const& result) = 0;

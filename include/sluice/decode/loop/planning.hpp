@@ -3,6 +3,8 @@
 /// One call of the model out of what many sentences want run.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/loop/answering.hpp>
@@ -47,7 +49,7 @@ class LazyPlanning {
       add_plan(*s, found.slot);
     }
     if (!forking_.empty()) arrange(chosen);
-    shared_.room.slots.release(step_.released);
+    shared_.room.slot_blocks.release(step_.released);
     if (shared_.model.answers_entropy)
       shared_.tell([&](AnyTrace& trace) {
         if (!trace.wants_entropy()) return;
@@ -94,7 +96,7 @@ class LazyPlanning {
   /// One sentence's.
   void plan_one(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
-                          .slots = s.slots,
+                          .slot_count = s.slot_count,
                           .abilities = shared_.model.abilities,
                           .vocabulary = shared_.model.vocabulary.size,
                           .first = !s.opening.done(),

@@ -3,6 +3,8 @@
 /// The way back, for sentences that the model has no room for.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/running.hpp>
@@ -36,7 +38,7 @@ class LazyReturning {
   void send(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;
-    shared_.room.leave(s.base, s.slots, false);
+    shared_.room.leave(s.base, s.slot_count, false);
     ++shared_.statistics.restarted;
   }
 

@@ -3,6 +3,8 @@
 /// Whether a model has room for more tokens, and what it keeps of sentences that have ended.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/slot_blocks.hpp>
 #include <sluice/schedule/intake.hpp>
@@ -25,16 +27,16 @@ class LazyRoom {
   static constexpr std::int32_t least = 8;  ///< tokens in common that are worth a fork
 
   LazyRoom(AnyModelSide& model, Intake const& intake)
-      : slots(model, model.limits.tokens != no_limit || intake.shared_tokens > 0),
+      : slot_blocks(model, model.limits.tokens != no_limit || intake.shared_tokens > 0),
         tokens_(model.limits.tokens),
         shared_(intake.shared_tokens) {}
 
-  SlotBlocks slots;
+  SlotBlocks slot_blocks;
 
   bool shares() const { return shared_ > 0; }
   bool limited() const { return tokens_ != no_limit; }
   std::int64_t tokens() const { return tokens_; }
-  std::int64_t left() const { return limited() ? tokens_ - slots.tree().used() : no_limit; }
+  std::int64_t left() const { return limited() ? tokens_ - slot_blocks.tree().used() : no_limit; }
 
   /// Whether one more may join those alive.
   bool admits(std::size_t alive) const { return alive == 0 || (!closed_ && alive < most_); }
@@ -45,19 +47,20 @@ class LazyRoom {
   /// Somebody has ended.
   void open() {
     closed_ = false;
-    if (most_ != std::numeric_limits<std::size_t>::max()) ++most_;
+    if (most_ != (std::numeric_limits<std::size_t>::max)()) ++most_;
   }
 
   /// Gives back a sentence's slots. The one that holds most is kept for those who begin alike, if that is asked for.
   void leave(Slot first, std::int32_t size, bool keep) {
     auto const best = keep && shares() ? longest(first, size) : first;
-    if (!keep || !shares() || slots.tree().length(best) < least || covered(best)) return slots.give_back(first, size);
-    slots.give_back(first, best - first);
-    slots.give_back(best + 1, first + size - best - 1);
+    if (!keep || !shares() || slot_blocks.tree().length(best) < least || covered(best))
+      return slot_blocks.give_back(first, size);
+    slot_blocks.give_back(first, best - first);
+    slot_blocks.give_back(best + 1, first + size - best - 1);
     for (auto i = kept_.size(); i-- > 0;)
-      if (slots.tree().within(kept_[i], best)) give_back(i);
+      if (slot_blocks.tree().within(kept_[i], best)) give_back(i);
     kept_.push_back(best);
-    while (slots.tree().together(kept_) > shared_) give_back(0);
+    while (slot_blocks.tree().together(kept_) > shared_) give_back(0);
   }
 
   std::span<Slot const> kept() const { return kept_; }
@@ -81,22 +84,22 @@ class LazyRoom {
   Slot longest(Slot first, std::int32_t size) {
     auto best = first;
     for (auto slot = first; slot < first + size; ++slot)
-      if (slots.tree().length(slot) > slots.tree().length(best)) best = slot;
+      if (slot_blocks.tree().length(slot) > slot_blocks.tree().length(best)) best = slot;
     return best;
   }
   bool covered(Slot slot) {
-    return std::any_of(kept_.begin(), kept_.end(), [&](Slot one) { return slots.tree().within(slot, one); });
+    return std::any_of(kept_.begin(), kept_.end(), [&](Slot one) { return slot_blocks.tree().within(slot, one); });
   }
   void give_back(std::size_t i) {
     auto const slot = kept_[i];
     kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
-    slots.give_back(slot, 1);
+    slot_blocks.give_back(slot, 1);
   }
 
   std::int64_t tokens_, shared_;
   std::vector<Slot> kept_;  // least recently used first
   bool closed_ = false;
-  std::size_t most_ = std::numeric_limits<std::size_t>::max();
+  std::size_t most_ = (std::numeric_limits<std::size_t>::max)();
 };
 using Room = LazyRoom<>;
 

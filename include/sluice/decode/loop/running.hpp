@@ -3,6 +3,8 @@
 /// The sentences that are alive.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/attaching.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
@@ -27,7 +29,7 @@ struct Running {
   Attaching attaching{};
   Confiding confiding{};
   Slot base = 0;
-  std::int32_t slots = 0, age = 0, idle = 0;
+  std::int32_t slot_count = 0, age = 0, idle = 0;
   std::int64_t turn = 0;  // see Live
   struct {
     PlanMark from{}, to{};

@@ -3,6 +3,8 @@
 /// Which slots belong to which sentence.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/token_tree.hpp>
@@ -48,9 +50,9 @@ class LazySlotLedger {
   std::int32_t const* held(Slot first) const { return &held_[static_cast<std::size_t>(first)]; }
 
   /// Those of the slots in which the model keeps something, and from now on nothing. Good until the next call.
-  std::span<Slot const> release(std::span<Slot const> slots) {
+  std::span<Slot const> release(std::span<Slot const> slot_numbers) {
     releasing_.clear();
-    for (auto const slot : slots) release(slot);
+    for (auto const slot : slot_numbers) release(slot);
     return releasing_;
   }
 
@@ -95,7 +97,8 @@ using SlotLedger = LazySlotLedger<>;
 template <class = void>
 class LazySlotBlocks {
  public:
-  LazySlotBlocks(AnyModelSide& model, bool counts) : model_(model), follows_(counts), ledger_(model.limits.slots) {}
+  LazySlotBlocks(AnyModelSide& model, bool counts)
+      : model_(model), follows_(counts), ledger_(model.limits.slot_count) {}
 
   std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
   /// A sentence has been started there.
@@ -112,9 +115,9 @@ class LazySlotBlocks {
   }
   /// See SlotLedger.
   std::int32_t const* held(Slot first) const { return ledger_.held(first); }
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) clear(slot);
-    tell(ledger_.release(slots));
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) clear(slot);
+    tell(ledger_.release(slot_numbers));
   }
   /// Releases what the model still keeps in the block.
   void give_back(Slot first, std::int32_t size) {
@@ -129,8 +132,8 @@ class LazySlotBlocks {
   void clear(Slot slot) {
     if (follows_) tree_.clear(slot);
   }
-  void tell(std::span<Slot const> slots) {
-    if (!slots.empty()) model_.release(slots);
+  void tell(std::span<Slot const> slot_numbers) {
+    if (!slot_numbers.empty()) model_.release(slot_numbers);
   }
 
   AnyModelSide& model_;

@@ -3,6 +3,8 @@
 /// What a guess costs on this machine, learnt from the steps.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -18,9 +20,9 @@ class LazyStepTimes {
     if (!(seconds > 0) || !(sentences > 0)) return;
     if (steps_++ == 0) believe(seconds, sentences);
     Three const x{1, sentences, guesses};
-    auto const expected = std::max(x[0] * times_[0] + x[1] * times_[1] + x[2] * times_[2], 0.1 * believed_[0]);
-    auto const y = std::min(seconds, 2 * expected);  // more: somebody else had the processor
-    auto const weight = 1 / (y * y);                 // relative errors count
+    auto const expected = (std::max)(x[0] * times_[0] + x[1] * times_[1] + x[2] * times_[2], 0.1 * believed_[0]);
+    auto const y = (std::min)(seconds, 2 * expected);  // more: somebody else had the processor
+    auto const weight = 1 / (y * y);                   // relative errors count
     for (int i = 0; i < 3; ++i) {
       for (int j = 0; j < 3; ++j) products_[i][j] = fade * products_[i][j] + weight * x[i] * x[j];
       sums_[i] = fade * sums_[i] + weight * y * x[i];
@@ -31,7 +33,8 @@ class LazyStepTimes {
   /// What a guess for each sentence adds to a step of so many, as a part of it; < 0: not known.
   double added(double sentences) const {
     if (steps_ == 0) return -1;
-    auto const plain = std::max(times_[0] + times_[1] * sentences, 0.05 * (believed_[0] + believed_[1] + believed_[2]));
+    auto const plain =
+        (std::max)(times_[0] + times_[1] * sentences, 0.05 * (believed_[0] + believed_[1] + believed_[2]));
     return std::clamp(times_[2] * sentences / plain, 0.01, 10.0);
   }
 

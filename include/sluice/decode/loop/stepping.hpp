@@ -3,6 +3,8 @@
 /// One step: who takes part, what they want run, the run, and telling them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
@@ -78,12 +80,12 @@ class LazyStepping {
   void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
-    shared_.room.slots.follow(plan().rows);
+    shared_.room.slot_blocks.follow(plan().rows);
     if (shared_.room.left() < (shared_.room.limited() ? unkept() : 0)) {
       no_room_ = true;
       return;
     }
-    shared_.room.slots.hold(plan().rows);
+    shared_.room.slot_blocks.hold(plan().rows);
     shared_.statistics.count(plan());
     shared_.stopwatch.book(shared_.statistics.seconds.search);
     try {

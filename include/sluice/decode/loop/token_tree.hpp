@@ -3,6 +3,8 @@
 /// What the slots of a model hold: how many tokens in all, and who begins like whom.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
@@ -65,7 +67,7 @@ class LazyTokenTree {
       auto& one = nodes_[index(path_.back())];
       if (matched == one.start) {
         auto const rest = tokens.subspan(static_cast<std::size_t>(matched));
-        auto const most = std::min(one.tokens.size(), rest.size());
+        auto const most = (std::min)(one.tokens.size(), rest.size());
         auto const end = one.tokens.begin() + static_cast<std::ptrdiff_t>(most);
         matched +=
             static_cast<std::int32_t>(std::mismatch(one.tokens.begin(), end, rest.begin()).first - one.tokens.begin());
@@ -78,10 +80,10 @@ class LazyTokenTree {
   void fresh() { ++stamp_; }
 
   /// Tokens that some slots hold together. Begins a count that `fresh` ends, too.
-  std::int64_t together(std::span<Slot const> slots) {
+  std::int64_t together(std::span<Slot const> slot_numbers) {
     fresh();
     std::int64_t sum = 0;
-    for (auto const slot : slots)
+    for (auto const slot : slot_numbers)
       for (auto node = at(slot); node != none && nodes_[index(node)].seen != stamp_;
            node = nodes_[index(node)].parent) {
         auto& one = nodes_[index(node)];

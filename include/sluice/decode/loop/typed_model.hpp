@@ -3,6 +3,8 @@
 /// A model and its expander, a schedule and a trace of one type, as the loop sees them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/trace.hpp>
@@ -36,15 +38,15 @@ struct ModelSideOf final : AnyModelSide {
   std::int32_t source_length(void const* source) const override {
     return sluice::source_length(std::as_const(model), *static_cast<Source const*>(source));
   }
-  void start(std::span<void const* const> sources, std::span<Slot const> slots) override {
+  void start(std::span<void const* const> sources, std::span<Slot const> slot_numbers) override {
     given.clear();
     for (auto const* source : sources) given.push_back(static_cast<Source const*>(source));
-    model.start(std::span<Source const* const>(given), slots);
+    model.start(std::span<Source const* const>(given), slot_numbers);
   }
-  void release([[maybe_unused]] std::span<Slot const> slots) override {
+  void release([[maybe_unused]] std::span<Slot const> slot_numbers) override {
     if constexpr (ReleasingModel<M>) {
       try {
-        model.release(slots);
+        model.release(slot_numbers);
       } catch (...) {  // it must not; nobody's result hangs on it, and a server's thread must not end for it
       }
     }
@@ -77,8 +79,8 @@ struct ModelSideOf final : AnyModelSide {
     } else return {};
   }
   void start([[maybe_unused]] void* encoded, [[maybe_unused]] std::span<std::int32_t const> items,
-             [[maybe_unused]] std::span<Slot const> slots) override {
-    if constexpr (EncodingModel<M>) model.start(*static_cast<typename M::Encoded*>(encoded), items, slots);
+             [[maybe_unused]] std::span<Slot const> slot_numbers) override {
+    if constexpr (EncodingModel<M>) model.start(*static_cast<typename M::Encoded*>(encoded), items, slot_numbers);
   }
 
   M& model;
@@ -107,8 +109,8 @@ concept TracesBeginnings = requires(T& trace, std::uint64_t id, Sentence const& 
   trace.began(id, sentence);
 };
 template <class T>
-concept TracesAdmission = requires(T& trace, std::uint64_t id, Slot base, std::int32_t slots) {
-  trace.admitted(id, base, slots);
+concept TracesAdmission = requires(T& trace, std::uint64_t id, Slot base, std::int32_t slot_count) {
+  trace.admitted(id, base, slot_count);
 };
 template <class T>
 concept TracesPlans = requires(T& trace, StepPlan const& step) {
@@ -146,8 +148,8 @@ struct TraceOf final : AnyTrace {
     if constexpr (TracesBeginnings<T>) trace.began(id, sentence);
   }
   void admitted([[maybe_unused]] std::uint64_t id, [[maybe_unused]] Slot base,
-                [[maybe_unused]] std::int32_t slots) override {
-    if constexpr (TracesAdmission<T>) trace.admitted(id, base, slots);
+                [[maybe_unused]] std::int32_t slot_count) override {
+    if constexpr (TracesAdmission<T>) trace.admitted(id, base, slot_count);
   }
   void planned([[maybe_unused]] StepPlan const& step) override {
     if constexpr (TracesPlans<T>) trace.planned(step);

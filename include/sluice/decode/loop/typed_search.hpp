@@ -3,6 +3,8 @@
 /// Requests and searches of one type, as the loop sees them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/request.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/needs.hpp>
@@ -40,7 +42,7 @@ struct SearchOf final : AnySearch {
     auto const& own = static_cast<RequestOf<Source, S> const&>(request).search;
     search = own ? &*own : &usual;
   }
-  std::int32_t slots() const override { return static_cast<std::int32_t>(search->slots()); }
+  std::int32_t slot_count() const override { return static_cast<std::int32_t>(search->slot_count()); }
   void begin(Sentence const& sentence) override { search->begin(state, sentence); }
   bool insert_into([[maybe_unused]] TokenSet& set) const override {
     if constexpr (InsertingSearch<S>) search->insert_into(set);

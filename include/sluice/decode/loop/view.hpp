@@ -3,6 +3,8 @@
 /// The sentences alive as a schedule sees them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>

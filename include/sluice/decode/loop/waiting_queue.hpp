@@ -3,6 +3,8 @@
 /// The requests that are not yet admitted.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/orders.hpp>
@@ -71,7 +73,7 @@ class LazyWaitingQueue {
   std::size_t arranged() const { return arranged_; }
   /// Of those whose places are settled; if there are none, of the window that would be next, as they came.
   std::span<std::int32_t const> lengths() const {
-    return std::span(lengths_).subspan(gone_, arranged_ > 0 ? arranged_ : std::min(intake_.window, size()));
+    return std::span(lengths_).subspan(gone_, arranged_ > 0 ? arranged_ : (std::min)(intake_.window, size()));
   }
   /// Has somebody wait, if there is anybody left.
   bool any() {
@@ -93,14 +95,14 @@ class LazyWaitingQueue {
     if (intake_.encode_ahead == 0) return {.count = count};
     if (sent_ == 0) {
       draw(intake_.group());
-      send(std::min(intake_.group(), arranged_));
+      send((std::min)(intake_.group(), arranged_));
     }
     auto const encoded = entries_[0].encoded;
     if (thread_ && !patient && !thread_->done(*encoded)) return {};
     if (thread_) thread_->wait(*encoded);
     if (!std::exchange(encoded->counted, true)) done(std::as_const(*encoded));
     Run run{.count = 1, .encoded = encoded};
-    while (run.count < std::min(count, sent_) && entries_[run.count].encoded == encoded) ++run.count;
+    while (run.count < (std::min)(count, sent_) && entries_[run.count].encoded == encoded) ++run.count;
     return run;
   }
 
@@ -152,7 +154,7 @@ class LazyWaitingQueue {
 
   /// Sorts the next window. Equal lengths stay in the order in which they came.
   void arrange() {
-    auto const count = std::min(intake_.window, size() - arranged_);
+    auto const count = (std::min)(intake_.window, size() - arranged_);
     longest_first(std::span(lengths_).subspan(gone_ + arranged_, count), order_);
     for (auto const i : order_) moving_.push_back(std::move(entries_[arranged_ + i]));
     for (std::size_t i = 0; i < count; ++i) {

@@ -3,6 +3,8 @@
 /// How Checked compares.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <cmath>

@@ -3,6 +3,8 @@
 /// Whether a line is what was expected.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/model/check/slot_contract.hpp>
 
 #include <array>

@@ -3,6 +3,8 @@
 /// Models and answers of any type as the comparisons of a checker see them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <concepts>

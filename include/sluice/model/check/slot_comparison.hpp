@@ -3,6 +3,8 @@
 /// Whether a model answers in the middle of decoding what it answers to the same tokens alone.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/noise.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/check_options.hpp>
@@ -31,21 +33,21 @@ class SlotComparison {
 
   /// \param slots   how many the model has
   /// \param number  what the numbers of a line are
-  SlotComparison(PlainModel& model, SlotContract& contract, CheckOptions const& options, std::int32_t slots,
+  SlotComparison(PlainModel& model, SlotContract& contract, CheckOptions const& options, std::int32_t slot_count,
                  char const* number)
       : model_(model),
         contract_(contract),
         judge_(contract, options.tolerance, number),
         options_(options),
-        slots_(slots) {}
+        slots_(slot_count) {}
 
   /// \param keep  what keeps the source alive, if its caller need not
   void started(Slot slot, void const* source, std::shared_ptr<void const> keep = {}, bool encoded = false) {
     origins_[slot] = {.source = source, .keep = std::move(keep), .encoded = encoded};
-    highest_ = std::max(highest_, slot);
+    highest_ = (std::max)(highest_, slot);
   }
-  void released(std::span<Slot const> slots) {
-    for (auto const slot : slots) origins_.erase(slot);
+  void released(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) origins_.erase(slot);
   }
   void stepped(std::span<Row const> rows) {
     for (auto& [slot, origin] : origins_) ++origin.sat_out_now;
@@ -59,14 +61,14 @@ class SlotComparison {
       child.from = row.from, child.forked = false;
       child.cut = child.cut || static_cast<std::size_t>(row.length) < held;
       origins_[row.to] = child;
-      highest_ = std::max(highest_, row.to);
+      highest_ = (std::max)(highest_, row.to);
     }
     for (auto const& row : rows) {
       auto& to = origins_.at(row.to);
       to.block = to.block || row.tokens.size() > 1;
       to.sat_out_now = 0;
     }
-    for (auto& [slot, origin] : origins_) origin.sat_out = std::max(origin.sat_out, origin.sat_out_now);
+    for (auto& [slot, origin] : origins_) origin.sat_out = (std::max)(origin.sat_out, origin.sat_out_now);
   }
 
   /// Whether some rows of the step are to be compared: done so far as it can be before the step.
@@ -75,17 +77,17 @@ class SlotComparison {
     if (options_.every == 0 || contract_.steps() % static_cast<std::size_t>(options_.every) != 0) return false;
     auto const key = derive(options_.seed, contract_.steps());
     auto top = highest_;
-    for (auto const& row : rows) top = std::max(top, row.to);
+    for (auto const& row : rows) top = (std::max)(top, row.to);
     auto const first = slots_ == Limits::unlimited ? top + 1 : slots_ - spare;
-    TrialSlots slots(model_, judge_, first);
+    TrialSlots trial(model_, judge_, first);
     for (std::int32_t j = 0; j < options_.rows; ++j) {
       auto const i = derive(key, static_cast<std::uint64_t>(j)) % rows.size();
       auto const known = origins_.find(rows[i].from);
       if (known == origins_.end() || known->second.source == nullptr) continue;
       if (std::ranges::any_of(chosen_, [&](Chosen const& one) { return one.row == i; })) continue;
-      compare(slots, rows[i], i, known->second, derive(key, static_cast<std::uint64_t>(j) + 1000));
+      compare(trial, rows[i], i, known->second, derive(key, static_cast<std::uint64_t>(j) + 1000));
     }
-    slots.release();
+    trial.release();
     return !chosen_.empty();
   }
 
@@ -119,53 +121,53 @@ class SlotComparison {
     bool encoded;  // ahead, and nothing fed since
   };
 
-  void compare(TrialSlots& slots, Row const& row, std::size_t i, Origin const& origin, std::uint64_t key) {
+  void compare(TrialSlots& trial, Row const& row, std::size_t i, Origin const& origin, std::uint64_t key) {
     auto const& held = contract_.held().at(row.from);
     Text text{origin.source, {held.begin(), held.begin() + row.length}};
     auto const kept = row.tokens.first(row.kept());
     text.tokens.insert(text.tokens.end(), kept.begin(), kept.end());
-    try_out(slots, text, key);
+    try_out(trial, text, key);
 
-    auto expected = row.depths == nullptr ? PlainLines{} : paths(slots, row, text);
-    slots.start(text.source, 1);
-    if (row.depths == nullptr) expected = slots.feed(1, 0, text.tokens, row.lines);
+    auto expected = row.depths == nullptr ? PlainLines{} : paths(trial, row, text);
+    trial.start(text.source, 1);
+    if (row.depths == nullptr) expected = trial.feed(1, 0, text.tokens, row.lines);
     if (row.length > 0) {  // what the slot holds, apart from the batch
       auto alone = row;
-      alone.to = slots.slots[0];
-      expect(slots.run(std::span(&alone, 1)), expected, row, row.from,
+      alone.to = trial.numbers[0];
+      expect(trial.run(std::span(&alone, 1)), expected, row, row.from,
              "a slot does not hold what was fed to it (clauses 4, 5, 10 and 11)",
              ", forked and continued alone, compared with its tokens fed anew; the slot " + history(origin));
-      slots.release(0);
+      trial.release(0);
     }
-    slots.release(1);
+    trial.release(1);
     chosen_.push_back({i, std::move(expected), origin.encoded && row.length == 0});
   }
 
   /// What the paths of a tree give, each fed as a chain.
-  static PlainLines paths(TrialSlots& slots, Row const& row, Text const& text) {
+  static PlainLines paths(TrialSlots& trial, Row const& row, Text const& text) {
     PlainLines all;
     auto path = text.tokens;
     for (std::size_t i = 0; i < row.tokens.size(); ++i) {
       path.resize(static_cast<std::size_t>(row.length) + static_cast<std::size_t>(row.depths[i]));
       path.push_back(row.tokens[i]);
       if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
-      slots.start(text.source, 1);
-      auto const line = slots.feed(1, 0, path, 1);
+      trial.start(text.source, 1);
+      auto const line = trial.feed(1, 0, path, 1);
       all.columns = line.columns, ++all.rows;
       all.numbers.insert(all.numbers.end(), line.numbers.begin(), line.numbers.end());
     }
     return all;
   }
 
-  void try_out(TrialSlots& slots, Text text, std::uint64_t key) {
+  void try_out(TrialSlots& trial, Text text, std::uint64_t key) {
     auto const& terms = contract_.terms();
     if (terms.limits.length < 3) return;  // the trials add two tokens
-    auto const most = std::min(text.tokens.size(), static_cast<std::size_t>(terms.limits.length) - 2);
+    auto const most = (std::min)(text.tokens.size(), static_cast<std::size_t>(terms.limits.length) - 2);
     text.tokens.resize(1 + derive(key, 0) % most);
     auto const size = static_cast<std::uint64_t>(terms.vocabulary);
     auto y = static_cast<Token>(derive(key, 1) % size);
     if (y == text.tokens.back()) y = static_cast<Token>((static_cast<std::uint64_t>(y) + 1) % size);
-    SlotTrials(slots, judge_, terms.abilities, text, beside(text, y), y).run();
+    SlotTrials(trial, judge_, terms.abilities, text, beside(text, y), y).run();
   }
 
   /// Another text: of another source if there is one, else of other tokens.

@@ -3,6 +3,8 @@
 /// Whether what is asked of a model keeps to the contract of slots (docs/model.md).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 
@@ -37,11 +39,11 @@ class SlotContract {
   static std::string count(std::size_t n, char const* what) { return std::to_string(n) + " " + what; }
 
   /// Before start() is called with so many sources or items.
-  void check_start(std::size_t given, char const* what, std::span<Slot const> slots) {
-    if (given != slots.size()) refuse(start, count(given, what) + " for " + count(slots.size(), "slots"));
-    if (slots.empty()) refuse(start, "start of nothing");
+  void check_start(std::size_t given, char const* what, std::span<Slot const> slot_numbers) {
+    if (given != slot_numbers.size()) refuse(start, count(given, what) + " for " + count(slot_numbers.size(), "slots"));
+    if (slot_numbers.empty()) refuse(start, "start of nothing");
     std::set<Slot> seen;
-    for (auto const slot : slots) {
+    for (auto const slot : slot_numbers) {
       slot_exists(slot, start, "start");
       if (held_.contains(slot)) refuse(start, "slot " + std::to_string(slot) + " is occupied");
       if (!seen.insert(slot).second) refuse(start, "two sources for slot " + std::to_string(slot));
@@ -52,8 +54,8 @@ class SlotContract {
     for (auto const* source : sources)
       if (source == nullptr) refuse(start, "a source is null");
   }
-  void started(std::span<Slot const> slots) {
-    for (auto const slot : slots) held_[slot].clear(), unsure_.erase(slot);
+  void started(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) held_[slot].clear(), unsure_.erase(slot);
   }
 
   /// Looks at a step before it is run, and notes it when done() says that it has been: if the model throws, nobody
@@ -86,8 +88,8 @@ class SlotContract {
     bool done_ = false;
   };
 
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots)
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers)
       if (held_.erase(slot) + unsure_.erase(slot) == 0)
         refuse("release", "slot " + std::to_string(slot) + ", which is free");
   }
@@ -140,7 +142,8 @@ class SlotContract {
         refuse(clause, who + ": token " + std::to_string(token) + " is not in the vocabulary");
   }
   void slot_exists(Slot slot, std::string const& clause, std::string const& who) {
-    if (slot < 0 || slot >= terms_.limits.slots) refuse(clause, who + ": there is no slot " + std::to_string(slot));
+    if (slot < 0 || slot >= terms_.limits.slot_count)
+      refuse(clause, who + ": there is no slot " + std::to_string(slot));
   }
 
   void examine(std::span<Row const> rows) {
@@ -178,7 +181,7 @@ class SlotContract {
       refuse("clause 7", who + ": lines must be in [1, tokens]");
     examine_depths(row, who);
     std::int32_t longest = 0;
-    for (std::size_t i = 0; i < row.tokens.size(); ++i) longest = std::max(longest, row.depth(i) + 1);
+    for (std::size_t i = 0; i < row.tokens.size(); ++i) longest = (std::max)(longest, row.depth(i) + 1);
     auto const most = terms_.limits.length;
     if (row.length > most || most - row.length < longest)
       refuse("limits", who + ": a slot holds " + std::to_string(most) + " tokens at most");

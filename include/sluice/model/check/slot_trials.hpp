@@ -3,6 +3,8 @@
 /// What a model must do with slots, tried out in two that nobody uses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/line_judge.hpp>
 #include <sluice/model/check/plain_lines.hpp>
@@ -23,9 +25,9 @@ namespace sluice::inline v0::detail {
 class SlotTrials {
  public:
   /// \param y  a token that is not the text's last
-  SlotTrials(TrialSlots& slots, LineJudge& judge, Abilities able, Text const& text, Text const& other, Token y)
+  SlotTrials(TrialSlots& trial, LineJudge& judge, Abilities able, Text const& text, Text const& other, Token y)
 
-      : slots_(slots),
+      : slots_(trial),
         judge_(judge),
         able_(able),
         text_(text),
@@ -55,7 +57,7 @@ class SlotTrials {
     return last(slots_.feed(slot, length, tokens));
   }
   Line feed(std::size_t slot, std::size_t length, Token token) { return feed(slot, length, {&token, 1}); }
-  std::string in(std::size_t slot) const { return "slot " + std::to_string(slots_.slots[slot]); }
+  std::string in(std::size_t slot) const { return "slot " + std::to_string(slots_.numbers[slot]); }
   std::string after(std::size_t slot, std::size_t length) const {
     return in(slot) + " after " + std::to_string(length) + " tokens";
   }
@@ -87,7 +89,7 @@ class SlotTrials {
     auto tokens = text_.tokens;
     tokens.push_back(x_), tokens.push_back(y_);
     slots_.start(text_.source, 0);
-    Row const row{slots_.slots[0], slots_.slots[0], 0, tokens, 3};
+    Row const row{slots_.numbers[0], slots_.numbers[0], 0, tokens, 3};
     auto const& lines = slots_.run(std::span(&row, 1));
     std::array const expected{&text_line_, &x_line_, &xy_line_};
     for (std::size_t i = 0; i < 3; ++i)
@@ -103,7 +105,7 @@ class SlotTrials {
     std::vector<std::int32_t> depths;
     for (std::size_t i = 0; i < tokens.size(); ++i) depths.push_back(static_cast<std::int32_t>(i <= n_ ? i : i - 1));
     slots_.start(text_.source, 0);
-    Row const row{slots_.slots[0], slots_.slots[0], 0, tokens, 4, depths.data()};
+    Row const row{slots_.numbers[0], slots_.numbers[0], 0, tokens, 4, depths.data()};
     auto const& lines = slots_.run(std::span(&row, 1));
     std::array const expected{&text_line_, &x_line_, &y_line_, &yx_line_};
     std::array const lengths{n_, n_ + 1, n_ + 1, n_ + 2};
@@ -121,10 +123,11 @@ class SlotTrials {
     auto const late = able_.ragged ? n_ / 2 : 0;
     Line line;
     for (std::size_t i = 0; i < n_; ++i) {
-      std::vector<Row> rows{{slots_.slots[0], slots_.slots[0], static_cast<std::int32_t>(i), {&text_.tokens[i], 1}}};
+      std::vector<Row> rows{
+          {slots_.numbers[0], slots_.numbers[0], static_cast<std::int32_t>(i), {&text_.tokens[i], 1}}};
       if (i >= late)
-        rows.push_back({slots_.slots[1],
-                        slots_.slots[1],
+        rows.push_back({slots_.numbers[1],
+                        slots_.numbers[1],
                         static_cast<std::int32_t>(i - late),
                         {&other_.tokens[i % other_.tokens.size()], 1}});
       auto const first = slots_.run(rows)[0];
@@ -144,8 +147,8 @@ class SlotTrials {
   }
   void step_and_fork(std::string const& clause) {
     auto const length = static_cast<std::int32_t>(n_);
-    std::array<Row, 2> const rows{
-        {{slots_.slots[0], slots_.slots[0], length, {&x_, 1}}, {slots_.slots[0], slots_.slots[1], length, {&y_, 1}}}};
+    std::array<Row, 2> const rows{{{slots_.numbers[0], slots_.numbers[0], length, {&x_, 1}},
+                                   {slots_.numbers[0], slots_.numbers[1], length, {&y_, 1}}}};
     auto const& lines = slots_.run(rows);
     judge_.expect(lines[0], x_line_, clause + " changed its parent", after(0, n_ + 1));
     judge_.expect(lines[1], y_line_, clause + " does not hold what its parent held", after(1, n_ + 1));

@@ -3,6 +3,8 @@
 /// Two slots of a model that nobody uses, to try things out in.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/line_judge.hpp>
 #include <sluice/model/check/plain_lines.hpp>
@@ -25,21 +27,22 @@ struct Text {
 /// Two slots of a model that are free, and are free again when this ends.
 class TrialSlots {
  public:
-  TrialSlots(PlainModel& model, LineJudge& judge, Slot first) : slots{first, first + 1}, model_(model), judge_(judge) {}
+  TrialSlots(PlainModel& model, LineJudge& judge, Slot first)
+      : numbers{first, first + 1}, model_(model), judge_(judge) {}
   TrialSlots(TrialSlots const&) = delete;
   TrialSlots& operator=(TrialSlots const&) = delete;
   ~TrialSlots() { release(); }
 
-  std::array<Slot, 2> const slots;
+  std::array<Slot, 2> const numbers;
 
   /// In the first or the second slot, which may hold something else.
   void start(void const* source, std::size_t slot) {
     release(slot);
-    model_.start(source, slots[slot]);
+    model_.start(source, numbers[slot]);
     held_[slot] = true;
   }
   void release(std::size_t slot) {
-    if (std::exchange(held_[slot], false)) model_.release(slots[slot]);
+    if (std::exchange(held_[slot], false)) model_.release(numbers[slot]);
   }
   void release() { release(0), release(1); }
   /// Runs rows; valid until the next run.
@@ -47,8 +50,8 @@ class TrialSlots {
     lines_.rows = 0, lines_.numbers.clear();
     std::ptrdiff_t asked = 0;
     for (auto const& row : rows) asked += row.lines;
-    for (std::size_t i = 0; i < slots.size(); ++i)
-      for (auto const& row : rows) held_[i] = held_[i] || row.to == slots[i];
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      for (auto const& row : rows) held_[i] = held_[i] || row.to == numbers[i];
     model_.step(rows, lines_);
     judge_.answered(lines_.rows, asked);
     return lines_;
@@ -57,7 +60,7 @@ class TrialSlots {
   PlainLines feed(std::size_t slot, std::size_t length, std::span<Token const> tokens, std::ptrdiff_t keep = 1) {
     PlainLines all;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      Row const row{slots[slot], slots[slot], static_cast<std::int32_t>(length + i), tokens.subspan(i, 1)};
+      Row const row{numbers[slot], numbers[slot], static_cast<std::int32_t>(length + i), tokens.subspan(i, 1)};
       all.append(run(std::span(&row, 1)), 0, 1);
       all.keep(keep);
     }

@@ -3,6 +3,8 @@
 /// Which tokens are active for which lines of a step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
@@ -148,7 +150,7 @@ class ClusterUnions {
         std::int32_t forbidden = 0;
         for (auto const& edit : query.edits)
           forbidden += edit.add == -std::numeric_limits<float>::infinity() && active_.contains(edit.token);
-        wanted = std::max(wanted, query.best + forbidden);
+        wanted = (std::max)(wanted, query.best + forbidden);
       }
     auto const count = active_.count();
     // A mask leaves what it leaves; a union must not take from what the search asks for.

@@ -3,6 +3,8 @@
 /// What a ClusteredProjection may be told, and what it has seen; shared with the twin on a device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/clusters/clusters.hpp>

@@ -3,6 +3,8 @@
 /// ClusteredProjection: an output layer for the tokens that are likely where the hidden vector is.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

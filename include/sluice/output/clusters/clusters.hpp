@@ -3,6 +3,8 @@
 /// Clusters of hidden vectors, with the tokens that are likely in each: what a clustered projection is made from.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// One product for the active tokens of all sentences of a step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
@@ -35,7 +37,7 @@ class JointProduct {
       if (part.full) continue;
       active_.insert(unions.tokens_of(part));
       lines += part.lines, written += part.lines * part.size, ++count;
-      apart += part.size * (gathering + std::max(part.lines, few));
+      apart += part.size * (gathering + (std::max)(part.lines, few));
     }
     // What every line gets of its own is written down.
     constexpr std::size_t most = std::size_t{1} << 24;
@@ -69,11 +71,11 @@ class JointProduct {
     if (logits_.size() < size) logits_.resize(size);
 
     auto const lines = static_cast<std::ptrdiff_t>(vectors_.size() / d);
-    auto const width = std::min(ProjectionPass::tile_width(lines), std::ssize(joint_));
+    auto const width = (std::min)(ProjectionPass::tile_width(lines), std::ssize(joint_));
     if (std::ssize(tile_) < lines * width) tile_.resize(static_cast<std::size_t>(lines * width));
     projection.begin({vectors_.data(), lines, hidden.columns, hidden.columns});
     for (std::ptrdiff_t first = 0; first < std::ssize(joint_); first += width) {
-      auto const count = std::min(width, std::ssize(joint_) - first);
+      auto const count = (std::min)(width, std::ssize(joint_) - first);
       projection.multiply(std::span(joint_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
                           {tile_.data(), lines, count, width});
       deal_out(unions.parts(), first, first + count, width);

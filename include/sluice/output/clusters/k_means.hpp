@@ -3,6 +3,8 @@
 /// k_means(): centroids of many vectors.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
@@ -154,7 +156,7 @@ inline KMeans k_means(MatrixView<float const> points, KMeansOptions const& optio
   require(options.clusters >= 1, "k_means: clusters", options.clusters, "must be at least 1");
   require(options.clusters <= points.rows, "k_means: clusters", options.clusters,
           "is more than there are points, " + std::to_string(points.rows));
-  require(options.clusters <= std::numeric_limits<std::int32_t>::max(), "k_means: clusters", options.clusters,
+  require(options.clusters <= (std::numeric_limits<std::int32_t>::max)(), "k_means: clusters", options.clusters,
           "must fit 32 bits");
   require(options.iterations >= 0, "k_means: iterations", options.iterations, "must be at least 0");
   detail::check_finite(points, "k_means: points");

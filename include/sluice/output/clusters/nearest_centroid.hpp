@@ -3,6 +3,8 @@
 /// NearestCentroid: the cluster that a hidden vector belongs to.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
@@ -46,7 +48,7 @@ class NearestCentroid {
             "NearestCentroid: clusters.size()", clusters.size(),
             "must be a multiple of the number of rows, at most size() times");
     for (std::ptrdiff_t first = 0; first < hidden.rows; first += rows_at_once) {
-      auto const rows = std::min(hidden.rows - first, rows_at_once);
+      auto const rows = (std::min)(hidden.rows - first, rows_at_once);
       MatrixView<float> const scores{scores_.data(), rows, size(), size()};
       centroids_->multiply({hidden.data + first * hidden.stride, rows, hidden.columns, hidden.stride}, scores);
       for (std::ptrdiff_t i = 0; i < rows; ++i)
@@ -79,10 +81,10 @@ class NearestCentroid {
     if (std::ssize(line) >= simd::lanes) {
       auto best = simd::load(line.data());
       for (i = simd::lanes; i + simd::lanes <= line.size(); i += simd::lanes)
-        best = simd::max(best, simd::load(line.data() + i));
-      top = simd::max(best);
+        best = (simd::max)(best, simd::load(line.data() + i));
+      top = (simd::max)(best);
     }
-    for (; i < line.size(); ++i) top = std::max(top, line[i]);
+    for (; i < line.size(); ++i) top = (std::max)(top, line[i]);
     auto const at = std::find(line.begin(), line.end(), top);
     return at == line.end() ? 0 : static_cast<std::size_t>(at - line.begin());
   }

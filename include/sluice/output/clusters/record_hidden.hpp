@@ -3,6 +3,8 @@
 /// ClusterSamples and RecordHidden: what a model sees while it decodes, to train clusters on.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -23,11 +25,11 @@
 namespace sluice::inline v0 {
 
 struct ClusterSamplesOptions {
-  std::ptrdiff_t hidden_size = 0;                                    ///< d; >= 1
-  std::int32_t vocabulary_size = 0;                                  ///< V; >= 1
-  std::ptrdiff_t likely = 1;                                         ///< K: tokens kept of each vector; >= 1
-  std::ptrdiff_t most = std::numeric_limits<std::ptrdiff_t>::max();  ///< samples kept; >= 1
-  std::uint64_t seed = 1;                                            ///< of which ones
+  std::ptrdiff_t hidden_size = 0;                                      ///< d; >= 1
+  std::int32_t vocabulary_size = 0;                                    ///< V; >= 1
+  std::ptrdiff_t likely = 1;                                           ///< K: tokens kept of each vector; >= 1
+  std::ptrdiff_t most = (std::numeric_limits<std::ptrdiff_t>::max)();  ///< samples kept; >= 1
+  std::uint64_t seed = 1;                                              ///< of which ones
 };
 
 /// Hidden vectors with their K most probable tokens: all that were added, or `most` of them, drawn evenly (reservoir
@@ -75,7 +77,7 @@ class ClusterSamples {
       if (place >= options_.most) return;
       std::ranges::copy(hidden, hidden_.begin() + place * hidden_size());
     }
-    auto const count = std::min(std::ssize(tokens), likely());
+    auto const count = (std::min)(std::ssize(tokens), likely());
     auto const to = tokens_.begin() + place * likely();
     std::copy_n(tokens.begin(), count, to);
     std::fill(to + count, to + likely(), tokens[static_cast<std::size_t>(count - 1)]);

@@ -3,6 +3,8 @@
 /// train_clusters(): clusters of recorded hidden vectors, with the tokens that were likely in each.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>

@@ -3,6 +3,8 @@
 /// The k best of the scores that were let in so far.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/output/simd/simd_count.hpp>
@@ -65,7 +67,7 @@ class LazyBestScores {
   /// No score that comes now is among the k best unless it exceeds this.
   float bar() const { return bar_; }
   /// For whoever knows k scores among those taken that reach `bar`.
-  void raise(float bar) { bar_ = std::max(bar_, bar); }
+  void raise(float bar) { bar_ = (std::max)(bar_, bar); }
 
   /// Takes what reaches `least` of n scores (a multiple of simd::lanes) at the places first and up.
   void take(std::size_t first, float const* scores, std::size_t n, float least) {
@@ -103,7 +105,7 @@ class LazyBestScores {
       std::sort(found_.begin(), found_.end(),
                 [](Found a, Found b) { return a.score != b.score ? a.score > b.score : a.place < b.place; });
     }
-    return std::span(found_).first(std::min(size_, k_));
+    return std::span(found_).first((std::min)(size_, k_));
   }
 
  private:

@@ -3,6 +3,8 @@
 /// The best tokens of a set, without a look at all of a line's log-probabilities.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/line/best_scores.hpp>
@@ -50,7 +52,7 @@ class LazyLineAllowed {
     auto const all = found.size() < wanted(query);
     auto const sure = [&] { return ranked_.size() >= best && ranked_[best - 1].value > found.back().score; };
     if (!all && !sure() && !look_alone(line, norm, query)) return false;
-    ranked_.resize(std::min(ranked_.size(), best));
+    ranked_.resize((std::min)(ranked_.size(), best));
     return true;
   }
   std::span<Ranked const> ranked() const { return ranked_; }
@@ -81,7 +83,8 @@ class LazyLineAllowed {
   /// All of the set, unless it is too large for that.
   bool look_alone(std::span<float const> line, LineNorm norm, Query const& query) {
     constexpr std::size_t bits = 64;
-    auto const words = query.only->words().first(std::min(query.only->words().size(), (line.size() + bits - 1) / bits));
+    auto const words =
+        query.only->words().first((std::min)(query.only->words().size(), (line.size() + bits - 1) / bits));
     std::size_t count = 0;
     for (auto const word : words) count += static_cast<std::size_t>(std::popcount(word));
     if (count > line.size() / 8) return false;

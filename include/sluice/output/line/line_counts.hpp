@@ -3,6 +3,8 @@
 /// How many tokens of a line are good enough.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/line/line_scan.hpp>
 #include <sluice/output/simd/simd.hpp>
 
@@ -21,10 +23,10 @@ inline namespace SLUICE_ISA {
 inline float largest(std::span<float const> line) {
   auto best = simd::broadcast(LineScan::lowest);
   std::size_t i = 0;
-  for (; i + simd::lanes <= line.size(); i += simd::lanes) best = simd::max(best, simd::load(line.data() + i));
+  for (; i + simd::lanes <= line.size(); i += simd::lanes) best = (simd::max)(best, simd::load(line.data() + i));
   auto result = LineScan::lowest;
-  for (std::size_t lane = 0; lane < simd::lanes; ++lane) result = std::max(result, best[lane]);
-  for (; i < line.size(); ++i) result = std::max(result, line[i]);
+  for (std::size_t lane = 0; lane < simd::lanes; ++lane) result = (std::max)(result, best[lane]);
+  for (; i < line.size(); ++i) result = (std::max)(result, line[i]);
   return result;
 }
 
@@ -51,8 +53,8 @@ inline double divide(std::span<float> line, float temperature) {
 inline std::size_t count_from(std::span<float const> line, double bar) {
   auto least = static_cast<float>(bar);  // no float lies between
   if (static_cast<double>(least) < bar) least = std::nextafter(least, std::numeric_limits<float>::infinity());
-  least = std::max(least, std::numeric_limits<float>::lowest());  // nothing impossible
-  std::uint32_t count = 0;                                        // of its size compilers make vectors
+  least = (std::max)(least, std::numeric_limits<float>::lowest());  // nothing impossible
+  std::uint32_t count = 0;                                          // of its size compilers make vectors
   for (auto const x : line) count += x >= least ? 1u : 0u;
   return count;
 }
@@ -80,7 +82,7 @@ inline std::size_t count_near(std::span<float const> line, double deviations) {
   for (std::size_t lane = 0; lane < lanes; ++lane) sum += sums[lane], square += squares[lane], count += counts[lane];
   if (count == 0) return 0;
   auto const mean = sum / count;
-  return count_from(line, best - deviations * std::sqrt(std::max(0.0, square / count - mean * mean)));
+  return count_from(line, best - deviations * std::sqrt((std::max)(0.0, square / count - mean * mean)));
 }
 
 }  // namespace SLUICE_ISA

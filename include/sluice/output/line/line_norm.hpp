@@ -3,6 +3,8 @@
 /// From scores to log-probabilities, and what edits make of either.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
@@ -97,7 +99,7 @@ inline void mask(std::span<float> line, std::size_t first, TokenSet const& only)
   for (std::size_t i = 0; i < line.size();) {
     auto const word = (first + i) / bits, bit = (first + i) % bits;
     auto const held = (word < words.size() ? words[word] : 0) >> bit;
-    auto const count = std::min(bits - bit, line.size() - i);
+    auto const count = (std::min)(bits - bit, line.size() - i);
     if (count == bits) {
       mask_32(line.data() + i, static_cast<std::uint32_t>(held));
       mask_32(line.data() + i + 32, static_cast<std::uint32_t>(held >> 32));

@@ -3,6 +3,8 @@
 /// One query answered in one pass over its line.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -80,7 +82,7 @@ class LazyLinePass {
     change(line, 0);
     auto const whole = line.size() / LineScan::chunk * LineScan::chunk;
     for (std::size_t first = 0; first < whole; first += LineScan::block)
-      add(first, line.data() + first, std::min(LineScan::block, whole - first));
+      add(first, line.data() + first, (std::min)(LineScan::block, whole - first));
     if (whole == line.size()) return;
     alignas(64) std::array<float, LineScan::chunk> tail;
     std::fill(std::copy(line.begin() + static_cast<std::ptrdiff_t>(whole), line.end(), tail.begin()), tail.end(),
@@ -150,7 +152,7 @@ class LazyLinePass {
       if (x > LineScan::lowest) ranked_.push_back({token, x, static_cast<double>(x)});
     }
     std::sort(ranked_.begin(), ranked_.end());
-    ranked_.resize(std::min(ranked_.size(), static_cast<std::size_t>(query_->best)));
+    ranked_.resize((std::min)(ranked_.size(), static_cast<std::size_t>(query_->best)));
   }
 
   Query const* query_ = nullptr;

@@ -3,6 +3,8 @@
 /// One pass over a line of scores, chunk by chunk: maximum, sum of exponentials, the k best.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/line/best_scores.hpp>
 #include <sluice/output/simd/exponential.hpp>
 #include <sluice/output/simd/simd.hpp>
@@ -57,16 +59,16 @@ class LineScan {
     alignas(64) float maxima[block / depth];
     auto top = simd::broadcast(lowest);
     for (std::size_t c = 0; c < count / chunk; ++c)
-      top = simd::max(top, take(data + c * chunk, c * chunk, fetch, maxima + c * lanes));
-    simd::store(tops_, simd::max(simd::load(tops_), top));
-    if (k_ > 0 && simd::max(top) > best_.bar()) collect(first, data, {maxima, count / depth}, simd::max(top));
+      top = (simd::max)(top, take(data + c * chunk, c * chunk, fetch, maxima + c * lanes));
+    simd::store(tops_, (simd::max)(simd::load(tops_), top));
+    if (k_ > 0 && (simd::max)(top) > best_.bar()) collect(first, data, {maxima, count / depth}, (simd::max)(top));
   }
 
   /// The whole line at once; it may lie anywhere.
   void run(std::span<float const> line) {
     auto const whole = line.size() / chunk * chunk;
     for (std::size_t first = 0; first < whole; first += block)
-      add(first, line.data() + first, std::min(block, whole - first));
+      add(first, line.data() + first, (std::min)(block, whole - first));
     if (whole < line.size()) {
       alignas(64) std::array<float, chunk> tail;
       std::fill(std::copy(line.begin() + static_cast<std::ptrdiff_t>(whole), line.end(), tail.begin()), tail.end(),
@@ -80,7 +82,7 @@ class LineScan {
   std::span<Found const> best() { return k_ == 0 ? std::span<Found const>{} : best_.finish(); }
 
   bool valid() const { return valid_; }  ///< no NaN, no +infinity
-  float maximum() const { return simd::max(simd::load(tops_)); }
+  float maximum() const { return (simd::max)(simd::load(tops_)); }
   /// The logarithm of the sum of exp(score - maximum()); at least 0.
   double log_sum() const {
     auto const maximum = this->maximum();
@@ -88,10 +90,10 @@ class LineScan {
     double sum = 0;
     for (auto const x : sums_) sum += x;
     // The largest term is 1: what was added for it is taken out again, so that a certain token has all the probability.
-    auto const near = maximum - shift_;
-    auto const counted = exponentials_.add(simd::Vec{}, simd::broadcast(near))[0];
-    auto const rest = std::max(0.0, sum - static_cast<double>(counted));
-    return std::log1p(rest * std::exp(exponentials_.reference() - static_cast<double>(near)));
+    auto const around = maximum - shift_;
+    auto const counted = exponentials_.add(simd::Vec{}, simd::broadcast(around))[0];
+    auto const rest = (std::max)(0.0, sum - static_cast<double>(counted));
+    return std::log1p(rest * std::exp(exponentials_.reference() - static_cast<double>(around)));
   }
 
  private:
@@ -122,7 +124,7 @@ class LineScan {
     auto const exponentials = exponentials_;
     top = simd::broadcast(lowest);
     simd::Vec sums[group] = {};
-    auto const largest = simd::broadcast(std::numeric_limits<float>::max());
+    auto const largest = simd::broadcast((std::numeric_limits<float>::max)());
     auto fine = simd::Vec{} <= largest;  // all lanes true
     for (std::size_t l = 0; l < lanes; l += group * width) {
       simd::Vec best[group];
@@ -132,12 +134,12 @@ class LineScan {
 #pragma GCC unroll 4
         for (std::size_t g = 0; g < group; ++g) {
           auto const x = scores(l + d + g * width);
-          best[g] = simd::max(best[g], x);
+          best[g] = (simd::max)(best[g], x);
           if constexpr (Sum) sums[g] = exponentials.add(sums[g], x);
           else fine &= x <= largest;  // false for NaN and +infinity
         }
       for (std::size_t g = 0; g < group; ++g)
-        simd::store(maxima + l + g * width, best[g]), top = simd::max(top, best[g]);
+        simd::store(maxima + l + g * width, best[g]), top = (simd::max)(top, best[g]);
     }
     sum = sums[0];
     for (std::size_t g = 1; g < group; ++g) sum += sums[g];
@@ -155,9 +157,9 @@ class LineScan {
   simd::Vec look_closely(float const* data, Scores const& scores, float* maxima) {
     simd::Vec top, sum;
     pass<false>(scores, maxima, top, sum);
-    valid_ = valid_ && !(simd::max(-sum) > 0);
+    valid_ = valid_ && !((simd::max)(-sum) > 0);
     if (!sum_wanted_) return top;
-    auto const highest = simd::max(top);
+    auto const highest = (simd::max)(top);
     if (!valid_ || highest == lowest) return top;
     if (highest > limit_) centre(highest);
     alignas(64) std::array<float, lanes> again;
@@ -167,16 +169,16 @@ class LineScan {
     return top;
   }
 
-  /// From now on, exponentials are relative to about `near`.
-  void centre(float near) {
+  /// From now on, exponentials are relative to about `around`.
+  void centre(float around) {
     auto const before = exponentials_.reference() + static_cast<double>(shift_);
-    shift_ = std::abs(near) > simd::Exponentials::farthest ? near : 0;
-    exponentials_ = simd::Exponentials(near - shift_);
+    shift_ = std::abs(around) > simd::Exponentials::farthest ? around : 0;
+    exponentials_ = simd::Exponentials(around - shift_);
     if (limit_ > lowest) {
       auto const factor = std::exp(before - (exponentials_.reference() + static_cast<double>(shift_)));
       for (auto& x : sums_) x *= factor;
     }
-    limit_ = near + simd::Exponentials::above;
+    limit_ = around + simd::Exponentials::above;
   }
 
   /// Takes what may be among the k best from a block, and raises the bar. `top` is the largest of the block.
@@ -190,8 +192,8 @@ class LineScan {
     for (std::size_t c = 0; c < maxima.size() / lanes; ++c) {
       auto highest = simd::load(&maxima[c * lanes]);
       for (std::size_t l = simd::lanes; l < lanes; l += simd::lanes)
-        highest = simd::max(highest, simd::load(&maxima[c * lanes + l]));
-      auto const bar = std::max(least, std::nextafter(best_.bar(), -lowest));  // which may have risen meanwhile
+        highest = (simd::max)(highest, simd::load(&maxima[c * lanes + l]));
+      auto const bar = (std::max)(least, std::nextafter(best_.bar(), -lowest));  // which may have risen meanwhile
       if (simd::at_least(highest, simd::broadcast(bar)) == 0) continue;
       best_.take(first + c * chunk, data + c * chunk, chunk, bar);
       best_.tidy();
@@ -205,7 +207,7 @@ class LineScan {
     if (2 * size > maxima.size()) return maxima;
     for (std::size_t i = 0; i < size; i += simd::lanes) {
       auto best = simd::load(&maxima[i]);
-      for (auto j = i + size; j < maxima.size(); j += size) best = simd::max(best, simd::load(&maxima[j]));
+      for (auto j = i + size; j < maxima.size(); j += size) best = (simd::max)(best, simd::load(&maxima[j]));
       simd::store(to + i, best);
     }
     return {to, size};

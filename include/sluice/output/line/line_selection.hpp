@@ -3,6 +3,8 @@
 /// The rarer queries: those that look at a line more than once.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
@@ -87,11 +89,11 @@ class LazyLineSelection {
   void select(std::span<float const> line, LineNorm norm, Query const& query) {
     if (query.best > 0 && query.noise == 0) list_best(line, norm, static_cast<std::size_t>(query.best));
     auto longest = lists_->best().size();
-    if (query.mass > 0) longest = std::max(longest, holding(line, norm, static_cast<double>(query.mass)));
-    if (query.within > 0) longest = std::max(longest, count_within(line, static_cast<double>(query.within)));
-    if (query.deviations > 0) longest = std::max(longest, count_near(line, static_cast<double>(query.deviations)));
+    if (query.mass > 0) longest = (std::max)(longest, holding(line, norm, static_cast<double>(query.mass)));
+    if (query.within > 0) longest = (std::max)(longest, count_within(line, static_cast<double>(query.within)));
+    if (query.deviations > 0) longest = (std::max)(longest, count_near(line, static_cast<double>(query.deviations)));
     if (query.at_least > 0)
-      longest = std::max(longest, count_from(line, std::log(static_cast<double>(query.at_least)) - norm(0)));
+      longest = (std::max)(longest, count_from(line, std::log(static_cast<double>(query.at_least)) - norm(0)));
     if (longest > lists_->best().size()) {
       lists_->shorten(0);
       list_best(line, norm, longest);
@@ -151,7 +153,7 @@ class LazyLineSelection {
     constexpr std::size_t chunk = 256;
     std::array<float, chunk> tail, limit;  // 1 - uniform, and what it must not exceed
     for (std::size_t first = 0; first < line.size(); first += chunk) {
-      auto const part = line.subspan(first, std::min(chunk, line.size() - first));
+      auto const part = line.subspan(first, (std::min)(chunk, line.size() - first));
       auto const full = ranked_.size() >= k;
       if (full) {
         for (std::size_t i = 0; i < part.size(); ++i)
@@ -179,7 +181,7 @@ class LazyLineSelection {
 
   /// min(1, exp(x - shift)) of every x, or 1e-38 where that is less.
   static void exponentials(std::span<float const> line, float shift, float* to) {
-    auto const bounded = [&](simd::Vec x) { return simd::exp_of_negative(-simd::max(shift - x, simd::Vec{})); };
+    auto const bounded = [&](simd::Vec x) { return simd::exp_of_negative(-(simd::max)(shift - x, simd::Vec{})); };
     std::size_t i = 0;
     for (; i + simd::lanes <= line.size(); i += simd::lanes) simd::store(to + i, bounded(simd::load(line.data() + i)));
     for (; i < line.size(); ++i) to[i] = bounded(simd::broadcast(line[i]))[0];

@@ -3,6 +3,8 @@
 /// Scores of any float type as floats, with a bias added.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/half.hpp>
 #include <sluice/output/simd/simd.hpp>
 

@@ -3,6 +3,8 @@
 /// LogSoftmaxTopK: the expander for models that give scores.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -79,7 +81,7 @@ class LogSoftmaxTopK {
         if (!LinePass::changes(query)) first = whole_chunks(line, added);
       }
       while (first < line.size()) {
-        auto const count = std::min(line.size() - first, buffer.size());
+        auto const count = (std::min)(line.size() - first, buffer.size());
         if constexpr (has_vectors<T>) {
           if (count % LineScan::chunk == 0 && LinePass::only_masks(query, first, count)) {
             masked(line.data() + first, added == nullptr ? nullptr : added + first, first, count, *query.only);
@@ -107,7 +109,7 @@ class LogSoftmaxTopK {
     std::size_t whole_chunks(std::span<T const> line, float const* bias) {
       auto const end = line.size() / LineScan::chunk * LineScan::chunk;
       for (std::size_t first = 0; first < end; first += LineScan::block) {
-        auto const count = std::min(LineScan::block, end - first);
+        auto const count = (std::min)(LineScan::block, end - first);
         auto const* const from = line.data() + first;
         if constexpr (std::is_same_v<T, float>) {
           if (bias == nullptr) {

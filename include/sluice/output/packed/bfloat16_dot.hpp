@@ -5,6 +5,8 @@
 /// Two numbers that follow each other, k and k + 1, are multiplied at a time: weights lie [lanes][2].
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <bit>
@@ -64,7 +66,7 @@ struct Bfloat16Dot {
     return reinterpret_cast<Inputs>(_mm512_set1_epi32(load<std::int32_t>(p)));
   }
   [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
-    return reinterpret_cast<Sums>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), inputs, weights));
+    return _mm512_dpbf16_ps(sum, inputs, weights);
   }
 #else
   using Input = float;  // rounded

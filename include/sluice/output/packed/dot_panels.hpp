@@ -3,6 +3,8 @@
 /// Packed weights of fewer bits, and rows of inputs likewise.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
@@ -79,13 +81,14 @@ class DotPanels {
   }
 
   /// The sums of Rows rows for Vectors * lanes outputs are added to `sums`.
-  template <int Rows, int Vectors>
+  template <std::size_t Rows, std::size_t Vectors>
   [[gnu::always_inline]] void add(Lines<typename Dot::Input> const& x, std::ptrdiff_t row, std::ptrdiff_t column,
                                   typename Dot::Sums (&sums)[Rows][Vectors]) const {
     constexpr auto per_panel = static_cast<int>(panel) / lanes;
+    constexpr auto vectors = static_cast<int>(Vectors);
     constexpr auto numbers = lanes * Dot::depth;
     constexpr auto line = static_cast<int>(cache_line / (numbers * sizeof(Number)));  // vectors in a cache line
-    constexpr auto far = ahead / static_cast<std::ptrdiff_t>(sizeof(Number));
+    constexpr auto further = ahead / static_cast<std::ptrdiff_t>(sizeof(Number));
     auto const depth = depth_;
     auto const stride = x.stride;
     auto const* const a = x[row];
@@ -97,7 +100,7 @@ class DotPanels {
       step<0>(
           a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); }, sums);
 #pragma GCC unroll 16
-      for (int v = 0; v < Vectors; v += line) __builtin_prefetch(at(k, v) + far);
+      for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
     }
   }
 
@@ -118,17 +121,18 @@ class DotPanels {
     }
   }
 
-  template <int part, int Rows, int Vectors, class At>
+  template <int part, std::size_t Rows, std::size_t Vectors, class At>
   [[gnu::always_inline]] static void step(typename Dot::Input const* a, std::ptrdiff_t stride, At const& at,
                                           typename Dot::Sums (&sums)[Rows][Vectors]) {
+    constexpr auto rows = static_cast<int>(Rows), vectors = static_cast<int>(Vectors);
     typename Dot::Weights weight[Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < Vectors; ++v) weight[v] = Dot::template weights<part>(at(v));
+    for (int v = 0; v < vectors; ++v) weight[v] = Dot::template weights<part>(at(v));
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) {
+    for (int r = 0; r < rows; ++r) {
       auto const inputs = Dot::template broadcast<part>(a + r * stride);
 #pragma GCC unroll 16
-      for (int v = 0; v < Vectors; ++v) sums[r][v] = Dot::add(sums[r][v], inputs, weight[v]);
+      for (int v = 0; v < vectors; ++v) sums[r][v] = Dot::add(sums[r][v], inputs, weight[v]);
     }
     if constexpr (part + 1 < Dot::parts) step<part + 1>(a, stride, at, sums);
   }
@@ -142,7 +146,7 @@ class DotPanels {
 template <int Rows, int Vectors, class Panels, class X, class Write>
 [[gnu::always_inline]] inline void dot_block(Panels const& panels, X const& x, std::ptrdiff_t row,
                                              std::ptrdiff_t column, Write write) {
-  typename Panels::Sums sums[Rows][Vectors] = {};
+  typename Panels::Sums sums[std::size_t{Rows}][std::size_t{Vectors}] = {};
   panels.add(x, row, column, sums);
   auto const factors = x.factors();
 #pragma GCC unroll 16

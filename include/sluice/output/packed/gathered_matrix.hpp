@@ -3,6 +3,8 @@
 /// Products with some rows of a weight matrix.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/int8_in_place.hpp>
 #include <sluice/output/packed/packed_bfloat16.hpp>

@@ -3,6 +3,8 @@
 /// What packed products are made of on this machine.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/packed/bfloat16_dot.hpp>
 #include <sluice/output/packed/int8_dot.hpp>
 #include <sluice/output/packed/precision.hpp>

@@ -6,6 +6,8 @@
 /// a row, `Input`, are `offset` larger than they are meant, which the sum's start makes good.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 /// Products of few rows with some lines of weights in 8 bits, which are read where they lie.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/packed/int8_dot.hpp>
 #include <sluice/output/packed/packed_int8.hpp>
 #include <sluice/output/packed/product_writer.hpp>
@@ -37,13 +39,13 @@ class Int8InPlace {
       alignas(64) std::uint32_t corrections[lanes] = {};
       alignas(64) float scales[lanes] = {}, biases[lanes] = {};
       for (std::size_t i = 0; i < lanes; ++i) {
-        auto const row = rows[std::min(first + i, rows.size() - 1)];
+        auto const row = rows[(std::min)(first + i, rows.size() - 1)];
         from[i] = lines[row];
         corrections[i] = lines.corrections[static_cast<std::size_t>(row)];
         scales[i] = lines.scales[static_cast<std::size_t>(row)];
         if (!bias.empty()) biases[i] = bias[static_cast<std::size_t>(row)];
         // They lie anywhere: no processor sees the pattern in time.
-        auto const* const next = lines[rows[std::min(first + i + lanes, rows.size() - 1)]];
+        auto const* const next = lines[rows[(std::min)(first + i + lanes, rows.size() - 1)]];
         for (std::ptrdiff_t k = 0; k < x.stride; k += bytes) __builtin_prefetch(next + k);
       }
       Int8Panels::Ending const ending{Int8Dot::load<Sums>(corrections), Int8Dot::load<Int8Dot::Floats>(scales),

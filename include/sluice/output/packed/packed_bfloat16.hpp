@@ -3,6 +3,8 @@
 /// Packed weights in bfloat16, and rows of inputs likewise.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/bfloat16_dot.hpp>
 #include <sluice/output/packed/dot_panels.hpp>

@@ -3,6 +3,8 @@
 /// How a packed product is cut into blocks that fit the registers and the caches, whatever the weights are kept as.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/output/simd/simd.hpp>
 
@@ -66,7 +68,7 @@ class Blocks {
     auto const blocks = (last - first + max_rows - 1) / max_rows;
     auto const width = vectors(last - first);
     for (auto begin = first_column; begin < end_column; begin += strip) {
-      auto const end = std::min(end_column, begin + strip);
+      auto const end = (std::min)(end_column, begin + strip);
       for (std::ptrdiff_t i = 0; i < blocks; ++i) {
         auto const row = first + (last - first) * i / blocks;
         auto const count = first + (last - first) * (i + 1) / blocks - row;

@@ -3,6 +3,8 @@
 /// Packed weights as they are, in float32.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
@@ -56,9 +58,9 @@ class FloatPanels {
     auto const from = [&](std::ptrdiff_t k, int v) __attribute__((always_inline)) {
       return b + k * panel + v / per_panel * panel * depth + v % per_panel * lanes;
     };
-    simd::Vec sum[Rows][Vectors] = {};
+    simd::Vec sum[std::size_t{Rows}][std::size_t{Vectors}] = {};
     for (std::ptrdiff_t k = 0; k < depth; ++k) {
-      simd::Vec weight[Vectors];
+      simd::Vec weight[std::size_t{Vectors}];
 #pragma GCC unroll 16
       for (int v = 0; v < Vectors; ++v) weight[v] = simd::load(from(k, v));
 #pragma GCC unroll 16

@@ -3,6 +3,8 @@
 /// Packed weights in 8 bits, and rows of inputs likewise.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/dot_panels.hpp>
 #include <sluice/output/packed/int8_dot.hpp>
@@ -23,7 +25,7 @@ inline namespace SLUICE_ISA {
 namespace packed {
 
 /// More inputs could exceed the 31 bits of a sum.
-inline constexpr std::ptrdiff_t max_int8_inputs = std::numeric_limits<std::int32_t>::max() / (127 * 127);
+inline constexpr std::ptrdiff_t max_int8_inputs = (std::numeric_limits<std::int32_t>::max)() / (127 * 127);
 static_assert(max_int8_inputs == 133144);
 
 /// Rows of inputs in 8 bits: row r is scales[r] times its numbers.

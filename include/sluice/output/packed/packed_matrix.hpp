@@ -3,6 +3,8 @@
 /// A weight matrix packed once for products with few to some hundred rows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/packed_bfloat16.hpp>

@@ -3,6 +3,8 @@
 /// Rows of inputs, made ready for products with packed weights.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/packed/packed_bfloat16.hpp>
 #include <sluice/output/packed/packed_int8.hpp>

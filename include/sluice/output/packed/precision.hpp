@@ -3,6 +3,8 @@
 /// The precisions of products with packed weights.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstdint>
 
 namespace sluice::inline v0 {

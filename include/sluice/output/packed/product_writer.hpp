@@ -3,6 +3,8 @@
 /// Where the numbers of a packed product go.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/simd/simd.hpp>
 

@@ -3,6 +3,8 @@
 /// A row of floats in 8 bits, the same on every processor.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>
@@ -60,11 +62,11 @@ float quantise(std::span<float const> x, To* q, int shift) {
   std::int32_t largest = 0;
   for (int i = 0; i < lanes; ++i) largest = most[i] > largest ? most[i] : largest;
   for (; k < size; ++k)
-    largest = std::max(largest, std::bit_cast<std::int32_t>(x[static_cast<std::size_t>(k)]) & 0x7fffffff);
+    largest = (std::max)(largest, std::bit_cast<std::int32_t>(x[static_cast<std::size_t>(k)]) & 0x7fffffff);
 
   auto const scale = std::bit_cast<float>(largest) / 127;
   auto const finite = largest < infinity;
-  if (!finite || scale < std::numeric_limits<float>::min()) {
+  if (!finite || scale < (std::numeric_limits<float>::min)()) {
     std::fill_n(q, size, static_cast<To>(shift));
     return finite ? 0 : std::numeric_limits<float>::quiet_NaN();
   }

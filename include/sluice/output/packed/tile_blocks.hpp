@@ -3,6 +3,8 @@
 /// How a packed product is cut into tiles of the matrix units.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/output/tile/tiles.hpp>
@@ -53,7 +55,7 @@ class TileBlocks {
     auto const tiles = (last - first + tile::most_rows - 1) / tile::most_rows;
     auto const height = (last - first + tiles - 1) / tiles;
     auto const strip = [&](std::ptrdiff_t i) {
-      auto const wanted = first + i * height, row = std::min(wanted, last - height);
+      auto const wanted = first + i * height, row = (std::min)(wanted, last - height);
       return Strip{row, wanted - row};
     };
     // Weights that two strips use, and no more, or so many that they do not stay in the nearest cache until the next two do,
@@ -82,10 +84,10 @@ class TileBlocks {
   }
 
   /// Two tiles of columns.
-  template <bool stay, int Rows>
-  [[gnu::always_inline]] void block(Strip const (&strips)[Rows], std::ptrdiff_t height, std::ptrdiff_t column) const {
-    constexpr int Columns = 2;
-    alignas(64) typename Panels::Sums sums[Rows][Columns][tile::most_rows];
+  template <bool stay, std::size_t Strips>
+  [[gnu::always_inline]] void block(Strip const (&strips)[Strips], std::ptrdiff_t height, std::ptrdiff_t column) const {
+    constexpr int Rows = static_cast<int>(Strips), Columns = 2;
+    alignas(64) typename Panels::Sums sums[Strips][Columns][tile::most_rows];
     constexpr std::ptrdiff_t step = 2 * tile::bytes;  // of a panel
     auto const stride = x_.row_bytes();
     auto const* const a = reinterpret_cast<char const*>(x_[strips[0].row]);
@@ -145,7 +147,7 @@ class TileBlocks {
 
   /// Stores the sums where they belong; rows that two tiles share are written twice, with the same numbers.
   template <int Rows, int Columns, int Tile = 0>
-  [[gnu::always_inline]] void write_tiles(Strip const (&strips)[Rows], std::ptrdiff_t column) const {
+  [[gnu::always_inline]] void write_tiles(Strip const* strips, std::ptrdiff_t column) const {
     if constexpr (Tile < Rows * Columns) {
       tile::store<Tile>(write_.at(strips[Tile / Columns].row, column + Tile % Columns * width), write_.row_bytes());
       write_tiles<Rows, Columns, Tile + 1>(strips, column);

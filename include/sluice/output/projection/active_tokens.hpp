@@ -3,6 +3,8 @@
 /// A union of token lists, and queries in its terms.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
@@ -33,7 +35,7 @@ class ActiveTokens {
   /// All of `tokens` that are in the vocabulary.
   void insert(TokenSet const& tokens) {
     auto const words = tokens.words();
-    for (std::size_t i = 0; i < std::min(words.size(), words_.size()); ++i) words_[i] |= words[i];
+    for (std::size_t i = 0; i < (std::min)(words.size(), words_.size()); ++i) words_[i] |= words[i];
     if (size_ % 64 != 0) words_.back() &= (std::uint64_t{1} << (size_ % 64)) - 1;
   }
   bool contains(Token token) const {

@@ -3,6 +3,8 @@
 /// DenseProjection: the expander for models that give hidden vectors.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

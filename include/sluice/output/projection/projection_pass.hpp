@@ -3,6 +3,8 @@
 /// Queries answered from logits that are made piece by piece and never stored as whole lines.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -35,7 +37,7 @@ class ProjectionPass {
            LineLists& lists) {
     auto const rows = std::ssize(queries);
     if (rows == 0) return;
-    auto const width = std::min(tile_width(rows), padded(columns));
+    auto const width = (std::min)(tile_width(rows), padded(columns));
     grow(tile_, rows * width);
     if (std::ssize(passes_) < rows) passes_.resize(static_cast<std::size_t>(rows));
     std::ptrdiff_t whole_lines = 0;
@@ -46,7 +48,7 @@ class ProjectionPass {
     grow(whole_, whole_lines * columns);
 
     for (std::ptrdiff_t first = 0; first < columns; first += width) {
-      auto const count = std::min(width, columns - first);
+      auto const count = (std::min)(width, columns - first);
       product(first, MatrixView<float>{tile_.data(), rows, count, width});
       auto* whole = whole_lines > 0 ? whole_.data() + first : nullptr;
       for (std::ptrdiff_t r = 0; r < rows; ++r) {

@@ -3,6 +3,8 @@
 /// An output layer that can leave tokens out.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
@@ -59,7 +61,7 @@ class SubsetProjection {
   void answer_full(MatrixView<float const> hidden, std::span<Query const> queries, LineLists& lists) {
     constexpr std::ptrdiff_t at_once = 160;
     for (std::ptrdiff_t begin = 0; begin < hidden.rows; begin += at_once) {
-      auto const count = std::min(at_once, hidden.rows - begin);
+      auto const count = (std::min)(at_once, hidden.rows - begin);
       rows_.assign({hidden.data + begin * hidden.stride, count, hidden.columns, hidden.stride}, full_->precision());
       pass_.run(
           queries.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)), vocabulary_size(), {},
@@ -95,7 +97,7 @@ class SubsetProjection {
         std::max<std::ptrdiff_t>(numbers / std::max<std::ptrdiff_t>(hidden_size(), 1) / packed::panel, 1) *
         packed::panel;
     for (std::ptrdiff_t begin = 0; begin < std::ssize(tokens); begin += step) {
-      auto const count = std::min(step, std::ssize(tokens) - begin);
+      auto const count = (std::min)(step, std::ssize(tokens) - begin);
       some_.multiply(rows_, tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
                      {logits.data + begin, logits.rows, count, logits.stride});
     }

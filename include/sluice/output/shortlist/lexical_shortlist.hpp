@@ -3,6 +3,8 @@
 /// LexicalShortlist: which tokens a sentence's translation may need.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -31,13 +33,13 @@ class LazyLexicalShortlist {
   /// \throws std::invalid_argument  for tokens outside of them, a probability that is none, or a negative number
   LazyLexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
                        std::int32_t first = 100, std::int32_t best = 100)
-      : target_size_(target_size), always_(std::max(target_size, 0)) {
+      : target_size_(target_size), always_((std::max)(target_size, 0)) {
     require(target_size >= 0, "LexicalShortlist: target_size", target_size, "must not be negative");
     require(source_size >= 0, "LexicalShortlist: source_size", source_size, "must not be negative");
     begin_.resize(static_cast<std::size_t>(source_size) + 1);
     require(first >= 0, "LexicalShortlist: first", first, "must not be negative");
     require(best >= 0, "LexicalShortlist: best", best, "must not be negative");
-    for (Token token = 0; token < std::min(first, target_size); ++token) always_.insert(token);
+    for (Token token = 0; token < (std::min)(first, target_size); ++token) always_.insert(token);
     std::vector<LexicalEntry> entries(table.begin(), table.end());
     for (auto const& e : entries) {
       require(e.source >= 0 && e.source < source_size, "LexicalShortlist: source token", e.source,

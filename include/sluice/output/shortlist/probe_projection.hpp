@@ -3,6 +3,8 @@
 /// ProbeProjection: an output layer for searches that ask for a few tokens by name.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

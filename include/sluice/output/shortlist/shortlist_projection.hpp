@@ -3,6 +3,8 @@
 /// ShortlistProjection: an output layer for the tokens that a request allows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

@@ -3,6 +3,8 @@
 /// A std::vector whose memory begins at a cache line.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstddef>
 #include <new>
 #include <vector>

@@ -3,6 +3,8 @@
 /// Exponentials, for sums of them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/fused.hpp>
 #include <sluice/output/simd/simd.hpp>
 
@@ -26,29 +28,29 @@ namespace simd {
 /// is 1. Half of what an exp for all arguments costs.
 [[gnu::always_inline]] inline Vec exp_of_negative(Vec x) {
   constexpr auto shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, in the lowest bits
-  auto const power = max(Vec{} - 126.0f, x * 1.44269504f);
+  auto const power = (max)(Vec{} - 126.0f, x * 1.44269504f);
   auto const rounded = power + shift;
   auto const value = power_of_rest(power - (rounded - shift));
   return reinterpret_cast<Vec>(reinterpret_cast<Ints>(value) + (reinterpret_cast<Ints>(rounded) << 23));
 }
 
-/// Adds up exp(x - reference()) for scores x around some number `near`, of which no x may be further above than `above`.
+/// Adds up exp(x - reference()) for scores x around some number `around`, of which no x may be further above than `above`.
 ///
-/// Every term is within 6e-7 + 1.4e-8 |x - near| of itself (without fused multiply-adds 2e-7 (1 + |x - near|)), and so is the
-/// sum. What is further below `near` than 75 counts as if it were at that distance. A NaN makes the sum one.
+/// Every term is within 6e-7 + 1.4e-8 |x - around| of itself (without fused multiply-adds 2e-7 (1 + |x - around|)), and so is the
+/// sum. What is further below `around` than 75 counts as if it were at that distance. A NaN makes the sum one.
 class Exponentials {
  public:
-  static constexpr float farthest = 32768;  ///< most |near|
+  static constexpr float farthest = 32768;  ///< most |around|
   static constexpr float above = 11;
 
   Exponentials() : Exponentials(0) {}
-  explicit Exponentials(float near) : near_(near), power_(std::nearbyint(near * scale)) {
+  explicit Exponentials(float around) : around_(around), power_(std::nearbyint(around * scale)) {
     constexpr auto log_2 = 0.69314718055994530942;
-    least_ = has_fused ? near - 75 : -75;
-    // 2^(scale x) is exp(x) but for what `scale` was rounded by; terms that count lie close to `near`.
+    least_ = has_fused ? around - 75 : -75;
+    // 2^(scale x) is exp(x) but for what `scale` was rounded by; terms that count lie close to `around`.
     constexpr auto excess = static_cast<double>(scale) * log_2 - 1;
-    reference_ = has_fused ? static_cast<double>(power_) * log_2 - excess * static_cast<double>(near)
-                           : static_cast<double>(near);
+    reference_ = has_fused ? static_cast<double>(power_) * log_2 - excess * static_cast<double>(around)
+                           : static_cast<double>(around);
     shift_ = tabled ? 786432.0f - power_ : 12582912.0f + 127 - power_;
   }
 
@@ -72,7 +74,7 @@ class Exponentials {
         return fused(power_of_rest(rest), reinterpret_cast<Vec>(bits << 23), sum);
       }
     } else {
-      x -= near_;
+      x -= around_;
       x = least_ > x ? broadcast(least_) : x;
       auto const power = x * scale;
       constexpr auto shift = 12582912.0f + 127;
@@ -96,7 +98,7 @@ class Exponentials {
     return table;
   }
 
-  float near_, power_, least_, shift_;
+  float around_, power_, least_, shift_;
   double reference_;
 };
 

@@ -3,6 +3,8 @@
 /// Products and sums with one rounding, and tables in a register, by the compilers' own names (see at_least).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstdint>
@@ -23,7 +25,11 @@ inline constexpr bool has_fused = false;
 /// a b + c.
 [[gnu::always_inline]] inline Vec fused(Vec a, Vec b, Vec c) {
 #if defined(__AVX512F__)
+#if defined(__clang__)  // to which a mask is unsigned
   constexpr std::uint16_t all = 0xffff;
+#else
+  constexpr std::int16_t all = -1;
+#endif
   return __builtin_ia32_vfmaddps512_mask(a, b, c, all, 4);  // 4: the usual rounding
 #elif defined(__FMA__)
   return __builtin_ia32_vfmaddps256(a, b, c);

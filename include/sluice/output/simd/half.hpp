@@ -3,6 +3,8 @@
 /// Floats of 16 bits as floats.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <cstdint>
@@ -49,10 +51,10 @@ inline constexpr bool
   using Bits = std::int32_t __attribute__((vector_size(sizeof(Vec))));
   auto const bits = __builtin_convertvector(x, Bits);
   auto const size = bits & 0x7fff;
-  auto const small = __builtin_convertvector(size, Vec) * 0x1p-24f;  // without an exponent: so many of the least
+  auto const subnormal = __builtin_convertvector(size, Vec) * 0x1p-24f;  // without an exponent: so many of the least
   constexpr auto bias = (127 - 15) << 23;
   auto const large = (size << 13) + bias + ((size >= 0x7c00) & bias);  // infinity and NaN: all ones
-  auto const magnitude = size < 0x0400 ? reinterpret_cast<Bits>(small) : large;
+  auto const magnitude = size < 0x0400 ? reinterpret_cast<Bits>(subnormal) : large;
   return reinterpret_cast<Vec>(magnitude | (bits & 0x8000) << 16);
 #endif
 }

@@ -3,6 +3,8 @@
 /// Logarithms of sums of what is given by its logarithms.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/fused.hpp>
 #include <sluice/output/simd/simd.hpp>
 
@@ -15,7 +17,7 @@ namespace simd {
 /// exp(x) for every lane x <= 0, within 3e-7 of itself relatively; 1e-38 for whatever is below -87, -infinity too.
 [[gnu::always_inline]] inline Vec precise_exp_of_negative(Vec x) {
   constexpr auto shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, in the lowest bits
-  auto const bounded = max(Vec{} - 87.0f, x);
+  auto const bounded = (max)(Vec{} - 87.0f, x);
   auto const power = bounded * 1.44269504f + shift;
   auto const whole = power - shift;
   // log 2 in two parts, of which the first times any power here is exact (Cody and Waite).
@@ -50,8 +52,8 @@ namespace simd {
 /// nothing.
 [[gnu::always_inline]] inline Vec log_add(Vec a, Vec b) {
   constexpr auto finite = std::numeric_limits<float>::lowest();  // -infinity minus itself would be a NaN
-  auto const larger = max(a, b), smaller = a < b ? a : b;
-  return larger + log_of_one_more(precise_exp_of_negative(smaller - max(larger, Vec{} + finite)));
+  auto const larger = (max)(a, b), smaller = a < b ? a : b;
+  return larger + log_of_one_more(precise_exp_of_negative(smaller - (max)(larger, Vec{} + finite)));
 }
 
 }  // namespace simd

@@ -3,6 +3,8 @@
 /// Loops over independent rows, in threads where the caller compiles with OpenMP.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>

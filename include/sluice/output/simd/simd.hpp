@@ -6,6 +6,8 @@
 /// different machines never share one definition.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstddef>
 
 // Named after all that makes a difference somewhere: the width of a vector, fused multiply-adds, products of integers and
@@ -93,7 +95,7 @@ template <class T>
   return x;
 }
 
-[[gnu::always_inline]] inline Vec max(Vec a, Vec b) { return a < b ? b : a; }
+[[gnu::always_inline]] inline Vec(max)(Vec a, Vec b) { return a < b ? b : a; }
 
 /// The sum of all lanes: halves are added to each other until one number is left.
 inline float sum(Vec v) {
@@ -105,7 +107,7 @@ inline float sum(Vec v) {
 }
 
 /// The largest lane.
-inline float max(Vec v) {
+inline float(max)(Vec v) {
   float lane[lanes];
   store(lane, v);
   for (int half = lanes / 2; half > 0; half /= 2)

@@ -3,6 +3,8 @@
 /// Which floats, and how many, reach a bar.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <bit>
@@ -19,7 +21,7 @@ namespace simd {
 [[gnu::always_inline]] inline std::uint32_t at_least(Vec a, Vec b) {
 #if defined(__AVX512F__)
   constexpr std::uint16_t all = 0xffff;
-  return static_cast<std::uint16_t>(__builtin_ia32_cmpps512_mask(a, b, 29, all, 4));  // 29: >=, quiet; 4: rounding
+  return __builtin_ia32_cmpps512_mask(a, b, 29, all, 4);  // 29: >=, quiet; 4: rounding
 #elif defined(__AVX__)
   return static_cast<std::uint32_t>(__builtin_ia32_movmskps256(reinterpret_cast<Vec>(a >= b)));
 #elif defined(__SSE2__)
@@ -58,7 +60,7 @@ inline float least_from(float const* scores, std::size_t n, float bar) {
     auto const x = load(scores + i);
     least = ((x >= bars) & (x < least)) ? x : least;
   }
-  return -max(-least);
+  return -(max)(-least);
 }
 
 }  // namespace simd

@@ -3,6 +3,8 @@
 /// Rows to columns.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>
@@ -51,11 +53,11 @@ void transpose_panel(Row const& row, std::ptrdiff_t units, std::byte* to) {
   for (std::ptrdiff_t j = 0; j < rows; ++j)
     from[static_cast<std::size_t>(j / 4)][static_cast<std::size_t>(j % 4)] = row(j);
   for (std::ptrdiff_t k = 0; k < units; k += part) {
-    auto const end = std::min(k + part, units);
+    auto const end = (std::min)(k + part, units);
     for (std::size_t j = 0; j < from.size(); ++j) {
       for (auto const* const line : from[j]) {
         // The rows lie anywhere: no processor sees the pattern in time.
-        for (auto next = end; line != nullptr && next < std::min(end + part, units); next += 16)
+        for (auto next = end; line != nullptr && next < (std::min)(end + part, units); next += 16)
           __builtin_prefetch(line + next * unit);
       }
       transpose(from[j], k, end, to + static_cast<std::ptrdiff_t>(j) * 4 * unit, rows);

@@ -3,6 +3,8 @@
 /// Whether this process may use the matrix units of the processor (Intel AMX).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 
 // All that the products need: a processor with matrix units has these dot products too, which stand in where the kernel

@@ -3,6 +3,8 @@
 /// The tile registers of a thread, configured for as long as an object lives, and what can be done with them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/output/simd/simd.hpp>
 #include <sluice/output/tile/permission.hpp>
 

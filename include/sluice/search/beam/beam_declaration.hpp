@@ -3,6 +3,8 @@
 /// BeamSearch: what it can be told. What it does: beam_search.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_options.hpp>
@@ -50,7 +52,7 @@ struct LazyBeamSearch {
   void check() const {
     require(width >= 1, "width", width, "must be at least 1");
     stop.check();
-    require(n_best >= 1 && n_best <= std::max(width, stop.needed(width)), "n_best", n_best,
+    require(n_best >= 1 && n_best <= (std::max)(width, stop.needed(width)), "n_best", n_best,
             "must be between 1 and the width");
     require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
     require(candidates == 0 || finished == Finished::set_aside, "candidates", candidates,
@@ -68,7 +70,7 @@ struct LazyBeamSearch {
     length.check(), penalty.check(), pruning.check();
   }
 
-  std::int32_t slots() const { return width; }
+  std::int32_t slot_count() const { return width; }
 
   void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;

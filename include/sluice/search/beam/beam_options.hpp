@@ -3,6 +3,8 @@
 /// In what beam searches differ, as data.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 
@@ -17,7 +19,7 @@ namespace sluice::inline v0 {
 /// Machine Translation"). All off by default: a beam of fixed width. A candidate exactly at a threshold is dropped.
 struct Pruning {
   static constexpr auto off = std::numeric_limits<double>::infinity();
-  static constexpr auto unlimited = std::numeric_limits<std::int32_t>::max();
+  static constexpr auto unlimited = (std::numeric_limits<std::int32_t>::max)();
 
   double absolute_threshold =
       off;                        ///< keep log_prob > best - this, where best is the best of the kept candidates and of
@@ -83,7 +85,7 @@ struct Stop {
   /// How many must end, by Rule::count, of a beam of this width.
   std::int32_t needed(std::int32_t width) const {
     if (finished != 0) return finished;
-    return std::max(1, static_cast<std::int32_t>(std::lround(patience * static_cast<double>(width))));
+    return (std::max)(1, static_cast<std::int32_t>(std::lround(patience * static_cast<double>(width))));
   }
 
   void check() const {

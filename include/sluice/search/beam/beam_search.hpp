@@ -3,6 +3,8 @@
 /// Beam search, of fixed and variable width. Its options: beam_declaration.hpp and beam_options.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
@@ -36,7 +38,7 @@ Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry cons
           .stage = options.stage};
   if (only_eos) q.best = 0, q.probes = s.vocabulary->eos;
   else  // what is worse than these can neither end nor continue
-    q.best = std::min(options.width + ends, options.pruning.max_per_parent);
+    q.best = (std::min)(options.width + ends, options.pruning.max_per_parent);
   return q;
 }
 

@@ -3,6 +3,8 @@
 /// What a BeamSearch remembers of one sentence.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>

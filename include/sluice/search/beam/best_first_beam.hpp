@@ -3,6 +3,8 @@
 /// Beam search's result with fewer rows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
@@ -111,7 +113,7 @@ struct LazyBestFirstBeam {
     length.check(), penalty.check(), pruning.check();
   }
 
-  std::int32_t slots() const { return states == 0 ? 2 * width + 1 : states; }
+  std::int32_t slot_count() const { return states == 0 ? 2 * width + 1 : states; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
@@ -122,7 +124,7 @@ struct LazyBestFirstBeam {
     s.queue.clear(), s.out.clear();
     s.expanded.assign(1, {.length = s.prefix.size()});
     s.levels.clear(), s.width = width;
-    s.kept.reset(slots(), sentence.abilities.roll_back, sentence.abilities.blocks, sentence.held, sentence.last);
+    s.kept.reset(slot_count(), sentence.abilities.roll_back, sentence.abilities.blocks, sentence.held, sentence.last);
     s.first = true, s.over = false;
   }
 

@@ -3,6 +3,8 @@
 /// Which hypothesis is next, of all lengths, and which go into the beam of theirs.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
@@ -38,7 +40,7 @@ struct LazyBestFirstQueue {
     auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
     Query q{.base = one.log_prob, .edits = s.bans.edits(!forced(s, one) && one.length < s.bounds.min), .stage = stage};
     if (forced(s, one)) q.best = 0, q.probes = s.vocabulary->eos;
-    else q.best = std::min(width + ends, pruning.max_per_parent);  // what is worse can neither end nor continue
+    else q.best = (std::min)(width + ends, pruning.max_per_parent);  // what is worse can neither end nor continue
     return q;
   }
 
@@ -125,7 +127,7 @@ struct LazyBestFirstQueue {
 
   /// The fewest tokens of an output that has `from` at least.
   std::int32_t fewest(State const& s, std::int32_t from) const {
-    return s.vocabulary->eos.empty() ? s.bounds.max : std::min(from, s.bounds.max);
+    return s.vocabulary->eos.empty() ? s.bounds.max : (std::min)(from, s.bounds.max);
   }
   /// The most that an output of this log_prob at most, and of `from` tokens at least, scores.
   double bound(State const& s, double log_prob, std::int32_t from) const {
@@ -168,7 +170,7 @@ struct LazyBestFirstQueue {
     }
     if (next.ended) {
       if (rank >= width) return false;
-      if (next.length > 1) level.best_finished = std::max(level.best_finished, next.log_prob);
+      if (next.length > 1) level.best_finished = (std::max)(level.best_finished, next.log_prob);
       end(s, next, rank, false, true);
       return false;
     }
@@ -184,7 +186,7 @@ struct LazyBestFirstQueue {
     if (!pruning.by_total()) return false;
     auto best = s.level(next.length).best_alive;
     for (auto length = s.prefix.size(); length <= next.length; ++length)
-      best = std::max(best, s.level(length).best_finished);
+      best = (std::max)(best, s.level(length).best_finished);
     return !(next.log_prob > best - pruning.margin());
   }
 
@@ -225,7 +227,7 @@ struct LazyBestFirstQueue {
     std::vector<State::Waiting> waiting;
     for (auto const& one : s.queue)
       if (one.taken || !full(s.level(one.length))) waiting.push_back(one);
-    auto const missing = std::min(waiting.size(), static_cast<std::size_t>(n_best) - s.out.size());
+    auto const missing = (std::min)(waiting.size(), static_cast<std::size_t>(n_best) - s.out.size());
     std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(missing), waiting.end(),
                       [&](auto const& a, auto const& b) {
                         return score(a) != score(b) ? score(a) > score(b) : State::Later{&s}(b, a);

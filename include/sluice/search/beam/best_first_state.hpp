@@ -3,6 +3,8 @@
 /// What a BestFirstBeam remembers of one sentence.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/kept_states.hpp>

@@ -3,6 +3,8 @@
 /// From the lines of a step to the candidates of a beam.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_state.hpp>
@@ -82,7 +84,7 @@ double local_bar(BeamSearch const& options, BeamState const& s, Expansion const&
   for (std::size_t r = 0; r < s.beam.size(); ++r) {
     if (s.beam[r].ended) continue;
     auto const best = answer[static_cast<std::size_t>(s.line[r])].best;
-    if (!best.empty()) bar = std::max(bar, static_cast<double>(best[0].log_prob) + std::log(threshold));
+    if (!best.empty()) bar = (std::max)(bar, static_cast<double>(best[0].log_prob) + std::log(threshold));
   }
   return bar;
 }
@@ -93,7 +95,7 @@ void collect(BeamSearch const& options, BeamState& s, Expansion const& answer) {
   s.picks.clear();
   auto const bar = local_bar(options, s, answer);
   for (std::size_t r = 0; r < s.beam.size(); ++r) add_candidates(options, s, r, answer, bar);
-  auto const count = std::min(s.picks.size(), static_cast<std::size_t>(looked_at(options, s)));
+  auto const count = (std::min)(s.picks.size(), static_cast<std::size_t>(looked_at(options, s)));
   auto const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(s.picks.begin(), end, s.picks.end(), better);
   s.picks.erase(end, s.picks.end());

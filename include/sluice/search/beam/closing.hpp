@@ -3,6 +3,8 @@
 /// The end of a beam search: what becomes of its last beam, and which hypotheses are told.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/result.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_state.hpp>

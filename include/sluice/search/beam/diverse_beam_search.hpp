@@ -3,6 +3,8 @@
 /// Diverse beam search: groups of beams that avoid each other's tokens.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -51,11 +53,11 @@ struct LazyDiverseBeamSearch {
     search.check();
     require(groups >= 1, "groups", groups, "must be at least 1");
     require(penalty >= 0 && std::isfinite(penalty), "penalty", penalty, "must be a number >= 0");
-    require(n_best >= 1 && n_best <= slots(), "n_best", n_best, "must be between 1 and groups * width");
+    require(n_best >= 1 && n_best <= slot_count(), "n_best", n_best, "must be between 1 and groups * width");
     require(search.n_best == search.width, "search.n_best", search.n_best,
             "must be the width: n_best of all groups decides");
   }
-  std::int32_t slots() const { return groups * search.width; }
+  std::int32_t slot_count() const { return groups * search.width; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.beams.resize(static_cast<std::size_t>(groups));
@@ -70,7 +72,7 @@ struct LazyDiverseBeamSearch {
     if (s.first) {  // the first group asks for all
       search.plan(s.beams[0].state, plan);
       if (auto const queries = plan.queries(); !queries.empty() && queries.back().best > 0)
-        queries.back().best += slots() - search.width;
+        queries.back().best += slot_count() - search.width;
       return plan.keep(0);
     }
     for (std::size_t g = 0; g < s.beams.size(); ++g) {
@@ -149,7 +151,7 @@ struct LazyDiverseBeamSearch {
     });
     result = {.id = result.id};
     if (h.empty()) return result.fail(all.failure, all.message, all.cause);
-    for (std::size_t i = 0; i < std::min(order.size(), static_cast<std::size_t>(n_best)); ++i)
+    for (std::size_t i = 0; i < (std::min)(order.size(), static_cast<std::size_t>(n_best)); ++i)
       result.hypotheses.push_back(std::move(h[order[i]]));
     s.beams[0].state.prefix.complete(result);
   }
@@ -158,7 +160,7 @@ struct LazyDiverseBeamSearch {
   /// The answer with what the tokens cost group g; each list in its new order, no longer than the group alone would ask.
   Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
     auto const ends = static_cast<std::int32_t>(s.beams[g].state.vocabulary->eos.size());
-    auto const longest = static_cast<std::size_t>(std::min(search.width + ends, search.pruning.max_per_parent));
+    auto const longest = static_cast<std::size_t>((std::min)(search.width + ends, search.pruning.max_per_parent));
     s.entries.clear(), s.candidates.clear(), s.probes.clear();
     for (std::size_t i = 0; i < answer.size(); ++i) {
       auto const line = answer[i];
@@ -173,7 +175,7 @@ struct LazyDiverseBeamSearch {
                   [](Candidate a, Candidate b) {
                     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
                   });
-      entry.best_count = std::min(line.best.size(), longest);
+      entry.best_count = (std::min)(line.best.size(), longest);
     }
     return {s.entries, s.candidates, s.probes};
   }

@@ -3,6 +3,8 @@
 /// Which slots hold which hypotheses, for a search that goes back to earlier ones.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <cstddef>
@@ -26,10 +28,10 @@ class LazyKeptStates {
   };
 
   /// Slot 0 holds `held` tokens, and `last` comes next: the root.
-  void reset(std::int32_t slots, bool roll_back, bool blocks, std::int32_t held, Token last) {
+  void reset(std::int32_t slot_count, bool roll_back, bool blocks, std::int32_t held, Token last) {
     held_ = held, roll_back_ = roll_back, blocks_ = blocks;
     nodes_.assign(1, {-1, 0, last});
-    holds_.assign(static_cast<std::size_t>(slots), none), used_.assign(static_cast<std::size_t>(slots), 0);
+    holds_.assign(static_cast<std::size_t>(slot_count), none), used_.assign(static_cast<std::size_t>(slot_count), 0);
     released_.clear();
     feed_.assign(1, last);
     fed_ = 0, clock_ = 0;

@@ -9,6 +9,8 @@
 /// so that results never depend on the neighbours. Ties are broken our way.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 

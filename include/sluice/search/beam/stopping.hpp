@@ -3,6 +3,8 @@
 /// When a beam search ends before its beam is empty and before the maximum length.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_state.hpp>
 

@@ -3,6 +3,8 @@
 /// From the candidates of a step to the next beam and to the finished hypotheses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_state.hpp>
 
@@ -41,7 +43,7 @@ void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
   auto const tokens = s.history.length(node);
   s.out.push_back({node, pick.log_prob, options.penalty.score(pick.log_prob, tokens), true});
-  if (tokens > 1) s.best_finished = std::max(s.best_finished, pick.log_prob);
+  if (tokens > 1) s.best_finished = (std::max)(s.best_finished, pick.log_prob);
 }
 
 /// Takes the candidates, best first, as far as there is room.
@@ -63,10 +65,10 @@ void choose(BeamSearch const& options, BeamState& s) {
   auto const width = static_cast<std::size_t>(options.width);
   auto const limit = s.last() && finished == Finished::set_aside ? width : picks.size();
   auto const places = options.surplus || options.stop.rule != Stop::Rule::count
-                          ? std::numeric_limits<std::size_t>::max()
+                          ? (std::numeric_limits<std::size_t>::max)()
                           : static_cast<std::size_t>(options.stop.needed(options.width));
   auto const guarded = options.guard_prefix && s.prefix.size() > 0 && s.generated == s.prefix.size();
-  for (auto i = first; i < std::min(limit, picks.size()); ++i) {
+  for (auto i = first; i < (std::min)(limit, picks.size()); ++i) {
     auto const& pick = picks[i];
     if (guarded && pick.ended && i > 0) {
       if (i < width) --room;
@@ -87,9 +89,9 @@ template <class = void>
 void drop_below_finished(BeamSearch const& options, BeamState& s, double threshold) {
   if (!(threshold < Pruning::off)) return;
   auto best = -std::numeric_limits<double>::infinity();
-  for (auto const& ended : s.out) best = std::max(best, ended.score);
+  for (auto const& ended : s.out) best = (std::max)(best, ended.score);
   for (auto const& entry : s.next)
-    if (entry.ended) best = std::max(best, score(options, s, entry));
+    if (entry.ended) best = (std::max)(best, score(options, s, entry));
   std::erase_if(s.next, [&](BeamState::Entry const& entry) {
     return (entry.ended ? score(options, s, entry) : entry.log_prob) < best - threshold;
   });
@@ -99,7 +101,7 @@ void drop_below_finished(BeamSearch const& options, BeamState& s, double thresho
 template <class = void>
 void prune(BeamSearch const& options, BeamState& s) {
   if (options.pruning.by_total() && !s.next.empty()) {
-    auto const bar = std::max(s.next[0].value, s.best_finished) - options.pruning.margin();
+    auto const bar = (std::max)(s.next[0].value, s.best_finished) - options.pruning.margin();
     std::erase_if(s.next, [&](BeamState::Entry const& entry) { return !(entry.value > bar); });
   }
   drop_below_finished(options, s, options.pruning.below_finished);

@@ -3,6 +3,8 @@
 /// Which guesses of a block a Blockwise keeps.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/acceptance.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>

@@ -3,6 +3,8 @@
 /// How many guesses pay.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

@@ -3,6 +3,8 @@
 /// Blockwise parallel decoding: guess several tokens, verify them in one call, keep those that are right.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
@@ -105,7 +107,7 @@ struct Blockwise {
     require(nodes >= 0, "nodes", nodes, "must not be negative");
     accept.check(), length.check();
   }
-  std::int32_t slots() const { return branches; }
+  std::int32_t slot_count() const { return branches; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
@@ -170,7 +172,7 @@ struct Blockwise {
     if (s.ended) return false;
     s.adapting.set_cost(cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25);
     auto count = wanted(s);
-    if (adaptive && cost == 0 && draft.explore) count = std::max(count, std::min(1, most(s)));
+    if (adaptive && cost == 0 && draft.explore) count = (std::max)(count, (std::min)(1, most(s)));
     s.adapting.ask(count), s.wanted = count;
     if (branches > 1 || draws) {
       s.drafted.nodes = most_nodes(count), s.drafted.leaves = branches, s.drafted.draws = draws;
@@ -212,8 +214,8 @@ struct Blockwise {
   static bool is_eos(State const& s, Token token) { return s.vocabulary->ends(token); }
 
   std::int32_t most(State const& s) const {
-    auto const most = std::max(0, std::min(block - 1, s.bounds.max - s.size() - 1));
-    return branches == 1 && nodes > 0 ? std::min(most, nodes) : most;
+    auto const most = (std::max)(0, (std::min)(block - 1, s.bounds.max - s.size() - 1));
+    return branches == 1 && nodes > 0 ? (std::min)(most, nodes) : most;
   }
   /// Guesses, if so many are wanted in a row.
   std::int32_t most_nodes(std::int32_t count) const {

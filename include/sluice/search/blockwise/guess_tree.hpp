@@ -3,6 +3,8 @@
 /// The guesses of a round as a tree: what of them makes sense, in preorder.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// Rejection: drawn guesses are kept as often as the model itself would have drawn them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
@@ -86,7 +88,7 @@ struct Rejection {
     double sum = 0;
     for (std::size_t i = 0; i < names.size(); ++i)
       left[i] = std::exp(static_cast<double>(line.probes[i])), sum += left[i];
-    auto rest = std::max(0.0, 1 - sum);  // of the tokens without names
+    auto rest = (std::max)(0.0, 1 - sum);  // of the tokens without names
     auto const outside = std::ranges::find_if(line.best, [&](Candidate c) { return !named(c.token); });
     if (outside == line.best.end()) rest = 0;
     for (std::size_t round = 0; round < guesses.size(); ++round) {
@@ -99,11 +101,10 @@ struct Rejection {
       if (!(drawn[x] > 0)) drawn.assign(names.size(), 0), drawn[x] = 1;
       auto const total = sum + rest;
       if (!(total > 0)) break;
-      if (uniform(noise(seed, position, 1 + static_cast<std::uint64_t>(round)), 0) * drawn[x] < left[x] / total)
-        return {names[x], line.probes[x]};
+      if (uniform(noise(seed, position, 1 + round), 0) * drawn[x] < left[x] / total) return {names[x], line.probes[x]};
       sum = 0;
       for (std::size_t i = 0; i < names.size(); ++i)
-        left[i] = std::max(0.0, left[i] / total - drawn[i]), sum += left[i];
+        left[i] = (std::max)(0.0, left[i] / total - drawn[i]), sum += left[i];
       rest /= total;
     }
     if (!(sum + rest > 0)) return line.best.empty() ? Candidate{-1, 0} : line.best[0];

@@ -3,6 +3,8 @@
 /// The rows that verify a tree of guesses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/blockwise/guess_tree.hpp>
@@ -39,7 +41,7 @@ class LazyTreeRows {
   static std::size_t longest(GuessTree const& tree, std::size_t pending, Shape shape) {
     if (shape.trees || tree.chain()) return pending + tree.size() - 1;
     std::int32_t most = 0;
-    for (std::size_t node = 0; node < tree.size(); ++node) most = std::max(most, tree.depth(node));
+    for (std::size_t node = 0; node < tree.size(); ++node) most = (std::max)(most, tree.depth(node));
     return pending + static_cast<std::size_t>(most);
   }
 

@@ -3,6 +3,8 @@
 /// Tokens that may not be chosen.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// The tokens of a beam's hypotheses, as a tree.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 

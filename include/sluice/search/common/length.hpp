@@ -3,6 +3,8 @@
 /// How long outputs may be, and how their length counts in the score.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
@@ -50,11 +52,12 @@ struct LengthLimits {
             "the model names no limit (Limits::length): outputs might never end");
     Bounds bounds{min, max};
     auto const times = [&](double factor) { return std::ceil(factor * static_cast<double>(sentence.source_length)); };
-    if (min_factor > 0) bounds.min = static_cast<std::int32_t>(std::max<double>(min, std::min(times(min_factor), 1e9)));
+    if (min_factor > 0)
+      bounds.min = static_cast<std::int32_t>(std::max<double>(min, (std::min)(times(min_factor), 1e9)));
     if (max_factor > 0) bounds.max = static_cast<std::int32_t>(std::min<double>(max, times(max_factor) + extra));
     if (sentence.limits.length < Limits::unlimited)  // the last token generated is never fed
-      bounds.max = std::min(bounds.max, sentence.limits.length - prompt + 1);
-    bounds.min = std::min(bounds.min, bounds.max);
+      bounds.max = (std::min)(bounds.max, sentence.limits.length - prompt + 1);
+    bounds.min = (std::min)(bounds.min, bounds.max);
     require(prefix == 0 || prefix < bounds.max, "prefix", std::to_string(prefix) + " tokens",
             "must be shorter than the maximum length, " + std::to_string(bounds.max));
     return bounds;
@@ -80,7 +83,7 @@ struct LengthPenalty {
   }
 
   double divisor(std::int32_t length) const {
-    auto const n = static_cast<double>(std::max(length, 1));
+    auto const n = static_cast<double>((std::max)(length, 1));
     if (kind == Kind::none || alpha == 0) return 1;
     auto const base = kind == Kind::average ? n : (beta + n) / (beta + 1);
     return alpha == 1 ? base : std::pow(base, alpha);
@@ -91,9 +94,9 @@ struct LengthPenalty {
   /// No continuation of a hypothesis of this log_prob can score higher, if it ends with `from` to `to` tokens: log_prob
   /// only falls, the divisor is monotone in the length, the word penalty is linear in it.
   double bound(double log_prob, std::int32_t from, std::int32_t to) const {
-    auto const gain = std::max(-word_penalty * static_cast<double>(from), -word_penalty * static_cast<double>(to));
+    auto const gain = (std::max)(-word_penalty * static_cast<double>(from), -word_penalty * static_cast<double>(to));
     auto const top = log_prob + gain;
-    return std::max(top / divisor(from), top / divisor(to));
+    return (std::max)(top / divisor(from), top / divisor(to));
   }
 };
 

@@ -3,6 +3,8 @@
 /// What holds for every phrase that an output is to have or not to have.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

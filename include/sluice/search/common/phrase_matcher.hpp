@@ -3,6 +3,8 @@
 /// Finds phrases in a stream of tokens.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

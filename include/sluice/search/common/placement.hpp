@@ -3,6 +3,8 @@
 /// Which slot each hypothesis of a beam goes on in.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 
 #include <algorithm>

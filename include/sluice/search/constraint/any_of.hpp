@@ -3,6 +3,8 @@
 /// Items of which an output has to have all, each as one of several phrases.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
@@ -123,16 +125,16 @@ class LazyAnyOf {
       auto missing = std::int32_t{0};
       for (auto bit = kind.first; bit < kind.first + kind.copies; ++bit) missing += state.met.has(bit) ? 0 : 1;
       if (missing == 0) continue;
-      longest = std::max(longest, kind.shortest + missing - 1);
+      longest = (std::max)(longest, kind.shortest + missing - 1);
       for (auto const token : kind.phrases.front()) {
-        auto least = std::numeric_limits<std::int32_t>::max();
+        auto least = (std::numeric_limits<std::int32_t>::max)();
         for (auto const& phrase : kind.phrases)
-          least = std::min(least, static_cast<std::int32_t>(std::count(phrase.begin(), phrase.end(), token)));
-        needed[token] = std::max(needed[token], least);
+          least = (std::min)(least, static_cast<std::int32_t>(std::count(phrase.begin(), phrase.end(), token)));
+        needed[token] = (std::max)(needed[token], least);
       }
     }
     for (auto const& [token, count] : needed) together += count;
-    return std::max(0, std::max(longest, together) - data_->matcher.depth(state.node));
+    return (std::max)(0, (std::max)(longest, together) - data_->matcher.depth(state.node));
   }
   std::string text() const {
     std::string all;

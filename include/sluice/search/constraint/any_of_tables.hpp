@@ -3,6 +3,8 @@
 /// What AnyOf looks up: built once from its items, shared by its copies.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/common/phrase_matcher.hpp>
 

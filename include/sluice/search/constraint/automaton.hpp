@@ -3,6 +3,8 @@
 /// What an output must contain, as an automaton over its tokens.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/named.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// Which candidates of a step go on, by the banks to which they belong.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/beam_state.hpp>
 #include <sluice/search/constraint/bank_sizes.hpp>
 
@@ -91,7 +93,7 @@ class LazyBankChoice {
   enum class Claim : std::uint8_t { rank, certain, taken };
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  static void raise(double& best, double value) { best = std::max(best, value); }
+  static void raise(double& best, double value) { best = (std::max)(best, value); }
 
   /// Appends the best of each bank to `chosen`, `places` in all at most, in the order of `picks`; of those that were not
   /// taken before and, if `live`, go on.
@@ -119,7 +121,7 @@ class LazyBankChoice {
   /// top bank; those that leave it now (`live`) are replaced from their own.
   void share_equally(Terms const& terms, bool live) {
     std::fill(sizes_.begin(), sizes_.end(), live ? 0 : terms.width / banks());
-    if (!live) sizes_.back() = std::max(0, sizes_.back() - (terms.width - terms.places));
+    if (!live) sizes_.back() = (std::max)(0, sizes_.back() - (terms.width - terms.places));
     else
       for (auto const& pick : chosen_) sizes_[at(bank(pick))] += pick.ended ? 1 : 0;
   }

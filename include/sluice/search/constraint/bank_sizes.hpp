@@ -3,6 +3,8 @@
 /// How a beam is divided among hypotheses that have met more and less of their constraints.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +46,7 @@ inline void bank_sizes_paper(std::span<std::int32_t const> counts, std::int32_t 
       move(bank, static_cast<std::ptrdiff_t>(bank) + away);
       move(bank, static_cast<std::ptrdiff_t>(bank) - away);
     }
-    sizes[bank] = std::min(sizes[bank], counts[bank]);  // nobody can use the rest
+    sizes[bank] = (std::min)(sizes[bank], counts[bank]);  // nobody can use the rest
   }
 }
 
@@ -53,7 +55,7 @@ inline void bank_sizes_paper(std::span<std::int32_t const> counts, std::int32_t 
 inline void bank_sizes_even(std::span<std::int32_t const> counts, std::int32_t width, std::span<std::int32_t> sizes) {
   auto const places = [&](std::int32_t rounds) {
     std::int64_t sum = 0;
-    for (auto const count : counts) sum += std::min(count, rounds);
+    for (auto const count : counts) sum += (std::min)(count, rounds);
     return sum;
   };
   std::int32_t whole = 0, too_many = width + 1;  // rounds in which everybody gets a place
@@ -63,7 +65,7 @@ inline void bank_sizes_even(std::span<std::int32_t const> counts, std::int32_t w
   }
   auto left = width - static_cast<std::int32_t>(places(whole));
   for (auto bank = sizes.size(); bank-- > 0;) {
-    sizes[bank] = std::min(counts[bank], whole);
+    sizes[bank] = (std::min)(counts[bank], whole);
     if (left > 0 && counts[bank] > whole) ++sizes[bank], --left;
   }
 }

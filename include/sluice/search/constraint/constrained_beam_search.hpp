@@ -3,6 +3,8 @@
 /// Beam search for outputs that must contain something. Its options: constrained_declaration.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -89,7 +91,7 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::size_t rank) con
   // The best of all hypotheses together, over all banks, may come from one of them.
   auto const ends = static_cast<std::int32_t>(b.vocabulary->eos.size());
   auto const looked_at = alone() ? beam.width : detail::beam_loop::looked_at(beam, b);
-  query.best = std::min(looked_at + ends, beam.pruning.max_per_parent);
+  query.best = (std::min)(looked_at + ends, beam.pruning.max_per_parent);
   constraints.wanted(state, wanted);
   query.probes = wanted;
   if constexpr (detail::NamesAllowed<A>)
@@ -205,7 +207,7 @@ void ConstrainedBeamSearch<A>::prune(State& s) const {
     s.choice.prune(b.next, s.banks, beam.pruning.margin(), b.best_finished);
   }
   auto const constrained = constraints.total() > 0 ? prune_finished : Pruning::off;
-  detail::beam_loop::drop_below_finished(beam, b, std::min(beam.pruning.below_finished, constrained));
+  detail::beam_loop::drop_below_finished(beam, b, (std::min)(beam.pruning.below_finished, constrained));
 }
 
 /// The sentence is over.

@@ -3,6 +3,8 @@
 /// ConstrainedBeamSearch: what it can be told, and what it remembers. What it does: constrained_beam_search.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -66,7 +68,7 @@ struct ConstrainedBeamSearch {
     require(banks != Banks::fairseq || beam.finished == Finished::set_aside, "banks", "fairseq",
             "needs Finished::set_aside");
   }
-  std::int32_t slots() const { return beam.slots(); }
+  std::int32_t slot_count() const { return beam.slot_count(); }
   void insert_into(TokenSet& set) const { detail::constraints_insert_into(constraints, set); }
 
   /// \throws std::invalid_argument  what the automaton refuses, and demands that take more tokens than the output may have

@@ -3,6 +3,8 @@
 /// The n-best list of a constrained search.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/beam_state.hpp>
 
 #include <algorithm>
@@ -31,10 +33,10 @@ inline bool listed_before(Listed const& x, Listed const& y) {
 template <class = void>
 void sort_and_cut(std::vector<Listed>& list, std::int32_t n_best, bool incomplete) {
   std::sort(list.begin(), list.end(), listed_before);
-  auto count = std::min(list.size(), static_cast<std::size_t>(n_best));
+  auto count = (std::min)(list.size(), static_cast<std::size_t>(n_best));
   if (!incomplete) {
     auto const whole = std::count_if(list.begin(), list.end(), [](Listed const& one) { return one.complete; });
-    count = std::min(count, std::max<std::size_t>(static_cast<std::size_t>(whole), 1));
+    count = (std::min)(count, std::max<std::size_t>(static_cast<std::size_t>(whole), 1));
   }
   list.resize(count);
 }

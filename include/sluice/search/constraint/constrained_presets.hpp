@@ -3,6 +3,8 @@
 /// The constrained searches of other engines, by name.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/beam/presets.hpp>
 #include <sluice/search/constraint/automaton.hpp>
 #include <sluice/search/constraint/bank_sizes.hpp>

@@ -3,6 +3,8 @@
 /// All that a translator may ask of the words of one output.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// Grid beam search: constrained decoding with a whole beam for every number of constraints met.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/constraint/automaton.hpp>

@@ -3,6 +3,8 @@
 /// Words and phrases of which an output has to have all.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/constraint/any_of.hpp>
 

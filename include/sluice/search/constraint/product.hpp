@@ -3,6 +3,8 @@
 /// Several automata at once.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
@@ -161,7 +163,7 @@ class Product {
   template <class F>
   static std::int32_t most(F&& f) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::max({std::int32_t{0}, static_cast<std::int32_t>(f.template operator()<I>())...});
+      return (std::max)({std::int32_t{0}, static_cast<std::int32_t>(f.template operator()<I>())...});
     }
     (std::index_sequence_for<As...>{});
   }

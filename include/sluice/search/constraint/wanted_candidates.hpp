@@ -3,6 +3,8 @@
 /// The candidates that an automaton wants, whether or not the model lists them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_state.hpp>

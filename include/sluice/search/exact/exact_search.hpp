@@ -3,6 +3,8 @@
 /// The most probable output, and the proof that it is.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/bans.hpp>
@@ -85,7 +87,7 @@ struct LazyExactSearch {
     require(!std::isnan(floor), "floor", floor, "must be a number, or -infinity");
     penalty.check(), length.check();
   }
-  std::int32_t slots() const { return 1; }
+  std::int32_t slot_count() const { return 1; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
@@ -122,7 +124,7 @@ struct LazyExactSearch {
     node.worst = all.empty() ? 0 : all.back().log_prob;
     s.children.resize(first_child(s));
     s.children.insert(s.children.end(), all.begin(), all.end());
-    node.next = first_child(s) + std::min(seen, all.size()), node.end = s.children.size();
+    node.next = first_child(s) + (std::min)(seen, all.size()), node.end = s.children.size();
     return s.ended = !go_on(s) || (steps > 0 && s.taken >= steps && stop(s));
   }
 
@@ -138,7 +140,7 @@ struct LazyExactSearch {
                                    .finished = one.finished});
     if (s.bounds.max == 0) result.hypotheses.assign(1, {});
     auto const proved = !s.found.empty() && s.found.front().finished ? s.found.front().score : floor;
-    result.bound = s.prefix.impossible() ? floor : s.ended ? std::max(s.bound, proved) : infinite;
+    result.bound = s.prefix.impossible() ? floor : s.ended ? (std::max)(s.bound, proved) : infinite;
     if (result.hypotheses.empty() && s.ended) {
       if (s.bound == -infinite && floor == -infinite)
         result.fail(Failure::no_token_left, "no output ends within the maximum length");
@@ -162,8 +164,8 @@ struct LazyExactSearch {
 
   /// The most that an output scores which goes on from `size` tokens of `log_prob`, and ends behind them.
   double bound(State const& s, double log_prob, std::int32_t size) const {
-    auto const least = s.vocabulary->eos.empty() ? s.bounds.max : std::max(size, s.bounds.min) + 1;
-    return penalty.bound(log_prob, std::min(least, s.bounds.max), s.bounds.max);
+    auto const least = s.vocabulary->eos.empty() ? s.bounds.max : (std::max)(size, s.bounds.min) + 1;
+    return penalty.bound(log_prob, (std::min)(least, s.bounds.max), s.bounds.max);
   }
   /// The most that comes of a child of the path's last.
   double bound_of_child(State const& s, double log_prob, bool ends) const {
@@ -197,7 +199,7 @@ struct LazyExactSearch {
   /// The most that comes of the children of the path's last that have not been listed.
   double unseen(State const& s) const {
     auto const log_prob = s.path.back().log_prob + static_cast<double>(s.path.back().worst);
-    return std::max(bound_of_child(s, log_prob, false), bound_of_child(s, log_prob, true));
+    return (std::max)(bound_of_child(s, log_prob, false), bound_of_child(s, log_prob, true));
   }
 
   /// The path is an output.
@@ -213,7 +215,7 @@ struct LazyExactSearch {
   /// The steps are used up: what could still come?
   bool stop(State& s) const {
     auto const open = [&](double bound) {
-      if (promises(s, bound)) s.bound = std::max(s.bound, bound);
+      if (promises(s, bound)) s.bound = (std::max)(s.bound, bound);
     };
     if (auto const& last = s.path.back(); last.end == 0) open(bound(s, last.log_prob, s.size()));  // not fed yet
     else if (!last.complete) open(unseen(s));

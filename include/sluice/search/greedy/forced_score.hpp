@@ -3,6 +3,8 @@
 /// Scoring of given outputs.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/length.hpp>
@@ -33,7 +35,7 @@ struct ForcedScore {
   };
 
   void check() const { penalty.check(); }
-  std::int32_t slots() const { return 1; }
+  std::int32_t slot_count() const { return 1; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.vocabulary = sentence.vocabulary, s.ended = false;

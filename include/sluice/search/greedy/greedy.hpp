@@ -3,6 +3,8 @@
 /// Greedy decoding.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/bans.hpp>
@@ -44,7 +46,7 @@ struct Greedy {
   };
 
   void check() const { length.check(), penalty.check(); }
-  std::int32_t slots() const { return 1; }
+  std::int32_t slot_count() const { return 1; }
 
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);

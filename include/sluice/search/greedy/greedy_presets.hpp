@@ -3,6 +3,8 @@
 /// The greedy searches of other engines, where they differ from Greedy.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/greedy/greedy.hpp>

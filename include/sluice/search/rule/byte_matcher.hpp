@@ -3,6 +3,8 @@
 /// Finds strings in a stream of bytes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <array>

@@ -3,6 +3,8 @@
 /// A penalty for going on with what was said before.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/rule/recent_tokens.hpp>
@@ -85,7 +87,7 @@ void LazyDry<Void>::edit(State state, Output const& output, std::vector<Edit>& e
   auto const most = base > 1.000001f ? static_cast<std::int32_t>(largest / std::log(base)) : 0;
   for (auto i = first; i < edits.size(); ++i) {
     auto exponent = static_cast<std::int32_t>(edits[i].add) - allowed_length;
-    if (most > 0) exponent = std::min(exponent, most);
+    if (most > 0) exponent = (std::min)(exponent, most);
     auto const penalty = static_cast<double>(multiplier) * std::pow(static_cast<double>(base), exponent);
     edits[i].add = -static_cast<float>(penalty);
   }
@@ -99,13 +101,13 @@ void LazyDry<Void>::count_repeats(detail::RecentTokens const& recent, std::size_
   std::size_t left = 0, right = 0;  // the last stretch found equal: right is behind it
   for (std::size_t k = 1; k < n; ++k) {
     std::size_t length = 0;
-    if (k < right) length = std::min(static_cast<std::size_t>(counts[k - left].token), right - k);
+    if (k < right) length = (std::min)(static_cast<std::size_t>(counts[k - left].token), right - k);
     // Cut at the limit, a count says less than is known; what is found anew is the same.
     if (k >= right || length == right - k) {
       while (k + length < n && recent.back(length) == recent.back(k + length)) ++length;
       if (length > 0) left = k, right = k + length;
     }
-    counts[k].token = static_cast<Token>(std::min(length, limit));
+    counts[k].token = static_cast<Token>((std::min)(length, limit));
   }
 }
 

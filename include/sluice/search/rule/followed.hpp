@@ -3,6 +3,8 @@
 /// What a slot holds, and what a rule knows of it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>
@@ -38,7 +40,7 @@ class Followed {
   /// Behind `length` tokens.
   typename R::State const& state(std::size_t length) const { return after_[outputs(length)]; }
   /// The output so far: nothing while the prompt is not through.
-  std::span<Token const> output() const { return std::span(tokens_).subspan(std::min(prompt_, tokens_.size())); }
+  std::span<Token const> output() const { return std::span(tokens_).subspan((std::min)(prompt_, tokens_.size())); }
   /// How many of the first `length` tokens are output.
   std::size_t outputs(std::size_t length) const { return length > prompt_ ? length - prompt_ : 0; }
 

@@ -3,6 +3,8 @@
 /// How a search learns that an output is over, without the model.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>

@@ -3,6 +3,8 @@
 /// Penalties for what stands there already, of the last tokens, with or without the prompt.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/rule/recent_tokens.hpp>

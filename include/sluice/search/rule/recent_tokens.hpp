@@ -3,6 +3,8 @@
 /// The tokens that a rule looks back on.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
@@ -19,7 +21,7 @@ class RecentTokens {
   /// \param window  at most so many; -1: all
   RecentTokens(std::span<Token const> prompt, std::span<Token const> output, std::int32_t window)
       : prompt_(prompt), output_(output), size_(prompt.size() + output.size()) {
-    if (window >= 0) size_ = std::min(size_, static_cast<std::size_t>(window));
+    if (window >= 0) size_ = (std::min)(size_, static_cast<std::size_t>(window));
   }
   std::size_t size() const { return size_; }
   /// The i-th from the end; the last is number 0.

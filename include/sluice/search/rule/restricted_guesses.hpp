@@ -3,6 +3,8 @@
 /// What a rule that restricts makes of guesses.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/rule/followed.hpp>
@@ -54,7 +56,7 @@ class RestrictedGuesses {
     if (parents != nullptr && tree_->draws)
       return;  // it tells how it was drawn; its lines are restricted, that will do
     keep_allowed(rule, vocabulary, guesses, parents);
-    add_certain(rule, vocabulary, guesses, parents, std::max(wanted_, most));
+    add_certain(rule, vocabulary, guesses, parents, (std::max)(wanted_, most));
   }
 
  private:

@@ -3,6 +3,8 @@
 /// What a rule is, and several as one.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/named.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>

@@ -3,6 +3,8 @@
 /// Rules about what may come next, for any search.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/rule/followed.hpp>
@@ -57,7 +59,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   using Followed = detail::Followed<R>;
   struct State {
     typename S::State inner{};
-    std::vector<Followed> slots;
+    std::vector<Followed> followed;
     Followed branch;                       // of a tree, beside its first path
     std::vector<std::vector<Edit>> edits;  // [line]
     detail::KnownEnds ends;
@@ -73,15 +75,15 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   };
 
   void check() const { sluice::check(search), detail::check_rule(rule); }
-  std::int32_t slots() const { return search.slots(); }
+  std::int32_t slot_count() const { return search.slot_count(); }
   void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }
 
   void begin(State& s, Sentence const& sentence) const {
     search.begin(s.inner, sentence);
     s.vocabulary = sentence.vocabulary, s.prefix = sentence.prefix.size();
-    s.slots.resize(static_cast<std::size_t>(slots()));
+    s.followed.resize(static_cast<std::size_t>(slot_count()));
     // What the first slot holds when the search plans for the first time: all but the last of prompt and prefix.
-    auto& first = s.slots[0];
+    auto& first = s.followed[0];
     first.begin(sentence.prompt, rule.initial(sentence));
     if (!takes_prefix)
       for (auto const token : sentence.prefix) first.push(rule, token);
@@ -98,7 +100,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if constexpr (restricts && DraftingSearch<S>) guess(s);
     search.plan(s.inner, plan);
     auto const rows = plan.rows();
-    auto const slot = [&](Slot number) -> Followed& { return s.slots[static_cast<std::size_t>(number - plan.base())]; };
+    auto const slot = [&](Slot number) -> Followed& {
+      return s.followed[static_cast<std::size_t>(number - plan.base())];
+    };
     for (auto const& row : rows)
       if (row.from != row.to) (slot(row.to) = slot(row.from)).cut(row.length);
     auto queries = plan.queries();
@@ -147,7 +151,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   bool draft(State& s, Draft& draft) const requires DraftingSearch<S> {
     auto const base = draft.slot;
     auto const wanted = search.draft(s.inner, draft);
-    if constexpr (restricts) s.guesses.ask(rule, s.slots[static_cast<std::size_t>(draft.slot - base)], draft);
+    if constexpr (restricts) s.guesses.ask(rule, s.followed[static_cast<std::size_t>(draft.slot - base)], draft);
     return wanted;
   }
 

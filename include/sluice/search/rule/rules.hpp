@@ -4,6 +4,8 @@
 /// by default.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/penalties.hpp>

@@ -3,6 +3,8 @@
 /// Where a repetition may begin anew.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
@@ -58,12 +60,12 @@ class LazySequenceBreakers {
           sequences.push_back({token});
           continue;
         }
-        for (auto count = std::min(bytes.size(), text.size() - 1); count > 0; --count) {
+        for (auto count = (std::min)(bytes.size(), text.size() - 1); count > 0; --count) {
           if (bytes.substr(bytes.size() - count) != text.substr(0, count)) continue;
           auto const rest = tokenise(text.substr(count));
           auto& sequence = sequences.emplace_back(1, token);
           sequence.insert(sequence.end(), rest.begin(),
-                          rest.begin() + static_cast<std::ptrdiff_t>(std::min(rest.size(), most_tokens)));
+                          rest.begin() + static_cast<std::ptrdiff_t>((std::min)(rest.size(), most_tokens)));
         }
       }
     }

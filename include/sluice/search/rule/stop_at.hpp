@@ -3,6 +3,8 @@
 /// Tokens and strings that end an output.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
@@ -161,7 +163,7 @@ class LazyStopAt {
   /// \param last  where the last token begins
   Place string_place(std::int32_t stop, std::string_view text, std::size_t last) const {
     auto const& string = data_->stops.strings[static_cast<std::size_t>(stop - tokens_size())];
-    auto const begin = text.find(string, last - std::min(last, string.size() - 1));
+    auto const begin = text.find(string, last - (std::min)(last, string.size() - 1));
     require(begin != std::string_view::npos, "hypothesis.stop", stop, "is not at the end of its tokens");
     return {begin, begin + string.size()};
   }

@@ -3,6 +3,8 @@
 /// Text to show while it grows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/token_bytes.hpp>
@@ -43,7 +45,7 @@ class LazyTextStream {
       state_ = stops_.next(state_, token);
     }
     auto const from = shown_;
-    shown_ = std::max(shown_, whole_characters(certain()));
+    shown_ = (std::max)(shown_, whole_characters(certain()));
     return std::string_view(text_).substr(from, shown_ - from);
   }
 
@@ -67,8 +69,8 @@ class LazyTextStream {
       return at_string ? stops_.string_place(state_.stop, text_, begins_.back()).end : text_.size();
     auto const tokens = stops_.open_tokens(state_);
     auto open = text_.size() - stops_.open_bytes(state_);
-    if (tokens > 0) open = std::min(open, begins_[begins_.size() - tokens]);
-    if (at_string) open = std::min(open, stops_.string_place(state_.stop, text_, begins_.back()).begin);
+    if (tokens > 0) open = (std::min)(open, begins_[begins_.size() - tokens]);
+    if (at_string) open = (std::min)(open, stops_.string_place(state_.stop, text_, begins_.back()).begin);
     return open;
   }
 

@@ -3,6 +3,8 @@
 /// What a wrapper asks of the search that it holds.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/search.hpp>
 
 #include <cstdint>
@@ -32,7 +34,7 @@ template <class S>
 std::int32_t most_tokens(S const& search, Sentence const& sentence) {
   if constexpr (requires { search.length.of(sentence).max; }) return search.length.of(sentence).max;
   else if constexpr (requires { search.beam.length; }) return most_tokens(search.beam, sentence);
-  else if constexpr (requires { search.search.slots(); }) return most_tokens(search.search, sentence);
+  else if constexpr (requires { search.search.slot_count(); }) return most_tokens(search.search, sentence);
   else return Limits::unlimited;
 }
 

@@ -3,6 +3,8 @@
 /// The arithmetic of truncation: of a list of candidates, best first, not necessarily normalised.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 
 #include <algorithm>

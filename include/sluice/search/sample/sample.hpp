@@ -3,6 +3,8 @@
 /// Sampling from the model.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
@@ -105,7 +107,7 @@ struct LazySample {
     require(samples >= 1, "samples", samples, "must be at least 1");
     chain().check(), length.check();
   }
-  std::int32_t slots() const { return samples; }
+  std::int32_t slot_count() const { return samples; }
 
   void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
@@ -164,7 +166,7 @@ Query LazySample<Void>::query(State const& s, std::int32_t sample) const {
   Query q{.edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature};
   if (!s.plain) {
     auto const own = sample >= 0 ? noise(s.seed, sample, s.generated) : 0;
-    s.chain.ask(q, s.vocabulary->size, s.drawn[static_cast<std::size_t>(std::max(sample, 0))].sampler, own);
+    s.chain.ask(q, s.vocabulary->size, s.drawn[static_cast<std::size_t>((std::max)(sample, 0))].sampler, own);
   } else if (sample >= 0 && truncation().off()) q.best = 1, q.noise = noise(s.seed, sample, s.generated);
   else truncation().ask(q, s.vocabulary->size);
   return q;

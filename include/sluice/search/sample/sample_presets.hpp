@@ -3,6 +3,8 @@
 /// The sampling of other engines, by name: a Sample with that engine's defaults and order. Change any member afterwards.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/search/sample/sample.hpp>
 
 namespace sluice::inline v0::presets {

@@ -3,6 +3,8 @@
 /// Samplers one after the other: what they ask of a line, what they leave of it, which token is drawn.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
@@ -78,7 +80,7 @@ struct LazySamplerChain : SamplerOptions {
   void adapt(SamplerState const& state, Scratch& scratch) const;
   void heat(std::vector<Candidate>& left, std::size_t size) const;
   std::size_t kept(std::size_t wanted, std::size_t size) const {
-    return std::max(wanted, std::min(static_cast<std::size_t>(min_keep), size));
+    return (std::max)(wanted, (std::min)(static_cast<std::size_t>(min_keep), size));
   }
 };
 using SamplerChain = LazySamplerChain<>;
@@ -105,10 +107,10 @@ void LazySamplerChain<Void>::ask(Query& query, std::int32_t vocabulary, SamplerS
                                  std::uint64_t noise) const {
   auto const from = start();
   query.temperature = from.temperature;
-  query.best = answered(from) ? std::max(min_keep, 1) : vocabulary;
+  query.best = answered(from) ? (std::max)(min_keep, 1) : vocabulary;
   if (!from.first && mirostat.tau > 0) {
     query.best = 1;
-    query.at_least = std::max(std::exp2(-state.surprise), std::numeric_limits<float>::min());
+    query.at_least = (std::max)(std::exp2(-state.surprise), (std::numeric_limits<float>::min)());
   } else if (noise != 0 && from.alone && (!from.first || (from.first == Sampler::xtc && !strikes(noise)))) {
     query.best = 1, query.noise = noise;
   }
@@ -138,7 +140,7 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
     auto const cut = begun || !answered(from);  // else it was the line's
     begun = true;
     auto const keep = [&](std::size_t count) {
-      left.resize(std::min(kept(count, size), left.size()));
+      left.resize((std::min)(kept(count, size), left.size()));
       size = kept(count, size);
     };
     switch (sampler) {
@@ -154,8 +156,8 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
         break;
       }
       case Sampler::top_k:
-        size = std::min(size, static_cast<std::size_t>(truncation.top_k));
-        left.resize(std::min(size, left.size()));
+        size = (std::min)(size, static_cast<std::size_t>(truncation.top_k));
+        left.resize((std::min)(size, left.size()));
         break;
       case Sampler::typical:
         keep(cut ? detail::sort_typical(left, static_cast<double>(truncation.typical)) : left.size());
@@ -181,7 +183,7 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
   if (mirostat.tau > 0 && from.first) {
     constexpr auto nats = 0.6931471805599453;  // in a bit
     auto const bar = std::log(detail::mass(left)) - static_cast<double>(state.surprise) * nats;
-    left.resize(std::max(detail::above(left, bar), std::size_t{1}));
+    left.resize((std::max)(detail::above(left, bar), std::size_t{1}));
   }
   auto const best = left[0].log_prob;
   for (auto& c : left) c.log_prob -= best;
@@ -214,8 +216,8 @@ void LazySamplerChain<Void>::heat(std::vector<Candidate>& left, std::size_t size
       entropy -= std::exp(log_prob) * log_prob;
     }
     auto const range = static_cast<double>(dynamic_temperature.range);
-    auto const least = std::max(0.0, divisor - range),
-               share = std::max(0.0, entropy / std::log(static_cast<double>(size)));
+    auto const least = (std::max)(0.0, divisor - range),
+               share = (std::max)(0.0, entropy / std::log(static_cast<double>(size)));
     divisor = least + (divisor + range - least) * std::pow(share, static_cast<double>(dynamic_temperature.exponent));
   }
   if (divisor <= 0) return left.resize(1);

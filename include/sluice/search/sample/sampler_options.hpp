@@ -3,6 +3,8 @@
 /// The options of a chain of samplers, checked.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/search/sample/samplers.hpp>
 #include <sluice/search/sample/truncation.hpp>

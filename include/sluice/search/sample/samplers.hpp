@@ -3,6 +3,8 @@
 /// What a sample may be asked beside temperature and truncation, and the order in which it is done.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 
 #include <algorithm>

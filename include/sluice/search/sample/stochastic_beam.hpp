@@ -3,6 +3,8 @@
 /// Sampling without replacement.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
@@ -86,7 +88,7 @@ struct LazyStochasticBeam {
     require(temperature > 0 && std::isfinite(temperature), "temperature", temperature, "must be a number > 0");
     length.check();
   }
-  std::int32_t slots() const { return width; }
+  std::int32_t slot_count() const { return width; }
 
   void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
@@ -161,7 +163,7 @@ bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const 
     if (entry.ended) s.picks.push_back({entry.value, entry.log_prob, rank, order, {}, true});
     else collect(s, rank, answer[static_cast<std::size_t>(s.line[r])]);
   }
-  auto const count = std::min(s.picks.size(), static_cast<std::size_t>(width));
+  auto const count = (std::min)(s.picks.size(), static_cast<std::size_t>(width));
   auto const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(s.picks.begin(), end, s.picks.end(), [](auto const& a, auto const& b) {
     return a.value != b.value ? a.value > b.value : a.order < b.order;
@@ -184,7 +186,7 @@ void LazyStochasticBeam<Void>::collect(State& s, std::int32_t rank, Line const& 
   for (auto const c : line.best) {
     auto const log_prob = parent.log_prob + static_cast<double>(c.log_prob);
     auto const value = log_prob + gumbel(parent.key, c.token);
-    largest = std::max(largest, value);
+    largest = (std::max)(largest, value);
     s.picks.push_back({value, log_prob, rank, static_cast<std::int32_t>(s.picks.size()), c, false});
   }
   for (auto i = first; i < s.picks.size(); ++i)

@@ -3,6 +3,8 @@
 /// Which tokens of a line a sample may be drawn from, and the draw.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>

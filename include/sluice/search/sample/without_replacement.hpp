@@ -3,6 +3,8 @@
 /// The arithmetic of sampling without replacement: conditioned Gumbel numbers, and the weights of what was drawn.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/result.hpp>
 
 #include <algorithm>
@@ -24,7 +26,7 @@ inline double log1mexp(double x) {
 /// that the largest of its siblings is not `largest` but `top`. Kool et al. 2019, appendix B.
 inline double conditioned(double value, double largest, double top) {
   auto const v = top - value + log1mexp(value - largest);
-  return top - std::max(0.0, v) - std::log1p(std::exp(-std::abs(v)));
+  return top - (std::max)(0.0, v) - std::log1p(std::exp(-std::abs(v)));
 }
 
 }  // namespace detail
@@ -39,7 +41,7 @@ inline double conditioned(double value, double largest, double top) {
 template <class = void>
 std::vector<double> importance_log_weights(std::span<Hypothesis const> hypotheses, std::size_t k) {
   std::vector<double> weights;
-  for (auto const& h : hypotheses.first(std::min(k, hypotheses.size()))) {
+  for (auto const& h : hypotheses.first((std::min)(k, hypotheses.size()))) {
     auto const log_q = hypotheses.size() > k ? detail::log1mexp(-std::exp(h.log_prob - hypotheses[k].score)) : 0.0;
     weights.push_back(h.log_prob - log_q);
   }

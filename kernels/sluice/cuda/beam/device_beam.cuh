@@ -3,6 +3,8 @@
 /// A beam search that stays on the device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/result.hpp>

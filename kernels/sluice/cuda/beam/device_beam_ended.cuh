@@ -3,6 +3,8 @@
 /// The finished hypotheses of a DeviceBeam.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/beam/device_beam_state.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 

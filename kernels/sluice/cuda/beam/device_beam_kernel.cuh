@@ -3,6 +3,8 @@
 /// The kernels of DeviceBeam.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/beam/device_beam_launch.cuh>
 #include <sluice/cuda/beam/device_beam_rows.cuh>
 #include <sluice/cuda/beam/device_beam_state.cuh>

@@ -3,6 +3,8 @@
 /// How the host starts the kernels of DeviceBeam.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/beam/device_beam_state.cuh>
 #include <sluice/cuda/device/start.cuh>
 

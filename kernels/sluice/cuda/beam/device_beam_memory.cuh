@@ -3,6 +3,8 @@
 /// The memory of a DeviceBeam: one piece, made once.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

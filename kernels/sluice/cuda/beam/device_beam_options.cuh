@@ -3,6 +3,8 @@
 /// What a DeviceBeam makes of a BeamSearch.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
@@ -67,10 +69,10 @@ inline std::int32_t longest_of(BeamSearch const& search, DeviceBeamOptions const
 inline BeamRules rules_of(BeamSearch const& search, Vocabulary const& vocabulary, Kind kind) {
   BeamRules rules;
   rules.width = search.width, rules.ends = static_cast<std::int32_t>(vocabulary.eos.size());
-  rules.best = std::min(search.width + rules.ends, vocabulary.size);
+  rules.best = (std::min)(search.width + rules.ends, vocabulary.size);
   rules.keep = search.candidates != 0 ? search.candidates : search.width * (1 + rules.ends);
   rules.n_best = search.n_best, rules.needed = search.stop.needed(search.width);
-  rules.most_ended = std::max({rules.width, rules.n_best, rules.needed});
+  rules.most_ended = (std::max)({rules.width, rules.n_best, rules.needed});
   rules.surplus = search.surplus, rules.guard_prefix = search.guard_prefix;
   rules.hopeful = search.stop.rule == Stop::Rule::never_early && search.penalty.alpha > 0;
   rules.log_probs = kind == Kind::log_probs;

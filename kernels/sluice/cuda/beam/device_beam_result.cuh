@@ -3,6 +3,8 @@
 /// From a DeviceBeam's memory to hypotheses, on the host.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam_state.cuh>

@@ -3,6 +3,8 @@
 /// What a DeviceBeam wants run next, row by row; and its first rows.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam_state.cuh>
 #include <sluice/cuda/device/host_device.cuh>

@@ -3,6 +3,8 @@
 /// What a DeviceBeam keeps in the device's memory.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/indirection_launch.cuh>

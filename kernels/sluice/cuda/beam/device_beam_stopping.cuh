@@ -3,6 +3,8 @@
 /// When a sentence of a DeviceBeam ends before its beam is empty and before the maximum length.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/beam/device_beam_state.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/search/beam/beam_options.hpp>

@@ -3,6 +3,8 @@
 /// The program of the warp that takes a sentence of a DeviceBeam one step further.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam_ended.cuh>
 #include <sluice/cuda/beam/device_beam_rows.cuh>

@@ -3,6 +3,8 @@
 /// Beams reordered without copying their keys and values: a table says whose memory holds each position.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/indirection_books.cuh>
@@ -43,11 +45,11 @@ class CacheIndirection {
   /// \throws std::invalid_argument  if an option is out of its range
   /// \throws Error                  of CUDA
   explicit CacheIndirection(CacheIndirectionOptions const& options) : options_(options), books_(options) {
-    auto const slots = static_cast<std::size_t>(options.slots);
-    auto const bytes = slots * static_cast<std::size_t>(options.positions) * sizeof(Slot);
+    auto const slot_count = static_cast<std::size_t>(options.slot_count);
+    auto const bytes = slot_count * static_cast<std::size_t>(options.positions) * sizeof(Slot);
     table_ = static_cast<Slot*>(table_memory_.get(bytes));
     fill_now(table_, 0xff, bytes);  // IndirectionView::none
-    steps_ = static_cast<SlotStep*>(steps_memory_.get(slots * sizeof(SlotStep)));
+    steps_ = static_cast<SlotStep*>(steps_memory_.get(slot_count * sizeof(SlotStep)));
   }
 
   std::int32_t length(Slot slot) const { return books_.length(slot); }
@@ -73,8 +75,8 @@ class CacheIndirection {
   }
 
   /// The slots are empty; their memory may be used again from the next step on.
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) books_.release(slot);
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) books_.release(slot);
   }
 
   /// For who decides on the device, and keeps the lengths: what step() does, of [slots] steps that lie there. No slot that
@@ -89,7 +91,7 @@ class CacheIndirection {
     if (active == 0) return;
     IndirectionLaunch launch;
     launch.table = table_, launch.steps = steps;
-    launch.slots = options_.slots, launch.positions = options_.positions;
+    launch.slot_count = options_.slot_count, launch.positions = options_.positions;
     launch.width = options_.width, launch.active = active;
     launch_indirection<indirection_threads>(launch, stream);
   }

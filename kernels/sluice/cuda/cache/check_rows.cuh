@@ -3,6 +3,8 @@
 /// What a cache asks of the rows of a step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -3,6 +3,8 @@
 /// The program of a block of CacheIndirection: some positions of a group of slots.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/indirection_launch.cuh>
 #include <sluice/cuda/cache/indirection_view.cuh>
@@ -43,7 +45,7 @@ class IndirectionBlock {
         memory_(memory),
         launch_(launch),
         first_(number / launch.tiles() * launch.width),
-        members_(launch.slots - first_ < launch.width ? launch.slots - first_ : launch.width),
+        members_(launch.slot_count - first_ < launch.width ? launch.slot_count - first_ : launch.width),
         position_(number % launch.tiles() * tile) {}
 
   SLUICE_DEVICE void run() {

@@ -3,6 +3,8 @@
 /// What the host knows of a CacheIndirection: lengths, and the next step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/check_rows.cuh>
@@ -18,10 +20,10 @@ namespace sluice::inline v0::cuda {
 
 /// What a CacheIndirection is made of.
 struct CacheIndirectionOptions {
-  std::int32_t slots = 0;      ///< > 0: of the model
-  std::int32_t positions = 0;  ///< > 0: that the memory of a slot has room for
+  std::int32_t slot_count = 0;  ///< > 0: of the model
+  std::int32_t positions = 0;   ///< > 0: that the memory of a slot has room for
   /// Slots 0 .. width - 1 are a group, and so on; rows fork inside a group. With one search for all requests what that needs
-  /// for a sentence (slots()); else as `slots`. In [1, 1024].
+  /// for a sentence (slot_count()); else as `slot_count`. In [1, 1024].
   std::int32_t width = 0;
 };
 
@@ -30,14 +32,14 @@ class IndirectionBooks {
  public:
   /// \throws std::invalid_argument  if an option is out of its range
   explicit IndirectionBooks(CacheIndirectionOptions const& options) : options_(options) {
-    require(options.slots > 0, "CacheIndirection: slots", options.slots, "must be > 0");
+    require(options.slot_count > 0, "CacheIndirection: slot_count", options.slot_count, "must be > 0");
     require(options.positions > 0, "CacheIndirection: positions", options.positions, "must be > 0");
     require(options.width >= 1 && options.width <= IndirectionLaunch::most_width, "CacheIndirection: width",
             options.width, "must be in [1, 1024]");
-    steps_.resize(index(options.slots)), lengths_.resize(index(options.slots));
+    steps_.resize(index(options.slot_count)), lengths_.resize(index(options.slot_count));
   }
 
-  std::int32_t length(Slot slot) const { return slot >= 0 && slot < options_.slots ? lengths_[index(slot)] : 0; }
+  std::int32_t length(Slot slot) const { return slot >= 0 && slot < options_.slot_count ? lengths_[index(slot)] : 0; }
 
   /// The slot is empty. Its memory may be used again from the next step on.
   void release(Slot slot) {
@@ -73,14 +75,14 @@ class IndirectionBooks {
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-  void cover(std::int32_t length) { active_ = std::max(active_, length); }
+  void cover(std::int32_t length) { active_ = (std::max)(active_, length); }
 
   void check(std::span<Row const> rows) {
     check_rows(
         "CacheIndirection", rows, [this](Slot slot) { return length(slot); }, options_.positions, read_);
     for (auto const& row : rows) {
-      require(row.from < options_.slots, "CacheIndirection: row.from", row.from, "is not a slot of the cache");
-      require(row.to < options_.slots, "CacheIndirection: row.to", row.to, "is not a slot of the cache");
+      require(row.from < options_.slot_count, "CacheIndirection: row.from", row.from, "is not a slot of the cache");
+      require(row.to < options_.slot_count, "CacheIndirection: row.to", row.to, "is not a slot of the cache");
       require(row.from / options_.width == row.to / options_.width, "CacheIndirection: row.from", row.from,
               "is not in the group of row.to");
     }

@@ -3,6 +3,8 @@
 /// The kernel of CacheIndirection.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/cache/cache_indirection.cuh>
 #include <sluice/cuda/cache/indirection_block.cuh>
 #include <sluice/cuda/cache/indirection_launch.cuh>

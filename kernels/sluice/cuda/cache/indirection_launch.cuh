@@ -3,6 +3,8 @@
 /// What the kernel of CacheIndirection is told.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 
@@ -27,13 +29,13 @@ struct IndirectionLaunch {
 
   Slot* table = nullptr;            ///< [slots, positions]; -1 where there is none
   SlotStep const* steps = nullptr;  ///< [slots]
-  std::int32_t slots = 0;
+  std::int32_t slot_count = 0;
   std::int32_t positions = 0;
   std::int32_t width = 1;   ///< slots of a group; the last group may have fewer
   std::int32_t active = 0;  ///< positions that may change: no slot that is named has more, before or after
 
   SLUICE_HOST_DEVICE std::int32_t tiles() const { return (active + tile - 1) / tile; }
-  SLUICE_HOST_DEVICE std::int32_t groups() const { return (slots + width - 1) / width; }
+  SLUICE_HOST_DEVICE std::int32_t groups() const { return (slot_count + width - 1) / width; }
 };
 
 }  // namespace sluice::inline v0::cuda

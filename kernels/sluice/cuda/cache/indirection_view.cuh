@@ -3,6 +3,8 @@
 /// Where a hypothesis finds its keys and values when beams are reordered without copying them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 

@@ -3,6 +3,8 @@
 /// What the host knows of a cache in pages: the tables and copies of a step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/check_rows.cuh>
@@ -81,15 +83,15 @@ class PageBooks {
   }
 
   /// Tables and lengths of these slots. O(pages of all).
-  void list(std::span<Slot const> slots) {
+  void list(std::span<Slot const> slot_numbers) {
     width_ = 0, lengths_.clear();
-    for (auto const slot : slots) {
+    for (auto const slot : slot_numbers) {
       lengths_.push_back(table_.length(slot));
-      width_ = std::max(width_, static_cast<std::size_t>(table_.pages_of(lengths_.back())));
+      width_ = (std::max)(width_, static_cast<std::size_t>(table_.pages_of(lengths_.back())));
     }
-    pages_.assign(slots.size() * width_, 0);
+    pages_.assign(slot_numbers.size() * width_, 0);
     auto row = pages_.begin();
-    for (auto const slot : slots) {
+    for (auto const slot : slot_numbers) {
       table_.pages(slot, [row](std::int32_t i, std::int32_t page) { row[i] = page; });
       row += static_cast<std::ptrdiff_t>(width_);
     }

@@ -3,6 +3,8 @@
 /// Copies of the filled parts of pages: the arguments and the program of their kernel.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 

@@ -3,6 +3,8 @@
 /// The kernel of cuda::PagedCache.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/cache/page_copies.cuh>
 #include <sluice/cuda/cache/paged_cache.cuh>
 #include <sluice/cuda/device/block.cuh>

@@ -3,6 +3,8 @@
 /// Where the rows of a step find their keys and values in pages.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 
 #include <cstdint>

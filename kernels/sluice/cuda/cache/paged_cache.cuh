@@ -3,6 +3,8 @@
 /// Memory on a device for the keys and values of many hypotheses, in pages that forks share.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/page_books.cuh>
 #include <sluice/cuda/cache/page_copies.cuh>
@@ -82,8 +84,8 @@ class PagedCache {
   PageView<T> view() const { return view_; }
 
   /// The slots are empty; their pages may be used again from the next step on.
-  void release(std::span<Slot const> slots) {
-    for (auto const slot : slots) books_.release(slot);
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) books_.release(slot);
   }
 
  private:

@@ -3,6 +3,8 @@
 /// Whose memory on the device is used.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cstddef>
 
 namespace sluice::inline v0::cuda {

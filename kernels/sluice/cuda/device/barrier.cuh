@@ -3,6 +3,8 @@
 /// The places where the threads of a block, or of a warp, wait for each other.
 #pragma once
 
+#include <sluice/language.hpp>
+
 namespace sluice::inline v0::cuda {
 
 /// Named, so that a test can take one away and see that it is missed.

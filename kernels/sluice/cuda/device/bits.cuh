@@ -3,6 +3,8 @@
 /// Words of 32 bits, one for every lane of a warp or every member of a small set.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 
 #include <bit>

@@ -3,6 +3,8 @@
 /// A block of threads on a device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/partial_sum.cuh>
 #include <sluice/cuda/device/score_format.cuh>

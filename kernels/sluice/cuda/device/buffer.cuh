@@ -3,6 +3,8 @@
 /// Memory that grows and stays.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/relaxed_capture.cuh>
@@ -74,7 +76,7 @@ class Buffer {
   };
 
   void* grow(std::size_t bytes) {
-    bytes = std::max({bytes, 2 * size_, std::size_t{4096}});
+    bytes = (std::max)({bytes, 2 * size_, std::size_t{4096}});
     void* memory = nullptr;
     {
       RelaxedCapture const relaxed;

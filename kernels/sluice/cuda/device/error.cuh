@@ -3,6 +3,8 @@
 /// Failures of the CUDA runtime as exceptions.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cuda_runtime.h>
 
 #include <stdexcept>

@@ -3,6 +3,8 @@
 /// A moment in a stream.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/error.cuh>
 
 #include <cuda_runtime.h>

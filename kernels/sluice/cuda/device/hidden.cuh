@@ -3,6 +3,8 @@
 /// Hidden vectors on the device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 
 #include <cuda_runtime.h>

@@ -3,6 +3,8 @@
 /// The device that an object belongs to.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/cuda/device/error.cuh>
 

@@ -4,6 +4,8 @@
 /// tested on an emulated one.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #if defined(__CUDACC__)
 #define SLUICE_DEVICE __device__ __forceinline__
 #define SLUICE_HOST_DEVICE __host__ __device__

@@ -3,6 +3,8 @@
 /// A score and its place as one number: no two are equal, so that ties cannot change an answer or overflow a list.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/rounding.cuh>
 

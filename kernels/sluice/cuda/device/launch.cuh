@@ -3,6 +3,8 @@
 /// Kernels that may be started early (programmatic dependent launch, sm_90 and newer).
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/start.cuh>

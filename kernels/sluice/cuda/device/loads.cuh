@@ -3,6 +3,8 @@
 /// Which way lines are read.
 #pragma once
 
+#include <sluice/language.hpp>
+
 namespace sluice::inline v0::cuda {
 
 /// How LogSoftmaxTopK reads lines. Answers are the same bits.

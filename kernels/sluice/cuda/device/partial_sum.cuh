@@ -3,6 +3,8 @@
 /// A sum of exponentials as it grows (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/rounding.cuh>

@@ -3,6 +3,8 @@
 /// Allocating while others capture.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <cuda_runtime.h>
 
 namespace sluice::inline v0::cuda {

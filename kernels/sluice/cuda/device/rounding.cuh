@@ -5,6 +5,8 @@
 /// kernel, would have other last bits.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 
 #include <cstdint>

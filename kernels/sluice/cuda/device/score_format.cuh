@@ -3,6 +3,8 @@
 /// What scores are kept as: float, half, bfloat16, as bits.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 /// A model's answer on the device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/device/score_format.cuh>
 

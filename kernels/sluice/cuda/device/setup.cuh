@@ -3,6 +3,8 @@
 /// What is done once, before any stream has work: memory, and what lies in it from the beginning.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/relaxed_capture.cuh>
 

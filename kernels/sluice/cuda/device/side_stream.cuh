@@ -3,6 +3,8 @@
 /// A stream beside the caller's.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/event.cuh>
 #include <sluice/cuda/device/relaxed_capture.cuh>

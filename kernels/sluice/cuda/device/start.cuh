@@ -3,6 +3,8 @@
 /// When a kernel of ours may start.
 #pragma once
 
+#include <sluice/language.hpp>
+
 namespace sluice::inline v0::cuda {
 
 /// after: when all that was added to the stream before has ended. early: while the kernel just before it, which is one of ours,

@@ -3,6 +3,8 @@
 /// How a step is brought to the device, its lines are read, and its answers brought back.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/loads.cuh>
 #include <sluice/cuda/device/start.cuh>
 

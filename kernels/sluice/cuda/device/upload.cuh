@@ -3,6 +3,8 @@
 /// Small things that go to the device every step.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/event.cuh>

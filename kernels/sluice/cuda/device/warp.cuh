@@ -3,6 +3,8 @@
 /// A warp that works alone.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/block.cuh>
 

@@ -3,6 +3,8 @@
 /// A search by all lanes of a warp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/bits.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 

@@ -3,6 +3,8 @@
 /// From what the device tells of a line to what a search is told.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/line/line_query.cuh>

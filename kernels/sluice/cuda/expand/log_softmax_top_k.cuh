@@ -3,6 +3,8 @@
 /// LogSoftmaxTopK on a device: the expander for models whose scores are there.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -115,7 +117,7 @@ class LogSoftmaxTopK {
     std::size_t bytes = 0;  // the last lines may be fewer, and be shared out among more blocks
     auto const take = [&](LineTask<T> const& some) {
       LinePlan<T> const lines = plan(some);
-      bytes = std::max(bytes, (lines.ticket_bytes() + 15) / 16 * 16 + lines.bytes());
+      bytes = (std::max)(bytes, (lines.ticket_bytes() + 15) / 16 * 16 + lines.bytes());
     };
     if (selects(task)) SelectedLines<T>(task).each(task, take);
     if (task.k > most_listed) SortedLines<T>(task).each(task, take);
@@ -218,8 +220,8 @@ class LogSoftmaxTopK {
   /// Of the memory for keys; one way's are no use to the other.
   template <class T>
   static std::size_t order_bytes(LineTask<T> const& task) {
-    return std::max(selects(task) ? SelectedLines<T>(task).bytes() : 0,
-                    task.k > most_listed ? SortedLines<T>(task).bytes() : 0);
+    return (std::max)(selects(task) ? SelectedLines<T>(task).bytes() : 0,
+                      task.k > most_listed ? SortedLines<T>(task).bytes() : 0);
   }
   /// \param memory   order_bytes() of it
   /// \param prepare  a LineTask becomes the launch that answers it

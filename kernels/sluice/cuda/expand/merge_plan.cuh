@@ -3,6 +3,8 @@
 /// What of a step the device may merge, and what comes back.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
@@ -46,7 +48,7 @@ class MergePlan {
       groups_.push_back({first, group.lines, merges ? group.keep : 0, kept});
       kept += merges ? group.keep : group.lines * k;
       if (!merges) continue;
-      widest_ = std::max(widest_, group.lines), longest_ = std::max(longest_, group.keep);
+      widest_ = (std::max)(widest_, group.lines), longest_ = (std::max)(longest_, group.keep);
       std::sort(lines_.begin() + first, lines_.end(), [&](MergeLine const& a, MergeLine const& b) {
         auto const order = [&](MergeLine const& line) {
           return std::tuple(queries[static_cast<std::size_t>(line.row)].rank, line.row);
@@ -99,7 +101,7 @@ class MergePlan {
     std::size_t found = 0;
     for (std::size_t line = 0; line < lines; ++line)
       found += static_cast<std::size_t>(results[group.first + static_cast<std::int32_t>(line)].count);
-    sorted_.resize(std::max(sorted_.size(), found));
+    sorted_.resize((std::max)(sorted_.size(), found));
     ends_.assign(lines + 1, 0);
     if (group.keep == 0) {  // they are in order already, with gaps
       std::size_t at = 0;
@@ -111,7 +113,7 @@ class MergePlan {
       return;
     }
     // Of one line, what is kept is in its own order. ends_[line + 1] counts, then ends_[line] runs from begin to end.
-    std::span const best(kept, std::min(found, static_cast<std::size_t>(group.keep)));
+    std::span const best(kept, (std::min)(found, static_cast<std::size_t>(group.keep)));
     for (auto const& x : best) ++ends_[line_of(x.parent) + 1];
     for (std::size_t line = 0; line < lines; ++line) ends_[line + 1] += ends_[line];
     for (auto const& x : best) sorted_[ends_[line_of(x.parent)]++] = {x.token, x.log_prob};

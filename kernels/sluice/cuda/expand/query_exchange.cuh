@@ -3,6 +3,8 @@
 /// Queries to the device, answers back.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
@@ -56,7 +58,7 @@ class QueryExchange {
     lists_.clear();
     if (queries.empty()) return lists_.answer(queries, groups);
     task.scores.rows = std::ssize(queries);
-    for (auto const& query : queries) task.k = std::max(task.k, listed(query, size));
+    for (auto const& query : queries) task.k = (std::max)(task.k, listed(query, size));
     selection_.build(queries, size);
     auto const whole = task.k > most_listed || selection_.any();
     mapped_ = options_.mapped_answers && !whole;
@@ -106,7 +108,7 @@ class QueryExchange {
     auto const results_between = between.add<LineResult>(merges && mapped ? queries.size() : 0);
     auto const probes_between = between.add<float>(mapped ? probe_count : 0);
 
-    auto* const host = host_.get(std::max(asked.size(), mapped ? 0 : answered.size()), stream);
+    auto* const host = host_.get((std::max)(asked.size(), mapped ? 0 : answered.size()), stream);
     auto* const asks = asked_.get(asked.size(), stream);
     auto* const told = mapped ? straight_.get(answered.size(), stream) : host;
     auto* const tells = mapped ? straight_.on_device()

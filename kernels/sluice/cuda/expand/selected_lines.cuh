@@ -4,6 +4,8 @@
 /// listed, and what is cut from the sorted ones.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/error.cuh>
@@ -58,7 +60,7 @@ class SelectedLines {
   template <class Use>
   void each(LineTask<T> const& task, Use&& use) const {
     for (std::ptrdiff_t first = 0; first < task.scores.rows; first += most_) {
-      auto some = rows_of(task, first, std::min(most_, task.scores.rows - first));
+      auto some = rows_of(task, first, (std::min)(most_, task.scores.rows - first));
       if (some.k > most_listed) some.k = 1;
       use(some);
     }
@@ -80,7 +82,7 @@ class SelectedLines {
       launch_lines(launch.line, stream, start);
       start = Start::after;
       launch.selection = some.selection;
-      launch.place_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
+      launch.place_bits = (std::max)(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
       launch.words = static_cast<std::int32_t>(words_);
       launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
       launch.sorted = launch.keys;

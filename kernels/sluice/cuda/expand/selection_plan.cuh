@@ -3,6 +3,8 @@
 /// What of a step's queries takes another look at their lines, and the memory for lists of unknown length.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/line/line_select.cuh>
@@ -45,7 +47,7 @@ class SelectionPlan {
       line.best = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(query.best, size));
       line.rounded = query.stage == Stage::after_softmax && (!query.edits.empty() || query.only != nullptr) ? 1 : 0;
       draws_ = draws_ || line.draws(), cuts_ = cuts_ || line.cuts();
-      auto const guess = line.selects() ? std::max(line.best, guess_) : line.best;
+      auto const guess = line.selects() ? (std::max)(line.best, guess_) : line.best;
       line.room = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(guess, size));
     }
     place();
@@ -65,7 +67,7 @@ class SelectionPlan {
     std::int32_t longest = 0;
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       fit = fit && results[i].count <= lines_[i].room;
-      if (lines_[i].selects()) longest = std::max(longest, results[i].count);
+      if (lines_[i].selects()) longest = (std::max)(longest, results[i].count);
     }
     if (longest > 0)
       guess_ = std::clamp(static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(longest))), least, most);

@@ -4,6 +4,8 @@
 /// listed, one that lists.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/key.cuh>
@@ -48,7 +50,7 @@ class SortedLines {
   template <class Use>
   void each(LineTask<T> const& task, Use&& use) const {
     for (std::ptrdiff_t first = 0; first < task.scores.rows; first += most_) {
-      auto some = rows_of(task, first, std::min(most_, task.scores.rows - first));
+      auto some = rows_of(task, first, (std::min)(most_, task.scores.rows - first));
       some.k = 1;
       use(some);
     }

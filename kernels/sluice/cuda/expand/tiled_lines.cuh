@@ -3,6 +3,8 @@
 /// Lines that are made tile by tile, and read so.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/device/side_stream.cuh>
@@ -53,7 +55,7 @@ void tiled_lines(LineLaunch<Format> lines, MatrixView<T> tile, std::ptrdiff_t ap
   try {
     std::size_t number = 0;
     for (std::ptrdiff_t first = 0; first < size; first += width, ++number) {
-      auto const count = std::min(width, size - first);
+      auto const count = (std::min)(width, size - first);
       auto const turn = number % 2;
       auto const from = turn == 0 ? 0 : apart;
       if (apart > 0 && number >= 2) beside.join(stream, turn);  // its lines have been read

@@ -3,6 +3,8 @@
 /// Sets of tokens as a kernel reads them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
 
@@ -28,7 +30,7 @@ class TokenMasks {
     std::ranges::sort(sets_);
     sets_.erase(std::ranges::unique(sets_).begin(), sets_.end());
     words_of_one_ = static_cast<std::size_t>(size + 31) / 32;
-    require(words() <= std::size_t{std::numeric_limits<std::int32_t>::max()}, "LogSoftmaxTopK: sets of tokens",
+    require(words() <= std::size_t{(std::numeric_limits<std::int32_t>::max)()}, "LogSoftmaxTopK: sets of tokens",
             sets_.size(), "are too many for so many tokens");
   }
   /// Of all sets together, of 32 bits.

@@ -3,6 +3,8 @@
 /// Edits in the order in which a kernel finds them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 
 #include <algorithm>

@@ -4,6 +4,8 @@
 /// namespace of that name, beside which `cuda` is ambiguous after `using namespace sluice`.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/line/line_order_launch.cuh>
 

@@ -3,6 +3,8 @@
 /// The program of one block of LogSoftmaxTopK: its part of a line, and the line's answer where it is the last to come.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>

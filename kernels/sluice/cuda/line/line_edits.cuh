@@ -3,6 +3,8 @@
 /// The edits of a line that matter to some of its places, found without looking at the others.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/warp_search.cuh>

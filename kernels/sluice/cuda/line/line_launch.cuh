@@ -3,6 +3,8 @@
 /// How the host starts the kernel of LogSoftmaxTopK.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 

@@ -3,6 +3,8 @@
 /// How a block gets the scores of its part of a line.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/line/line_shape.cuh>

@@ -3,6 +3,8 @@
 /// Lists of any length: every score of a line as a key, and the list from the sorted keys.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>

@@ -3,6 +3,8 @@
 /// How the host starts what lists of any length need.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_order.cuh>
 

@@ -3,6 +3,8 @@
 /// What a block of LogSoftmaxTopK finds in its part of a line.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>

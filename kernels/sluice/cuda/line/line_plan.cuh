@@ -3,6 +3,8 @@
 /// How lines are shared out among blocks, and the memory that these need.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/cuda/device/buffer.cuh>
 #include <sluice/cuda/device/key.cuh>

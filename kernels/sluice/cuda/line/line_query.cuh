@@ -3,6 +3,8 @@
 /// What a kernel is told of its lines, and what it tells of them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

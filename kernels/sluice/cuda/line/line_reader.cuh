@@ -3,6 +3,8 @@
 /// One line of scores, read in groups of 16 bytes wherever it begins in memory.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>

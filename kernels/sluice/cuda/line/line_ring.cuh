@@ -3,6 +3,8 @@
 /// A ring of stages in shared memory, through which a block reads one part of a line after the other.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/score_format.cuh>

@@ -3,6 +3,8 @@
 /// The program of a block of LogSoftmaxTopK that stays, and takes one part of a line after the other.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/line/line_block.cuh>

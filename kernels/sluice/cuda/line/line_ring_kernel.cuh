@@ -3,6 +3,8 @@
 /// The kernel of LogSoftmaxTopK whose blocks stay and read through rings, for sm_90 and newer.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/relaxed_capture.cuh>
@@ -37,7 +39,7 @@ __global__ void __launch_bounds__(line_threads, line_ring_blocks_at_once)
 template <int threads>
 int line_ring_blocks() {
   RelaxedCapture const relaxed;  // the kernels may have to be loaded
-  auto most = std::numeric_limits<int>::max();
+  auto most = (std::numeric_limits<int>::max)();
   auto const prepare = [&](auto* kernel) {
     constexpr int bytes = sizeof(RingBlockMemory<threads>);
     cudaFuncAttributes attributes{};
@@ -51,7 +53,7 @@ int line_ring_blocks() {
       check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, bytes),
             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
     }
-    most = std::min(most, blocks);
+    most = (std::min)(most, blocks);
   };
   prepare(&line_ring_kernel<Float32, false>), prepare(&line_ring_kernel<Float32, true>);
   prepare(&line_ring_kernel<Float16, false>), prepare(&line_ring_kernel<Float16, true>);
@@ -63,7 +65,7 @@ int line_ring_blocks() {
 /// \throws Error  of CUDA
 template <class Format>
 void launch_ring(LineLaunch<Format> const& launch, cudaStream_t stream) {
-  auto const blocks = static_cast<unsigned>(std::min(launch.parts_here(), launch.ring));
+  auto const blocks = static_cast<unsigned>((std::min)(launch.parts_here(), launch.ring));
   constexpr auto bytes = sizeof(RingBlockMemory<line_threads>);
   if (launch.k > 1) line_ring_kernel<Format, true><<<blocks, line_threads, bytes, stream>>>(launch);
   else line_ring_kernel<Format, false><<<blocks, line_threads, bytes, stream>>>(launch);

@@ -3,6 +3,8 @@
 /// What of a Query takes another look at the line, and what becomes of it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>

@@ -3,6 +3,8 @@
 /// How lines are shared out to blocks.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 /// The program of one block of the merge of beams: the candidates that one sentence goes on with.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/bits.cuh>

@@ -3,6 +3,8 @@
 /// How the host starts the merge of beams.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_query.cuh>

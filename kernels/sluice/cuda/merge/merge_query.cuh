@@ -3,6 +3,8 @@
 /// What the merge of beams is told, and what it tells.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/line/line_query.cuh>

@@ -3,6 +3,8 @@
 /// The merge of beams by the block that finishes the last line of a group.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/line/line_block.cuh>

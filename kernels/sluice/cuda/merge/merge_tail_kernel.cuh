@@ -3,6 +3,8 @@
 /// The kernel of LogSoftmaxTopK with a merge of beams behind it.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/launch.cuh>
 #include <sluice/cuda/device/start.cuh>

@@ -3,6 +3,8 @@
 /// How the host starts lines with a merge behind them.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>

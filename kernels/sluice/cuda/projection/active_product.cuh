@@ -3,6 +3,8 @@
 /// Logits of some tokens on a device: their weights gathered, or read where they are.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

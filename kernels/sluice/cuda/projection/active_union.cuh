@@ -3,6 +3,8 @@
 /// Which tokens are active for which lines: unions of the masks of the lines' clusters, told to kernels.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

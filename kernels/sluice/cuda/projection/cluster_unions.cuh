@@ -3,6 +3,8 @@
 /// Which tokens are active for which lines of a step, found on a device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>

@@ -3,6 +3,8 @@
 /// What a ClusteredProjection on a device may be told, and what it has seen.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/step_options.cuh>
 #include <sluice/output/clusters/clustered_options.hpp>

@@ -3,6 +3,8 @@
 /// DenseProjection on a device: the expander for models whose hidden vectors are there. Programs link CUDA::cublas.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>

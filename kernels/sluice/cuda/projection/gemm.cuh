@@ -3,6 +3,8 @@
 /// cuBLAS: programs that use this have to link CUDA::cublas.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/device/allocator.cuh>

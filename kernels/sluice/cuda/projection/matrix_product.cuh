@@ -3,6 +3,8 @@
 /// The product of skinny_product.cuh on matrix units, for numbers of 16 bits.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/score_format.cuh>

@@ -3,6 +3,8 @@
 /// Which of the products of a clustered projection is the cheapest.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/projection/clustered_options.cuh>

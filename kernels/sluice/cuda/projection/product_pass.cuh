@@ -3,6 +3,8 @@
 /// Queries answered from logits that are made tile by tile and stay in the second-level cache.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/buffer.cuh>
@@ -50,7 +52,7 @@ class ProductPass {
         static_cast<float*>(tile_.get(static_cast<std::size_t>(most * width + apart) * sizeof(float), stream));
     task.scores = {nullptr, rows, columns, 0};
     for (std::ptrdiff_t line = 0; line < rows; line += most) {
-      auto const count = std::min(most, rows - line);
+      auto const count = (std::min)(most, rows - line);
       auto some = rows_of(task, line, count);
       some.scores.data = memory, some.scores.stride = width;
       if (whole) {
@@ -74,7 +76,7 @@ class ProductPass {
       int device = 0, bytes = 0;
       check(cudaGetDevice(&device), "cudaGetDevice");
       check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device), "cudaDeviceGetAttribute");
-      tile_bytes_ = static_cast<std::size_t>(std::max(bytes, 1 << 20)) / 3;
+      tile_bytes_ = static_cast<std::size_t>((std::max)(bytes, 1 << 20)) / 3;
     }
     return static_cast<std::ptrdiff_t>(tile_bytes_);
   }

@@ -3,6 +3,8 @@
 /// The kernels of ClusteredProjection.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/launch.cuh>
@@ -134,7 +136,7 @@ void launch_skinny(SkinnyLaunch<Format> const& product, cudaStream_t stream, Sta
   constexpr std::int32_t warps = projection_threads / 32;
   auto const add = [&]<auto kernel>(std::int32_t at_once) {
     auto const needed = (product.columns + warps * at_once - 1) / (warps * at_once);
-    auto const blocks = static_cast<unsigned>(std::min(needed, product.blocks));
+    auto const blocks = static_cast<unsigned>((std::min)(needed, product.blocks));
     launch<kernel>(blocks, projection_threads, stream, start, "the kernel of a product with few lines", product);
   };
   if constexpr (sizeof(typename Format::Bits) == 2) {

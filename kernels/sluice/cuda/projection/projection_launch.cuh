@@ -3,6 +3,8 @@
 /// How the host starts the kernels of ClusteredProjection.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/projection/active_union.cuh>
 #include <sluice/cuda/projection/gather.cuh>

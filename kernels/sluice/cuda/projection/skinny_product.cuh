@@ -3,6 +3,8 @@
 /// Logits of the active tokens for few lines, without a copy of their weights; nobody but the device knows how many they are.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/score_format.cuh>

@@ -3,6 +3,8 @@
 /// The other steps of unions: what there is to know of each, the joint one, and its tokens in order.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/bits.cuh>

@@ -3,6 +3,8 @@
 /// Which lines of a step share a union.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/projection/clustered_options.cuh>
 

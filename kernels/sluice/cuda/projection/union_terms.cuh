@@ -3,6 +3,8 @@
 /// Lines over a union in the terms of its lines: what is not a line's own, and places instead of tokens.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>

@@ -3,6 +3,8 @@
 /// The first step of unions: some words of the mask of one.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/barrier.cuh>

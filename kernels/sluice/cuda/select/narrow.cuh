@@ -4,6 +4,8 @@
 /// Zhang et al. 2023, "Parallel Top-K Algorithms on GPU: A Comprehensive Study and New Methods").
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>

@@ -3,6 +3,8 @@
 /// How the host starts what leaves away keys before they are sorted.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/start.cuh>
 
 #include <cuda_runtime.h>

@@ -3,6 +3,8 @@
 /// The host's random numbers in a kernel: the functions of sluice/core/noise.hpp.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>

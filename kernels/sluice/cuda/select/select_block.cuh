@@ -3,6 +3,8 @@
 /// The program of a block that takes another look at a line: its entropy, its list, its probes.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>

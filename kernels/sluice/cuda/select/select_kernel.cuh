@@ -3,6 +3,8 @@
 /// The kernels that take another look at lines.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/launch.cuh>
 #include <sluice/cuda/device/start.cuh>

@@ -3,6 +3,8 @@
 /// Every score of a line as a key, plain or perturbed, and what is made of the perturbed ones.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>

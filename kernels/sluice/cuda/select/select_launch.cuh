@@ -3,6 +3,8 @@
 /// How the host starts what takes another look at lines.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 

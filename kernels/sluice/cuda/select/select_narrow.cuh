@@ -3,6 +3,8 @@
 /// Which keys of a line need not be sorted.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>
 #include <sluice/cuda/line/line_order.cuh>

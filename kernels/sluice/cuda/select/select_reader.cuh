@@ -3,6 +3,8 @@
 /// The numbers by which another look at a line selects.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/line/line_reader.cuh>
 #include <sluice/cuda/line/line_select.cuh>

@@ -3,6 +3,8 @@
 /// Sums over a block's threads, in an order that depends on nothing but their number.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/barrier.cuh>
 #include <sluice/cuda/device/bits.cuh>
 #include <sluice/cuda/device/host_device.cuh>

@@ -4,6 +4,8 @@
 /// log-probabilities.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/host_device.cuh>
 #include <sluice/cuda/device/key.cuh>
 #include <sluice/cuda/device/partial_sum.cuh>

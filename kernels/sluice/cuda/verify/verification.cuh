@@ -3,6 +3,8 @@
 /// Verification of guessed blocks (blockwise parallel and speculative decoding): the round of a Blockwise, on a device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/line/line_query.cuh>
@@ -55,7 +57,7 @@ struct Verification {
   Accept accept = Accept::exact;
   std::int32_t n = 1;        ///< of top_k (in [1, k]), or distance (>= 0)
   std::int32_t minimum = 1;  ///< Blockwise::minimum; 1 where `accept` is exact
-  std::int32_t vocabulary_size = std::numeric_limits<std::int32_t>::max();
+  std::int32_t vocabulary_size = (std::numeric_limits<std::int32_t>::max)();
   Token const* eos = nullptr;  ///< [eos_count]
   std::int32_t eos_count = 0;
 

@@ -3,6 +3,8 @@
 /// The kernel of verify().
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/cuda/device/block.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/verify/verification.cuh>

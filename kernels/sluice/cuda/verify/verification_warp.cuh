@@ -3,6 +3,8 @@
 /// The program of the warp that verifies a sentence's block.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/bits.cuh>

@@ -3,6 +3,8 @@
 /// Starts the verification of guessed blocks on a device.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/error.hpp>
 #include <sluice/cuda/verify/verification.cuh>
 
