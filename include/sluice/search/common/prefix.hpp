@@ -3,6 +3,8 @@
 /// What a search that runs still needs to know of a forced prefix.
 #pragma once
 
+#include <sluice/language.hpp>
+
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 

@@ -24,7 +24,7 @@ SLUICE_DEVICE float rounded_sum(float x, float y) {
 
 /// The sum; of finite numbers finite.
 SLUICE_DEVICE float bounded_sum(float x, float y) {
-  constexpr auto most = std::numeric_limits<float>::max();
+  constexpr auto most = (std::numeric_limits<float>::max)();
   auto const sum = rounded_sum(x, y);
   if (!(x <= most && x >= -most && y <= most && y >= -most)) return sum;
   return sum > most ? most : sum < -most ? -most : sum;
