@@ -3,7 +3,7 @@
 /// What the programs that measure grammars share: a vocabulary, and times.
 #pragma once
 
-#include <sluice/grammar/utf8.hpp>
+#include <sluice/grammar/detail/utf8.hpp>
 
 #include <algorithm>
 #include <chrono>

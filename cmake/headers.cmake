@@ -5,21 +5,22 @@ set(SLUICE_HEADERS
   include/sluice/catalogue/catalogue.hpp
   include/sluice/catalogue/catalogue_beam.hpp
   include/sluice/catalogue/catalogue_builder.hpp
-  include/sluice/catalogue/catalogue_check.hpp
-  include/sluice/catalogue/catalogue_format.hpp
-  include/sluice/catalogue/catalogue_image.hpp
-  include/sluice/catalogue/children_lists.hpp
-  include/sluice/catalogue/children_norm.hpp
+  include/sluice/catalogue/detail/catalogue_check.hpp
+  include/sluice/catalogue/detail/catalogue_format.hpp
+  include/sluice/catalogue/detail/catalogue_image.hpp
+  include/sluice/catalogue/detail/children_lists.hpp
+  include/sluice/catalogue/detail/children_norm.hpp
+  include/sluice/catalogue/detail/mapped_bytes.hpp
+  include/sluice/catalogue/detail/marks.hpp
   include/sluice/catalogue/in_catalogue.hpp
-  include/sluice/catalogue/mapped_bytes.hpp
-  include/sluice/catalogue/marks.hpp
   include/sluice/catalogue/switched_off.hpp
   include/sluice/core/acceptance.hpp
+  include/sluice/core/detail/named.hpp
+  include/sluice/core/detail/tree_budget.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
   include/sluice/core/matrix_view.hpp
   include/sluice/core/model.hpp
-  include/sluice/core/named.hpp
   include/sluice/core/noise.hpp
   include/sluice/core/plan.hpp
   include/sluice/core/query.hpp
@@ -30,10 +31,13 @@ set(SLUICE_HEADERS
   include/sluice/core/statistics.hpp
   include/sluice/core/token_bytes.hpp
   include/sluice/core/trace.hpp
-  include/sluice/core/tree_budget.hpp
   include/sluice/core/types.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
+  include/sluice/decode/detail/misfits.hpp
+  include/sluice/decode/detail/serving.hpp
+  include/sluice/decode/detail/trace_json.hpp
+  include/sluice/decode/detail/trace_page_source.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
   include/sluice/decode/loop/attaching.hpp
@@ -61,43 +65,39 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/typed_search.hpp
   include/sluice/decode/loop/view.hpp
   include/sluice/decode/loop/waiting_queue.hpp
-  include/sluice/decode/misfits.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
-  include/sluice/decode/serving.hpp
   include/sluice/decode/trace_file.hpp
-  include/sluice/decode/trace_json.hpp
   include/sluice/decode/trace_page.hpp
-  include/sluice/decode/trace_page_source.hpp
   include/sluice/file/clusters_file.hpp
-  include/sluice/grammar/alike_nodes.hpp
-  include/sluice/grammar/automaton.hpp
-  include/sluice/grammar/behind_space.hpp
-  include/sluice/grammar/compile.hpp
+  include/sluice/grammar/detail/alike_nodes.hpp
+  include/sluice/grammar/detail/automaton.hpp
+  include/sluice/grammar/detail/behind_space.hpp
+  include/sluice/grammar/detail/compile.hpp
+  include/sluice/grammar/detail/fewest_tokens.hpp
+  include/sluice/grammar/detail/gbnf.hpp
+  include/sluice/grammar/detail/interner.hpp
+  include/sluice/grammar/detail/json_conjunctions.hpp
+  include/sluice/grammar/detail/json_disjoint.hpp
+  include/sluice/grammar/detail/json_formats.hpp
+  include/sluice/grammar/detail/json_numbers.hpp
+  include/sluice/grammar/detail/json_scalars.hpp
+  include/sluice/grammar/detail/json_texts.hpp
+  include/sluice/grammar/detail/json_value.hpp
+  include/sluice/grammar/detail/node_tokens.hpp
+  include/sluice/grammar/detail/pushdown.hpp
+  include/sluice/grammar/detail/regex.hpp
+  include/sluice/grammar/detail/regex_classes.hpp
+  include/sluice/grammar/detail/rule_graph.hpp
+  include/sluice/grammar/detail/source_reader.hpp
+  include/sluice/grammar/detail/spelling.hpp
+  include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
-  include/sluice/grammar/fewest_tokens.hpp
-  include/sluice/grammar/gbnf.hpp
   include/sluice/grammar/grammar.hpp
-  include/sluice/grammar/interner.hpp
-  include/sluice/grammar/json_conjunctions.hpp
-  include/sluice/grammar/json_disjoint.hpp
-  include/sluice/grammar/json_formats.hpp
-  include/sluice/grammar/json_numbers.hpp
-  include/sluice/grammar/json_scalars.hpp
   include/sluice/grammar/json_schema.hpp
-  include/sluice/grammar/json_texts.hpp
-  include/sluice/grammar/json_value.hpp
-  include/sluice/grammar/node_tokens.hpp
-  include/sluice/grammar/pushdown.hpp
-  include/sluice/grammar/regex.hpp
-  include/sluice/grammar/regex_classes.hpp
-  include/sluice/grammar/rule_graph.hpp
-  include/sluice/grammar/source_reader.hpp
-  include/sluice/grammar/spelling.hpp
   include/sluice/grammar/structure.hpp
-  include/sluice/grammar/token_masks.hpp
   include/sluice/grammar/token_trie.hpp
-  include/sluice/grammar/utf8.hpp
   include/sluice/language.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/check/check_options.hpp
@@ -108,144 +108,144 @@ set(SLUICE_HEADERS
   include/sluice/model/check/slot_trials.hpp
   include/sluice/model/check/trial_slots.hpp
   include/sluice/model/checked.hpp
-  include/sluice/model/combine.hpp
-  include/sluice/model/draft_trees.hpp
+  include/sluice/model/detail/combine.hpp
+  include/sluice/model/detail/draft_trees.hpp
+  include/sluice/model/detail/forwarding.hpp
+  include/sluice/model/detail/log_mixture.hpp
+  include/sluice/model/detail/slot_tokens.hpp
   include/sluice/model/ensemble.hpp
-  include/sluice/model/forwarding.hpp
   include/sluice/model/interpolate.hpp
-  include/sluice/model/log_mixture.hpp
   include/sluice/model/page_table.hpp
   include/sluice/model/paged_cache.hpp
   include/sluice/model/projected.hpp
   include/sluice/model/residual_heads.hpp
   include/sluice/model/restarting.hpp
-  include/sluice/model/slot_tokens.hpp
   include/sluice/model/token_by_token.hpp
   include/sluice/model/tree_shape.hpp
   include/sluice/model/with_draft.hpp
   include/sluice/model/with_heads.hpp
   include/sluice/model/with_lookup.hpp
-  include/sluice/output/clusters/cluster_unions.hpp
   include/sluice/output/clusters/clustered_options.hpp
   include/sluice/output/clusters/clustered_projection.hpp
   include/sluice/output/clusters/clusters.hpp
-  include/sluice/output/clusters/joint_product.hpp
   include/sluice/output/clusters/k_means.hpp
-  include/sluice/output/clusters/nearest_centroid.hpp
   include/sluice/output/clusters/record_hidden.hpp
   include/sluice/output/clusters/train_clusters.hpp
-  include/sluice/output/line/best_scores.hpp
-  include/sluice/output/line/line_allowed.hpp
-  include/sluice/output/line/line_counts.hpp
+  include/sluice/output/detail/clusters/cluster_unions.hpp
+  include/sluice/output/detail/clusters/joint_product.hpp
+  include/sluice/output/detail/clusters/nearest_centroid.hpp
+  include/sluice/output/detail/line/best_scores.hpp
+  include/sluice/output/detail/line/line_allowed.hpp
+  include/sluice/output/detail/line/line_counts.hpp
+  include/sluice/output/detail/line/line_norm.hpp
+  include/sluice/output/detail/line/line_pass.hpp
+  include/sluice/output/detail/line/line_scan.hpp
+  include/sluice/output/detail/line/line_selection.hpp
+  include/sluice/output/detail/line/load_scores.hpp
+  include/sluice/output/detail/packed/bfloat16_dot.hpp
+  include/sluice/output/detail/packed/dot_panels.hpp
+  include/sluice/output/detail/packed/gathered_matrix.hpp
+  include/sluice/output/detail/packed/int8_dot.hpp
+  include/sluice/output/detail/packed/int8_in_place.hpp
+  include/sluice/output/detail/packed/packed_bfloat16.hpp
+  include/sluice/output/detail/packed/packed_blocks.hpp
+  include/sluice/output/detail/packed/packed_float.hpp
+  include/sluice/output/detail/packed/packed_int8.hpp
+  include/sluice/output/detail/packed/packed_rows.hpp
+  include/sluice/output/detail/packed/product_writer.hpp
+  include/sluice/output/detail/packed/quantise.hpp
+  include/sluice/output/detail/packed/tile_blocks.hpp
+  include/sluice/output/detail/projection/active_tokens.hpp
+  include/sluice/output/detail/projection/projection_pass.hpp
+  include/sluice/output/detail/projection/subset_projection.hpp
+  include/sluice/output/detail/simd/aligned_vector.hpp
+  include/sluice/output/detail/simd/exponential.hpp
+  include/sluice/output/detail/simd/fused.hpp
+  include/sluice/output/detail/simd/half.hpp
+  include/sluice/output/detail/simd/log_add.hpp
+  include/sluice/output/detail/simd/parallel.hpp
+  include/sluice/output/detail/simd/simd.hpp
+  include/sluice/output/detail/simd/simd_count.hpp
+  include/sluice/output/detail/simd/transpose.hpp
+  include/sluice/output/detail/tile/permission.hpp
+  include/sluice/output/detail/tile/tiles.hpp
   include/sluice/output/line/line_lists.hpp
-  include/sluice/output/line/line_norm.hpp
-  include/sluice/output/line/line_pass.hpp
-  include/sluice/output/line/line_scan.hpp
-  include/sluice/output/line/line_selection.hpp
-  include/sluice/output/line/load_scores.hpp
   include/sluice/output/line/log_softmax_top_k.hpp
-  include/sluice/output/packed/bfloat16_dot.hpp
-  include/sluice/output/packed/dot_panels.hpp
-  include/sluice/output/packed/gathered_matrix.hpp
   include/sluice/output/packed/instruction_set.hpp
-  include/sluice/output/packed/int8_dot.hpp
-  include/sluice/output/packed/int8_in_place.hpp
-  include/sluice/output/packed/packed_bfloat16.hpp
-  include/sluice/output/packed/packed_blocks.hpp
-  include/sluice/output/packed/packed_float.hpp
-  include/sluice/output/packed/packed_int8.hpp
   include/sluice/output/packed/packed_matrix.hpp
-  include/sluice/output/packed/packed_rows.hpp
   include/sluice/output/packed/precision.hpp
-  include/sluice/output/packed/product_writer.hpp
-  include/sluice/output/packed/quantise.hpp
-  include/sluice/output/packed/tile_blocks.hpp
-  include/sluice/output/projection/active_tokens.hpp
   include/sluice/output/projection/dense_projection.hpp
-  include/sluice/output/projection/projection_pass.hpp
-  include/sluice/output/projection/subset_projection.hpp
   include/sluice/output/shortlist/lexical_shortlist.hpp
   include/sluice/output/shortlist/probe_projection.hpp
   include/sluice/output/shortlist/shortlist_projection.hpp
-  include/sluice/output/simd/aligned_vector.hpp
-  include/sluice/output/simd/exponential.hpp
-  include/sluice/output/simd/fused.hpp
-  include/sluice/output/simd/half.hpp
-  include/sluice/output/simd/log_add.hpp
-  include/sluice/output/simd/parallel.hpp
-  include/sluice/output/simd/simd.hpp
-  include/sluice/output/simd/simd_count.hpp
-  include/sluice/output/simd/transpose.hpp
-  include/sluice/output/tile/permission.hpp
-  include/sluice/output/tile/tiles.hpp
   include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/result/semantic_entropy.hpp
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp
   include/sluice/schedule/streaming.hpp
-  include/sluice/search/beam/beam_declaration.hpp
   include/sluice/search/beam/beam_options.hpp
   include/sluice/search/beam/beam_search.hpp
-  include/sluice/search/beam/beam_state.hpp
   include/sluice/search/beam/best_first_beam.hpp
-  include/sluice/search/beam/best_first_queue.hpp
-  include/sluice/search/beam/best_first_state.hpp
-  include/sluice/search/beam/candidates.hpp
-  include/sluice/search/beam/closing.hpp
+  include/sluice/search/beam/detail/beam_declaration.hpp
+  include/sluice/search/beam/detail/beam_state.hpp
+  include/sluice/search/beam/detail/best_first_queue.hpp
+  include/sluice/search/beam/detail/best_first_state.hpp
+  include/sluice/search/beam/detail/candidates.hpp
+  include/sluice/search/beam/detail/closing.hpp
+  include/sluice/search/beam/detail/kept_states.hpp
+  include/sluice/search/beam/detail/stopping.hpp
+  include/sluice/search/beam/detail/survivors.hpp
   include/sluice/search/beam/diverse_beam_search.hpp
-  include/sluice/search/beam/kept_states.hpp
   include/sluice/search/beam/presets.hpp
-  include/sluice/search/beam/stopping.hpp
-  include/sluice/search/beam/survivors.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
-  include/sluice/search/blockwise/adaptive_block.hpp
   include/sluice/search/blockwise/blockwise.hpp
-  include/sluice/search/blockwise/guess_tree.hpp
+  include/sluice/search/blockwise/detail/adaptive_block.hpp
+  include/sluice/search/blockwise/detail/guess_tree.hpp
+  include/sluice/search/blockwise/detail/tree_rows.hpp
   include/sluice/search/blockwise/rejection.hpp
-  include/sluice/search/blockwise/tree_rows.hpp
   include/sluice/search/common/bans.hpp
+  include/sluice/search/common/detail/phrase_matcher.hpp
+  include/sluice/search/common/detail/placement.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
   include/sluice/search/common/phrase.hpp
-  include/sluice/search/common/phrase_matcher.hpp
-  include/sluice/search/common/placement.hpp
   include/sluice/search/common/prefix.hpp
   include/sluice/search/constraint/any_of.hpp
-  include/sluice/search/constraint/any_of_tables.hpp
   include/sluice/search/constraint/automaton.hpp
-  include/sluice/search/constraint/bank_choice.hpp
   include/sluice/search/constraint/bank_sizes.hpp
   include/sluice/search/constraint/constrained_beam_search.hpp
-  include/sluice/search/constraint/constrained_declaration.hpp
-  include/sluice/search/constraint/constrained_list.hpp
   include/sluice/search/constraint/constrained_presets.hpp
   include/sluice/search/constraint/constraints.hpp
+  include/sluice/search/constraint/detail/any_of_tables.hpp
+  include/sluice/search/constraint/detail/bank_choice.hpp
+  include/sluice/search/constraint/detail/constrained_declaration.hpp
+  include/sluice/search/constraint/detail/constrained_list.hpp
+  include/sluice/search/constraint/detail/wanted_candidates.hpp
   include/sluice/search/constraint/grid_beam_search.hpp
   include/sluice/search/constraint/ordered_phrases.hpp
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
-  include/sluice/search/constraint/wanted_candidates.hpp
   include/sluice/search/exact/exact_search.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/greedy/greedy_presets.hpp
-  include/sluice/search/rule/byte_matcher.hpp
+  include/sluice/search/rule/detail/byte_matcher.hpp
+  include/sluice/search/rule/detail/followed.hpp
+  include/sluice/search/rule/detail/known_ends.hpp
+  include/sluice/search/rule/detail/recent_tokens.hpp
+  include/sluice/search/rule/detail/restricted_guesses.hpp
+  include/sluice/search/rule/detail/wrapping.hpp
   include/sluice/search/rule/dry.hpp
-  include/sluice/search/rule/followed.hpp
   include/sluice/search/rule/forbidden.hpp
-  include/sluice/search/rule/known_ends.hpp
   include/sluice/search/rule/penalties.hpp
-  include/sluice/search/rule/recent_tokens.hpp
-  include/sluice/search/rule/restricted_guesses.hpp
   include/sluice/search/rule/rule.hpp
   include/sluice/search/rule/ruled.hpp
   include/sluice/search/rule/rules.hpp
   include/sluice/search/rule/sequence_breakers.hpp
   include/sluice/search/rule/stop_at.hpp
   include/sluice/search/rule/text_stream.hpp
-  include/sluice/search/rule/wrapping.hpp
-  include/sluice/search/sample/cuts.hpp
+  include/sluice/search/sample/detail/cuts.hpp
   include/sluice/search/sample/sample.hpp
   include/sluice/search/sample/sample_presets.hpp
   include/sluice/search/sample/sampler_chain.hpp
@@ -262,126 +262,126 @@ set(SLUICE_HEADERS
 
 # Device code, installed below include/ like the others: <sluice/cuda/...>.
 set(SLUICE_KERNELS
+  kernels/sluice/cuda/beam/detail/device_beam_ended.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_kernel.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_launch.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_memory.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_rows.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_state.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_stopping.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_warp.cuh
   kernels/sluice/cuda/beam/device_beam.cuh
-  kernels/sluice/cuda/beam/device_beam_ended.cuh
-  kernels/sluice/cuda/beam/device_beam_kernel.cuh
-  kernels/sluice/cuda/beam/device_beam_launch.cuh
-  kernels/sluice/cuda/beam/device_beam_memory.cuh
   kernels/sluice/cuda/beam/device_beam_options.cuh
   kernels/sluice/cuda/beam/device_beam_result.cuh
-  kernels/sluice/cuda/beam/device_beam_rows.cuh
-  kernels/sluice/cuda/beam/device_beam_state.cuh
-  kernels/sluice/cuda/beam/device_beam_stopping.cuh
-  kernels/sluice/cuda/beam/device_beam_warp.cuh
   kernels/sluice/cuda/cache/cache_indirection.cuh
-  kernels/sluice/cuda/cache/check_rows.cuh
-  kernels/sluice/cuda/cache/indirection_block.cuh
-  kernels/sluice/cuda/cache/indirection_books.cuh
-  kernels/sluice/cuda/cache/indirection_kernel.cuh
-  kernels/sluice/cuda/cache/indirection_launch.cuh
-  kernels/sluice/cuda/cache/indirection_view.cuh
-  kernels/sluice/cuda/cache/page_books.cuh
-  kernels/sluice/cuda/cache/page_copies.cuh
-  kernels/sluice/cuda/cache/page_kernel.cuh
-  kernels/sluice/cuda/cache/page_view.cuh
+  kernels/sluice/cuda/cache/detail/check_rows.cuh
+  kernels/sluice/cuda/cache/detail/indirection_block.cuh
+  kernels/sluice/cuda/cache/detail/indirection_books.cuh
+  kernels/sluice/cuda/cache/detail/indirection_kernel.cuh
+  kernels/sluice/cuda/cache/detail/indirection_launch.cuh
+  kernels/sluice/cuda/cache/detail/indirection_view.cuh
+  kernels/sluice/cuda/cache/detail/page_books.cuh
+  kernels/sluice/cuda/cache/detail/page_copies.cuh
+  kernels/sluice/cuda/cache/detail/page_kernel.cuh
+  kernels/sluice/cuda/cache/detail/page_view.cuh
   kernels/sluice/cuda/cache/paged_cache.cuh
   kernels/sluice/cuda/device/allocator.cuh
-  kernels/sluice/cuda/device/barrier.cuh
-  kernels/sluice/cuda/device/bits.cuh
-  kernels/sluice/cuda/device/block.cuh
-  kernels/sluice/cuda/device/buffer.cuh
+  kernels/sluice/cuda/device/detail/barrier.cuh
+  kernels/sluice/cuda/device/detail/bits.cuh
+  kernels/sluice/cuda/device/detail/block.cuh
+  kernels/sluice/cuda/device/detail/buffer.cuh
+  kernels/sluice/cuda/device/detail/event.cuh
+  kernels/sluice/cuda/device/detail/home_device.cuh
+  kernels/sluice/cuda/device/detail/host_device.cuh
+  kernels/sluice/cuda/device/detail/key.cuh
+  kernels/sluice/cuda/device/detail/launch.cuh
+  kernels/sluice/cuda/device/detail/loads.cuh
+  kernels/sluice/cuda/device/detail/partial_sum.cuh
+  kernels/sluice/cuda/device/detail/relaxed_capture.cuh
+  kernels/sluice/cuda/device/detail/rounding.cuh
+  kernels/sluice/cuda/device/detail/setup.cuh
+  kernels/sluice/cuda/device/detail/side_stream.cuh
+  kernels/sluice/cuda/device/detail/start.cuh
+  kernels/sluice/cuda/device/detail/upload.cuh
+  kernels/sluice/cuda/device/detail/warp.cuh
+  kernels/sluice/cuda/device/detail/warp_search.cuh
   kernels/sluice/cuda/device/error.cuh
-  kernels/sluice/cuda/device/event.cuh
   kernels/sluice/cuda/device/hidden.cuh
-  kernels/sluice/cuda/device/home_device.cuh
-  kernels/sluice/cuda/device/host_device.cuh
-  kernels/sluice/cuda/device/key.cuh
-  kernels/sluice/cuda/device/launch.cuh
-  kernels/sluice/cuda/device/loads.cuh
-  kernels/sluice/cuda/device/partial_sum.cuh
-  kernels/sluice/cuda/device/relaxed_capture.cuh
-  kernels/sluice/cuda/device/rounding.cuh
   kernels/sluice/cuda/device/score_format.cuh
   kernels/sluice/cuda/device/scores.cuh
-  kernels/sluice/cuda/device/setup.cuh
-  kernels/sluice/cuda/device/side_stream.cuh
-  kernels/sluice/cuda/device/start.cuh
   kernels/sluice/cuda/device/step_options.cuh
-  kernels/sluice/cuda/device/upload.cuh
-  kernels/sluice/cuda/device/warp.cuh
-  kernels/sluice/cuda/device/warp_search.cuh
-  kernels/sluice/cuda/expand/add_line.cuh
+  kernels/sluice/cuda/expand/detail/add_line.cuh
+  kernels/sluice/cuda/expand/detail/merge_plan.cuh
+  kernels/sluice/cuda/expand/detail/query_exchange.cuh
+  kernels/sluice/cuda/expand/detail/selected_lines.cuh
+  kernels/sluice/cuda/expand/detail/selection_plan.cuh
+  kernels/sluice/cuda/expand/detail/sorted_lines.cuh
+  kernels/sluice/cuda/expand/detail/tiled_lines.cuh
+  kernels/sluice/cuda/expand/detail/token_masks.cuh
   kernels/sluice/cuda/expand/log_softmax_top_k.cuh
-  kernels/sluice/cuda/expand/merge_plan.cuh
-  kernels/sluice/cuda/expand/query_exchange.cuh
-  kernels/sluice/cuda/expand/selected_lines.cuh
-  kernels/sluice/cuda/expand/selection_plan.cuh
-  kernels/sluice/cuda/expand/sorted_lines.cuh
-  kernels/sluice/cuda/expand/tiled_lines.cuh
-  kernels/sluice/cuda/expand/token_masks.cuh
   kernels/sluice/cuda/instances.cuh
-  kernels/sluice/cuda/line/edit_order.cuh
-  kernels/sluice/cuda/line/key_sort.cuh
-  kernels/sluice/cuda/line/line_block.cuh
-  kernels/sluice/cuda/line/line_edits.cuh
-  kernels/sluice/cuda/line/line_kernel.cuh
-  kernels/sluice/cuda/line/line_launch.cuh
-  kernels/sluice/cuda/line/line_loads.cuh
-  kernels/sluice/cuda/line/line_order.cuh
-  kernels/sluice/cuda/line/line_order_kernel.cuh
-  kernels/sluice/cuda/line/line_order_launch.cuh
-  kernels/sluice/cuda/line/line_part.cuh
-  kernels/sluice/cuda/line/line_plan.cuh
+  kernels/sluice/cuda/line/detail/edit_order.cuh
+  kernels/sluice/cuda/line/detail/key_sort.cuh
+  kernels/sluice/cuda/line/detail/line_block.cuh
+  kernels/sluice/cuda/line/detail/line_edits.cuh
+  kernels/sluice/cuda/line/detail/line_kernel.cuh
+  kernels/sluice/cuda/line/detail/line_launch.cuh
+  kernels/sluice/cuda/line/detail/line_loads.cuh
+  kernels/sluice/cuda/line/detail/line_order.cuh
+  kernels/sluice/cuda/line/detail/line_order_kernel.cuh
+  kernels/sluice/cuda/line/detail/line_order_launch.cuh
+  kernels/sluice/cuda/line/detail/line_part.cuh
+  kernels/sluice/cuda/line/detail/line_plan.cuh
+  kernels/sluice/cuda/line/detail/line_reader.cuh
+  kernels/sluice/cuda/line/detail/line_ring.cuh
+  kernels/sluice/cuda/line/detail/line_ring_block.cuh
+  kernels/sluice/cuda/line/detail/line_ring_kernel.cuh
   kernels/sluice/cuda/line/line_query.cuh
-  kernels/sluice/cuda/line/line_reader.cuh
-  kernels/sluice/cuda/line/line_ring.cuh
-  kernels/sluice/cuda/line/line_ring_block.cuh
-  kernels/sluice/cuda/line/line_ring_kernel.cuh
   kernels/sluice/cuda/line/line_select.cuh
   kernels/sluice/cuda/line/line_shape.cuh
   kernels/sluice/cuda/line/line_task.cuh
   kernels/sluice/cuda/line/selection.cuh
-  kernels/sluice/cuda/merge/merge_block.cuh
-  kernels/sluice/cuda/merge/merge_kernel.cuh
+  kernels/sluice/cuda/merge/detail/merge_block.cuh
+  kernels/sluice/cuda/merge/detail/merge_kernel.cuh
+  kernels/sluice/cuda/merge/detail/merge_tail.cuh
+  kernels/sluice/cuda/merge/detail/merge_tail_kernel.cuh
+  kernels/sluice/cuda/merge/detail/merge_tail_launch.cuh
   kernels/sluice/cuda/merge/merge_launch.cuh
   kernels/sluice/cuda/merge/merge_query.cuh
-  kernels/sluice/cuda/merge/merge_tail.cuh
-  kernels/sluice/cuda/merge/merge_tail_kernel.cuh
-  kernels/sluice/cuda/merge/merge_tail_launch.cuh
-  kernels/sluice/cuda/projection/active_product.cuh
-  kernels/sluice/cuda/projection/active_union.cuh
-  kernels/sluice/cuda/projection/cluster_unions.cuh
   kernels/sluice/cuda/projection/clustered_options.cuh
   kernels/sluice/cuda/projection/clustered_projection.cuh
   kernels/sluice/cuda/projection/dense_projection.cuh
-  kernels/sluice/cuda/projection/gather.cuh
-  kernels/sluice/cuda/projection/gemm.cuh
-  kernels/sluice/cuda/projection/matrix_product.cuh
-  kernels/sluice/cuda/projection/product_choice.cuh
-  kernels/sluice/cuda/projection/product_pass.cuh
-  kernels/sluice/cuda/projection/projection_kernel.cuh
-  kernels/sluice/cuda/projection/projection_launch.cuh
-  kernels/sluice/cuda/projection/skinny_product.cuh
-  kernels/sluice/cuda/projection/union_block.cuh
-  kernels/sluice/cuda/projection/union_lines.cuh
-  kernels/sluice/cuda/projection/union_terms.cuh
-  kernels/sluice/cuda/projection/union_words.cuh
-  kernels/sluice/cuda/select/narrow.cuh
-  kernels/sluice/cuda/select/narrow_kernel.cuh
-  kernels/sluice/cuda/select/narrow_launch.cuh
-  kernels/sluice/cuda/select/noise.cuh
-  kernels/sluice/cuda/select/select_block.cuh
-  kernels/sluice/cuda/select/select_cut.cuh
-  kernels/sluice/cuda/select/select_kernel.cuh
-  kernels/sluice/cuda/select/select_keys.cuh
-  kernels/sluice/cuda/select/select_launch.cuh
-  kernels/sluice/cuda/select/select_narrow.cuh
-  kernels/sluice/cuda/select/select_reader.cuh
-  kernels/sluice/cuda/select/select_sum.cuh
-  kernels/sluice/cuda/select/wide.cuh
+  kernels/sluice/cuda/projection/detail/active_product.cuh
+  kernels/sluice/cuda/projection/detail/active_union.cuh
+  kernels/sluice/cuda/projection/detail/cluster_unions.cuh
+  kernels/sluice/cuda/projection/detail/gather.cuh
+  kernels/sluice/cuda/projection/detail/gemm.cuh
+  kernels/sluice/cuda/projection/detail/matrix_product.cuh
+  kernels/sluice/cuda/projection/detail/product_choice.cuh
+  kernels/sluice/cuda/projection/detail/product_pass.cuh
+  kernels/sluice/cuda/projection/detail/projection_kernel.cuh
+  kernels/sluice/cuda/projection/detail/projection_launch.cuh
+  kernels/sluice/cuda/projection/detail/skinny_product.cuh
+  kernels/sluice/cuda/projection/detail/union_block.cuh
+  kernels/sluice/cuda/projection/detail/union_lines.cuh
+  kernels/sluice/cuda/projection/detail/union_terms.cuh
+  kernels/sluice/cuda/projection/detail/union_words.cuh
+  kernels/sluice/cuda/select/detail/narrow.cuh
+  kernels/sluice/cuda/select/detail/narrow_kernel.cuh
+  kernels/sluice/cuda/select/detail/narrow_launch.cuh
+  kernels/sluice/cuda/select/detail/noise.cuh
+  kernels/sluice/cuda/select/detail/select_block.cuh
+  kernels/sluice/cuda/select/detail/select_cut.cuh
+  kernels/sluice/cuda/select/detail/select_kernel.cuh
+  kernels/sluice/cuda/select/detail/select_keys.cuh
+  kernels/sluice/cuda/select/detail/select_launch.cuh
+  kernels/sluice/cuda/select/detail/select_narrow.cuh
+  kernels/sluice/cuda/select/detail/select_reader.cuh
+  kernels/sluice/cuda/select/detail/select_sum.cuh
+  kernels/sluice/cuda/select/detail/wide.cuh
+  kernels/sluice/cuda/verify/detail/verification_kernel.cuh
+  kernels/sluice/cuda/verify/detail/verification_warp.cuh
   kernels/sluice/cuda/verify/verification.cuh
-  kernels/sluice/cuda/verify/verification_kernel.cuh
-  kernels/sluice/cuda/verify/verification_warp.cuh
   kernels/sluice/cuda/verify/verify.cuh)
 
 # Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).

@@ -3,10 +3,10 @@
 /// The product of few lines with some tokens' weights, read where they are: by FMA and on matrix units, side by side.
 #pragma once
 
+#include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/device/score_format.cuh>
-#include <sluice/cuda/device/start.cuh>
-#include <sluice/cuda/projection/active_union.cuh>
-#include <sluice/cuda/projection/projection_launch.cuh>
+#include <sluice/cuda/projection/detail/active_union.cuh>
+#include <sluice/cuda/projection/detail/projection_launch.cuh>
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/cache/indirection_launch.cuh>
+#include <sluice/cuda/cache/detail/indirection_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>

@@ -5,7 +5,7 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/cuda/beam/device_beam.cuh>
 #include <sluice/cuda/device/allocator.cuh>
-#include <sluice/cuda/device/home_device.cuh>
+#include <sluice/cuda/device/detail/home_device.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/verify/verify.cuh>
@@ -13,7 +13,7 @@
 
 #include <sluice_cuda.h>
 #if defined(__CUDACC__)
-#include <sluice/cuda/line/key_sort.cuh>  // other kernels come with what launches them
+#include <sluice/cuda/line/detail/key_sort.cuh>  // other kernels come with what launches them
 #endif
 
 #include "beams.hpp"

@@ -3,9 +3,9 @@
 /// Layer norm and attention of one row, vectorised so that the result depends on that row only.
 #pragma once
 
-#include <sluice/output/simd/exponential.hpp>
-#include <sluice/output/simd/fused.hpp>
-#include <sluice/output/simd/simd.hpp>
+#include <sluice/output/detail/simd/exponential.hpp>
+#include <sluice/output/detail/simd/fused.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
 
 #include <algorithm>
 #include <cmath>

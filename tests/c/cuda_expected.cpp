@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What C++ makes of cuda_client.c's cases. With an emulated device, the C interface itself is compiled here too.
 #if defined(SLUICE_EMULATED_DEVICE)
-#include <sluice/cuda/verify/verification_warp.cuh>
+#include <sluice/cuda/verify/detail/verification_warp.cuh>
 
 #include "../../c/cuda/sluice_cuda.cu"
 #include <support/emulated_beam.hpp>
@@ -11,9 +11,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/score_format.cuh>
-#include <sluice/cuda/device/setup.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>

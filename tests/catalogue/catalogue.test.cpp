@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/catalogue_builder.hpp>
-#include <sluice/catalogue/marks.hpp>
+#include <sluice/catalogue/detail/marks.hpp>
 #include <sluice/catalogue/switched_off.hpp>
 #include <sluice/core/types.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/catalogue_builder.hpp>
-#include <sluice/catalogue/catalogue_format.hpp>
+#include <sluice/catalogue/detail/catalogue_format.hpp>
 #include <sluice/core/types.hpp>
 
 #include <support/catch.hpp>

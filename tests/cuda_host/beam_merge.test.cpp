@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's merge of beams, run on an emulated device.
-#include <sluice/cuda/expand/merge_plan.cuh>
-#include <sluice/cuda/merge/merge_block.cuh>
+#include <sluice/cuda/expand/detail/merge_plan.cuh>
+#include <sluice/cuda/merge/detail/merge_block.cuh>
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The caches of a device under decoders: what searches do with slots, and when they release them.
 #include <sluice/decode/decode.hpp>
-#include <sluice/model/slot_tokens.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an emulated device notices of mbarriers and bulk copies.
-#include <sluice/cuda/device/barrier.cuh>
+#include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 
 #include <support/catch.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many edits of a line: what they cost, and that they are those of the host.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/line/edit_order.cuh>
-#include <sluice/cuda/projection/union_terms.cuh>
+#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/projection/detail/union_terms.cuh>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone

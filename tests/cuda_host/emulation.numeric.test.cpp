@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's program of LogSoftmaxTopK, run on an emulated device.
-#include <sluice/cuda/expand/token_masks.cuh>
-#include <sluice/cuda/line/edit_order.cuh>
-#include <sluice/cuda/line/line_block.cuh>
-#include <sluice/cuda/line/line_ring_block.cuh>
+#include <sluice/cuda/expand/detail/token_masks.cuh>
+#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/line/detail/line_block.cuh>
+#include <sluice/cuda/line/detail/line_ring_block.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_device.hpp>

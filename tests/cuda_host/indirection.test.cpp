@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's program of CacheIndirection, run on an emulated device, and the host's books of it.
-#include <sluice/cuda/cache/indirection_books.cuh>
+#include <sluice/cuda/cache/detail/indirection_books.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_caches.hpp>

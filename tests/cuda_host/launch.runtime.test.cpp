@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that may start early: where device and code allow it, and where they do not (support/host_cuda).
+#include <sluice/cuda/device/detail/launch.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/launch.cuh>
-#include <sluice/cuda/device/start.cuh>
 
 #include <support/catch.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How lines are shared out among blocks.
-#include <sluice/cuda/line/line_plan.cuh>
+#include <sluice/cuda/line/detail/line_plan.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
 
 #include <support/catch.hpp>

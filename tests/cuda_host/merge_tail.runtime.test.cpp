@@ -3,9 +3,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/line/line_plan.cuh>
+#include <sluice/cuda/line/detail/line_plan.cuh>
+#include <sluice/cuda/merge/detail/merge_tail.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
-#include <sluice/cuda/merge/merge_tail.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>

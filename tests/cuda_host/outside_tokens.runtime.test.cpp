@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes and edits of tokens outside [0, V), as a padded draft has them, where other headers than line_reader.cuh see them.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/projection/union_words.cuh>
+#include <sluice/cuda/projection/detail/union_words.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The books and the program of cuda::PagedCache, over memory of the host, on an emulated device.
-#include <sluice/cuda/cache/page_books.cuh>
+#include <sluice/cuda/cache/detail/page_books.cuh>
 #include <sluice/model/paged_cache.hpp>
 
 #include <support/catch.hpp>

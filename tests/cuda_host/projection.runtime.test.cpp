@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's output layers, host code and all, over a runtime in the host's memory and emulated devices.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/line/edit_order.cuh>
-#include <sluice/cuda/projection/union_block.cuh>
-#include <sluice/cuda/projection/union_words.cuh>
+#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/projection/detail/union_block.cuh>
+#include <sluice/cuda/projection/detail/union_words.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_query.hpp>

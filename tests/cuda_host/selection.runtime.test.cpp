@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Truncation, draws, entropy and penalties after the softmax on an emulated device: every field of Query.
 #include <sluice/core/noise.hpp>
+#include <sluice/cuda/expand/detail/selected_lines.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/expand/selected_lines.cuh>
-#include <sluice/cuda/line/line_plan.cuh>
+#include <sluice/cuda/line/detail/line_plan.cuh>
 #include <sluice/cuda/line/line_select.cuh>
-#include <sluice/cuda/select/noise.cuh>
-#include <sluice/cuda/select/wide.cuh>
+#include <sluice/cuda/select/detail/noise.cuh>
+#include <sluice/cuda/select/detail/wide.cuh>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's program of verify, run on an emulated device.
-#include <sluice/cuda/verify/verification_warp.cuh>
+#include <sluice/cuda/verify/detail/verification_warp.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_device.hpp>

@@ -4,8 +4,8 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/model/slot_tokens.hpp>
 #include <sluice/model/token_by_token.hpp>
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/batched.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // That nothing in a trace can leave its place in the page. What the page does with it: tests/page.
-#include <sluice/decode/trace_json.hpp>
+#include <sluice/decode/detail/trace_json.hpp>
 #include <sluice/decode/trace_page.hpp>
 
 #include <support/catch.hpp>

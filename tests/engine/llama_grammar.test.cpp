@@ -2,10 +2,10 @@
 // The tokens that a grammar allows, beside those of llama.cpp's own grammar sampler, over vocabularies of real models.
 #include <sluice/engine/llama.hpp>
 #include <sluice/engine/llama_tokenizer.hpp>
+#include <sluice/grammar/detail/utf8.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/grammar/utf8.hpp>
 
 #include <support/catch.hpp>
 #include <support/llama_contexts.hpp>

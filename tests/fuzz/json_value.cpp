@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text as JSON, beside another reader.
-#include <sluice/grammar/json_value.hpp>
+#include <sluice/grammar/detail/json_value.hpp>
 
 #include <fuzz/compiled.hpp>
 

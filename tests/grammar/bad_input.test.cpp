@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is endless, huge, deep, ambiguous or broken gives an error with its place, or works; nothing hangs or eats memory.
 #include <sluice/core/token_bytes.hpp>
+#include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/json_value.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 

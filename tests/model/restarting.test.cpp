@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/model/slot_tokens.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 

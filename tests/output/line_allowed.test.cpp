@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/line/line_allowed.hpp>
+#include <sluice/output/detail/line/line_allowed.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What loops over whole vectors and words of a line, against plain loops.
-#include <sluice/output/line/line_counts.hpp>
-#include <sluice/output/line/line_norm.hpp>
+#include <sluice/output/detail/line/line_counts.hpp>
+#include <sluice/output/detail/line/line_norm.hpp>
 
 #include <support/catch.hpp>
 #include <support/fenced.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass, several passes and their lists, each against another way to the same answer.
 #include <sluice/core/noise.hpp>
+#include <sluice/output/detail/line/line_pass.hpp>
+#include <sluice/output/detail/line/line_selection.hpp>
 #include <sluice/output/line/line_lists.hpp>
-#include <sluice/output/line/line_pass.hpp>
-#include <sluice/output/line/line_selection.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 
 #include <support/catch.hpp>

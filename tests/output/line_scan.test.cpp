@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/line/line_scan.hpp>
+#include <sluice/output/detail/line/line_scan.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built with OpenMP where there is one, and run with four threads.
+#include <sluice/output/detail/simd/parallel.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/output/simd/parallel.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/output/detail/tile/permission.hpp>
+#include <sluice/output/detail/tile/tiles.hpp>
 #include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/tile/permission.hpp>
-#include <sluice/output/tile/tiles.hpp>
 
 #include <support/catch.hpp>
 

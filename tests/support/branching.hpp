@@ -5,9 +5,9 @@
 
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/combine.hpp>
-#include <sluice/model/forwarding.hpp>
-#include <sluice/model/slot_tokens.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/forwarding.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
 
 #include <support/table_model.hpp>
 

@@ -3,8 +3,8 @@
 /// A device for tests, if there is one, and memory on it.
 #pragma once
 
+#include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/setup.cuh>
 
 #include <cuda_runtime.h>
 

@@ -3,12 +3,12 @@
 /// The kernels of DeviceBeam, and of a cache that follows it, on emulated devices; see emulated_launches.hpp.
 #pragma once
 
-#include <sluice/cuda/beam/device_beam_launch.cuh>
-#include <sluice/cuda/beam/device_beam_rows.cuh>
-#include <sluice/cuda/beam/device_beam_state.cuh>
-#include <sluice/cuda/beam/device_beam_warp.cuh>
-#include <sluice/cuda/cache/indirection_block.cuh>
-#include <sluice/cuda/cache/indirection_launch.cuh>
+#include <sluice/cuda/beam/detail/device_beam_launch.cuh>
+#include <sluice/cuda/beam/detail/device_beam_rows.cuh>
+#include <sluice/cuda/beam/detail/device_beam_state.cuh>
+#include <sluice/cuda/beam/detail/device_beam_warp.cuh>
+#include <sluice/cuda/cache/detail/indirection_block.cuh>
+#include <sluice/cuda/cache/detail/indirection_launch.cuh>
 
 #include <support/emulated_launches.hpp>
 

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/cache/indirection_block.cuh>
-#include <sluice/cuda/cache/indirection_books.cuh>
-#include <sluice/cuda/cache/indirection_view.cuh>
-#include <sluice/cuda/cache/page_books.cuh>
-#include <sluice/cuda/cache/page_copies.cuh>
-#include <sluice/cuda/cache/page_view.cuh>
+#include <sluice/cuda/cache/detail/indirection_block.cuh>
+#include <sluice/cuda/cache/detail/indirection_books.cuh>
+#include <sluice/cuda/cache/detail/indirection_view.cuh>
+#include <sluice/cuda/cache/detail/page_books.cuh>
+#include <sluice/cuda/cache/detail/page_copies.cuh>
+#include <sluice/cuda/cache/detail/page_view.cuh>
 
 #include <support/emulated_device.hpp>
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/device/barrier.cuh>
+#include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/score_format.cuh>
 
 #include <support/emulated_copies.hpp>

@@ -4,21 +4,21 @@
 /// CUDA's headers.
 #pragma once
 
-#include <sluice/cuda/device/key.cuh>
-#include <sluice/cuda/line/line_block.cuh>
-#include <sluice/cuda/line/line_launch.cuh>
-#include <sluice/cuda/line/line_order_launch.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/line/detail/line_block.cuh>
+#include <sluice/cuda/line/detail/line_launch.cuh>
+#include <sluice/cuda/line/detail/line_order_launch.cuh>
+#include <sluice/cuda/line/detail/line_reader.cuh>
+#include <sluice/cuda/line/detail/line_ring_block.cuh>
 #include <sluice/cuda/line/line_query.cuh>
-#include <sluice/cuda/line/line_reader.cuh>
-#include <sluice/cuda/line/line_ring_block.cuh>
-#include <sluice/cuda/merge/merge_block.cuh>
+#include <sluice/cuda/merge/detail/merge_block.cuh>
+#include <sluice/cuda/merge/detail/merge_tail.cuh>
+#include <sluice/cuda/merge/detail/merge_tail_launch.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
-#include <sluice/cuda/merge/merge_tail.cuh>
-#include <sluice/cuda/merge/merge_tail_launch.cuh>
-#include <sluice/cuda/projection/matrix_product.cuh>
-#include <sluice/cuda/projection/projection_launch.cuh>
-#include <sluice/cuda/projection/union_block.cuh>
-#include <sluice/cuda/projection/union_words.cuh>
+#include <sluice/cuda/projection/detail/matrix_product.cuh>
+#include <sluice/cuda/projection/detail/projection_launch.cuh>
+#include <sluice/cuda/projection/detail/union_block.cuh>
+#include <sluice/cuda/projection/detail/union_words.cuh>
 
 #include <support/emulated_device.hpp>
 

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <sluice/cuda/line/line_select.cuh>
-#include <sluice/cuda/select/narrow.cuh>
-#include <sluice/cuda/select/narrow_launch.cuh>
-#include <sluice/cuda/select/select_block.cuh>
-#include <sluice/cuda/select/select_keys.cuh>
-#include <sluice/cuda/select/select_launch.cuh>
-#include <sluice/cuda/select/select_narrow.cuh>
+#include <sluice/cuda/select/detail/narrow.cuh>
+#include <sluice/cuda/select/detail/narrow_launch.cuh>
+#include <sluice/cuda/select/detail/select_block.cuh>
+#include <sluice/cuda/select/detail/select_keys.cuh>
+#include <sluice/cuda/select/detail/select_launch.cuh>
+#include <sluice/cuda/select/detail/select_narrow.cuh>
 
 #include <support/emulated_launches.hpp>
 

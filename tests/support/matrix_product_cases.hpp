@@ -4,10 +4,10 @@
 /// includes it has defined no_device().
 #pragma once
 
-#include <sluice/cuda/device/start.cuh>
-#include <sluice/cuda/projection/active_union.cuh>
-#include <sluice/cuda/projection/matrix_product.cuh>
-#include <sluice/cuda/projection/projection_launch.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/projection/detail/active_union.cuh>
+#include <sluice/cuda/projection/detail/matrix_product.cuh>
+#include <sluice/cuda/projection/detail/projection_launch.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

@@ -5,7 +5,7 @@
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <sluice/core/expansion.hpp>
-#include <sluice/cuda/device/setup.cuh>
+#include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 
 #include <support/device_memory.hpp>

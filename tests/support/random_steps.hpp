@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/model/slot_tokens.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
 
 #include <algorithm>
 #include <cstddef>

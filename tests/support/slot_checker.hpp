@@ -6,7 +6,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/slot_contract.hpp>
-#include <sluice/model/forwarding.hpp>
+#include <sluice/model/detail/forwarding.hpp>
 
 #include <algorithm>
 #include <cstddef>

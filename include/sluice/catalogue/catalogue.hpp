@@ -5,10 +5,10 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/catalogue/catalogue_check.hpp>
-#include <sluice/catalogue/catalogue_image.hpp>
-#include <sluice/catalogue/mapped_bytes.hpp>
-#include <sluice/catalogue/marks.hpp>
+#include <sluice/catalogue/detail/catalogue_check.hpp>
+#include <sluice/catalogue/detail/catalogue_image.hpp>
+#include <sluice/catalogue/detail/mapped_bytes.hpp>
+#include <sluice/catalogue/detail/marks.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/catalogue/catalogue.hpp>
-#include <sluice/catalogue/children_lists.hpp>
-#include <sluice/catalogue/children_norm.hpp>
+#include <sluice/catalogue/detail/children_lists.hpp>
+#include <sluice/catalogue/detail/children_norm.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
@@ -16,12 +16,12 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/simd/simd.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/beam_state.hpp>
-#include <sluice/search/beam/candidates.hpp>
-#include <sluice/search/beam/closing.hpp>
-#include <sluice/search/beam/survivors.hpp>
+#include <sluice/search/beam/detail/beam_state.hpp>
+#include <sluice/search/beam/detail/candidates.hpp>
+#include <sluice/search/beam/detail/closing.hpp>
+#include <sluice/search/beam/detail/survivors.hpp>
 #include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/catalogue/catalogue.hpp>
-#include <sluice/catalogue/catalogue_format.hpp>
-#include <sluice/catalogue/marks.hpp>
+#include <sluice/catalogue/detail/catalogue_format.hpp>
+#include <sluice/catalogue/detail/marks.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

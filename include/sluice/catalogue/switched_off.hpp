@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/catalogue/catalogue.hpp>
-#include <sluice/catalogue/marks.hpp>
+#include <sluice/catalogue/detail/marks.hpp>
 #include <sluice/core/error.hpp>
 
 #include <algorithm>

@@ -5,9 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/named.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
-#include <sluice/core/named.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>

@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/named.hpp>
 #include <sluice/core/expansion.hpp>
-#include <sluice/core/named.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>

@@ -14,11 +14,11 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/trace.hpp>
+#include <sluice/decode/detail/misfits.hpp>
 #include <sluice/decode/loop/loop.hpp>
 #include <sluice/decode/loop/needs.hpp>
 #include <sluice/decode/loop/typed_model.hpp>
 #include <sluice/decode/loop/typed_search.hpp>
-#include <sluice/decode/misfits.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>

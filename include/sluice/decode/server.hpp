@@ -14,9 +14,9 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/misfits.hpp>
+#include <sluice/decode/detail/misfits.hpp>
+#include <sluice/decode/detail/serving.hpp>
 #include <sluice/decode/server_options.hpp>
-#include <sluice/decode/serving.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -45,7 +45,8 @@ namespace sluice::inline v0 {
 /// All functions but trace() may be called from any thread. The model belongs to the worker while the server lives.
 ///
 /// \tparam T  a trace, see NoTrace: called in the worker's thread; what it throws is dropped
-template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK, class T = NoTrace>
+template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK,
+          class T = NoTrace>
 class Server {
  public:
   using Source = typename M::Source;

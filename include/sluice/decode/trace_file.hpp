@@ -11,7 +11,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/trace_json.hpp>
+#include <sluice/decode/detail/trace_json.hpp>
 
 #include <algorithm>
 #include <cstddef>

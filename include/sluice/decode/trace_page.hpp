@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/decode/trace_json.hpp>
-#include <sluice/decode/trace_page_source.hpp>
+#include <sluice/decode/detail/trace_json.hpp>
+#include <sluice/decode/detail/trace_page_source.hpp>
 
 #include <istream>
 #include <ostream>

@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/grammar/utf8.hpp>
+#include <sluice/grammar/detail/utf8.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,14 +6,14 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/grammar/automaton.hpp>
-#include <sluice/grammar/behind_space.hpp>
-#include <sluice/grammar/compile.hpp>
+#include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/behind_space.hpp>
+#include <sluice/grammar/detail/compile.hpp>
+#include <sluice/grammar/detail/gbnf.hpp>
+#include <sluice/grammar/detail/pushdown.hpp>
+#include <sluice/grammar/detail/regex.hpp>
 #include <sluice/grammar/expressions.hpp>
-#include <sluice/grammar/gbnf.hpp>
 #include <sluice/grammar/json_schema.hpp>
-#include <sluice/grammar/pushdown.hpp>
-#include <sluice/grammar/regex.hpp>
 
 #include <cstddef>
 #include <cstdint>

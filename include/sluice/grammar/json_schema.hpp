@@ -6,11 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/grammar/detail/json_conjunctions.hpp>
+#include <sluice/grammar/detail/json_scalars.hpp>
+#include <sluice/grammar/detail/json_texts.hpp>
+#include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/expressions.hpp>
-#include <sluice/grammar/json_conjunctions.hpp>
-#include <sluice/grammar/json_scalars.hpp>
-#include <sluice/grammar/json_texts.hpp>
-#include <sluice/grammar/json_value.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -9,9 +9,9 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/grammar/fewest_tokens.hpp>
+#include <sluice/grammar/detail/fewest_tokens.hpp>
+#include <sluice/grammar/detail/token_masks.hpp>
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/token_masks.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/search/rule/ruled.hpp>
 

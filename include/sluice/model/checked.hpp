@@ -12,8 +12,8 @@
 #include <sluice/model/check/plain_lines.hpp>
 #include <sluice/model/check/slot_comparison.hpp>
 #include <sluice/model/check/slot_contract.hpp>
-#include <sluice/model/combine.hpp>
-#include <sluice/model/forwarding.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/forwarding.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -9,9 +9,9 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/combine.hpp>
-#include <sluice/model/log_mixture.hpp>
-#include <sluice/output/simd/simd.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/log_mixture.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
 
 #include <cmath>
 #include <concepts>

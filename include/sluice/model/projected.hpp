@@ -8,7 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/forwarding.hpp>
+#include <sluice/model/detail/forwarding.hpp>
 
 #include <cstdint>
 #include <span>

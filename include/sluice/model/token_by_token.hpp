@@ -7,8 +7,8 @@
 
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/combine.hpp>
-#include <sluice/model/forwarding.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/forwarding.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/tree_budget.hpp>
 #include <sluice/core/error.hpp>
-#include <sluice/core/tree_budget.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -11,10 +11,10 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/combine.hpp>
-#include <sluice/model/draft_trees.hpp>
-#include <sluice/model/forwarding.hpp>
-#include <sluice/model/slot_tokens.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/draft_trees.hpp>
+#include <sluice/model/detail/forwarding.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 
 #include <algorithm>

@@ -5,15 +5,15 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/tree_budget.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/combine.hpp>
-#include <sluice/model/forwarding.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/forwarding.hpp>
 #include <sluice/model/tree_shape.hpp>
 
 #include <algorithm>

@@ -5,13 +5,13 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/tree_budget.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
-#include <sluice/core/tree_budget.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/combine.hpp>
-#include <sluice/model/forwarding.hpp>
-#include <sluice/model/slot_tokens.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/forwarding.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -6,21 +6,21 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/cuda/beam/device_beam_kernel.cuh>
-#include <sluice/cuda/cache/indirection_kernel.cuh>
-#include <sluice/cuda/cache/page_kernel.cuh>
-#include <sluice/cuda/device/key.cuh>
+#include <sluice/cuda/beam/detail/device_beam_kernel.cuh>
+#include <sluice/cuda/cache/detail/indirection_kernel.cuh>
+#include <sluice/cuda/cache/detail/page_kernel.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/device/score_format.cuh>
-#include <sluice/cuda/device/start.cuh>
-#include <sluice/cuda/line/key_sort.cuh>
-#include <sluice/cuda/line/line_kernel.cuh>
-#include <sluice/cuda/line/line_order_kernel.cuh>
-#include <sluice/cuda/merge/merge_kernel.cuh>
-#include <sluice/cuda/merge/merge_tail_kernel.cuh>
-#include <sluice/cuda/projection/projection_kernel.cuh>
-#include <sluice/cuda/select/narrow_kernel.cuh>
-#include <sluice/cuda/select/select_kernel.cuh>
-#include <sluice/cuda/verify/verification_kernel.cuh>
+#include <sluice/cuda/line/detail/key_sort.cuh>
+#include <sluice/cuda/line/detail/line_kernel.cuh>
+#include <sluice/cuda/line/detail/line_order_kernel.cuh>
+#include <sluice/cuda/merge/detail/merge_kernel.cuh>
+#include <sluice/cuda/merge/detail/merge_tail_kernel.cuh>
+#include <sluice/cuda/projection/detail/projection_kernel.cuh>
+#include <sluice/cuda/select/detail/narrow_kernel.cuh>
+#include <sluice/cuda/select/detail/select_kernel.cuh>
+#include <sluice/cuda/verify/detail/verification_kernel.cuh>
 
 namespace sluice::inline v0::cuda {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <sluice/catalogue/catalogue.hpp>
-#include <sluice/catalogue/catalogue_format.hpp>
+#include <sluice/catalogue/detail/catalogue_format.hpp>
 #include <sluice/file/clusters_file.hpp>
 
 #include <fuzz/compiled.hpp>

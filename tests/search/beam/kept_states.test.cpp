@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which slots hold which hypotheses, against lists of what every slot holds.
-#include <sluice/search/beam/kept_states.hpp>
+#include <sluice/search/beam/detail/kept_states.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many guesses pay, against sums over all rounds.
-#include <sluice/search/blockwise/adaptive_block.hpp>
+#include <sluice/search/blockwise/detail/adaptive_block.hpp>
 
 #include <support/catch.hpp>
 

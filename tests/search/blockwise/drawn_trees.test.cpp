@@ -3,7 +3,7 @@
 #include <sluice/model/with_draft.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/blockwise/guess_tree.hpp>
+#include <sluice/search/blockwise/detail/guess_tree.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What blocks are made of, without a model: trees of guesses and their rows, against plain accounts.
 #include <sluice/core/plan.hpp>
-#include <sluice/search/blockwise/guess_tree.hpp>
-#include <sluice/search/blockwise/tree_rows.hpp>
+#include <sluice/search/blockwise/detail/guess_tree.hpp>
+#include <sluice/search/blockwise/detail/tree_rows.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What searches share, against plain lists: the tree of tokens, the slots of a beam, what is forbidden, what is forced.
 #include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/placement.hpp>
 #include <sluice/search/common/history.hpp>
-#include <sluice/search/common/placement.hpp>
 #include <sluice/search/common/prefix.hpp>
 
 #include <support/catch.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/constraint/bank_choice.hpp>
 #include <sluice/search/constraint/bank_sizes.hpp>
+#include <sluice/search/constraint/detail/bank_choice.hpp>
 
 #include <support/catch.hpp>
 

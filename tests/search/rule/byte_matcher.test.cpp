@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stops found in texts against a search at every place, and what StopAt says where nothing stops or nothing fits.
 #include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/byte_matcher.hpp>
+#include <sluice/search/rule/detail/byte_matcher.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/stop_at.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts of a list where a number lies just on the bar, and equal candidates: against the definitions, written out.
-#include <sluice/search/sample/cuts.hpp>
+#include <sluice/search/sample/detail/cuts.hpp>
 #include <sluice/search/sample/sampler_chain.hpp>
 #include <sluice/search/sample/truncation.hpp>
 #include <sluice/search/sample/without_replacement.hpp>

@@ -10,14 +10,14 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/clusters/cluster_unions.hpp>
 #include <sluice/output/clusters/clustered_options.hpp>
 #include <sluice/output/clusters/clusters.hpp>
-#include <sluice/output/clusters/joint_product.hpp>
+#include <sluice/output/detail/clusters/cluster_unions.hpp>
+#include <sluice/output/detail/clusters/joint_product.hpp>
+#include <sluice/output/detail/projection/active_tokens.hpp>
+#include <sluice/output/detail/projection/subset_projection.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/active_tokens.hpp>
-#include <sluice/output/projection/subset_projection.hpp>
 
 #include <cstddef>
 #include <cstdint>

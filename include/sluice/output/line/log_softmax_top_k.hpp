@@ -9,12 +9,12 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/output/detail/line/line_pass.hpp>
+#include <sluice/output/detail/line/line_selection.hpp>
+#include <sluice/output/detail/line/load_scores.hpp>
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/detail/simd/parallel.hpp>
 #include <sluice/output/line/line_lists.hpp>
-#include <sluice/output/line/line_pass.hpp>
-#include <sluice/output/line/line_selection.hpp>
-#include <sluice/output/line/load_scores.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
-#include <sluice/output/simd/parallel.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,11 +5,11 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/output/packed/bfloat16_dot.hpp>
-#include <sluice/output/packed/int8_dot.hpp>
+#include <sluice/output/detail/packed/bfloat16_dot.hpp>
+#include <sluice/output/detail/packed/int8_dot.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/detail/tile/permission.hpp>
 #include <sluice/output/packed/precision.hpp>
-#include <sluice/output/simd/simd.hpp>
-#include <sluice/output/tile/permission.hpp>
 
 #include <string_view>
 

@@ -7,14 +7,14 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/packed/packed_bfloat16.hpp>
-#include <sluice/output/packed/packed_blocks.hpp>
-#include <sluice/output/packed/packed_float.hpp>
-#include <sluice/output/packed/packed_int8.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
-#include <sluice/output/packed/product_writer.hpp>
-#include <sluice/output/packed/tile_blocks.hpp>
-#include <sluice/output/simd/simd.hpp>
+#include <sluice/output/detail/packed/packed_bfloat16.hpp>
+#include <sluice/output/detail/packed/packed_blocks.hpp>
+#include <sluice/output/detail/packed/packed_float.hpp>
+#include <sluice/output/detail/packed/packed_int8.hpp>
+#include <sluice/output/detail/packed/packed_rows.hpp>
+#include <sluice/output/detail/packed/product_writer.hpp>
+#include <sluice/output/detail/packed/tile_blocks.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
 
 #include <cstddef>
 #include <cstdint>

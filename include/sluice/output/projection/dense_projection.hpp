@@ -9,13 +9,13 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/output/detail/packed/packed_rows.hpp>
+#include <sluice/output/detail/projection/projection_pass.hpp>
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/detail/simd/parallel.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
-#include <sluice/output/projection/projection_pass.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
-#include <sluice/output/simd/parallel.hpp>
-#include <sluice/output/simd/simd.hpp>
 
 #include <cstddef>
 #include <memory>

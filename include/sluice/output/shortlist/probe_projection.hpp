@@ -10,12 +10,12 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/output/detail/packed/packed_blocks.hpp>
+#include <sluice/output/detail/projection/subset_projection.hpp>
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
-#include <sluice/output/packed/packed_blocks.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/subset_projection.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
-#include <sluice/output/simd/simd.hpp>
 
 #include <algorithm>
 #include <cstddef>

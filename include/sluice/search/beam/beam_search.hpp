@@ -6,14 +6,14 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/search.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
-#include <sluice/search/beam/beam_state.hpp>
-#include <sluice/search/beam/candidates.hpp>
-#include <sluice/search/beam/closing.hpp>
-#include <sluice/search/beam/stopping.hpp>
-#include <sluice/search/beam/survivors.hpp>
-#include <sluice/search/common/placement.hpp>
+#include <sluice/search/beam/detail/beam_declaration.hpp>
+#include <sluice/search/beam/detail/beam_state.hpp>
+#include <sluice/search/beam/detail/candidates.hpp>
+#include <sluice/search/beam/detail/closing.hpp>
+#include <sluice/search/beam/detail/stopping.hpp>
+#include <sluice/search/beam/detail/survivors.hpp>
+#include <sluice/search/common/detail/placement.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -9,10 +9,10 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
-#include <sluice/search/blockwise/adaptive_block.hpp>
-#include <sluice/search/blockwise/guess_tree.hpp>
+#include <sluice/search/blockwise/detail/adaptive_block.hpp>
+#include <sluice/search/blockwise/detail/guess_tree.hpp>
+#include <sluice/search/blockwise/detail/tree_rows.hpp>
 #include <sluice/search/blockwise/rejection.hpp>
-#include <sluice/search/blockwise/tree_rows.hpp>
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/common/prefix.hpp>

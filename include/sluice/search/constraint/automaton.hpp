@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/named.hpp>
+#include <sluice/core/detail/named.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 

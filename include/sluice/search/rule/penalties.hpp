@@ -7,7 +7,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/rule/recent_tokens.hpp>
+#include <sluice/search/rule/detail/recent_tokens.hpp>
 #include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>

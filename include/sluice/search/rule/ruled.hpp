@@ -7,11 +7,11 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/rule/followed.hpp>
-#include <sluice/search/rule/known_ends.hpp>
-#include <sluice/search/rule/restricted_guesses.hpp>
+#include <sluice/search/rule/detail/followed.hpp>
+#include <sluice/search/rule/detail/known_ends.hpp>
+#include <sluice/search/rule/detail/restricted_guesses.hpp>
+#include <sluice/search/rule/detail/wrapping.hpp>
 #include <sluice/search/rule/rule.hpp>
-#include <sluice/search/rule/wrapping.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/rule/recent_tokens.hpp>
+#include <sluice/search/rule/detail/recent_tokens.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/search/sample/cuts.hpp>
+#include <sluice/search/sample/detail/cuts.hpp>
 #include <sluice/search/sample/sampler_options.hpp>
 #include <sluice/search/sample/samplers.hpp>
 #include <sluice/search/sample/truncation.hpp>

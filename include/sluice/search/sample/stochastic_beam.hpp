@@ -9,9 +9,9 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/placement.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/placement.hpp>
 #include <sluice/search/common/prefix.hpp>
 #include <sluice/search/sample/without_replacement.hpp>
 

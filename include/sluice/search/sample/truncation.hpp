@@ -9,7 +9,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/search/sample/cuts.hpp>
+#include <sluice/search/sample/detail/cuts.hpp>
 
 #include <algorithm>
 #include <cmath>

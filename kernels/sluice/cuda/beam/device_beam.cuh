@@ -10,23 +10,23 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/beam/device_beam_launch.cuh>
-#include <sluice/cuda/beam/device_beam_memory.cuh>
+#include <sluice/cuda/beam/detail/device_beam_launch.cuh>
+#include <sluice/cuda/beam/detail/device_beam_memory.cuh>
+#include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/beam/device_beam_options.cuh>
 #include <sluice/cuda/beam/device_beam_result.cuh>
-#include <sluice/cuda/beam/device_beam_state.cuh>
-#include <sluice/cuda/cache/indirection_launch.cuh>
+#include <sluice/cuda/cache/detail/indirection_launch.cuh>
 #include <sluice/cuda/device/allocator.cuh>
-#include <sluice/cuda/device/buffer.cuh>
+#include <sluice/cuda/device/detail/buffer.cuh>
+#include <sluice/cuda/device/detail/home_device.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/device/detail/upload.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/home_device.cuh>
 #include <sluice/cuda/device/scores.cuh>
-#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/device/step_options.cuh>
-#include <sluice/cuda/device/upload.cuh>
 #include <sluice/cuda/line/line_task.cuh>
+#include <sluice/cuda/merge/detail/merge_tail.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
-#include <sluice/cuda/merge/merge_tail.cuh>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/common/prefix.hpp>
 
@@ -218,5 +218,5 @@ class DeviceBeam {
 }  // namespace sluice::inline v0::cuda
 
 #if defined(__CUDACC__)
-#include <sluice/cuda/beam/device_beam_kernel.cuh>
+#include <sluice/cuda/beam/detail/device_beam_kernel.cuh>
 #endif

@@ -8,11 +8,11 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/beam/device_beam_state.cuh>
+#include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
-#include <sluice/search/beam/beam_declaration.hpp>
+#include <sluice/search/beam/detail/beam_declaration.hpp>
 
 #include <algorithm>
 #include <cmath>

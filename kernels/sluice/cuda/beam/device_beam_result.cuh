@@ -7,7 +7,7 @@
 
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/beam/device_beam_state.cuh>
+#include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/common/history.hpp>

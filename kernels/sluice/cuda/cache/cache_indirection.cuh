@@ -7,13 +7,13 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/cache/indirection_books.cuh>
-#include <sluice/cuda/cache/indirection_launch.cuh>
-#include <sluice/cuda/cache/indirection_view.cuh>
-#include <sluice/cuda/device/buffer.cuh>
+#include <sluice/cuda/cache/detail/indirection_books.cuh>
+#include <sluice/cuda/cache/detail/indirection_launch.cuh>
+#include <sluice/cuda/cache/detail/indirection_view.cuh>
+#include <sluice/cuda/device/detail/buffer.cuh>
+#include <sluice/cuda/device/detail/setup.cuh>
+#include <sluice/cuda/device/detail/upload.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/setup.cuh>
-#include <sluice/cuda/device/upload.cuh>
 
 #include <cuda_runtime.h>
 
@@ -108,5 +108,5 @@ class CacheIndirection {
 }  // namespace sluice::inline v0::cuda
 
 #if defined(__CUDACC__)
-#include <sluice/cuda/cache/indirection_kernel.cuh>
+#include <sluice/cuda/cache/detail/indirection_kernel.cuh>
 #endif

@@ -6,12 +6,12 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/cache/page_books.cuh>
-#include <sluice/cuda/cache/page_copies.cuh>
-#include <sluice/cuda/cache/page_view.cuh>
-#include <sluice/cuda/device/buffer.cuh>
+#include <sluice/cuda/cache/detail/page_books.cuh>
+#include <sluice/cuda/cache/detail/page_copies.cuh>
+#include <sluice/cuda/cache/detail/page_view.cuh>
+#include <sluice/cuda/device/detail/buffer.cuh>
+#include <sluice/cuda/device/detail/upload.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/upload.cuh>
 #include <sluice/model/page_table.hpp>
 
 #include <cuda_runtime.h>
@@ -136,5 +136,5 @@ class PagedCache {
 }  // namespace sluice::inline v0::cuda
 
 #if defined(__CUDACC__)
-#include <sluice/cuda/cache/page_kernel.cuh>
+#include <sluice/cuda/cache/detail/page_kernel.cuh>
 #endif

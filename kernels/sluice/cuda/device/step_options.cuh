@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/cuda/device/loads.cuh>
-#include <sluice/cuda/device/start.cuh>
+#include <sluice/cuda/device/detail/loads.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
 
 #include <cstddef>
 

@@ -8,9 +8,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/cuda/device/host_device.cuh>
-#include <sluice/cuda/device/key.cuh>
-#include <sluice/cuda/device/partial_sum.cuh>
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/device/detail/partial_sum.cuh>
 
 #include <cstdint>
 

@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/cuda/device/host_device.cuh>
+#include <sluice/cuda/device/detail/host_device.cuh>
 
 #include <cstdint>
 

@@ -5,9 +5,9 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/cuda/device/barrier.cuh>
-#include <sluice/cuda/device/host_device.cuh>
-#include <sluice/cuda/device/key.cuh>
+#include <sluice/cuda/device/detail/barrier.cuh>
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
 
 #include <cstdint>
 

@@ -6,9 +6,9 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/cuda/device/start.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/line/line_query.cuh>
-#include <sluice/cuda/merge/merge_block.cuh>
+#include <sluice/cuda/merge/detail/merge_block.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
 
 #include <cuda_runtime.h>
@@ -48,5 +48,5 @@ inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream, Start st
 }  // namespace sluice::inline v0::cuda
 
 #if defined(__CUDACC__)
-#include <sluice/cuda/merge/merge_kernel.cuh>
+#include <sluice/cuda/merge/detail/merge_kernel.cuh>
 #endif

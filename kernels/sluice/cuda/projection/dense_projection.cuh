@@ -9,11 +9,11 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/device/hidden.cuh>
-#include <sluice/cuda/device/start.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/projection/gemm.cuh>
-#include <sluice/cuda/projection/product_pass.cuh>
+#include <sluice/cuda/projection/detail/gemm.cuh>
+#include <sluice/cuda/projection/detail/product_pass.cuh>
 
 #include <cuda_runtime.h>
 

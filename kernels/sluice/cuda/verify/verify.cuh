@@ -56,5 +56,5 @@ inline void verify(Verification const& task, cudaStream_t stream) {
 }  // namespace sluice::inline v0::cuda
 
 #if defined(__CUDACC__)
-#include <sluice/cuda/verify/verification_kernel.cuh>
+#include <sluice/cuda/verify/detail/verification_kernel.cuh>
 #endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Whether all of a catalogue's bytes are those of a catalogue.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/catalogue/detail/catalogue_format.hpp>
+#include <sluice/catalogue/detail/catalogue_image.hpp>
+#include <sluice/catalogue/detail/marks.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// The marks of one level: ascending, as many as announced, counted rightly.
+template <class = void>
+void check_marks(Marks const& marks, std::uint32_t items, std::string const& place) {
+  if (!marks.bits()) {
+    std::int64_t last = -1;
+    for (std::uint32_t k = 0; k < marks.size(); ++k) {
+      std::int64_t const next = marks.number(k);
+      if (next <= last || next >= std::int64_t{items})
+        fail_catalogue(place + ": node " + std::to_string(k) + " begins with item " + std::to_string(next) +
+                       ", that before with item " + std::to_string(last) + ", of " + std::to_string(items));
+      last = next;
+    }
+    return;
+  }
+  auto const blocks = Marks::blocks(items);
+  std::uint64_t sum = 0;
+  for (std::uint32_t b = 0; b <= blocks; ++b) {
+    if (marks.before(b) != sum)
+      fail_catalogue(place + ": " + std::to_string(marks.before(b)) + " nodes before item " +
+                     std::to_string(std::uint64_t{b} * Marks::block) + ", where " + std::to_string(sum) +
+                     " are marked");
+    for (std::uint32_t w = 0; b < blocks && w < Marks::block / 64; ++w) {
+      auto const at = b * (Marks::block / 64) + w;
+      auto const word = marks.words(at);
+      auto const first = std::uint64_t{at} * 64;
+      if (word != 0 && first + 64 - static_cast<unsigned>(std::countl_zero(word)) > items)
+        fail_catalogue(place + ": a node begins behind the last item");
+      sum += static_cast<unsigned>(std::popcount(word));
+    }
+  }
+  if (sum != marks.size())
+    fail_catalogue(place + ": " + std::to_string(sum) + " nodes, " + std::to_string(marks.size()) + " announced");
+}
+
+/// Where check_catalogue() is in one level.
+struct LevelCursor {
+  static constexpr auto none = (std::numeric_limits<std::uint32_t>::max)();
+  std::uint32_t next = none, node = 0;  // the item with which the next node begins, that node
+  std::uint32_t token = 0;              // of the node before
+};
+
+/// Throws std::runtime_error naming what is wrong, and where. O(tokens).
+///
+/// An item begins new nodes at depths s to e: what it has in common with the item before is s - 1 long, and e is its length.
+/// So a level's marks are right where each item's depths have no gap, the first item's begin with 1, and no s - 1 is more
+/// than the length before; and the items ascend where at depth s the token is larger than that before among its siblings.
+template <class = void>
+void check_catalogue(CatalogueImage const& image) {
+  auto const bytes = image.bytes();
+  if (load_little<std::uint64_t>(bytes.data() + 48) != hash_words(bytes.subspan(catalogue_head)))
+    fail_catalogue("damaged: the checksum is wrong");
+  auto const depth = image.depth();
+  for (std::uint32_t d = 0; d < depth; ++d)
+    check_marks(image.level(d).first, image.items(), "level " + std::to_string(d + 1));
+
+  constexpr auto none = LevelCursor::none;
+  std::vector<LevelCursor> at(depth);
+  for (std::uint32_t d = 0; d < depth; ++d) at[d].next = image.level(d).first.at(0);
+  std::uint32_t before = 0, shortest = none, longest = 0;
+  std::vector<bool> seen(std::size_t{image.head().largest} + 1);
+  for (std::uint32_t item = 0; item < image.items(); ++item) {
+    auto const fail = [&](std::string const& what) { fail_catalogue("item " + std::to_string(item) + ": " + what); };
+    std::uint32_t first = none, length = 0;
+    // What is deeper than the item before cannot begin here but by way of what does.
+    for (std::uint32_t d = 0; d < depth && (d <= before || d == length); ++d) {
+      auto& cursor = at[d];
+      if (cursor.next != item) {
+        if (first != none) break;
+        continue;
+      }
+      auto const token = image.level(d).token(cursor.node);
+      if (!image.holds(token)) fail("token " + std::to_string(token) + " is not in the set of all");
+      seen[token] = true;
+      if (first == none) {
+        first = d;
+        if (item > 0 && d < before && token <= cursor.token)
+          fail("token " + std::to_string(token) + " of level " + std::to_string(d + 1) + " follows " +
+               std::to_string(cursor.token));
+      }
+      length = d + 1, cursor.token = token;
+      ++cursor.node;
+      auto const& marks = image.level(d).first;
+      cursor.next = cursor.node < marks.size() ? marks.next(item + 1, cursor.node) : none;
+    }
+    if (first == none || (item == 0 && first != 0)) fail("is no other than that before, or none");
+    before = length, shortest = (std::min)(shortest, length), longest = (std::max)(longest, length);
+  }
+  for (std::uint32_t d = 0; d < depth; ++d)
+    if (at[d].next != none)
+      fail_catalogue("level " + std::to_string(d + 1) + ": node " + std::to_string(at[d].node) +
+                     " has no parent, at item " + std::to_string(at[d].next));
+  if (shortest != image.head().shortest || longest != depth)
+    fail_catalogue("items have " + std::to_string(shortest) + " to " + std::to_string(longest) + " tokens, " +
+                   std::to_string(image.head().shortest) + " to " + std::to_string(depth) + " announced");
+  for (std::uint32_t token = 0; token < seen.size(); ++token)
+    if (image.holds(token) != seen[token])
+      fail_catalogue("token " + std::to_string(token) + " is in the set of all, and in no item");
+  if (!seen.back()) fail_catalogue("the largest token is in no item");
+}
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Grammars for tokenisers that put a space before every text.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/automaton.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Makes of an automaton one of the texts that are its own when a space at their beginning is taken off: its texts behind a
+/// space, and those of them that begin with none.
+///
+/// For the latter, each rule with which a text can begin has a second version, of its texts that begin with something else:
+/// another first node, without that byte and with calls of second versions.
+template <class = void>
+class LazyBehindSpace {
+ public:
+  static Automaton of(Automaton automaton) { return LazyBehindSpace(std::move(automaton)).make(); }
+
+ private:
+  explicit LazyBehindSpace(Automaton automaton) : a_(std::move(automaton)) {}
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  Automaton make() {
+    std::vector<std::int32_t> rules;  // who is called at the beginning comes before who calls
+    for (std::size_t rule = 0; rule < a_.start.size(); ++rule)
+      if (a_.start[rule] >= 0) rules.push_back(static_cast<std::int32_t>(rule));
+    std::ranges::sort(rules, {}, [&](std::int32_t rule) { return -a_.rank[at(rule)]; });
+    second_.assign(a_.start.size(), -1);
+    for (auto const rule : rules) {
+      auto const before = a_.byte_edges.size() + a_.call_edges.size();
+      copy_but_space(a_.start[at(rule)]);
+      if (a_.byte_edges.size() + a_.call_edges.size() > before) second_[at(rule)] = add_rule(rule);
+    }
+    auto const first = a_.start[at(a_.root)];
+    a_.byte_edges.push_back({' ', ' ', first});
+    copy_but_space(first);
+    a_.all.back().end = a_.end(first);
+    a_.root = add_rule(a_.root);
+    a_.classify();
+    return std::move(a_);
+  }
+
+  /// What has been appended is the first node of a rule that begins as another one does.
+  std::int32_t add_rule(std::int32_t like) {
+    a_.start.push_back(a_.nodes()), a_.rank.push_back(a_.rank[at(like)]);
+    a_.all.push_back(
+        {static_cast<std::int32_t>(a_.byte_edges.size()), static_cast<std::int32_t>(a_.call_edges.size())});
+    return static_cast<std::int32_t>(a_.start.size()) - 1;
+  }
+  void copy_but_space(std::int32_t node) {
+    auto const [bytes, calls, end, last] = a_.all[at(node)];
+    auto const next = a_.all[at(node) + 1];
+    for (auto i = at(bytes); i < at(next.bytes); ++i) {
+      auto const edge = a_.byte_edges[i];
+      auto const add = [&](int from, int to) {
+        if (from <= to)
+          a_.byte_edges.push_back({static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to), edge.to});
+      };
+      add(edge.first, std::min<int>(edge.last, ' ' - 1));
+      add(std::max<int>(edge.first, ' ' + 1), edge.last);
+    }
+    for (auto i = at(calls); i < at(next.calls); ++i)
+      if (auto const edge = a_.call_edges[i]; second_[at(edge.rule)] >= 0)
+        a_.call_edges.push_back({second_[at(edge.rule)], edge.to});
+  }
+
+  Automaton a_;
+  std::vector<std::int32_t> second_;  // [rule]: its second version; -1: none, all its texts begin with a space
+};
+using BehindSpace = LazyBehindSpace<>;
+
+}  // namespace sluice::inline v0::detail

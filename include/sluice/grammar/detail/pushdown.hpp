@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Runs a compiled grammar byte by byte.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/interner.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// All ways in which a text can be read so far, as a number: equal numbers, equal futures. A state is a set of nodes, each
+/// with a stack: where its rule, and those around it, go on. Stacks are shared and merged: one is a set of (node to return
+/// to, stack below), so that ambiguous grammars have few (Tomita 1985). Every state but `dead` can get to an end.
+///
+/// States and what a byte does to one are kept when they have come up once. Not for several threads at once.
+template <class = void>
+class LazyPushdown {
+ public:
+  using State = std::int32_t;
+  using Pair = Interner::Pair;  // node, stack; or node to return to, stack below
+  static constexpr State dead = 0;
+  static constexpr std::int32_t bottom = 0;   ///< the stack of the root: what is popped from it is complete
+  static constexpr std::int32_t unknown = 1;  ///< a stack of which nothing is known
+  static constexpr std::int32_t complete_node = -1, left_node = -2;
+
+  /// \param memory  bytes for states at most, about
+  LazyPushdown(Automaton const& automaton, std::size_t memory) : a_(automaton), memory_(memory) {
+    Pair const ends[] = {{complete_node, 0}, {left_node, 0}};
+    stacks_.intern({ends, 1}), stacks_.intern({ends + 1, 1});
+    add({});
+    arrived_.assign(1, {a_.start[index(a_.root)], bottom});
+    initial_ = close();
+  }
+
+  State initial() const { return initial_; }
+  State next(State state, std::uint8_t byte) {
+    auto const c = a_.class_of[byte];
+    auto const known = rows_[index(state) * index(a_.classes()) + c];
+    return known >= 0 ? known : step(state, c);
+  }
+  State next(State state, std::string_view text) {
+    for (auto const byte : text)
+      if ((state = next(state, static_cast<std::uint8_t>(byte))) == dead) break;
+    return state;
+  }
+
+  /// The byte without which the text does not go on; -1: there are several.
+  std::int32_t only_byte(State state) const {
+    std::int32_t only = -1;
+    for (auto const [node, stack] : ways(state))
+      for (auto const& edge : a_.bytes(node)) {
+        if (edge.first != edge.last || (only >= 0 && only != edge.first)) return -1;
+        only = edge.first;
+      }
+    return only;
+  }
+
+  /// Whether the text may end here.
+  bool complete(State state) const { return (flags_[index(state)] & 1) != 0; }
+  /// Of states that began on an unknown stack: whether what follows may be up to that.
+  bool left(State state) const { return (flags_[index(state)] & 2) != 0; }
+  /// The nodes, which all have ways on with a byte, and their stacks; sorted; before them what complete() and left() tell.
+  std::span<Pair const> ways(State state) const {
+    auto all = states_[state];
+    while (!all.empty() && all.front().first < 0) all = all.subspan(1);
+    return all;
+  }
+  std::span<Pair const> stack(std::int32_t stack) const { return stacks_[stack]; }
+
+  /// At one of a state's nodes, on an unknown stack.
+  State alone(std::int32_t node) { return at(node, unknown); }
+  /// At one node, on this stack.
+  State at(std::int32_t node, std::int32_t stack) {
+    Pair const one[] = {{node, stack}};
+    return add(one);
+  }
+  /// Where the text of what stood on this stack has just ended.
+  State popped(std::int32_t stack) {
+    arrived_.assign(stacks_[stack].begin(), stacks_[stack].end());
+    return close();
+  }
+
+  std::int32_t states() const { return states_.size(); }
+  std::int32_t stacks() const { return stacks_.size(); }
+  std::size_t bytes() const { return states_.bytes() + stacks_.bytes() + rows_.size() * sizeof(State); }
+
+ private:
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  static constexpr std::size_t most_ways = 20'000;
+
+  State add(std::span<Pair const> ways) {
+    auto const id = states_.intern(ways);
+    if (auto const size = index(states_.size()) * index(a_.classes()); rows_.size() < size) {
+      rows_.resize(size, -1);
+      std::uint8_t flags = 0;
+      for (auto const& way : ways)
+        flags = static_cast<std::uint8_t>(flags | (way.first == complete_node ? 1 : way.first == left_node ? 2 : 0));
+      flags_.push_back(flags);
+      if (bytes() > memory_)
+        throw std::length_error("sluice: the states of a grammar take more than StructureOptions::memory, " +
+                                std::to_string(memory_) + " bytes");
+    }
+    return id;
+  }
+
+  State step(State state, std::uint8_t c) {
+    arrived_.clear();
+    auto const byte = a_.first_of[c];
+    for (auto const [node, stack] : ways(state))
+      for (auto const& edge : a_.bytes(node))
+        if (edge.first <= byte && byte <= edge.last) arrived_.push_back({edge.to, stack});
+    auto const next = close();
+    return rows_[index(state) * index(a_.classes()) + c] = next;
+  }
+
+  /// The state of all that have arrived somewhere: rules that end are popped, those that are called are entered.
+  State close() {
+    pop();
+    out_.clear();
+    merge(arrived_);
+    for (auto const [node, stack] : arrived_) {
+      if (node < 0) out_.push_back({node, 0});
+      else enter(node, stack);
+    }
+    // Of the rules that are called, those first that others call: then all that return from a rule are known.
+    while (!called_.empty()) {
+      auto const rule = (std::ranges::min)(called_, {}, [&](auto const& c) { return a_.rank[index(c.rule)]; }).rule;
+      returns_.clear();
+      std::erase_if(called_, [&](Called const& c) {
+        if (c.rule == rule) returns_.push_back(c.to);
+        return c.rule == rule;
+      });
+      auto const stack = set(returns_);
+      enter(a_.start[index(rule)], stack);
+    }
+    merge(out_);
+    if (out_.size() > most_ways)
+      throw std::length_error("sluice: a grammar is so ambiguous that a text can be read in more than " +
+                              std::to_string(most_ways) + " ways");
+    return add(out_);
+  }
+
+  /// Adds where texts go on that may have ended.
+  void pop() {
+    seen_.clear();
+    for (std::size_t i = 0; i < arrived_.size(); ++i) {
+      auto const [node, stack] = arrived_[i];
+      if (node < 0 || !a_.end(node)) continue;
+      for (auto const to : stacks_[stack])
+        if (fresh(to)) arrived_.push_back(to);
+    }
+    std::erase_if(arrived_, [&](Pair p) { return p.first >= 0 && a_.last(p.first); });
+  }
+  bool fresh(Pair to) {
+    if (arrived_.size() < 64) return std::ranges::find(arrived_, to) == arrived_.end();
+    if (seen_.empty()) seen_.insert(arrived_.begin(), arrived_.end());
+    return seen_.insert(to).second;
+  }
+
+  /// Sorted, without doubles, and each node once: its stacks become one.
+  void merge(std::vector<Pair>& pairs) {
+    if (pairs.size() < 2) return;
+    std::ranges::sort(pairs);
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < pairs.size();) {
+      auto const node = pairs[i].first;
+      auto last = i + 1;
+      while (last < pairs.size() && pairs[last].first == node) ++last;
+      auto stack = pairs[i].second;
+      if (last - i > 1 && node >= 0) {
+        joined_.clear();
+        for (auto k = i; k < last; ++k) {
+          auto const one = stacks_[pairs[k].second];
+          joined_.insert(joined_.end(), one.begin(), one.end());
+        }
+        stack = set(joined_);
+      }
+      pairs[count++] = {node, stack};
+      i = last;
+    }
+    pairs.resize(count);
+  }
+  std::int32_t set(std::vector<Pair>& pairs) {
+    std::ranges::sort(pairs);
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    if (pairs.size() > most_ways)
+      throw std::length_error("sluice: a grammar is so ambiguous that a rule returns to more than " +
+                              std::to_string(most_ways) + " places");
+    return stacks_.intern(pairs);
+  }
+
+  void enter(std::int32_t node, std::int32_t stack) {
+    if (!a_.bytes(node).empty()) out_.push_back({node, stack});
+    for (auto const& edge : a_.calls(node)) {
+      if (a_.last(edge.to))  // returns to where there is nothing left but to return
+        for (auto const to : stacks_[stack]) called_.push_back({edge.rule, to});
+      else called_.push_back({edge.rule, {edge.to, stack}});
+    }
+  }
+
+  struct Called {
+    std::int32_t rule;
+    Pair to;
+  };
+  Automaton const& a_;
+  std::size_t memory_;
+  Interner states_, stacks_;
+  std::vector<State> rows_;          // [state][class]; -1: not yet known
+  std::vector<std::uint8_t> flags_;  // [state]: 1: complete; 2: left
+  State initial_ = dead;
+  std::vector<Pair> arrived_, out_, returns_, joined_;
+  std::set<Pair> seen_;
+  std::vector<Called> called_;
+};
+using Pushdown = LazyPushdown<>;
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Reads regular expressions.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/regex_classes.hpp>
+#include <sluice/grammar/detail/source_reader.hpp>
+#include <sluice/grammar/detail/utf8.hpp>
+#include <sluice/grammar/expressions.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// RE2's syntax as far as it is about which texts match as a whole: characters, `.`, classes with ranges, \d \w \s \D \W \S
+/// (ASCII's) and [:names:], groups of all kinds (captured or named, which is nothing here), |, * + ? {m} {m,} {m,n} greedy
+/// or not, escapes \t \n \r \f \v \a \xHH \x{H...} \uHHHH \Q...\E, and punctuation behind a \. Characters are Unicode's, in
+/// UTF-8. ^, \A and $, \z do nothing where the text begins or ends anyway, and are refused elsewhere; so are flags other than
+/// i (ASCII's letters), s and -s, \b, \B, \p, \C, back-references and what looks around.
+template <class = void>
+class LazyRegex {
+ public:
+  using Id = Expressions::Id;
+  /// How characters are written, where not as they are.
+  using Lower = std::function<Id(std::vector<CharacterRange>)>;
+
+  /// \param what    the pattern is, for messages
+  /// \param lower   how characters are written, where not as they are
+  /// \param search  as in JSON schema: it may match anywhere in the text, not the whole; anchors say what it does not. There
+  ///   `.` and \s are those of ECMA-262 (Unicode's spaces and ends of lines), and there are no [:names:]
+  static Id parse(std::string_view what, std::string_view pattern, Expressions& out, bool search = false,
+                  Lower lower = {}) {
+    return LazyRegex(what, pattern, out, search, std::move(lower)).whole();
+  }
+
+ private:
+  struct Flags {
+    bool ignore_case = false, dot_lines = false;
+  };
+  LazyRegex(std::string_view what, std::string_view pattern, Expressions& out, bool search, Lower lower)
+      : in_(what, pattern, out.limits()), out_(out), search_(search), lower_(std::move(lower)) {}
+
+  Id one_of(std::vector<CharacterRange> ranges) {
+    return lower_ ? lower_(std::move(ranges)) : out_.characters(std::move(ranges));
+  }
+
+  /// Anchors are taken at the edges of top-level alternatives.
+  Id whole() {
+    std::vector<Id> choices;
+    do {
+      Flags flags = flags_;
+      auto const begins = take_begin();
+      auto body = sequence(0, flags, true);
+      auto const ends = ended_;
+      ended_ = false;
+      flags_ = flags;
+      if (search_) {
+        auto const any = out_.repeat(one_of({{0, last_character}}), 0, -1);
+        if (!begins) body = out_.sequence({any, body});
+        if (!ends) body = out_.sequence({body, any});
+      }
+      choices.push_back(body);
+    } while (in_.take("|"));
+    if (!in_.end()) in_.fail(in_.peek() == ')' ? ") without (" : "is not understood");
+    return out_.choice(choices);
+  }
+  bool take_begin() {
+    auto found = false;
+    while (in_.take("^") || in_.take("\\A")) found = true;
+    return found;
+  }
+
+  Id alternatives(std::int32_t nesting, Flags flags) {
+    std::vector<Id> choices;
+    do choices.push_back(sequence(nesting, flags, false));
+    while (in_.take("|"));
+    return out_.choice(choices);
+  }
+
+  Id sequence(std::int32_t nesting, Flags& flags, bool top) {
+    std::vector<Id> parts;
+    while (!in_.end() && in_.peek() != '|' && in_.peek() != ')') {
+      auto const place = in_.place();
+      if (in_.at("$") || in_.at("\\z")) {
+        in_.skip(in_.peek() == '$' ? 1 : 2);
+        if (!top || !(in_.end() || in_.peek() == '|' || in_.at("$") || in_.at("\\z")))
+          in_.fail_at(place, "an end of the text within the pattern is not supported");
+        ended_ = true;
+        continue;
+      }
+      if (in_.at("^") || in_.at("\\A")) in_.fail("a beginning of the text within the pattern is not supported");
+      if (in_.take("\\Q")) {
+        auto const before = parts.size();
+        while (!in_.end() && !in_.take("\\E")) parts.push_back(one(in_.character(), flags));
+        if (parts.size() > before) parts.back() = repeated(parts.back());
+        continue;
+      }
+      auto const part = atom(nesting, flags);
+      if (part) parts.push_back(repeated(*part));
+    }
+    return out_.sequence(parts);
+  }
+
+  /// Nothing for a group that only sets flags.
+  std::optional<Id> atom(std::int32_t nesting, Flags& flags) {
+    auto const c = in_.peek();
+    if (c == '(') return group(nesting, flags);
+    if (c == '[') return characters(flags);
+    if (c == '*' || c == '+' || c == '?') in_.fail("there is nothing to repeat");
+    if (in_.take(".")) {
+      if (flags.dot_lines) return one_of({{0, last_character}});
+      std::vector<CharacterRange> ends{{'\n', '\n'}};
+      if (search_) ends.insert(ends.end(), {{'\r', '\r'}, {0x2028, 0x2029}});
+      return one_of(negated(ends));
+    }
+    if (c == '\\') {
+      std::vector<CharacterRange> ranges;
+      auto const single = escape(ranges);
+      return single ? one(*single, flags) : one_of(ranges);
+    }
+    return one(in_.character(), flags);
+  }
+
+  std::optional<Id> group(std::int32_t nesting, Flags& flags) {
+    if (nesting >= in_.limits().nesting)
+      in_.fail("groups are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
+    auto const place = in_.place();
+    in_.skip();
+    auto own = flags;
+    if (in_.take("?")) {
+      if (in_.take("P<") || (in_.at("<") && in_.peek(1) != '=' && in_.peek(1) != '!' && in_.take("<"))) {
+        auto const name = in_.place();
+        while (is_word(in_.peek())) in_.skip();
+        if (in_.place() == name || !in_.take(">")) in_.fail("a group's name is missing");
+      } else if (in_.at("=") || in_.at("!") || in_.at("<") || in_.at("P")) {
+        in_.fail_at(place, "looking around, and back-references, are not supported");
+      } else {
+        auto on = true;
+        while (!in_.at(":") && !in_.at(")")) {
+          if (in_.take("-")) on = false;
+          else if (in_.take("i")) own.ignore_case = on;
+          else if (in_.take("s")) own.dot_lines = on;
+          else in_.fail_at(place, "a flag that is not supported");
+        }
+        if (in_.take(")")) {
+          flags = own;
+          return {};
+        }
+        in_.skip();
+      }
+    }
+    auto const id = alternatives(nesting + 1, own);
+    if (!in_.take(")")) in_.fail_at(place, "( without )");
+    return id;
+  }
+
+  Id repeated(Id part) {
+    for (auto first = true;; first = false) {
+      auto const place = in_.place();
+      std::int32_t minimum = 0, maximum = -1;
+      if (in_.take("+")) minimum = 1;
+      else if (in_.take("?")) maximum = 1;
+      else if (in_.at("{") && counts()) {
+        in_.skip();
+        minimum = maximum = in_.count();
+        if (in_.take(",")) maximum = in_.at_digit() ? in_.count() : -1;
+        in_.skip();
+        if (maximum >= 0 && maximum < minimum) in_.fail_at(place, "a repetition of less than its minimum");
+      } else if (!in_.take("*")) return part;
+      if (!first) in_.fail_at(place, "a repetition of a repetition");
+      in_.take("?");  // which of several ways to match is not asked for
+      part = out_.repeat(part, minimum, maximum);
+    }
+  }
+  /// Whether what follows is {m}, {m,} or {m,n}; if not, RE2 takes the brace as it is.
+  bool counts() const {
+    std::size_t i = 1, digits = 0;
+    auto const number = [&] {
+      for (; in_.peek(i) >= '0' && in_.peek(i) <= '9'; ++i) ++digits;
+    };
+    number();
+    if (digits == 0) return false;
+    if (in_.peek(i) == ',') ++i, number();
+    return in_.peek(i) == '}';
+  }
+
+  Id characters(Flags flags) {
+    auto const place = in_.place();
+    in_.skip();
+    auto const negative = in_.take("^");
+    std::vector<CharacterRange> ranges;
+    if (search_ && in_.at("]")) in_.fail_at(place, "a class that begins with ] is not supported");  // ECMA-262: empty
+    for (auto first = true; first || !in_.at("]"); first = false) {
+      if (in_.end()) in_.fail_at(place, "[ without ]");
+      if (in_.at("[:") && !search_) {
+        named(ranges);
+        continue;
+      }
+      auto const from = in_.place();
+      auto const low = in_.peek() == '\\' ? escape(ranges) : in_.character();
+      if (!low) continue;
+      auto high = *low;
+      if (in_.at("-") && in_.peek(1) != ']' && in_.peek(1) != '\0') {
+        in_.skip();
+        auto const last = in_.peek() == '\\' ? escape(ranges) : in_.character();
+        if (!last || *last < *low) in_.fail_at(from, "a range whose last character comes before its first");
+        high = *last;
+      }
+      ranges.push_back({*low, high});
+    }
+    in_.skip();
+    if (flags.ignore_case) fold(ranges);
+    normalise(ranges);
+    return one_of(negative ? negated(ranges) : ranges);
+  }
+
+  /// [:alpha:], [:^alpha:] and so on, of ASCII's characters.
+  void named(std::vector<CharacterRange>& ranges) {
+    auto const place = in_.place();
+    in_.skip(2);
+    auto const negative = in_.take("^");
+    for (auto const& [name, of] : named_classes())
+      if (in_.take(std::string(name) + ":]")) {
+        auto const chosen = negative ? negated(of) : of;
+        ranges.insert(ranges.end(), chosen.begin(), chosen.end());
+        return;
+      }
+    in_.fail_at(place, "a class of characters that is not known");
+  }
+
+  /// One character; or nothing, and ranges appended.
+  std::optional<char32_t> escape(std::vector<CharacterRange>& ranges) {
+    auto const place = in_.place();
+    in_.skip();
+    if (in_.end()) in_.fail_at(place, "ends in the middle");
+    auto const c = in_.character();
+    if (is_class_letter(c)) {
+      auto const of = letter_class(c, search_);
+      ranges.insert(ranges.end(), of.begin(), of.end());
+      return {};
+    }
+    switch (c) {
+      case 'n': return U'\n';
+      case 'r': return U'\r';
+      case 't': return U'\t';
+      case 'f': return U'\f';
+      case 'v': return U'\v';
+      case 'a': return U'\a';
+      case '0': return U'\0';
+      case 'x':
+      case 'u': return number(c, place);
+      default: break;
+    }
+    if (c >= '1' && c <= '9') in_.fail_at(place, "back-references are not supported");
+    if (c < 0x80 && is_word(static_cast<char>(c)) && c != '_') in_.fail_at(place, "an escape that is not supported");
+    return c;
+  }
+  char32_t number(char32_t kind, std::size_t place) {
+    char32_t value = 0;
+    if (kind == 'x' && in_.take("{")) {
+      for (int digits = 0; !in_.take("}"); ++digits) {
+        if (digits == 8) in_.fail_at(place, "} is missing");
+        value = value * 16 + in_.hexadecimal(1);
+      }
+    } else value = in_.hexadecimal(kind == 'x' ? 2 : 4);
+    if (value > last_character || is_surrogate(value)) in_.fail_at(place, "is no Unicode character");
+    return value;
+  }
+
+  Id one(char32_t c, Flags flags) {
+    std::vector<CharacterRange> ranges{{c, c}};
+    if (flags.ignore_case) fold(ranges);
+    return one_of(std::move(ranges));
+  }
+
+  SourceReader in_;
+  Expressions& out_;
+  bool search_;
+  Lower lower_;
+  Flags flags_{};
+  bool ended_ = false;
+};
+using Regex = LazyRegex<>;
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The classes of characters that regular expressions have names for.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/utf8.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// As in [:alpha:].
+struct NamedClass {
+  std::string_view name;
+  std::vector<CharacterRange> ranges;
+};
+
+inline std::vector<NamedClass> const& named_classes() {
+  static std::vector<NamedClass> const names{{"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+                                             {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
+                                             {"ascii", {{0, 0x7F}}},
+                                             {"blank", {{'\t', '\t'}, {' ', ' '}}},
+                                             {"cntrl", {{0, 0x1F}, {0x7F, 0x7F}}},
+                                             {"digit", {{'0', '9'}}},
+                                             {"graph", {{'!', '~'}}},
+                                             {"lower", {{'a', 'z'}}},
+                                             {"print", {{' ', '~'}}},
+                                             {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
+                                             {"space", {{'\t', '\r'}, {' ', ' '}}},
+                                             {"upper", {{'A', 'Z'}}},
+                                             {"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
+                                             {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
+  return names;
+}
+
+inline bool is_class_letter(char32_t c) {
+  auto const lower_case = c | 0x20;
+  return lower_case == 'd' || lower_case == 's' || lower_case == 'w';
+}
+/// As in \d \D \s \S \w \W.
+/// \param unicode  \s is ECMA-262's: all that Unicode calls a space, and ends of lines
+inline std::vector<CharacterRange> letter_class(char32_t letter, bool unicode) {
+  std::vector<CharacterRange> of;
+  if (letter == 'd' || letter == 'D') of = {{'0', '9'}};
+  else if ((letter == 's' || letter == 'S') && unicode)
+    of = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+          {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+  else if (letter == 's' || letter == 'S') of = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
+  else of = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+  return letter < 'a' ? negated(of) : of;
+}
+
+inline bool is_letter(char32_t c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+inline bool is_word(char c) { return is_letter(static_cast<unsigned char>(c)) || (c >= '0' && c <= '9') || c == '_'; }
+
+/// Adds the other case of ASCII's letters.
+inline void fold(std::vector<CharacterRange>& ranges) {
+  for (auto i = ranges.size(); i-- > 0;) {
+    auto const [first, last] = ranges[i];
+    for (auto c = std::max<char32_t>(first, 'A'); c <= std::min<char32_t>(last, 'z'); ++c)
+      if (is_letter(c)) ranges.push_back({c ^ 0x20, c ^ 0x20});
+  }
+}
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One rule as a graph: from an expression to places and what joins them, and from there to nodes of an automaton.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/expressions.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// What compile() knows of the rules when it makes their graphs.
+struct RuleFacts {
+  std::vector<std::uint8_t> nullable;  // [rule]: its text may be empty
+  std::vector<std::uint8_t> in_place;  // [rule]: is written out where it is called
+};
+
+/// The graph of one rule after the other (Thompson 1968), each made into nodes (Rabin and Scott 1959), one for each set of
+/// places in which the same texts end; where there would be too many, one for each place.
+template <class = void>
+class LazyRuleGraph {
+ public:
+  using Id = std::int32_t;
+  LazyRuleGraph(Expressions const& expressions, RuleFacts const& facts) : expressions_(expressions), facts_(facts) {}
+
+  /// Appends the rule's nodes but for where the last one's edges end; returns its first.
+  /// \throws std::invalid_argument  if all rules together have more places than the limits allow
+  std::int32_t append_to(Automaton& automaton, Id expression) {
+    places_.clear(), targets_.clear();
+    auto const end = add({.kind = Place::end});
+    auto const first = build(expression, end);
+    for (auto const budget : {places_.size() * 8 + 4096, std::size_t{0}})
+      if (make_nodes(automaton, first, budget)) break;
+    return static_cast<std::int32_t>(automaton.all.size()) - static_cast<std::int32_t>(sets_.size());
+  }
+
+ private:
+  struct Place {
+    enum Kind : std::uint8_t { split, byte, call, end };
+    Kind kind = split;
+    ByteRange range{};
+    Id to = 0;                          // byte, call
+    std::int32_t rule = 0;              // call
+    std::int32_t first = 0, count = 0;  // split: of the targets
+  };
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  Id add(Place place) {
+    auto const limit = expressions_.limits().size;
+    require(++total_ <= limit, "limits.size", limit, "the grammar has more places than that, repetitions written out");
+    places_.push_back(place);
+    return static_cast<Id>(places_.size()) - 1;
+  }
+  Id split(std::span<Id const> targets) {
+    auto const first = static_cast<std::int32_t>(targets_.size());
+    targets_.insert(targets_.end(), targets.begin(), targets.end());
+    return add({.kind = Place::split, .first = first, .count = static_cast<std::int32_t>(targets.size())});
+  }
+  Id split(Id a, Id b) {
+    Id const both[] = {a, b};
+    return split(both);
+  }
+
+  /// The place from which the expression's texts lead to `to`.
+  Id build(Id id, Id to) {
+    auto const e = expressions_[id];
+    auto const parts = expressions_.parts(id);
+    using Kind = Expressions::Kind;
+    switch (e.kind) {
+      case Kind::nothing: return split({});
+      case Kind::bytes: return add({.kind = Place::byte, .range = e.range, .to = to});
+      case Kind::sequence:
+        for (auto i = parts.size(); i-- > 0;) to = build(parts[i], to);
+        return to;
+      case Kind::choice: {
+        std::vector<Id> targets;
+        for (auto const part : parts) targets.push_back(build(part, to));
+        return split(targets);
+      }
+      case Kind::repeat: {
+        auto first = to;
+        if (e.maximum < 0) {
+          first = split(to, to);
+          auto const body = build(parts[0], first);
+          targets_[at(places_[at(first)].first)] = body;
+        }
+        for (std::int32_t i = e.minimum; i < e.maximum; ++i) first = split(build(parts[0], first), to);
+        for (std::int32_t i = 0; i < e.minimum; ++i) {
+          auto const before = places_.size();
+          first = build(parts[0], first);
+          if (places_.size() == before) break;  // a part without places: as often as one likes
+        }
+        return first;
+      }
+      case Kind::call:
+        if (facts_.in_place[at(e.rule)] != 0) return build(expressions_.rules[at(e.rule)].expression, to);
+        return add({.kind = Place::call, .to = to, .rule = e.rule});
+    }
+    return to;
+  }
+
+  /// All places but splits to which one gets from `from` without a byte. Sorted.
+  std::vector<Id> closure(std::span<Id const> from) {
+    if (seen_.size() < places_.size()) seen_.resize(places_.size());
+    std::vector<Id> out, open;
+    touched_.clear();
+    auto const visit = [&](Id place) {
+      if (seen_[at(place)] != 0) return;
+      seen_[at(place)] = 1, touched_.push_back(place), open.push_back(place);
+    };
+    for (auto const place : from) visit(place);
+    while (!open.empty()) {
+      auto const id = open.back();
+      auto const& place = places_[at(id)];
+      open.pop_back();
+      if (place.kind == Place::split)
+        for (std::int32_t i = 0; i < place.count; ++i) visit(targets_[at(place.first + i)]);
+      else out.push_back(id);
+      if (place.kind == Place::call && facts_.nullable[at(place.rule)] != 0) visit(place.to);
+    }
+    for (auto const place : touched_) seen_[at(place)] = 0;
+    std::ranges::sort(out);
+    return out;
+  }
+
+  std::int32_t number(std::vector<Id> set) {
+    auto const [it, fresh] = numbers_.try_emplace(std::move(set), static_cast<std::int32_t>(sets_.size()));
+    if (fresh) sets_.push_back(&it->first), weight_ += it->first.size();
+    bound(weight_);
+    return it->second;
+  }
+  /// There are so many ways on: too many for sets of places, or at all.
+  void bound(std::size_t ways) {
+    auto const limit = static_cast<std::size_t>(expressions_.limits().size) * 4;
+    if (budget_ > 0) over_ = over_ || ways > limit || weight_ > budget_;
+    else require(ways <= limit, "limits.size", limit / 4, "the grammar has more than four times as many ways on");
+  }
+  /// Of where one gets from one place alone; looked for once.
+  std::int32_t number_of(Id place) {
+    auto& known = numbers_of_places_[at(place)];
+    if (known < 0) known = number(closure({&place, 1}));
+    return known;
+  }
+
+  /// \param budget  places in all sets; 0: one set for each place, none with several
+  bool make_nodes(Automaton& automaton, Id first, std::size_t budget) {
+    auto const nodes = automaton.all.size(), bytes = automaton.byte_edges.size(), calls = automaton.call_edges.size();
+    auto const base = static_cast<std::int32_t>(nodes);
+    numbers_.clear(), sets_.clear(), weight_ = 0, budget_ = budget, over_ = false;
+    if (budget == 0) numbers_of_places_.assign(places_.size(), -1);
+    number(closure({&first, 1}));
+    for (std::size_t i = 0; i < sets_.size() && !over_; ++i) {
+      auto const& set = *sets_[i];
+      automaton.all.push_back({static_cast<std::int32_t>(automaton.byte_edges.size()),
+                               static_cast<std::int32_t>(automaton.call_edges.size())});
+      automaton.all.back().end = std::ranges::any_of(set, [&](Id p) { return places_[at(p)].kind == Place::end; });
+      bound(automaton.byte_edges.size() + automaton.call_edges.size() + set.size());
+      if (budget == 0) each_edge(automaton, set, base);
+      else joined_edges(automaton, set, base);
+    }
+    if (over_) automaton.all.resize(nodes), automaton.byte_edges.resize(bytes), automaton.call_edges.resize(calls);
+    return !over_;
+  }
+
+  void each_edge(Automaton& automaton, std::vector<Id> const& set, std::int32_t base) {
+    for (auto const id : set) {
+      auto const& place = places_[at(id)];
+      if (place.kind == Place::end) continue;
+      auto const to = base + number_of(place.to);
+      if (place.kind == Place::byte) automaton.byte_edges.push_back({place.range.first, place.range.last, to});
+      else automaton.call_edges.push_back({place.rule, to});
+    }
+  }
+
+  void joined_edges(Automaton& automaton, std::vector<Id> const& set, std::int32_t base) {
+    std::vector<Id> to, gone, kept;
+    std::map<std::int32_t, std::vector<Id>> by_rule;
+    std::vector<std::pair<std::int32_t, Id>> opens, closes;  // byte, place
+    for (auto const id : set) {
+      auto const& place = places_[at(id)];
+      if (place.kind == Place::call) by_rule[place.rule].push_back(place.to);
+      if (place.kind != Place::byte) continue;
+      opens.emplace_back(place.range.first, place.to), closes.emplace_back(place.range.last + 1, place.to);
+    }
+    for (auto const& [rule, targets] : by_rule) automaton.call_edges.push_back({rule, base + number(closure(targets))});
+    std::ranges::sort(opens), std::ranges::sort(closes);
+    // Along the bytes; `to`: where the ranges lead that have begun and not ended.
+    std::size_t open = 0, close = 0;
+    while (close < closes.size() && !over_) {
+      auto const first = open < opens.size() ? (std::min)(opens[open].first, closes[close].first) : closes[close].first;
+      gone.clear(), kept.clear();
+      while (close < closes.size() && closes[close].first == first) gone.push_back(closes[close++].second);
+      std::ranges::sort(to);
+      std::ranges::set_difference(to, gone, std::back_inserter(kept));
+      to.swap(kept);
+      while (open < opens.size() && opens[open].first == first) to.push_back(opens[open++].second);
+      if (to.empty()) continue;
+      auto const last =
+          (open < opens.size() ? (std::min)(opens[open].first, closes[close].first) : closes[close].first) - 1;
+      auto const node = base + number(closure(to));
+      if (auto& edges = automaton.byte_edges; edges.size() > static_cast<std::size_t>(automaton.all.back().bytes) &&
+                                              edges.back().to == node && edges.back().last + 1 == first)
+        edges.back().last = static_cast<std::uint8_t>(last);
+      else edges.push_back({static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last), node});
+    }
+  }
+
+  Expressions const& expressions_;
+  RuleFacts const& facts_;
+  std::int32_t total_ = 0;
+  std::vector<Place> places_;
+  std::vector<Id> targets_;
+  std::vector<std::uint8_t> seen_;  // [place]
+  std::vector<Id> touched_;
+  std::map<std::vector<Id>, std::int32_t> numbers_;
+  std::vector<std::vector<Id> const*> sets_;  // [node of this rule]
+  std::size_t weight_ = 0, budget_ = 0;
+  bool over_ = false;  // there are too many sets of places: one for each place
+  std::vector<std::int32_t> numbers_of_places_;
+};
+using RuleGraph = LazyRuleGraph<>;
+
+}  // namespace sluice::inline v0::detail

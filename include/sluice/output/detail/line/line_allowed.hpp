@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The best tokens of a set, without a look at all of a line's log-probabilities.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/output/detail/line/best_scores.hpp>
+#include <sluice/output/detail/line/line_norm.hpp>
+#include <sluice/output/detail/line/line_scan.hpp>
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// Answers queries that ask for the best and for probes alone, and whose `only` acts after the softmax: what searches under
+/// a grammar ask. The softmax takes one pass over the line, and that finds some more of the best than are wanted; where
+/// enough of these are in the set, the others need no look. Else the set's tokens are looked at alone, if they are few.
+/// Lists are, bit for bit, those of a line of scores in which the others are -infinity.
+template <class = void>
+class LazyLineAllowed {
+ public:
+  static bool suffices(Query const& query) {
+    constexpr std::size_t few = 64;
+    return query.only != nullptr && query.stage == Stage::after_softmax && query.noise == 0 && !query.selects() &&
+           query.edits.size() <= few;
+  }
+  /// How many of the best scores the pass shall find.
+  static std::size_t wanted(Query const& query) {
+    return query.best > 0 ? static_cast<std::size_t>(query.best) + query.edits.size() + spare : 0;
+  }
+
+  /// Whether the list is known: then it is ranked(), scores at places in the line.
+  /// \param found  the best wanted() scores, or all that are not -infinity
+  bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
+    ranked_.clear();
+    if (query.best <= 0) return true;
+    auto const best = static_cast<std::size_t>(query.best);
+    for (auto const& one : found)
+      if (query.only->contains(one.place) && !names(query.edits, one.place)) rank(one.place, one.score);
+    add_edited(line, norm, query);
+    // None of the others has more than the last that was found; it may equal it.
+    auto const all = found.size() < wanted(query);
+    auto const sure = [&] { return ranked_.size() >= best && ranked_[best - 1].value > found.back().score; };
+    if (!all && !sure() && !look_alone(line, norm, query)) return false;
+    ranked_.resize((std::min)(ranked_.size(), best));
+    return true;
+  }
+  std::span<Ranked const> ranked() const { return ranked_; }
+
+ private:
+  static constexpr std::size_t spare = 16;
+
+  static bool names(std::span<Edit const> edits, Token token) {
+    for (auto const& edit : edits)
+      if (edit.token == token) return true;
+    return false;
+  }
+
+  void rank(Token place, float value) {
+    if (value > LineScan::lowest) ranked_.push_back({place, value, static_cast<double>(value)});
+  }
+  /// And sorts.
+  void add_edited(std::span<float const> line, LineNorm norm, Query const& query) {
+    for (std::size_t i = 0; i < query.edits.size(); ++i) {
+      auto const token = query.edits[i].token;
+      auto const place = static_cast<std::size_t>(token);
+      if (place < line.size() && query.only->contains(token) && !names(query.edits.first(i), token))
+        rank(token, changed(line[place], token, query.edits, norm));
+    }
+    std::sort(ranked_.begin(), ranked_.end());
+  }
+
+  /// All of the set, unless it is too large for that.
+  bool look_alone(std::span<float const> line, LineNorm norm, Query const& query) {
+    constexpr std::size_t bits = 64;
+    auto const words =
+        query.only->words().first((std::min)(query.only->words().size(), (line.size() + bits - 1) / bits));
+    std::size_t count = 0;
+    for (auto const word : words) count += static_cast<std::size_t>(std::popcount(word));
+    if (count > line.size() / 8) return false;
+    auto const padded = (count + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk;
+    if (values_.size() < padded) values_.resize(padded), places_.resize(padded);
+    std::size_t size = 0;
+    for (std::size_t w = 0; w < words.size(); ++w)
+      for (auto left = words[w]; left != 0; left &= left - 1) {
+        auto const place = w * bits + static_cast<std::size_t>(std::countr_zero(left));
+        if (place >= line.size()) break;
+        places_[size] = static_cast<Token>(place), values_[size++] = line[place];
+      }
+    for (auto const& edit : query.edits) {  // which are added by themselves
+      auto const at =
+          std::lower_bound(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(size), edit.token);
+      if (at != places_.begin() + static_cast<std::ptrdiff_t>(size) && *at == edit.token)
+        values_[static_cast<std::size_t>(at - places_.begin())] = LineScan::lowest;
+    }
+    scan_.begin(static_cast<std::size_t>(query.best), false);
+    scan_.run(std::span(values_).first(size));
+    ranked_.clear();
+    for (auto const& one : scan_.best()) rank(places_[static_cast<std::size_t>(one.place)], one.score);
+    add_edited(line, norm, query);
+    return true;
+  }
+
+  LineScan scan_;
+  std::vector<Ranked> ranked_;
+  AlignedVector<float> values_;
+  std::vector<Token> places_;
+};
+using LineAllowed = LazyLineAllowed<>;
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One query answered in one pass over its line.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/output/detail/line/line_norm.hpp>
+#include <sluice/output/detail/line/line_scan.hpp>
+#include <sluice/output/line/line_lists.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// Answers what most queries ask (best, probes, some edits, a temperature) from blocks of scores that are looked at once
+/// and may then be forgotten. What comes out does not depend on how the line was cut into blocks.
+template <class = void>
+class LazyLinePass {
+ public:
+  /// Whether one pass is enough.
+  static bool suffices(Query const& query) {
+    constexpr std::size_t few = 64;  // looked for in every block
+    auto const after = query.stage == Stage::after_softmax;
+    return query.noise == 0 && !query.selects() && !query.entropy && query.probes.size() + query.edits.size() <= few &&
+           !(after && query.only != nullptr);
+  }
+  /// Whether blocks have to go through change() first.
+  static bool changes(Query const& query) {
+    return edits_scores(query) || query.shortlist != nullptr || query.temperature != 1.0f;
+  }
+
+  /// Whether all that the query wants changed in the scores of these tokens before the softmax is its mask.
+  static bool only_masks(Query const& query, std::size_t first, std::size_t count) {
+    if (!edits_scores(query) || query.only == nullptr || query.shortlist != nullptr || query.temperature != 1.0f)
+      return false;
+    return std::none_of(query.edits.begin(), query.edits.end(),
+                        [&](Edit const& e) { return static_cast<std::size_t>(e.token) - first < count; });
+  }
+
+  /// \param query  must live until finish()
+  void begin(Query const& query, Kind kind) {
+    query_ = &query;
+    // Edits may move that many tokens out of the list.
+    after_ = query.stage == Stage::after_softmax ? query.edits : std::span<Edit const>{};
+    normalise_ = query.normalise && (kind == Kind::logits || changes(query));
+    scan_.begin(query.best > 0 ? static_cast<std::size_t>(query.best) + after_.size() : 0, normalise_);
+    probes_.assign(query.probes.size(), LineScan::lowest);
+    edited_.assign(after_.size(), LineScan::lowest);
+  }
+
+  /// What the query wants changed before the softmax, in the scores of tokens first .. first + scores.size() - 1.
+  void change(std::span<float> scores, std::size_t first) const {
+    if (edits_scores(*query_)) sluice::change(scores, first, query_->edits, query_->only);
+    if (query_->shortlist != nullptr) mask(scores, first, *query_->shortlist);
+    if (query_->temperature != 1.0f)
+      for (auto& x : scores) x /= query_->temperature;
+  }
+
+  /// The scores (changed, if need be) of tokens first .. first + count - 1; see LineScan::add.
+  void add(std::size_t first, float const* scores, std::size_t count) {
+    scan_.add(first, scores, count);
+    pick_all(first, scores, count);
+  }
+  /// The same for scores that are fetched to `scores` meanwhile.
+  template <class Fetch>
+  void add(std::size_t first, float const* scores, std::size_t count, Fetch const& fetch) {
+    scan_.add(first, scores, count, fetch);
+    pick_all(first, scores, count);
+  }
+
+  /// The whole line at once; what the query wants changed is changed in it.
+  void run(std::span<float> line) {
+    change(line, 0);
+    auto const whole = line.size() / LineScan::chunk * LineScan::chunk;
+    for (std::size_t first = 0; first < whole; first += LineScan::block)
+      add(first, line.data() + first, (std::min)(LineScan::block, whole - first));
+    if (whole == line.size()) return;
+    alignas(64) std::array<float, LineScan::chunk> tail;
+    std::fill(std::copy(line.begin() + static_cast<std::ptrdiff_t>(whole), line.end(), tail.begin()), tail.end(),
+              LineScan::lowest);
+    add(whole, tail.data(), tail.size());
+  }
+
+  /// After the last block: whether there is no answer, or none of a token, and a low temperature may be why. Then LineSelection, which
+  /// has the line as a whole, answers instead of finish().
+  bool overflowed() const {
+    return query_->temperature < 1 && (!scan_.valid() || !(scan_.maximum() > LineScan::lowest));
+  }
+
+  /// After the last block: appends the answer.
+  /// \param tokens  token of each place in the line, ascending; empty = the place itself. Edits and probes name places;
+  ///                what a probe finds at place -1 is -infinity
+  void finish(LineLists& lists, std::span<Token const> tokens = {}) {
+    auto& entry = lists.open();
+    entry.valid = scan_.valid();
+    if (!entry.valid) return;
+    auto const norm = normalise_ && scan_.maximum() > LineScan::lowest
+                          ? LineNorm{static_cast<double>(scan_.maximum()), scan_.log_sum()}
+                          : LineNorm{};
+    entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
+    auto const token = [&](Token place) { return tokens.empty() ? place : tokens[static_cast<std::size_t>(place)]; };
+    if (query_->best > 0 && after_.empty())
+      for (auto const& found : scan_.best()) lists.list(token(found.place), norm.rounded(found.score));
+    if (query_->best > 0 && !after_.empty()) {
+      rank_edited(norm);
+      for (auto const& found : ranked_) lists.list(token(found.place), norm.rounded(found.value));
+    }
+    for (std::size_t i = 0; i < probes_.size(); ++i)
+      lists.probe(norm.rounded(changed(probes_[i], query_->probes[i], after_, norm)));
+  }
+
+ private:
+  /// What probes and later edits want to know of these scores.
+  void pick_all(std::size_t first, float const* scores, std::size_t count) {
+    auto const pick = [&](Token token, float& to) {
+      auto const place = static_cast<std::size_t>(token) - first;
+      if (place < count) to = scores[place];
+    };
+    for (std::size_t i = 0; i < probes_.size(); ++i) pick(query_->probes[i], probes_[i]);
+    for (std::size_t i = 0; i < edited_.size(); ++i) pick(after_[i].token, edited_[i]);
+  }
+
+  static bool names(std::span<Edit const> edits, Token token) {
+    for (auto const& edit : edits)
+      if (edit.token == token) return true;
+    return false;
+  }
+
+  static bool edits_scores(Query const& query) {
+    return query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr);
+  }
+
+  /// The best after edits of their log-probabilities, to ranked_: by scores, since a log-probability is rounded.
+  void rank_edited(LineNorm norm) {
+    ranked_.clear();
+    for (auto const& found : scan_.best())
+      if (!names(after_, found.place)) ranked_.push_back({found.place, found.score, static_cast<double>(found.score)});
+    for (std::size_t i = 0; i < after_.size(); ++i) {
+      auto const token = after_[i].token;
+      auto const before = after_.first(i);
+      if (names(before, token)) continue;
+      auto const x = changed(edited_[i], token, after_, norm);
+      if (x > LineScan::lowest) ranked_.push_back({token, x, static_cast<double>(x)});
+    }
+    std::sort(ranked_.begin(), ranked_.end());
+    ranked_.resize((std::min)(ranked_.size(), static_cast<std::size_t>(query_->best)));
+  }
+
+  Query const* query_ = nullptr;
+  std::span<Edit const> after_{};
+  bool normalise_ = true;
+  LineScan scan_;
+  std::vector<float> probes_, edited_;
+  std::vector<Ranked> ranked_;
+};
+using LinePass = LazyLinePass<>;
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

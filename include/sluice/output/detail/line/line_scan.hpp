@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One pass over a line of scores, chunk by chunk: maximum, sum of exponentials, the k best.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/output/detail/line/best_scores.hpp>
+#include <sluice/output/detail/simd/exponential.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// The online softmax (Milakov and Gimelshein 2018) with a selection that looks at a score only where it may matter: of
+/// every chunk of 1,024 scores, lane l is the 16 scores at places l, l + 64, l + 128 and so on, of which the pass takes the
+/// maximum. Blocks of some chunks whose maxima do not exceed the bar, a lower bound of the k-th best so far, are
+/// done. Of another, the bar is raised to what k of its lanes reach before anything is picked out. So at most 16 scores for
+/// each of some k lanes are picked from a block, whatever their order, and few where the order is random.
+///
+/// Maxima and exponentials are taken in one go, the latter relative to what the first chunk's maximum was, as long as no
+/// score is so far above that sums in floats would suffer: then, and for numbers that are none, the chunk is looked at again.
+///
+/// What comes out depends on the scores and k alone, bit for bit: not on how the line was cut into blocks.
+class LineScan {
+ public:
+  static constexpr std::size_t lanes = 64, depth = 16, chunk = lanes * depth, block = 32 * chunk;
+  static constexpr std::size_t ahead =
+      1024;  ///< that far scores are asked for: a processor's own guesses end with a page
+  static constexpr float lowest = -std::numeric_limits<float>::infinity();
+
+  /// A new line, of which the k best are wanted, and perhaps the sum of exponentials.
+  void begin(std::size_t k, bool sum) {
+    best_.begin(std::max<std::size_t>(k, 1));
+    k_ = k, sum_wanted_ = sum;
+    std::fill(std::begin(tops_), std::end(tops_), lowest);
+    std::fill(std::begin(sums_), std::end(sums_), 0.0);
+    limit_ = lowest, shift_ = 0, valid_ = true;
+  }
+
+  /// The scores at places first .. first + count - 1, in ascending order of calls; count is a multiple of `chunk`, at most
+  /// `block`. What lies behind the line's end must be `lowest`.
+  void add(std::size_t first, float const* data, std::size_t count) {
+    add(first, data, count, [data](std::size_t i) {
+      __builtin_prefetch(data + i + ahead);
+      return simd::load(data + i);
+    });
+  }
+  /// The same for scores that are not in `data` yet: fetch(i) gives those at i .. i + simd::lanes - 1, and leaves them there.
+  template <class Fetch>
+  void add(std::size_t first, float const* data, std::size_t count, Fetch const& fetch) {
+    alignas(64) float maxima[block / depth];
+    auto top = simd::broadcast(lowest);
+    for (std::size_t c = 0; c < count / chunk; ++c)
+      top = (simd::max)(top, take(data + c * chunk, c * chunk, fetch, maxima + c * lanes));
+    simd::store(tops_, (simd::max)(simd::load(tops_), top));
+    if (k_ > 0 && (simd::max)(top) > best_.bar()) collect(first, data, {maxima, count / depth}, (simd::max)(top));
+  }
+
+  /// The whole line at once; it may lie anywhere.
+  void run(std::span<float const> line) {
+    auto const whole = line.size() / chunk * chunk;
+    for (std::size_t first = 0; first < whole; first += block)
+      add(first, line.data() + first, (std::min)(block, whole - first));
+    if (whole < line.size()) {
+      alignas(64) std::array<float, chunk> tail;
+      std::fill(std::copy(line.begin() + static_cast<std::ptrdiff_t>(whole), line.end(), tail.begin()), tail.end(),
+                lowest);
+      add(whole, tail.data(), chunk);
+    }
+  }
+
+  /// After the last chunk: the k best, or all that are not -infinity where there are fewer. Best first, and of equal ones
+  /// the first.
+  std::span<Found const> best() { return k_ == 0 ? std::span<Found const>{} : best_.finish(); }
+
+  bool valid() const { return valid_; }  ///< no NaN, no +infinity
+  float maximum() const { return (simd::max)(simd::load(tops_)); }
+  /// The logarithm of the sum of exp(score - maximum()); at least 0.
+  double log_sum() const {
+    auto const maximum = this->maximum();
+    if (!(limit_ > lowest)) return std::log(0.0);
+    double sum = 0;
+    for (auto const x : sums_) sum += x;
+    // The largest term is 1: what was added for it is taken out again, so that a certain token has all the probability.
+    auto const around = maximum - shift_;
+    auto const counted = exponentials_.add(simd::Vec{}, simd::broadcast(around))[0];
+    auto const rest = (std::max)(0.0, sum - static_cast<double>(counted));
+    return std::log1p(rest * std::exp(exponentials_.reference() - static_cast<double>(around)));
+  }
+
+ private:
+  /// A chunk: adds its exponentials, writes its lane maxima to maxima[lanes] and returns what they fold to.
+  template <class Fetch>
+  simd::Vec take(float const* data, std::size_t at, Fetch const& fetch, float* maxima) {
+    if (limit_ > lowest && shift_ == 0) {
+      simd::Vec top, sum;
+      pass<true>([&](std::size_t i) { return fetch(at + i); }, maxima, top, sum);
+      // A NaN makes the sum a NaN, and +infinity is above all limits.
+      auto const sound = simd::at_least(simd::broadcast(limit_), top) & simd::at_least(sum, sum);
+      if (sound == simd::at_least(simd::Vec{}, simd::Vec{})) {
+        add(sum);
+        return top;
+      }
+      return look_closely(
+          data, [data](std::size_t i) { return simd::load(data + i); }, maxima);
+    }
+    return look_closely(
+        data, [&](std::size_t i) { return fetch(at + i); }, maxima);
+  }
+
+  /// Lane maxima, and sums of exponentials of the chunk's scores; without, `sum` is less than 0 where a score is no number
+  /// or +infinity.
+  template <bool Sum, class Scores>
+  [[gnu::always_inline]] void pass(Scores const& scores, float* maxima, simd::Vec& top, simd::Vec& sum) const {
+    constexpr std::size_t width = simd::lanes, group = std::min<std::size_t>(simd::registers / 8, lanes / width);
+    auto const exponentials = exponentials_;
+    top = simd::broadcast(lowest);
+    simd::Vec sums[group] = {};
+    auto const largest = simd::broadcast((std::numeric_limits<float>::max)());
+    auto fine = simd::Vec{} <= largest;  // all lanes true
+    for (std::size_t l = 0; l < lanes; l += group * width) {
+      simd::Vec best[group];
+      for (auto& b : best) b = simd::broadcast(lowest);
+#pragma GCC unroll 1
+      for (std::size_t d = 0; d < chunk; d += lanes)
+#pragma GCC unroll 4
+        for (std::size_t g = 0; g < group; ++g) {
+          auto const x = scores(l + d + g * width);
+          best[g] = (simd::max)(best[g], x);
+          if constexpr (Sum) sums[g] = exponentials.add(sums[g], x);
+          else fine &= x <= largest;  // false for NaN and +infinity
+        }
+      for (std::size_t g = 0; g < group; ++g)
+        simd::store(maxima + l + g * width, best[g]), top = (simd::max)(top, best[g]);
+    }
+    sum = sums[0];
+    for (std::size_t g = 1; g < group; ++g) sum += sums[g];
+    if constexpr (!Sum) sum = fine ? simd::Vec{} : simd::Vec{} - 1.0f;
+  }
+
+  void add(simd::Vec sum) {
+    float lane[simd::lanes];
+    simd::store(lane, sum);
+    for (int i = 0; i < simd::lanes; ++i) sums_[i] += static_cast<double>(lane[i]);
+  }
+
+  /// What take() does, of a chunk about which nothing is known. `scores` gives what is in `data`, or leaves it there.
+  template <class Scores>
+  simd::Vec look_closely(float const* data, Scores const& scores, float* maxima) {
+    simd::Vec top, sum;
+    pass<false>(scores, maxima, top, sum);
+    valid_ = valid_ && !((simd::max)(-sum) > 0);
+    if (!sum_wanted_) return top;
+    auto const highest = (simd::max)(top);
+    if (!valid_ || highest == lowest) return top;
+    if (highest > limit_) centre(highest);
+    alignas(64) std::array<float, lanes> again;
+    auto const shift = simd::broadcast(shift_);
+    pass<true>([&](std::size_t i) { return simd::load(data + i) - shift; }, again.data(), sum, sum);
+    add(sum);
+    return top;
+  }
+
+  /// From now on, exponentials are relative to about `around`.
+  void centre(float around) {
+    auto const before = exponentials_.reference() + static_cast<double>(shift_);
+    shift_ = std::abs(around) > simd::Exponentials::farthest ? around : 0;
+    exponentials_ = simd::Exponentials(around - shift_);
+    if (limit_ > lowest) {
+      auto const factor = std::exp(before - (exponentials_.reference() + static_cast<double>(shift_)));
+      for (auto& x : sums_) x *= factor;
+    }
+    limit_ = around + simd::Exponentials::above;
+  }
+
+  /// Takes what may be among the k best from a block, and raises the bar. `top` is the largest of the block.
+  void collect(std::size_t first, float const* data, std::span<float const> maxima, float top) {
+    // k lanes that reach a score make k scores that do; an equal one in a later block comes behind all of them.
+    auto least = std::nextafter(best_.bar(), -lowest);
+    alignas(64) float folded[block / depth];
+    auto const groups = fold(maxima, folded);
+    auto const raised = simd::count_at_least(groups.data(), groups.size(), least) > k_;
+    if (raised) least = reached_by(groups, k_, simd::least_from(groups.data(), groups.size(), least), top);
+    for (std::size_t c = 0; c < maxima.size() / lanes; ++c) {
+      auto highest = simd::load(&maxima[c * lanes]);
+      for (std::size_t l = simd::lanes; l < lanes; l += simd::lanes)
+        highest = (simd::max)(highest, simd::load(&maxima[c * lanes + l]));
+      auto const bar = (std::max)(least, std::nextafter(best_.bar(), -lowest));  // which may have risen meanwhile
+      if (simd::at_least(highest, simd::broadcast(bar)) == 0) continue;
+      best_.take(first + c * chunk, data + c * chunk, chunk, bar);
+      best_.tidy();
+    }
+    if (raised) best_.raise(least);
+  }
+
+  /// The maxima of some lanes each: as few as let the k best of them be told apart.
+  std::span<float const> fold(std::span<float const> maxima, float* to) const {
+    auto const size = (4 * k_ + lanes - 1) / lanes * lanes;
+    if (2 * size > maxima.size()) return maxima;
+    for (std::size_t i = 0; i < size; i += simd::lanes) {
+      auto best = simd::load(&maxima[i]);
+      for (auto j = i + size; j < maxima.size(); j += size) best = (simd::max)(best, simd::load(&maxima[j]));
+      simd::store(to + i, best);
+    }
+    return {to, size};
+  }
+
+  BestScores best_;
+  std::size_t k_ = 0;
+  simd::Exponentials exponentials_;
+  double sums_[simd::lanes] = {};  ///< of exp(score - shift_ - reference)
+  float tops_[simd::lanes] = {};   ///< their largest is the maximum so far
+  float limit_ = lowest;           ///< the highest score that may be added; `lowest` before the first
+  float shift_ = 0;                ///< not 0: taken from scores that are too large for Exponentials
+  bool sum_wanted_ = false, valid_ = true;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Sums of products of bfloat16 numbers, the upper halves of floats, with what the instruction set has for them.
+///
+/// Two numbers that follow each other, k and k + 1, are multiplied at a time: weights lie [lanes][2].
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/output/detail/simd/simd.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+#define SLUICE_BFLOAT16_DOT 1
+#include <immintrin.h>
+#else
+#define SLUICE_BFLOAT16_DOT 0
+#endif
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+/// The bfloat16 nearest to x, of two the even one; what is too large becomes an infinity, what is smaller than the
+/// smallest normal float a zero, as processors have it that multiply such numbers. A NaN stays one.
+inline std::uint16_t to_bfloat16(float x) {
+  auto const bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7f800000u) == 0) return static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+  if (std::isnan(x))
+    return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // whose lower half may be all that makes it one
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+inline float from_bfloat16(std::uint16_t x) { return std::bit_cast<float>(std::uint32_t{x} << 16); }
+
+/// The parts of a product in bfloat16.
+struct Bfloat16Dot {
+  static constexpr int lanes = simd::lanes, depth = 2;
+  using Number = std::uint16_t;  ///< what is kept of a weight
+  using Sums = simd::Vec;
+
+  template <class T>
+  [[gnu::always_inline]] static T load(void const* p) {
+    T v;
+    __builtin_memcpy(&v, p, sizeof(v));
+    return v;
+  }
+
+#if SLUICE_BFLOAT16_DOT
+  using Input = std::uint16_t;
+  using Weights = __m512bh;
+  using Inputs = __m512bh;
+  static constexpr int parts = 1;
+
+  template <int part>
+  [[gnu::always_inline]] static Weights weights(Number const* p) {
+    return load<Weights>(p);
+  }
+  template <int part>
+  [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
+    return reinterpret_cast<Inputs>(_mm512_set1_epi32(load<std::int32_t>(p)));
+  }
+  [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
+    return _mm512_dpbf16_ps(sum, inputs, weights);
+  }
+#else
+  using Input = float;  // rounded
+  using Weights = simd::Vec;
+  using Inputs = simd::Vec;
+  /// The first of each two numbers, then the second.
+  static constexpr int parts = 2;
+
+  template <int part>
+  [[gnu::always_inline]] static Weights weights(Number const* p) {
+    using Pairs = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
+    auto const pairs = load<Pairs>(p);
+    return reinterpret_cast<Weights>(part == 0 ? pairs << 16 : pairs & 0xffff0000u);
+  }
+  template <int part>
+  [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
+    return simd::broadcast(p[part]);
+  }
+  [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) { return sum + inputs * weights; }
+#endif
+
+  /// Rounds x to `to`.
+  static void round(std::span<float const> x, Input* to) {
+    std::size_t k = 0;
+#if SLUICE_BFLOAT16_DOT
+    for (; k + lanes <= x.size(); k += lanes) {
+      auto const rounded = _mm512_cvtneps_pbh(load<__m512>(x.data() + k));
+      __builtin_memcpy(to + k, &rounded, sizeof(rounded));
+    }
+    for (; k < x.size(); ++k) to[k] = to_bfloat16(x[k]);
+#else
+    for (; k < x.size(); ++k) to[k] = from_bfloat16(to_bfloat16(x[k]));
+#endif
+  }
+};
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

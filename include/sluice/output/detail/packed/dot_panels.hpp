@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Packed weights of fewer bits, and rows of inputs likewise.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/output/detail/packed/packed_blocks.hpp>
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/detail/simd/transpose.hpp>
+#include <sluice/output/detail/tile/permission.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+/// d, filled up to what is multiplied at a time: a row of a tile, where the file is compiled for matrix units.
+template <class Dot>
+std::ptrdiff_t filled(std::ptrdiff_t d) {
+  constexpr std::ptrdiff_t step =
+      tile::compiled ? 64 / static_cast<std::ptrdiff_t>(sizeof(typename Dot::Number)) : std::ptrdiff_t{Dot::depth};
+  return (d + step - 1) / step * step;
+}
+
+/// Rows [rows, stride] of inputs or of weights, behind whose columns are zeros.
+template <class Number>
+struct Lines {
+  std::ptrdiff_t rows = 0;
+  std::ptrdiff_t stride = 0;
+  AlignedVector<Number> numbers;
+
+  /// Allocates only if it never held so many.
+  void resize(std::ptrdiff_t count, std::ptrdiff_t columns, std::ptrdiff_t filled) {
+    rows = count;
+    stride = filled;
+    if (std::ssize(numbers) < rows * stride) numbers.resize(static_cast<std::size_t>(rows * stride));
+    for (std::ptrdiff_t r = 0; r < rows && columns < stride; ++r)
+      std::fill((*this)[r] + columns, (*this)[r] + stride, Number{});
+  }
+  Number* operator[](std::ptrdiff_t row) { return numbers.data() + row * stride; }
+  Number const* operator[](std::ptrdiff_t row) const { return numbers.data() + row * stride; }
+  std::ptrdiff_t row_bytes() const { return stride * static_cast<std::ptrdiff_t>(sizeof(Number)); }
+};
+
+/// Panels [ceil(n / 32)][d / depth][32][depth] with d filled up.
+template <class Dot>
+class DotPanels {
+ public:
+  using Number = typename Dot::Number;
+  static constexpr int lanes = Dot::lanes;
+
+  /// Packs rows[0], rows[1], ... of `lines`, of which `inputs` are not filled up, in place of what was there. Allocates
+  /// only if it never held so many.
+  void gather(Lines<Number> const& lines, std::ptrdiff_t inputs, std::span<std::int32_t const> rows) {
+    inputs_ = inputs;
+    depth_ = lines.stride;
+    auto const outputs = padded(std::ssize(rows));
+    auto const size = static_cast<std::size_t>(outputs * depth_) + ahead / sizeof(Number);
+    if (weights_.size() < size) weights_.resize(size);
+    for (std::ptrdiff_t first = 0; first < outputs; first += panel) {
+      auto const line = [&](std::ptrdiff_t j) {
+        return first + j < std::ssize(rows) ? lines[rows[static_cast<std::size_t>(first + j)]] : nullptr;
+      };
+      pack(line, weights_.data() + first * depth_);
+    }
+  }
+
+  std::ptrdiff_t inputs() const { return inputs_; }
+  std::size_t bytes() const { return weights_.size() * sizeof(Number); }
+
+  /// The weights from output j on, for k = 0.
+  Number const* from(std::ptrdiff_t j) const {
+    return weights_.data() + j / panel * panel * depth_ + j % panel * Dot::depth;
+  }
+
+  /// The sums of Rows rows for Vectors * lanes outputs are added to `sums`.
+  template <std::size_t Rows, std::size_t Vectors>
+  [[gnu::always_inline]] void add(Lines<typename Dot::Input> const& x, std::ptrdiff_t row, std::ptrdiff_t column,
+                                  typename Dot::Sums (&sums)[Rows][Vectors]) const {
+    constexpr auto per_panel = static_cast<int>(panel) / lanes;
+    constexpr auto vectors = static_cast<int>(Vectors);
+    constexpr auto numbers = lanes * Dot::depth;
+    constexpr auto line = static_cast<int>(cache_line / (numbers * sizeof(Number)));  // vectors in a cache line
+    constexpr auto further = ahead / static_cast<std::ptrdiff_t>(sizeof(Number));
+    auto const depth = depth_;
+    auto const stride = x.stride;
+    auto const* const a = x[row];
+    auto const* const b = from(column);
+    auto const at = [&](std::ptrdiff_t k, int v) __attribute__((always_inline)) {
+      return b + k * panel + v / per_panel * panel * depth + v % per_panel * numbers;
+    };
+    for (std::ptrdiff_t k = 0; k < depth; k += Dot::depth) {
+      step<0>(
+          a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); }, sums);
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
+    }
+  }
+
+ private:
+  /// A panel of 32 lines; where one is nullptr, zeros.
+  template <class Line>
+  void pack(Line const& line, Number* to) const {
+    if constexpr (sizeof(Number) * Dot::depth == 4) {
+      transpose_panel([&](std::ptrdiff_t j) { return reinterpret_cast<std::byte const*>(line(j)); },
+                      depth_ / Dot::depth, reinterpret_cast<std::byte*>(to));
+    } else {
+      for (std::ptrdiff_t j = 0; j < panel; ++j) {
+        auto const* const from = line(j);
+        for (std::ptrdiff_t k = 0; k < depth_; ++k)
+          to[k / Dot::depth * Dot::depth * panel + j * Dot::depth + k % Dot::depth] =
+              from == nullptr ? Number{} : from[k];
+      }
+    }
+  }
+
+  template <int part, std::size_t Rows, std::size_t Vectors, class At>
+  [[gnu::always_inline]] static void step(typename Dot::Input const* a, std::ptrdiff_t stride, At const& at,
+                                          typename Dot::Sums (&sums)[Rows][Vectors]) {
+    constexpr auto rows = static_cast<int>(Rows), vectors = static_cast<int>(Vectors);
+    typename Dot::Weights weight[Vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) weight[v] = Dot::template weights<part>(at(v));
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      auto const inputs = Dot::template broadcast<part>(a + r * stride);
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[r][v] = Dot::add(sums[r][v], inputs, weight[v]);
+    }
+    if constexpr (part + 1 < Dot::parts) step<part + 1>(a, stride, at, sums);
+  }
+
+  std::ptrdiff_t inputs_ = 0;
+  std::ptrdiff_t depth_ = 0;
+  AlignedVector<Number> weights_;
+};
+
+/// The sums of Rows rows for Vectors * lanes outputs, ended as the panels say, to write(row, column, vector).
+template <int Rows, int Vectors, class Panels, class X, class Write>
+[[gnu::always_inline]] inline void dot_block(Panels const& panels, X const& x, std::ptrdiff_t row,
+                                             std::ptrdiff_t column, Write write) {
+  typename Panels::Sums sums[std::size_t{Rows}][std::size_t{Vectors}] = {};
+  panels.add(x, row, column, sums);
+  auto const factors = x.factors();
+#pragma GCC unroll 16
+  for (int v = 0; v < Vectors; ++v) {
+    auto const at = column + v * Panels::lanes;
+    auto const ending = panels.ending(at);
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) write(row + r, at, ending(sums[r][v], factors[row + r]));
+  }
+}
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

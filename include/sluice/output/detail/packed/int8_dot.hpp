@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Exact sums of products of 8-bit integers, with what the instruction set has for them.
+///
+/// A lane holds the sum of one output. It takes `depth` inputs at a time; weights lie [lanes][depth], and the inputs of
+/// a row, `Input`, are `offset` larger than they are meant, which the sum's start makes good.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/output/detail/simd/simd.hpp>
+
+#include <cstdint>
+
+// <immintrin.h> takes the compiler as long as half the standard library: read only where names are needed that GCC and
+// Clang do not share.
+#if defined(__AVX512BW__) || defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+/// The parts of a product in 8 bits.
+struct Int8Dot {
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__)
+  // Four products of an unsigned with a signed byte, added to a lane.
+  static constexpr int lanes = simd::lanes, depth = 4, offset = 128;
+  using Input = std::uint8_t;
+#else
+// Two products of 16 bits. (Products of bytes added in pairs, as AVX2 has them, are cut off at 16 bits.)
+#if defined(__AVX512BW__)
+  static constexpr int lanes = 16;
+#elif defined(__AVX2__)
+  static constexpr int lanes = 8;
+#else
+  static constexpr int lanes = 4;
+#endif
+  static constexpr int depth = 2, offset = 0;
+  using Input = std::int16_t;
+#endif
+
+  /// Modulo 2^32, so that only the whole sum must fit.
+  using Sums = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
+  using Signed = std::int32_t __attribute__((vector_size(lanes * sizeof(std::int32_t))));
+  using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
+  using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
+  using Shorts = std::int16_t __attribute__((vector_size(lanes * depth * sizeof(std::int16_t))));
+/// The weights of a vector of lanes, as `add` takes them.
+#if defined(__SSE2__)
+  using Weights = Sums;
+#else
+  using Weights = Bytes;
+#endif
+
+  using Inputs = Sums;
+  /// What is kept of a weight.
+  using Number = std::int8_t;
+  /// A vector of weights is added at once.
+  static constexpr int parts = 1;
+
+  template <class T>
+  [[gnu::always_inline]] static T load(void const* p) {
+    T v;
+    __builtin_memcpy(&v, p, sizeof(v));
+    return v;
+  }
+
+  template <int part = 0>
+  [[gnu::always_inline]] static Weights weights(std::int8_t const* p) {
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__)
+    return load<Sums>(p);
+#elif defined(__AVX512BW__)
+    return reinterpret_cast<Sums>(_mm512_cvtepi8_epi16(reinterpret_cast<__m256i>(load<Bytes>(p))));
+#elif defined(__AVX2__) && defined(__clang__)
+    return reinterpret_cast<Sums>(__builtin_convertvector(load<Bytes>(p), Shorts));
+#elif defined(__AVX2__)  // of a conversion GCC makes two and an insertion
+    using Characters = char __attribute__((vector_size(sizeof(Bytes))));
+    return reinterpret_cast<Sums>(__builtin_ia32_pmovsxbw256(load<Characters>(p)));
+#elif defined(__SSE2__)
+    auto const bytes = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
+    return reinterpret_cast<Sums>(_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
+#else
+    return load<Bytes>(p);
+#endif
+  }
+
+  /// `depth` inputs, in every lane.
+  template <int part = 0>
+  [[gnu::always_inline]] static Sums broadcast(Input const* p) {
+    return load<std::uint32_t>(p) - Sums{};
+  }
+
+  /// sum + inputs * weights.
+  [[gnu::always_inline]] static Sums add(Sums sum, Sums inputs, Weights weights) {
+#if defined(__AVX512VNNI__)
+    return reinterpret_cast<Sums>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(inputs),
+                                                      reinterpret_cast<__m512i>(weights)));
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+    return reinterpret_cast<Sums>(_mm256_dpbusd_avx_epi32(
+        reinterpret_cast<__m256i>(sum), reinterpret_cast<__m256i>(inputs), reinterpret_cast<__m256i>(weights)));
+#elif defined(__AVX512BW__)
+    return sum + reinterpret_cast<Sums>(
+                     _mm512_madd_epi16(reinterpret_cast<__m512i>(inputs), reinterpret_cast<__m512i>(weights)));
+#elif defined(__AVX2__)
+    return sum + reinterpret_cast<Sums>(
+                     __builtin_ia32_pmaddwd256(reinterpret_cast<Shorts>(inputs), reinterpret_cast<Shorts>(weights)));
+#elif defined(__SSE2__)
+    return sum + reinterpret_cast<Sums>(
+                     _mm_madd_epi16(reinterpret_cast<__m128i>(inputs), reinterpret_cast<__m128i>(weights)));
+#else
+    Input x[depth];
+    __builtin_memcpy(x, &inputs, sizeof(x));
+    for (int i = 0; i < lanes; ++i)
+      sum[i] += static_cast<std::uint32_t>(x[0] * weights[2 * i] + x[1] * weights[2 * i + 1]);
+    return sum;
+#endif
+  }
+};
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

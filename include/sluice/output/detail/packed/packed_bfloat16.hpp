@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Packed weights in bfloat16, and rows of inputs likewise.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/output/detail/packed/bfloat16_dot.hpp>
+#include <sluice/output/detail/packed/dot_panels.hpp>
+#include <sluice/output/detail/packed/packed_blocks.hpp>
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/detail/tile/tiles.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+/// Nothing a row is multiplied with.
+struct NoFactor {
+  NoFactor operator[](std::ptrdiff_t) const { return {}; }
+};
+
+/// Rows of inputs, rounded to bfloat16.
+struct Bfloat16Rows : Lines<Bfloat16Dot::Input> {
+  NoFactor factors() const { return {}; }
+  void assign(MatrixView<float const> x) {
+    resize(x.rows, x.columns, filled<Bfloat16Dot>(x.columns));
+    for (std::ptrdiff_t r = 0; r < rows; ++r) Bfloat16Dot::round(x[r], (*this)[r]);
+  }
+};
+
+/// Rows of weights, rounded to bfloat16.
+struct Bfloat16Lines : Lines<Bfloat16Dot::Number> {
+  std::ptrdiff_t columns = 0;
+
+  explicit Bfloat16Lines(MatrixView<float const> weights) : columns(weights.columns) {
+    resize(weights.rows, columns, filled<Bfloat16Dot>(columns));
+    for (std::ptrdiff_t j = 0; j < rows; ++j)
+      std::transform(weights[j].begin(), weights[j].end(), (*this)[j], to_bfloat16);
+  }
+  std::size_t bytes() const { return numbers.size() * sizeof(Bfloat16Dot::Number); }
+};
+
+/// Panels of weights in bfloat16, and a bias for each output.
+class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
+ public:
+  using Sums = Bfloat16Dot::Sums;
+  using Lines = Bfloat16Lines;
+  static constexpr std::ptrdiff_t few_rows = 0;
+
+  /// As FloatPanels::gather.
+  void gather(Lines const& lines, std::span<float const> bias, std::span<std::int32_t const> rows) {
+    DotPanels::gather(lines, lines.columns, rows);
+    gather_numbers(bias, rows, bias_);
+  }
+
+  std::size_t bytes() const { return DotPanels::bytes() + bias_.size() * sizeof(float); }
+
+  /// What is made of the sums of `lanes` outputs.
+  struct Ending {
+    simd::Vec bias;
+
+    [[gnu::always_inline]] simd::Vec operator()(Sums sums, NoFactor) const { return sums + bias; }
+  };
+  [[gnu::always_inline]] Ending ending(std::ptrdiff_t column) const { return {simd::load(bias_.data() + column)}; }
+
+  template <int Rows, int Vectors, class Write>
+  void block(Bfloat16Rows const& x, std::ptrdiff_t row, std::ptrdiff_t column, Write write) const {
+    dot_block<Rows, Vectors>(*this, x, row, column, write);
+  }
+
+#if SLUICE_TILES
+  /// Then nothing is left to be done.
+  static constexpr bool tiles_begin_with_bias = true;
+  float const* bias() const { return bias_.data(); }
+
+  struct TileEnding {
+    [[gnu::always_inline]] simd::Vec operator()(Sums sums, NoFactor) const { return sums; }
+  };
+  static TileEnding tile_ending(std::ptrdiff_t) { return {}; }
+
+  template <int Sum, int Input, int Weight>
+  [[gnu::always_inline]] static void add_tiles() {
+    tile::add_bfloat16<Sum, Input, Weight>();
+  }
+#endif
+
+ private:
+  AlignedVector<float> bias_;
+};
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

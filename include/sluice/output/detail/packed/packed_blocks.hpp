@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a packed product is cut into blocks that fit the registers and the caches, whatever the weights are kept as.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace packed {
+
+inline constexpr std::ptrdiff_t panel = 32;    ///< outputs whose weights lie together
+inline constexpr std::ptrdiff_t ahead = 4096;  ///< weights are fetched so many bytes ahead; there is room behind them
+inline constexpr std::ptrdiff_t cache_line = 64;  ///< bytes
+
+/// n, rounded up to whole panels.
+inline std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + panel - 1) / panel * panel; }
+
+/// to[j] = from[rows[j]], filled up with zeros to whole panels; all are zero where there is nothing.
+template <class T>
+void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows, AlignedVector<T>& to) {
+  auto const size = padded(std::ssize(rows));
+  if (std::ssize(to) < size) to.resize(static_cast<std::size_t>(size));
+  std::fill_n(to.begin(), size, T{});
+  if (!from.empty())
+    for (std::size_t j = 0; j < rows.size(); ++j) to[j] = from[static_cast<std::size_t>(rows[j])];
+}
+
+// Rows x vectors sums at once, in registers: enough chains to hide the latency of an addition, and few rows take many
+// columns, so that the weights are read at the memory's speed.
+// The loops over them are unrolled by a pragma: at -O2, GCC would keep the sums in memory.
+inline constexpr int max_rows = simd::registers == 32 ? 12 : 6;
+constexpr int vectors(std::ptrdiff_t rows) { return rows * 8 <= max_rows * 2 ? 8 : rows * 4 <= max_rows * 2 ? 4 : 2; }
+
+/// The columns first .. end - 1 (whole panels) of the product of x.rows rows with a matrix of weights.
+///
+/// Panels, the weights, knows `inputs()`, the lanes of a vector, and the smallest part of a product:
+/// `template <int Rows, int Vectors> void block(X x, row, column, write)` calls write(row, column, vector) for
+/// Rows rows and Vectors * lanes columns.
+template <class Panels, class X, class Write>
+class Blocks {
+ public:
+  Blocks(Panels const& panels, X const& x, Write const& write) : panels_(panels), x_(x), write_(write) {}
+
+  void run(std::ptrdiff_t first, std::ptrdiff_t end) const {
+    // A group of rows stays in the second-level cache while all panels pass.
+    auto const group =
+        std::max<std::ptrdiff_t>(max_rows, (std::ptrdiff_t{1} << 18) / std::max<std::ptrdiff_t>(panels_.inputs(), 1));
+    auto const groups = (x_.rows + group - 1) / group;
+    for (std::ptrdiff_t g = 0; g < groups; ++g) rows(x_.rows * g / groups, x_.rows * (g + 1) / groups, first, end);
+  }
+
+ private:
+  static constexpr std::ptrdiff_t lanes = Panels::lanes;
+  // A block of rows passes so many columns while it is in the nearest cache.
+  static constexpr std::ptrdiff_t strip = 4 * panel;
+
+  void rows(std::ptrdiff_t first, std::ptrdiff_t last, std::ptrdiff_t first_column, std::ptrdiff_t end_column) const {
+    auto const blocks = (last - first + max_rows - 1) / max_rows;
+    auto const width = vectors(last - first);
+    for (auto begin = first_column; begin < end_column; begin += strip) {
+      auto const end = (std::min)(end_column, begin + strip);
+      for (std::ptrdiff_t i = 0; i < blocks; ++i) {
+        auto const row = first + (last - first) * i / blocks;
+        auto const count = first + (last - first) * (i + 1) / blocks - row;
+        auto column = begin;
+        for (; column + width * lanes <= end; column += width * lanes) dispatch<max_rows>(row, count, column, width);
+        for (; column < end; column += 2 * lanes) dispatch<max_rows>(row, count, column, 2);
+      }
+    }
+  }
+
+  template <int Rows>
+  void dispatch(std::ptrdiff_t row, std::ptrdiff_t count, std::ptrdiff_t column, int width) const {
+    if constexpr (Rows > 1) {
+      if (count < Rows) return dispatch<Rows - 1>(row, count, column, width);
+    }
+    if constexpr (vectors(Rows) > 2) {
+      if (width > 2) return panels_.template block<Rows, vectors(Rows)>(x_, row, column, write_);
+    }
+    panels_.template block<Rows, 2>(x_, row, column, write_);
+  }
+
+  Panels const& panels_;
+  X const& x_;
+  Write const& write_;
+};
+
+}  // namespace packed
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Queries answered from logits that are made piece by piece and never stored as whole lines.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/output/detail/line/line_pass.hpp>
+#include <sluice/output/detail/line/line_scan.hpp>
+#include <sluice/output/detail/line/line_selection.hpp>
+#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/line/line_lists.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// The part of an output layer behind the product: asks for a tile of logits (some rows, some thousand columns), which it
+/// reads while they are in the second-level cache, then for the next. Only lines whose query needs more than one pass
+/// are kept as a whole. Allocates nothing once warm.
+class ProjectionPass {
+ public:
+  /// Appends the answers to `lists`.
+  /// \param columns  of the product
+  /// \param tokens   token of each column, ascending; empty = the column itself. Edits and probes name columns
+  /// \param product  product(first, tile) writes columns first .. first + tile.columns - 1 of all rows to
+  ///                 tile [queries.size(), any]; `first` is a multiple of 1,024
+  template <class Product>
+  void run(std::span<Query const> queries, std::ptrdiff_t columns, std::span<Token const> tokens, Product&& product,
+           LineLists& lists) {
+    auto const rows = std::ssize(queries);
+    if (rows == 0) return;
+    auto const width = (std::min)(tile_width(rows), padded(columns));
+    grow(tile_, rows * width);
+    if (std::ssize(passes_) < rows) passes_.resize(static_cast<std::size_t>(rows));
+    std::ptrdiff_t whole_lines = 0;
+    for (std::size_t r = 0; r < queries.size(); ++r) {
+      if (LinePass::suffices(queries[r])) passes_[r].begin(queries[r], Kind::logits);
+      else ++whole_lines;
+    }
+    grow(whole_, whole_lines * columns);
+
+    for (std::ptrdiff_t first = 0; first < columns; first += width) {
+      auto const count = (std::min)(width, columns - first);
+      product(first, MatrixView<float>{tile_.data(), rows, count, width});
+      auto* whole = whole_lines > 0 ? whole_.data() + first : nullptr;
+      for (std::ptrdiff_t r = 0; r < rows; ++r) {
+        auto const& query = queries[static_cast<std::size_t>(r)];
+        auto* const line = tile_.data() + r * width;
+        if (LinePass::suffices(query)) {
+          add(passes_[static_cast<std::size_t>(r)], query, first, line, count);
+        } else {
+          std::copy_n(line, count, whole);
+          whole += columns;
+        }
+      }
+    }
+
+    auto* whole = whole_.data();
+    for (std::size_t r = 0; r < queries.size(); ++r) {
+      if (LinePass::suffices(queries[r]) && passes_[r].overflowed()) {
+        selection_.answer(again(static_cast<std::ptrdiff_t>(r), rows, columns, width, product), Kind::logits,
+                          queries[r], lists, tokens);
+      } else if (LinePass::suffices(queries[r])) {
+        passes_[r].finish(lists, tokens);
+      } else {
+        selection_.answer({whole, static_cast<std::size_t>(columns)}, Kind::logits, queries[r], lists, tokens);
+        whole += columns;
+      }
+    }
+  }
+
+  /// Appends the answer about one line that lies in memory, and may be changed there.
+  void answer(std::span<float> line, Query const& query, std::span<Token const> tokens, LineLists& lists) {
+    if (!LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
+    if (passes_.empty()) passes_.resize(1);
+    passes_[0].begin(query, Kind::logits);
+    if (query.temperature < 1) again_.assign(line.begin(), line.end());  // which the pass changes
+    passes_[0].run(line);
+    if (passes_[0].overflowed()) selection_.answer(again_, Kind::logits, query, lists, tokens);
+    else passes_[0].finish(lists, tokens);
+  }
+
+  /// Columns of a tile of so many rows: it takes no more than a part of the second-level cache.
+  static std::ptrdiff_t tile_width(std::ptrdiff_t rows) {
+    constexpr std::ptrdiff_t numbers = 96 * 1024;
+    return std::clamp(numbers / rows / chunk * chunk, chunk, static_cast<std::ptrdiff_t>(LineScan::block));
+  }
+
+ private:
+  static constexpr auto chunk = static_cast<std::ptrdiff_t>(LineScan::chunk);
+
+  /// A line as a whole, whose tiles are gone.
+  template <class Product>
+  std::span<float> again(std::ptrdiff_t row, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t width,
+                         Product&& product) {
+    again_.resize(static_cast<std::size_t>(columns));
+    for (std::ptrdiff_t first = 0; first < columns; first += width) {
+      auto const count = std::min(width, columns - first);
+      product(first, MatrixView<float>{tile_.data(), rows, count, width});
+      std::copy_n(tile_.data() + row * width, count, again_.data() + first);
+    }
+    return again_;
+  }
+
+  static std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + chunk - 1) / chunk * chunk; }
+  static void grow(AlignedVector<float>& buffer, std::ptrdiff_t size) {
+    if (std::ssize(buffer) < size) buffer.resize(static_cast<std::size_t>(size));
+  }
+
+  static void add(LinePass& pass, Query const& query, std::ptrdiff_t first, float* line, std::ptrdiff_t count) {
+    auto const place = static_cast<std::size_t>(first);
+    if (LinePass::changes(query)) pass.change({line, static_cast<std::size_t>(count)}, place);
+    auto const end = padded(count);
+    std::fill(line + count, line + end, LineScan::lowest);
+    pass.add(place, line, static_cast<std::size_t>(end));
+  }
+
+  std::vector<LinePass> passes_;
+  LineSelection selection_;
+  AlignedVector<float> tile_, whole_, again_;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Products and sums with one rounding, and tables in a register, by the compilers' own names (see at_least).
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/output/detail/simd/simd.hpp>
+
+#include <cstdint>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+namespace simd {
+
+/// `lanes` integers of 32 bits.
+using Ints = std::int32_t __attribute__((vector_size(sizeof(Vec))));
+
+#if defined(__FMA__) || defined(__AVX512F__)
+inline constexpr bool has_fused = true;  ///< whether fused() rounds once
+#else
+inline constexpr bool has_fused = false;
+#endif
+
+/// a b + c.
+[[gnu::always_inline]] inline Vec fused(Vec a, Vec b, Vec c) {
+#if defined(__AVX512F__)
+#if defined(__clang__)  // to which a mask is unsigned
+  constexpr std::uint16_t all = 0xffff;
+#else
+  constexpr std::int16_t all = -1;
+#endif
+  return __builtin_ia32_vfmaddps512_mask(a, b, c, all, 4);  // 4: the usual rounding
+#elif defined(__FMA__)
+  return __builtin_ia32_vfmaddps256(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+/// Lane i of the result is lane `index[i] % lanes` of the table.
+[[gnu::always_inline]] inline Vec look_up(Vec table, Ints index) {
+#if defined(__clang__)
+  return __builtin_shufflevector(table, index);
+#else
+  return __builtin_shuffle(table, index);
+#endif
+}
+
+}  // namespace simd
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0

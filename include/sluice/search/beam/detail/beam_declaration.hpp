@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// BeamSearch: what it can be told. What it does: beam_search.hpp.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam/detail/beam_state.hpp>
+#include <sluice/search/common/length.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Keeps the `width` best hypotheses of every length. One algorithm; engines differ in its options (presets.hpp). The
+/// default is fairseq's beam search: fixed width, finished hypotheses set aside, ended when `width` have finished.
+///
+/// Every step, the candidates are the best tokens of every live hypothesis and the ended hypotheses that the beam still
+/// carries; the best of them by log-probability, at most `candidates`, are looked at in order. Ties: the better-ranked
+/// parent, then the parent's own order (higher score, then lower token). Every decision is made for one sentence alone.
+///
+/// A step costs O(width^2 log width) beside the model; a fork costs one node. Nothing is allocated once warm.
+template <class = void>
+struct LazyBeamSearch {
+  std::int32_t width = 5;   ///< hypotheses alive at most; >= 1
+  std::int32_t n_best = 1;  ///< hypotheses returned at most; in [1, width], or as many as stop.patience lets finish
+  LengthLimits length{};
+  LengthPenalty penalty{};
+  Pruning pruning{};
+  Finished finished = Finished::set_aside;
+  Stop stop{};
+  AtMaximum at_maximum = AtMaximum::force_eos;
+  bool surplus = false;       ///< set_aside, Rule::count: whether all that end in the last step count, or only as many
+                              ///< as the rule still needs, best first
+  bool prefix_scored = true;  ///< whether the log-probabilities of a forced prefix count
+  bool guard_prefix =
+      false;  ///< set_aside: right after a forced prefix only the best candidate may end; another end is
+              ///< dropped, and its place stays empty for that step (CTranslate2)
+  std::int32_t candidates = 0;  ///< looked at in a step; 0 = as many as `finished` needs to keep the beam full
+  double sibling_penalty = 0;  ///< the i-th best child of a parent (from 0) ranks this times i lower, and so do its own
+                               ///< children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not show it
+  Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
+
+  using State = detail::BeamState;
+
+  void check() const {
+    require(width >= 1, "width", width, "must be at least 1");
+    stop.check();
+    require(n_best >= 1 && n_best <= (std::max)(width, stop.needed(width)), "n_best", n_best,
+            "must be between 1 and the width");
+    require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
+    require(candidates == 0 || finished == Finished::set_aside, "candidates", candidates,
+            "only Finished::set_aside refills the beam from further candidates");
+    require(stop.rule != Stop::Rule::top_ended || finished == Finished::set_aside, "stop.rule", "top_ended",
+            "needs Finished::set_aside");
+    require(finished == Finished::set_aside || stop.rule == Stop::Rule::count || stop.rule == Stop::Rule::exact,
+            "stop.rule", "heuristic", "compares with the set-aside hypotheses: needs Finished::set_aside");
+    require(finished != Finished::stay || stop.rule == Stop::Rule::count, "stop.rule", "exact",
+            "with Finished::stay the beam itself ranks finished against live hypotheses: use Rule::count");
+    require(sibling_penalty >= 0 && std::isfinite(sibling_penalty), "sibling_penalty", sibling_penalty,
+            "must be a number >= 0");
+    require(!pruning.by_total() || (finished != Finished::stay && sibling_penalty <= 0), "pruning", "a threshold",
+            "compares log-probabilities, but Finished::stay and sibling_penalty rank by something else");
+    length.check(), penalty.check(), pruning.check();
+  }
+
+  std::int32_t slot_count() const { return width; }
+
+  void begin(State& s, Sentence const& sentence) const;
+  void plan(State& s, Plan& plan) const;
+  bool advance(State& s, Expansion const& answer) const;
+  Progress progress(State const& s) const;
+  void settled(State& s, std::vector<Token>& tokens) const;
+  void finish(State const& s, Result& result) const;
+};
+using BeamSearch = LazyBeamSearch<>;
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the host knows of a cache in pages: the tables and copies of a step.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/cache/detail/check_rows.cuh>
+#include <sluice/cuda/cache/detail/page_copies.cuh>
+#include <sluice/model/page_table.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::inline v0::cuda {
+
+/// What a cuda::PagedCache is made of.
+struct PagedCacheOptions {
+  std::size_t elements_per_position = 0;  ///< > 0: of all layers together
+  std::int32_t positions_per_page = 16;   ///< > 0
+  std::int32_t planes = 1;      ///< > 0, a divisor of elements_per_position: how a page is laid out (see PageView)
+  std::int32_t max_pages = 0;   ///< > 0: all of them are allocated at once
+  std::int32_t max_rows = 0;    ///< > 0: of a step
+  std::int32_t max_length = 0;  ///< > 0: of a slot
+
+  std::size_t plane_size() const {
+    return elements_per_position / static_cast<std::size_t>(planes) * static_cast<std::size_t>(positions_per_page);
+  }
+  std::size_t page_size() const { return plane_size() * static_cast<std::size_t>(planes); }
+
+  /// \throws std::invalid_argument  if an option is out of its range
+  void check(std::size_t element_bytes) const {
+    require(elements_per_position > 0, "PagedCache: elements_per_position", elements_per_position, "must be > 0");
+    require(positions_per_page > 0, "PagedCache: positions_per_page", positions_per_page, "must be > 0");
+    require(planes > 0 && elements_per_position % static_cast<std::size_t>(planes) == 0, "PagedCache: planes", planes,
+            "must divide elements_per_position");
+    require(plane_size() * element_bytes % 16 == 0, "PagedCache: bytes of a plane", plane_size() * element_bytes,
+            "must be a multiple of 16");
+    require(page_size() * element_bytes / 16 < 0x7fffffff, "PagedCache: bytes of a page", page_size() * element_bytes,
+            "must be below 2^35");
+    require(max_pages > 0, "PagedCache: max_pages", max_pages, "must be > 0");
+    require(max_rows > 0, "PagedCache: max_rows", max_rows, "must be > 0");
+    require(max_length > 0, "PagedCache: max_length", max_length, "must be > 0");
+  }
+};
+
+/// Follows the rows of every step through a PageTable.
+class PageBooks {
+ public:
+  /// \throws std::invalid_argument  if an option is out of its range
+  PageBooks(PagedCacheOptions const& options, std::size_t element_bytes)
+      : options_((options.check(element_bytes), options)),
+        table_(options.positions_per_page, options.max_pages, options.page_size() * element_bytes) {}
+
+  PageTable const& table() const { return table_; }
+  void release(Slot slot) { table_.release(slot); }
+
+  /// All forks, then all cuts, then all appends. None of copies() reads a page that one of them writes: they read pages
+  /// that were there before the first append, and write those that have come since.
+  /// \throws std::invalid_argument  for rows that no model is given; nothing has changed then
+  /// \throws std::length_error      if all pages are in use; the slots of the rows then hold anything, and are released
+  void step(std::span<Row const> rows) {
+    check_rows(
+        "PagedCache", rows, [this](Slot slot) { return table_.length(slot); }, options_.max_length, read_);
+    require(std::ssize(rows) <= options_.max_rows, "PagedCache: rows", rows.size(), "are more than max_rows");
+    copies_.clear(), listed_.clear();
+    for (auto const& row : rows)
+      if (row.from != row.to) table_.fork(row.from, row.to, row.length);
+    for (auto const& row : rows) table_.truncate(row.to, row.length);
+    for (auto const& row : rows) {
+      listed_.push_back(row.to);
+      for (auto n = row.tokens.size(); n > 0; --n) {
+        auto const place = table_.append(row.to, [] {});
+        if (place.copied_from != PageTable::none) copies_.push_back({place.copied_from, place.page, place.position});
+      }
+    }
+    list(listed_);
+  }
+
+  /// Tables and lengths of these slots. O(pages of all).
+  void list(std::span<Slot const> slot_numbers) {
+    width_ = 0, lengths_.clear();
+    for (auto const slot : slot_numbers) {
+      lengths_.push_back(table_.length(slot));
+      width_ = (std::max)(width_, static_cast<std::size_t>(table_.pages_of(lengths_.back())));
+    }
+    pages_.assign(slot_numbers.size() * width_, 0);
+    auto row = pages_.begin();
+    for (auto const slot : slot_numbers) {
+      table_.pages(slot, [row](std::int32_t i, std::int32_t page) { row[i] = page; });
+      row += static_cast<std::ptrdiff_t>(width_);
+    }
+  }
+
+  /// Of the rows of step(), or the slots of list(): their pages [rows, width()], with zeros behind the last; their lengths
+  /// [rows]; and what step() wants copied before anything is written.
+  std::span<std::int32_t const> pages() const { return pages_; }
+  std::size_t width() const { return width_; }
+  std::span<std::int32_t const> lengths() const { return lengths_; }
+  std::span<PageCopy const> copies() const { return copies_; }
+
+ private:
+  PagedCacheOptions options_;
+  PageTable table_;
+  std::vector<Slot> read_, listed_;
+  std::vector<std::int32_t> pages_, lengths_;
+  std::vector<PageCopy> copies_;
+  std::size_t width_ = 0;
+};
+
+}  // namespace sluice::inline v0::cuda

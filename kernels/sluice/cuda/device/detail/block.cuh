@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A block of threads on a device.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/barrier.cuh>
+#include <sluice/cuda/device/detail/partial_sum.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace sluice::inline v0::cuda {
+
+/// What the kernels need of the machine, and no more: the tests have another one, which is emulated.
+template <int threads_>
+struct DeviceBlock {
+  static constexpr int threads = threads_;
+  static constexpr int warps = threads / 32;
+
+  __device__ __forceinline__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x % 32); }
+  __device__ __forceinline__ int warp() const { return static_cast<int>(threadIdx.x / 32); }
+
+  __device__ __forceinline__ void sync(Barrier) { __syncthreads(); }
+  __device__ __forceinline__ void sync_warp(Barrier) { __syncwarp(); }
+  /// The value of the lane whose number differs in the bit `distance`.
+  template <class Value>
+  __device__ __forceinline__ Value exchange(Value value, int distance) {
+    return __shfl_xor_sync(0xffffffffu, value, distance);
+  }
+  /// A bit for every lane.
+  __device__ __forceinline__ std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
+
+  /// sums += A B on the warp's matrix unit, for 16 x 16 and 16 x 8 numbers of 16 bits: mma.m16n8k16, of which each lane holds
+  /// what the PTX ISA says (9.7.14.5.8). Products are exact; in which order they are added, and how rounded, is the device's own.
+  template <class Format>
+  __device__ __forceinline__ void multiply_add(float (&sums)[4], std::uint32_t const (&a)[4],
+                                               std::uint32_t const (&b)[2]) {
+#define SLUICE_MULTIPLY_ADD(type)                                                                                      \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                          \
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                       \
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                            \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+    static_assert(std::is_same_v<Format, Float16> || std::is_same_v<Format, BFloat16>);
+    if constexpr (std::is_same_v<Format, Float16>) SLUICE_MULTIPLY_ADD("f16");
+    else SLUICE_MULTIPLY_ADD("bf16");
+#undef SLUICE_MULTIPLY_ADD
+  }
+
+  // Shared memory.
+  __device__ __forceinline__ int add(int* counter, int n) { return atomicAdd(counter, n); }
+  __device__ __forceinline__ void set(std::uint32_t* word, std::uint32_t bits) { atomicOr(word, bits); }
+
+  // What no block writes.
+  __device__ __forceinline__ Words read16(void const* from) const {
+    auto const v = __ldg(static_cast<uint4 const*>(from));
+    return {{v.x, v.y, v.z, v.w}};
+  }
+  template <class Value>
+  __device__ __forceinline__ Value read(Value const* from) const {
+    return __ldg(from);
+  }
+
+  // What no other thread reads or writes.
+  __device__ __forceinline__ void write16(void* to, Words const& words) {
+    *static_cast<uint4*>(to) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
+  }
+
+  // What blocks tell each other, past the caches of their processors. A fence between store() and a ticket, and between a
+  // ticket and load(). What __stcg does, which Clang 22 does not have.
+  __device__ __forceinline__ void store(std::uint64_t* to, std::uint64_t value) {
+    asm volatile("st.global.cg.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
+  }
+  __device__ __forceinline__ void store(PartialSum* to, PartialSum value) {
+    asm volatile("st.global.cg.v2.f32 [%0], {%1, %2};" : : "l"(to), "f"(value.maximum), "f"(value.sum) : "memory");
+  }
+  __device__ __forceinline__ void store(float* to, float value) {
+    asm volatile("st.global.cg.f32 [%0], %1;" : : "l"(to), "f"(value) : "memory");
+  }
+  /// The same of any 4 * n bytes, a word at a time.
+  template <class Value>
+  __device__ __forceinline__ void store(Value* to, Value const& value) {
+    static_assert(sizeof(Value) % 4 == 0 && alignof(Value) == 4);
+    constexpr int words = sizeof(Value) / 4;
+    struct Words4 {
+      unsigned word[words];
+    };
+    auto const all = __builtin_bit_cast(Words4, value);
+#pragma unroll
+    for (int i = 0; i < words; ++i)
+      asm volatile("st.global.cg.u32 [%0], %1;"
+                   :
+                   : "l"(reinterpret_cast<unsigned*>(to) + i), "r"(all.word[i])
+                   : "memory");
+  }
+  __device__ __forceinline__ float load(float const* from) { return __ldcg(from); }
+  __device__ __forceinline__ std::uint64_t load(std::uint64_t const* from) {
+    return __ldcg(reinterpret_cast<unsigned long long const*>(from));
+  }
+  __device__ __forceinline__ PartialSum load(PartialSum const* from) {
+    auto const v = __ldcg(reinterpret_cast<float2 const*>(from));
+    return {v.x, v.y};
+  }
+  __device__ __forceinline__ void fence() { __threadfence(); }
+  /// How many came before; the one after `last` finds 0 again.
+  __device__ __forceinline__ unsigned ticket(unsigned* counter, unsigned last) { return atomicInc(counter, last); }
+
+  // Shared memory that bulk copies fill, and the mbarriers on which they complete; from sm_90 on. The `which` of a wait is for
+  // tests, as that of sync(). PTX ISA, "cp.async.bulk", "mbarrier".
+  /// One thread; then publish_mbarriers(), then sync().
+  __device__ __forceinline__ void init_mbarrier(std::uint64_t* mbarrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared(mbarrier)), "r"(arrivals) : "memory");
+  }
+  /// Copies see the mbarriers that this thread has made.
+  __device__ __forceinline__ void publish_mbarriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+  }
+  __device__ __forceinline__ void arrive(Barrier, std::uint64_t* mbarrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared(mbarrier)) : "memory");
+  }
+  /// Its phase ends only when so many bytes have come, too.
+  __device__ __forceinline__ void arrive_expecting(std::uint64_t* mbarrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :
+                 : "r"(shared(mbarrier)), "r"(bytes)
+                 : "memory");
+  }
+  /// Until the phase of this parity has ended.
+  __device__ __forceinline__ void wait(Barrier, std::uint64_t* mbarrier, unsigned parity) {
+    for (unsigned ended = 0; ended == 0;)
+      asm volatile("{\n"
+                   ".reg .pred ended;\n"
+                   "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+                   "selp.u32 %0, 1, 0, ended;\n"
+                   "}"
+                   : "=r"(ended)
+                   : "r"(shared(mbarrier)), "r"(parity)
+                   : "memory");
+  }
+  /// Between what others have read, and wait() says so, and a copy that overwrites it.
+  __device__ __forceinline__ void order_copies() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+  /// Adds a copy to shared memory; addresses and bytes (> 0) are multiples of 16.
+  __device__ __forceinline__ void copy_bulk(void* to, void const* from, unsigned bytes, std::uint64_t* mbarrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :
+                 : "r"(shared(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared(mbarrier))
+                 : "memory");
+  }
+  /// What a copy has brought.
+  __device__ __forceinline__ Words read_stage(void const* from) const {
+    auto const v = *static_cast<uint4 const*>(from);
+    return {{v.x, v.y, v.z, v.w}};
+  }
+
+  __device__ __forceinline__ static float exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
+  __device__ __forceinline__ static float log(float x) { return logf(x); }
+
+ private:
+  __device__ __forceinline__ static unsigned shared(void const* at) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(at));
+  }
+};
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Kernels that may be started early (programmatic dependent launch, sm_90 and newer).
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/device/error.cuh>
+
+#include <cuda_runtime.h>
+
+namespace sluice::inline v0::cuda {
+
+/// To be called by all threads of a kernel that launch() starts, before they read or write memory: waits until kernels before
+/// have ended and all that they wrote is seen, then lets the one behind be started. Every such kernel waits, so one that has
+/// ended knows that all before have. No more than an instruction each where there is nothing to wait for; nothing before sm_90.
+SLUICE_DEVICE void await_earlier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+#endif
+}
+
+/// Whether the code of this kernel for the current device can wait by itself. A device may be newer than the code it runs.
+/// \throws Error  of CUDA
+template <auto kernel>
+bool awaits_earlier() {
+#if CUDART_VERSION >= 12030
+  struct Known {
+    int device = -1;
+    bool awaits = false;
+  };
+  thread_local Known known;
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  if (known.device != device) {
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+    known = {device, attributes.ptxVersion >= 90};
+  }
+  return known.awaits;
+#else
+  return false;
+#endif
+}
+
+/// Adds a kernel to the stream that calls await_earlier().
+/// \param start  early: only right behind a kernel of ours; where device or code are too old, as `after`
+/// \param what   is to be named by the error
+/// \throws Error  of CUDA
+template <auto kernel, class... Launch>
+void launch(dim3 blocks, int threads, cudaStream_t stream, Start start, char const* what, Launch const&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks, config.blockDim = dim3(static_cast<unsigned>(threads)), config.stream = stream;
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  if (start == Start::early && awaits_earlier<kernel>()) config.attrs = &early, config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Sums and products that are rounded one by one. A compiler may make one operation of a product and a sum where it likes
+/// (nvcc -fmad=true, its default), here so and there otherwise; then the same line, split in another way or read by another
+/// kernel, would have other last bits.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/host_device.cuh>
+
+#include <cstdint>
+#include <limits>
+
+namespace sluice::inline v0::cuda {
+
+SLUICE_DEVICE float rounded_sum(float x, float y) {
+#if defined(__CUDA_ARCH__)
+  return __fadd_rn(x, y);
+#else
+  return x + y;
+#endif
+}
+
+/// The sum; of finite numbers finite.
+SLUICE_DEVICE float bounded_sum(float x, float y) {
+  constexpr auto most = (std::numeric_limits<float>::max)();
+  auto const sum = rounded_sum(x, y);
+  if (!(x <= most && x >= -most && y <= most && y >= -most)) return sum;
+  return sum > most ? most : sum < -most ? -most : sum;
+}
+
+/// The next float towards -infinity; of a finite number.
+SLUICE_DEVICE float next_below(float x) {
+  auto const bits = __builtin_bit_cast(std::uint32_t, x);
+  if ((bits & 0x7fffffffu) == 0) return __builtin_bit_cast(float, std::uint32_t{0x80000001u});
+  return __builtin_bit_cast(float, x > 0 ? bits - 1 : bits + 1);
+}
+
+SLUICE_DEVICE float rounded_difference(float x, float y) {
+#if defined(__CUDA_ARCH__)
+  return __fsub_rn(x, y);
+#else
+  return x - y;
+#endif
+}
+
+SLUICE_DEVICE float rounded_product(float x, float y) {
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(x, y);
+#else
+  return x * y;
+#endif
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Lines that are looked at again: the one pass, keys of what decides, a sort of those that may be
+/// listed, and what is cut from the sorted ones.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/expansion.hpp>
+#include <sluice/cuda/device/detail/buffer.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/device/detail/partial_sum.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/scores.cuh>
+#include <sluice/cuda/line/detail/line_launch.cuh>
+#include <sluice/cuda/line/detail/line_order_launch.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/line/line_task.cuh>
+#include <sluice/cuda/select/detail/narrow_launch.cuh>
+#include <sluice/cuda/select/detail/select_launch.cuh>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// What LineTask::selection asks, for at most 16 million scores at once, and in what memory. Lines that ask nothing have no keys.
+template <class T>
+class SelectedLines {
+ public:
+  /// \param at_once  scores
+  /// \throws Error  of CUDA
+  explicit SelectedLines(LineTask<T> const& task, std::ptrdiff_t at_once = 1 << 24)
+      : size_(std::max<std::ptrdiff_t>(task.scores.columns, 1)), words_((size_ + 31) / 32) {
+    most_ = std::clamp<std::ptrdiff_t>(at_once / size_, 1, std::clamp<std::ptrdiff_t>(task.scores.rows, 1, 65535));
+    auto const lines = static_cast<std::size_t>(most_);
+    totals_ = parts_.add<PartialSum>(lines);
+    top_ = parts_.add<Candidate>(task.k > most_listed ? lines : 0);
+    spare_ = parts_.add<LineResult>(task.k > most_listed ? lines : 0);
+    if (!task.selection.draws && !task.selection.cuts) return;
+    sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr, nullptr);
+    sizes_ = parts_.add<std::int32_t>(lines);
+    keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
+    narrowed_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
+    drawn_ = parts_.add<std::uint32_t>(task.selection.draws ? drawn_words() : 0);
+    sort_ = parts_.add<Words>(sort_bytes_ / sizeof(Words) + 1);
+  }
+
+  std::size_t bytes() const { return parts_.size(); }
+
+  /// Calls use(some) with the lines that are looked at at once, as a task for their lists of at most 64; where any is longer, for
+  /// their best alone.
+  template <class Use>
+  void each(LineTask<T> const& task, Use&& use) const {
+    for (std::ptrdiff_t first = 0; first < task.scores.rows; first += most_) {
+      auto some = rows_of(task, first, (std::min)(most_, task.scores.rows - first));
+      if (some.k > most_listed) some.k = 1;
+      use(some);
+    }
+  }
+
+  /// Adds the work to the stream.
+  /// \param start    of the first kernel
+  /// \param behind   of a kernel right behind one of ours
+  /// \param prepare  a LineTask becomes the launch that answers it; it may add to the stream where start is Start::after
+  template <class Prepare>
+  void enqueue(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Start behind,
+               Prepare&& prepare) const {
+    each(task, [&](LineTask<T> some) {
+      if (task.k > most_listed)  // their lists and results are there
+        some.best = part<Candidate>(memory, top_), some.results = part<LineResult>(memory, spare_);
+      SelectLaunch<FormatOf<T>> launch;
+      launch.line = prepare(some);
+      launch.line.totals = part<PartialSum>(memory, totals_);
+      launch_lines(launch.line, stream, start);
+      start = Start::after;
+      launch.selection = some.selection;
+      launch.place_bits = (std::max)(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
+      launch.words = static_cast<std::int32_t>(words_);
+      launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
+      launch.sorted = launch.keys;
+      launch.sizes = part<std::int32_t>(memory, sizes_), launch.drawn = part<std::uint32_t>(memory, drawn_);
+      if (some.selection.draws) {
+        check(cudaMemsetAsync(launch.drawn, 0, drawn_words() * sizeof(std::uint32_t), stream), "cudaMemsetAsync");
+        launch.draws = true;
+        sort(launch, memory, stream, Start::after, behind);  // behind the zeros
+        launch_draws(launch, stream, Start::after);          // behind CUB's sort
+      }
+      launch.draws = false;
+      if (some.selection.cuts) sort(launch, memory, stream, behind, behind);
+      launch_selection(launch, stream, some.selection.cuts ? Start::after : behind);
+    });
+  }
+
+ private:
+  std::size_t drawn_words() const { return static_cast<std::size_t>(most_ * words_); }
+
+  void sort(SelectLaunch<FormatOf<T>> const& launch, void* memory, cudaStream_t stream, Start start,
+            Start behind) const {
+    launch_select_keys(launch, stream, start);
+    launch_narrowing(launch, stream, behind);
+    auto bytes = sort_bytes_;
+    sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, launch.line.rows, size_,
+                   launch.sizes, stream);
+  }
+
+  std::ptrdiff_t size_, words_, most_ = 1;
+  std::size_t sort_bytes_ = 0;
+  Parts parts_;
+  std::size_t totals_ = 0, top_ = 0, spare_ = 0, sizes_ = 0, keys_ = 0, narrowed_ = 0, drawn_ = 0, sort_ = 0;
+};
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a block gets the scores of its part of a line.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/line/line_shape.cuh>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace sluice::inline v0::cuda {
+
+/// Loads by every thread, straight to registers: Loads::direct.
+struct DirectLoads {
+  /// Groups to load before the first `count` of them are used: a chunk's, 64 bytes a thread, where registers hold them. Of 16-bit
+  /// scores that are half-precision lists alone: with four, k = 1 and lists of bfloat16 spilled (ptxas of CUDA 13, sm_80 to sm_100).
+  template <class Format, int count, bool many>
+  static constexpr int ahead = many && !std::is_same_v<Format, BFloat16> ? LineShape::loads : count;
+
+  /// Groups first, first + threads, ...
+  template <int count, class Block, class Reader>
+  SLUICE_DEVICE void load(Block& block, Reader const& reader, std::uint32_t first, Words (&words)[count]) const {
+    constexpr std::uint32_t threads = Block::threads;
+    if (reader.inside(first, first + (count - 1) * threads)) {
+      reader.load(block, first, threads, words);
+    } else {
+      SLUICE_UNROLL
+      for (std::uint32_t i = 0; i < count; ++i) words[i] = reader.load_any(block, first + i * threads);
+    }
+  }
+};
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Lists of any length: every score of a line as a key, and the list from the sorted keys.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/types.hpp>
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/device/detail/partial_sum.cuh>
+#include <sluice/cuda/line/detail/line_reader.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// The arguments of both programs; `line.k` is the longest list wanted, `line.totals` and `line.results` are there.
+template <class Format>
+struct OrderLaunch {
+  LineLaunch<Format> line{};
+  Key* keys = nullptr;            ///< [rows, V]
+  Key* narrowed = nullptr;        ///< [rows, V]: of each row those that may be listed, in any order
+  std::int32_t* sizes = nullptr;  ///< [rows]: how many these are
+  Key const* sorted = nullptr;    ///< the same, each row's in order, best first
+};
+
+/// The keys of a line as the selection sees it. `parts` blocks share a line.
+template <class Format, class Block>
+SLUICE_DEVICE void write_keys(Block& block, OrderLaunch<Format> const& launch, std::int32_t row, std::uint32_t part,
+                              std::uint32_t parts) {
+  constexpr std::uint32_t wide = Format::wide;
+  LineReader<Format> const reader(launch.line, row);
+  auto const size = static_cast<std::uint32_t>(launch.line.size);
+  auto* const keys = launch.keys + std::int64_t{row} * launch.line.size;
+  auto const step = parts * static_cast<std::uint32_t>(Block::threads);
+  auto group = part * static_cast<std::uint32_t>(Block::threads) + static_cast<std::uint32_t>(block.thread());
+  for (; group * wide < size; group += step) {
+    float x[wide];
+    reader.scores(block, reader.load_any(block, group), group, reader.all_edits(), x);
+    reader.rank(block, group, reader.all_edits(), x);
+    SLUICE_UNROLL
+    for (std::uint32_t c = 0; c < wide; ++c)
+      if (group * wide + c < size) keys[group * wide + c] = make_key(x[c], group * wide + c);
+  }
+}
+
+/// The list of a line; its log-probabilities are those of LineBlock, bit for bit.
+template <class Format, class Block>
+SLUICE_DEVICE void write_list(Block& block, OrderLaunch<Format> const& launch, std::int32_t row) {
+  auto const& line = launch.line;
+  auto const& query = line.query(row);
+  auto const total = line.totals[row];
+  auto const normalise = query.normalise != 0 && total.sum > 0;
+  auto const maximum = normalise ? static_cast<double>(total.maximum) : 0.0;
+  auto const log_sum = normalise ? static_cast<double>(Block::log(total.sum)) : 0.0;
+  auto limit = query.best < line.k ? query.best : line.k;
+  if (limit > launch.sizes[row]) limit = launch.sizes[row];
+  if (!(total.sum == total.sum)) limit = 0;
+  auto const* const sorted = launch.sorted + std::int64_t{row} * line.size;
+  if (block.thread() == 0 && (limit == 0 || sorted[0] == no_key)) line.results[row].count = 0;
+  for (int i = block.thread(); i < limit; i += Block::threads) {
+    auto const key = sorted[i];
+    if (key == no_key) continue;
+    if (i + 1 == limit || sorted[i + 1] == no_key) line.results[row].count = i + 1;
+    auto const place = static_cast<Token>(place_of(key));
+    auto const token = line.tokens != nullptr ? line.tokens[place] : place;
+    line.best[std::int64_t{row} * line.k + i] = {
+        token, static_cast<float>(static_cast<double>(score_of(key)) - maximum - log_sum)};
+  }
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The program of a block of LogSoftmaxTopK that stays, and takes one part of a line after the other.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/barrier.cuh>
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/line/detail/line_block.cuh>
+#include <sluice/cuda/line/detail/line_part.cuh>
+#include <sluice/cuda/line/detail/line_ring.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// What the threads of such a block share.
+template <int threads>
+struct RingBlockMemory {
+  RingMemory<threads> ring;
+  LineMemory<threads> line;
+};
+
+/// Parts first, first + step, ... of a launch without masks. Who takes which, and when, no answer depends on: a line's last
+/// block merges, whichever that is.
+/// \tparam many  false: k is 1
+template <bool many, class Format, class Block>
+SLUICE_DEVICE void run_parts(Block& block, RingBlockMemory<Block::threads>& memory, LineLaunch<Format> const& launch,
+                             std::int32_t first, std::int32_t step) {
+  using Ring = RingLoads<Format, Block>;
+  Ring ring(block, memory.ring, launch, first, step);
+  while (ring.some()) {
+    auto const part = ring.part();
+    LineBlock<Format, many, false, Block, Ring&>(block, memory.line, launch, part.row, part.split, ring).run();
+    ring.advance(block);
+    block.sync(Barrier::answered);
+  }
+}
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernel of LogSoftmaxTopK whose blocks stay and read through rings, for sm_90 and newer.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/block.cuh>
+#include <sluice/cuda/device/detail/relaxed_capture.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/line/detail/line_launch.cuh>
+#include <sluice/cuda/line/detail/line_ring_block.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace sluice::inline v0::cuda {
+
+/// Blocks that take parts in turn. Compiled for less than sm_90 it has no body; line_ring_blocks() says whether it has one.
+template <class Format, bool many>
+__global__ void __launch_bounds__(line_threads, line_ring_blocks_at_once)
+    line_ring_kernel(__grid_constant__ LineLaunch<Format> const launch) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  __trap();
+#else
+  using Block = DeviceBlock<line_threads>;
+  extern __shared__ __align__(16) unsigned char line_ring_memory[];
+  Block block;
+  run_parts<many>(block, *reinterpret_cast<RingBlockMemory<line_threads>*>(line_ring_memory), launch,
+                  static_cast<std::int32_t>(blockIdx.x), static_cast<std::int32_t>(gridDim.x));
+#endif
+}
+
+template <int threads>
+int line_ring_blocks() {
+  RelaxedCapture const relaxed;  // the kernels may have to be loaded
+  auto most = (std::numeric_limits<int>::max)();
+  auto const prepare = [&](auto* kernel) {
+    constexpr int bytes = sizeof(RingBlockMemory<threads>);
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+    int blocks = 0;
+    if (attributes.ptxVersion >= 90) {
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "cudaFuncSetAttribute");
+      check(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+          "cudaFuncSetAttribute");
+      check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, bytes),
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    }
+    most = (std::min)(most, blocks);
+  };
+  prepare(&line_ring_kernel<Float32, false>), prepare(&line_ring_kernel<Float32, true>);
+  prepare(&line_ring_kernel<Float16, false>), prepare(&line_ring_kernel<Float16, true>);
+  prepare(&line_ring_kernel<BFloat16, false>), prepare(&line_ring_kernel<BFloat16, true>);
+  return most;
+}
+
+/// Of a launch with `ring`; line_ring_blocks() has been called before.
+/// \throws Error  of CUDA
+template <class Format>
+void launch_ring(LineLaunch<Format> const& launch, cudaStream_t stream) {
+  auto const blocks = static_cast<unsigned>((std::min)(launch.parts_here(), launch.ring));
+  constexpr auto bytes = sizeof(RingBlockMemory<line_threads>);
+  if (launch.k > 1) line_ring_kernel<Format, true><<<blocks, line_threads, bytes, stream>>>(launch);
+  else line_ring_kernel<Format, false><<<blocks, line_threads, bytes, stream>>>(launch);
+  check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");
+}
+
+}  // namespace sluice::inline v0::cuda

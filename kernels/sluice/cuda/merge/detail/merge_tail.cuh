@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The merge of beams by the block that finishes the last line of a group.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/barrier.cuh>
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/line/detail/line_block.cuh>
+#include <sluice/cuda/line/detail/line_loads.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/merge/detail/merge_block.cuh>
+#include <sluice/cuda/merge/merge_query.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+/// What the line's kernel is told of the merge behind it; all pointers are the device's. Every row is a line of one group.
+struct TailLaunch {
+  MergeLaunch merge{};                     ///< of lists and results of the same launch
+  std::int32_t const* group_of = nullptr;  ///< [rows]; none: every `each` neighbouring rows are a group's, used or not
+  std::int32_t each = 0;
+  unsigned* tickets = nullptr;  ///< [group_count], zero; zero again afterwards
+};
+
+/// Of a LineTask, in the host's memory.
+struct TailTask {
+  TailLaunch launch;
+  bool merged = false;  ///< the launch that makes the lists merges them
+};
+
+/// What a block shares: a line first, then perhaps a merge.
+/// \tparam Merge  a MergeMemory
+template <int threads, class Merge>
+union TailMemory {
+  LineMemory<threads> line;
+  struct {
+    Merge merge;
+    int last;
+  } tail;
+};
+
+/// A block's part of a line (LineBlock), with lists; where that finishes the line, and the line is the last of its group to be
+/// finished, the group's merge (MergeBlock), as a launch of its own would have done it. Nobody waits for anybody.
+template <class Format, class Merge, class Block>
+class MergingBlock {
+ public:
+  using Memory = TailMemory<Block::threads, Merge>;
+
+  SLUICE_DEVICE MergingBlock(Block& block, Memory& memory, LineLaunch<Format> const& launch, TailLaunch const& tail,
+                             std::int32_t row, std::int32_t split)
+      : block_(block), memory_(memory), launch_(launch), tail_(tail), row_(row), split_(split) {}
+
+  /// Whether the block has merged a group.
+  SLUICE_DEVICE bool run() {
+    if (!LineBlock<Format, true, false, Block, DirectLoads, true>(block_, memory_.line, launch_, row_, split_).run())
+      return false;
+    auto const group = tail_.group_of != nullptr ? tail_.group_of[row_] : row_ / tail_.each;
+    if (!arrives_last(group)) return false;
+    MergeBlock<Merge, Block>(block_, memory_.tail.merge, tail_.merge, group).run();
+    return true;
+  }
+
+ private:
+  /// Whether all other lines of the group are there.
+  SLUICE_DEVICE bool arrives_last(std::int32_t group) {
+    block_.fence();
+    block_.sync(Barrier::told);
+    if (block_.thread() == 0) {
+      auto const rows = tail_.group_of != nullptr ? tail_.merge.groups[group].lines : tail_.each;
+      auto const others = static_cast<unsigned>(rows - 1);
+      memory_.tail.last = block_.ticket(tail_.tickets + group, others) == others ? 1 : 0;
+    }
+    block_.sync(Barrier::joined);
+    if (memory_.tail.last == 0) return false;
+    block_.fence();
+    return true;
+  }
+
+  Block& block_;
+  Memory& memory_;
+  LineLaunch<Format> const& launch_;
+  TailLaunch const& tail_;
+  std::int32_t row_, split_;
+};
+
+}  // namespace sluice::inline v0::cuda

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How the host starts lines with a merge behind them.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/merge/detail/merge_tail.cuh>
+#include <sluice/cuda/merge/merge_launch.cuh>
+
+#include <cuda_runtime.h>
+
+namespace sluice::inline v0::cuda {
+
+/// Whether one launch can do both: whole lines without masks, with lists, in groups that a SmallMerge holds.
+template <class Format>
+bool merges_behind(LineLaunch<Format> const& launch, MergeLaunch const& merge) {
+  return launch.k > 1 && launch.ring == 0 && launch.masks == nullptr && launch.tile_splits == 0 &&
+         launch.totals == nullptr && merge.widest <= SmallMerge::lines && merge.longest <= SmallMerge::kept;
+}
+
+/// launch_lines() and merge_beams() as one launch; nothing is allocated and nothing waited for. Defined in
+/// merge_tail_kernel.cuh, see launch_lines().
+/// \throws Error  of CUDA
+template <class Format>
+void launch_merging_lines(LineLaunch<Format> const& launch, TailLaunch const& tail, cudaStream_t stream, Start start);
+
+}  // namespace sluice::inline v0::cuda
+
+#if defined(__CUDACC__)
+#include <sluice/cuda/merge/detail/merge_tail_kernel.cuh>
+#endif

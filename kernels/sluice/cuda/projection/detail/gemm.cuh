@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// cuBLAS: programs that use this have to link CUDA::cublas.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/cuda/device/allocator.cuh>
+#include <sluice/cuda/device/detail/buffer.cuh>
+#include <sluice/cuda/device/detail/relaxed_capture.cuh>
+#include <sluice/cuda/device/error.cuh>
+
+#include <cublas_v2.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+namespace sluice::inline v0::cuda {
+
+/// \throws Error  "sluice: WHAT: <message of cuBLAS>: ..." unless all went well
+inline void check(cublasStatus_t status, char const* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(cudaErrorUnknown, std::string(what) + ": " + cublasGetStatusString(status));
+}
+
+/// What an output layer is given of its program.
+struct Resources {
+  Allocator allocator{};
+  cublasHandle_t cublas =
+      nullptr;  ///< must outlive the layer; its stream is set, its workspace is its own affair, its math mode decides how
+                ///< precise products are (CUBLAS_TF32_TENSOR_OP_MATH: not what is promised of float). None: the layer
+                ///< makes one, with a workspace of 32 MB
+};
+
+/// Products of hidden vectors and weights, summed and stored as float.
+class Gemm {
+ public:
+  Gemm() = default;
+  explicit Gemm(Resources const& resources) : workspace_(resources.allocator), given_(resources.cublas) {}
+
+  /// product [n, m] = a [n, d] b [m, d]^T. Adds to the stream; allocates at the first call alone, which no capture may be.
+  /// How cuBLAS adds depends on the shapes, so last bits may differ with n and m; the same shapes give the same bits.
+  /// \tparam T  float, __half or __nv_bfloat16
+  template <class T>
+  void enqueue(MatrixView<T const> a, MatrixView<T const> b, MatrixView<float> product, cudaStream_t stream) {
+    require(a.columns == b.columns && product.rows == a.rows && product.columns == b.rows, "Gemm: product.columns",
+            product.columns, "must fit the factors");
+    std::ptrdiff_t const sizes[] = {a.rows, a.columns, a.stride, b.rows, b.stride, product.stride};
+    for (auto const size : sizes) require(size <= 0x7fffffff, "Gemm: size", size, "must be 31 bits");
+    if (a.rows == 0 || b.rows == 0) return;
+    auto const handle = begin(stream);
+    HostScalars const scalars(handle);
+    float const one = 1, zero = 0;
+    // In cuBLAS's terms, column by column, the transposed product.
+    check(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(b.rows), static_cast<int>(a.rows),
+                       static_cast<int>(a.columns), &one, b.data, type<T>(), static_cast<int>(b.stride), a.data,
+                       type<T>(), static_cast<int>(a.stride), &zero, product.data, CUDA_R_32F,
+                       static_cast<int>(product.stride), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+          "cublasGemmEx");
+  }
+
+  std::size_t workspace() const { return workspace_.size(); }
+
+ private:
+  template <class T>
+  static constexpr cudaDataType_t type() {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
+    if constexpr (std::is_same_v<T, float>) return CUDA_R_32F;
+    else if constexpr (std::is_same_v<T, __half>) return CUDA_R_16F;
+    else return CUDA_R_16BF;
+  }
+
+  cublasHandle_t begin(cudaStream_t stream) {
+    if (given_ != nullptr) {
+      cudaStream_t now = nullptr;
+      check(cublasGetStream(given_, &now), "cublasGetStream");
+      if (now != stream) check(cublasSetStream(given_, stream), "cublasSetStream");  // which takes a workspace away
+      return given_;
+    }
+    constexpr std::size_t bytes = std::size_t{32} << 20;  // what cuBLAS recommends for compute capability 9.0
+    auto* const memory = workspace_.get(bytes, stream);
+    if (handle_ == nullptr) {
+      cublasHandle_t handle = nullptr;
+      RelaxedCapture const relaxed;  // it allocates
+      check(cublasCreate(&handle), "cublasCreate");
+      handle_.reset(handle);
+    } else if (stream == stream_) {
+      return handle_.get();
+    }
+    check(cublasSetStream(handle_.get(), stream), "cublasSetStream");  // takes the workspace away
+    check(cublasSetWorkspace(handle_.get(), memory, bytes), "cublasSetWorkspace");
+    stream_ = stream;
+    return handle_.get();
+  }
+
+  /// What is multiplied by lies in the host's memory; a handle that is given may be of another mind, and is so again afterwards.
+  class HostScalars {
+   public:
+    explicit HostScalars(cublasHandle_t handle) : handle_(handle) {
+      check(cublasGetPointerMode(handle, &before_), "cublasGetPointerMode");
+      if (before_ != CUBLAS_POINTER_MODE_HOST)
+        check(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST), "cublasSetPointerMode");
+    }
+    HostScalars(HostScalars const&) = delete;
+    HostScalars& operator=(HostScalars const&) = delete;
+    ~HostScalars() {
+      if (before_ != CUBLAS_POINTER_MODE_HOST) static_cast<void>(cublasSetPointerMode(handle_, before_));
+    }
+
+   private:
+    cublasHandle_t handle_;
+    cublasPointerMode_t before_ = CUBLAS_POINTER_MODE_HOST;
+  };
+
+  struct Destroy {
+    void operator()(cublasHandle_t handle) const { static_cast<void>(cublasDestroy(handle)); }
+  };
+  Buffer<Where::device> workspace_;
+  std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, Destroy> handle_;
+  cublasHandle_t given_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace sluice::inline v0::cuda

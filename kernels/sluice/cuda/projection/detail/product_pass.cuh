@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Queries answered from logits that are made tile by tile and stay in the second-level cache.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/cuda/device/allocator.cuh>
+#include <sluice/cuda/device/detail/buffer.cuh>
+#include <sluice/cuda/device/detail/side_stream.cuh>
+#include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/step_options.cuh>
+#include <sluice/cuda/expand/log_softmax_top_k.cuh>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace sluice::inline v0::cuda {
+
+/// The part of an output layer behind the product: a tile of logits (some lines, some thousand columns) is read by
+/// LogSoftmaxTopK while it is in the second-level cache, then overwritten by the next.
+class ProductPass {
+ public:
+  /// \param tile_bytes  of a tile; 0: a third of the device's second-level cache (an estimate, not measured)
+  /// \param allocator   of the device's memory
+  /// \param step        its `two_tiles` counts
+  explicit ProductPass(std::size_t tile_bytes = 0, Allocator const& allocator = {}, StepOptions const& step = {})
+      : tile_bytes_(tile_bytes), tile_(allocator), two_tiles_(step.two_tiles) {}
+
+  /// Adds to the stream what answers a task. product(line, column, to) adds what writes the logits of lines line ..
+  /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16 bytes, and
+  /// returns how what follows may start.
+  /// Where k is more than 64, or lines are looked at again, whole lines are made, some at a time.
+  /// \param task  its scores have rows and columns, and no memory
+  template <class Product>
+  void enqueue(LogSoftmaxTopK& output, LineTask<float> task, cudaStream_t stream, Product&& product) {
+    auto const rows = task.scores.rows, columns = task.scores.columns;
+    if (rows == 0) return;
+    output.check_device();  // before memory is taken there
+    constexpr auto chunk = LogSoftmaxTopK::tile_columns<float>();
+    auto const chunks = (columns + chunk - 1) / chunk;
+    auto const whole = task.k > most_listed || task.selection.queries != nullptr;
+    auto const numbers =
+        whole ? std::ptrdiff_t{1} << 26 : tile_bytes() / std::ptrdiff_t{sizeof(float)} / (two_tiles_ ? 2 : 1);
+    auto const most = std::clamp<std::ptrdiff_t>(numbers / (whole ? chunks * chunk : chunk), 1, rows);
+    auto const width = (whole ? chunks : std::clamp<std::ptrdiff_t>(numbers / most / chunk, 1, chunks)) * chunk;
+    auto const apart = two_tiles_ && width < columns && !whole ? most * width : std::ptrdiff_t{0};
+    auto* const memory =
+        static_cast<float*>(tile_.get(static_cast<std::size_t>(most * width + apart) * sizeof(float), stream));
+    task.scores = {nullptr, rows, columns, 0};
+    for (std::ptrdiff_t line = 0; line < rows; line += most) {
+      auto const count = (std::min)(most, rows - line);
+      auto some = rows_of(task, line, count);
+      some.scores.data = memory, some.scores.stride = width;
+      if (whole) {
+        auto const start = product(line, std::ptrdiff_t{0}, MatrixView<float>{memory, count, columns, width});
+        output.enqueue(some, stream, start);
+      } else {
+        output.enqueue_tiles(some, MatrixView<float>{memory, count, width, width}, apart, beside_, stream,
+                             [&](std::ptrdiff_t column, std::ptrdiff_t used, float* tile) {
+                               return product(line, column, MatrixView<float>{tile, count, used, width});
+                             });
+      }
+    }
+  }
+
+  /// Bytes of the device's memory in use.
+  std::size_t workspace() const { return tile_.size(); }
+
+ private:
+  std::ptrdiff_t tile_bytes() {
+    if (tile_bytes_ == 0) {
+      int device = 0, bytes = 0;
+      check(cudaGetDevice(&device), "cudaGetDevice");
+      check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device), "cudaDeviceGetAttribute");
+      tile_bytes_ = static_cast<std::size_t>((std::max)(bytes, 1 << 20)) / 3;
+    }
+    return static_cast<std::ptrdiff_t>(tile_bytes_);
+  }
+
+  std::size_t tile_bytes_;
+  Buffer<Where::device> tile_;
+  bool two_tiles_;
+  SideStream beside_;
+};
+
+}  // namespace sluice::inline v0::cuda

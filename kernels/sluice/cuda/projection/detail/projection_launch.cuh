@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How the host starts the kernels of ClusteredProjection.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/projection/detail/active_union.cuh>
+#include <sluice/cuda/projection/detail/gather.cuh>
+#include <sluice/cuda/projection/detail/skinny_product.cuh>
+#include <sluice/cuda/projection/detail/union_terms.cuh>
+
+#include <cuda_runtime.h>
+
+namespace sluice::inline v0::cuda {
+
+// Each adds to the stream; nothing is allocated and nothing waited for. Defined in projection_kernel.cuh, see
+// launch_lines(); those that need not be templates are, so that one file of a program can instantiate them. They throw
+// Error.
+
+/// Masks, what there is to know of each union, and the joint one as a list: three kernels, of which the second and third start as the first. There is a union.
+template <class Launch>
+void launch_union(Launch const& launch, cudaStream_t stream, Start start);
+template <class Launch>
+void launch_gather(Launch const& launch, cudaStream_t stream);
+/// At most most_skinny_lines lines; on matrix units where SkinnyLaunch::on_matrix_units() says so.
+template <class Format>
+void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream, Start start);
+template <class Launch>
+void launch_mask(Launch const& launch, cudaStream_t stream, Start start);
+template <class Launch>
+void launch_fill(Launch const& launch, cudaStream_t stream, Start start);
+template <class Launch>
+void launch_places(Launch const& launch, cudaStream_t stream);
+
+}  // namespace sluice::inline v0::cuda
+
+#if defined(__CUDACC__)
+#include <sluice/cuda/projection/detail/projection_kernel.cuh>
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Where the sorted scores of a line are cut.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/barrier.cuh>
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/select/detail/select_sum.cuh>
+#include <sluice/cuda/select/detail/wide.cuh>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+template <int threads>
+struct CutMemory {
+  SumMemory<threads> sum;
+  double held;
+  int left, right;
+};
+
+/// The finite scores of a line, best first, and what may be asked of their order. All threads of a block ask together.
+template <class Block>
+class SortedScores {
+ public:
+  using Memory = CutMemory<Block::threads>;
+
+  SLUICE_DEVICE SortedScores(Block& block, Memory& memory, Key const* sorted, std::int32_t size, WideNorm norm)
+      : block_(block), memory_(memory), sorted_(sorted), size_(count_reaching(sorted, size, no_key + 1)), norm_(norm) {}
+
+  SLUICE_DEVICE std::int32_t size() const { return size_; }
+  SLUICE_DEVICE Key key(std::int32_t i) const { return sorted_[i]; }
+  SLUICE_DEVICE float score(std::int32_t i) const { return score_of(sorted_[i]); }
+
+  /// How many are no less.
+  SLUICE_DEVICE std::int32_t count_from(double bar) const {
+    return count_while([&](std::int32_t i) { return static_cast<double>(score(i)) >= bar; });
+  }
+
+  /// How many are no more than so many standard deviations below the best.
+  SLUICE_DEVICE std::int32_t count_near(double deviations) {
+    if (size_ == 0) return 0;
+    auto const best = static_cast<double>(score(0));
+    double sum = 0, square = 0;
+    for (auto i = block_.thread(); i < size_; i += Block::threads) {
+      auto const below = static_cast<double>(score(i)) - best;
+      sum = wide_sum(sum, below), square = wide_sum(square, wide_product(below, below));
+    }
+    auto const count = static_cast<double>(size_);
+    auto const mean = wide_quotient(sum_in_block(block_, memory_.sum, sum), count);
+    auto const variance =
+        wide_sum(wide_quotient(sum_in_block(block_, memory_.sum, square), count), -wide_product(mean, mean));
+    return count_from(wide_sum(best, -wide_product(deviations, wide_root(variance > 0 ? variance : 0.0))));
+  }
+
+  /// How many of the best hold so much probability.
+  SLUICE_DEVICE std::int32_t holding(double bound) {
+    std::int32_t left = 0, right = 0;
+    take(0, bound, 0, left, right);
+    return right;
+  }
+
+  /// Some neighbours of the order, in two pieces.
+  struct Pieces {
+    std::int32_t first[2], last[2];
+    SLUICE_DEVICE bool holds(std::int32_t i) const {
+      return (i >= first[0] && i < last[0]) || (i >= first[1] && i < last[1]);
+    }
+  };
+  /// Those whose information is nearest to the entropy, until they hold so much probability. Of equal scores the lower tokens,
+  /// which are the first in this order; on the side of the more probable that may leave a gap.
+  SLUICE_DEVICE Pieces typical(double bound, double entropy) {
+    auto const middle = count_while([&](std::int32_t i) { return norm_(score(i)) + entropy >= 0; });
+    std::int32_t left = 0, right = 0;
+    take(middle, bound, entropy, left, right);
+    auto const begin = middle - left;
+    Pieces pieces{{begin, begin}, {begin, middle + right}};
+    if (left == 0 || begin == 0 || score(begin - 1) != score(begin)) return pieces;
+    auto const equal = score(begin);
+    auto const first = count_while([&](std::int32_t i) { return score(i) > equal; });
+    auto const last = count_while([&](std::int32_t i) { return score(i) >= equal; });
+    return {{first, last}, {first + last - begin, middle + right}};
+  }
+
+ private:
+  /// How many of the first have a property that none has behind one that has not.
+  template <class Property>
+  SLUICE_DEVICE std::int32_t count_while(Property const& has) const {
+    std::int32_t low = 0, high = size_;
+    while (low < high) {
+      auto const middle = low + (high - low) / 2;
+      if (has(middle)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /// From `middle` outwards, nearest to -entropy first: how many on both sides hold `bound` together. A tile of as many as there
+  /// are threads at a time; each thread finds its own in the order of both sides by a binary search.
+  SLUICE_DEVICE void take(std::int32_t middle, double bound, double entropy, std::int32_t& left, std::int32_t& right) {
+    auto const distance = [&](std::int32_t i) {
+      auto const x = norm_(score(i)) + entropy;
+      return x < 0 ? -x : x;
+    };
+    double held = 0;
+    while (left + right < size_ && held < bound) {
+      auto const rest_left = middle - left, rest_right = size_ - middle - right;
+      auto const thread = static_cast<std::int32_t>(block_.thread());
+      auto const exists = thread < rest_left + rest_right;
+      auto low = thread > rest_right ? thread - rest_right : 0, high = thread < rest_left ? thread : rest_left;
+      while (exists && low < high) {
+        auto const i = low + (high - low) / 2;
+        if (distance(middle - left - 1 - i) <= distance(middle + right + thread - 1 - i)) low = i + 1;
+        else high = i;
+      }
+      auto const from_left = left + low, from_right = right + thread - low;  // taken before this thread's
+      auto const at_left =
+          exists && low < rest_left &&
+          (thread - low >= rest_right || distance(middle - 1 - from_left) <= distance(middle + from_right));
+      auto const at = at_left ? middle - 1 - from_left : middle + from_right;
+      auto const sum = sum_up_to(block_, memory_.sum, held, exists ? wide_exp(norm_(score(at))) : 0.0);
+      auto const first = first_in_block(block_, memory_.sum, exists && sum >= bound);
+      auto const all = rest_left + rest_right;
+      auto const last = first < Block::threads ? first : (all < Block::threads ? all : Block::threads) - 1;
+      if (thread == last) {
+        memory_.held = sum;
+        memory_.left = from_left + (at_left ? 1 : 0), memory_.right = from_right + (at_left ? 0 : 1);
+      }
+      block_.sync(Barrier::reached);
+      held = memory_.held, left = memory_.left, right = memory_.right;
+      block_.sync(Barrier::spent);
+    }
+  }
+
+  Block& block_;
+  Memory& memory_;
+  Key const* const sorted_;
+  std::int32_t const size_;
+  WideNorm const norm_;
+};
+
+}  // namespace sluice::inline v0::cuda

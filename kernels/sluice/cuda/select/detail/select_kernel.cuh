@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernels that take another look at lines.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/block.cuh>
+#include <sluice/cuda/device/detail/launch.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/select/detail/select_block.cuh>
+#include <sluice/cuda/select/detail/select_keys.cuh>
+#include <sluice/cuda/select/detail/select_launch.cuh>
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace sluice::inline v0::cuda {
+
+inline constexpr int select_threads = 256;  ///< of a block; the order of sums depends on it
+
+template <class Format>
+__global__ void __launch_bounds__(select_threads, 3)
+    select_key_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  DeviceBlock<select_threads> block;
+  await_earlier();
+  write_select_keys(block, launch, static_cast<std::int32_t>(blockIdx.y), blockIdx.x, gridDim.x);
+}
+
+template <class Format>
+__global__ void __launch_bounds__(select_threads, 3) draw_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  DeviceBlock<select_threads> block;
+  await_earlier();
+  write_draws(block, launch, static_cast<std::int32_t>(blockIdx.x));
+}
+
+template <class Format>
+__global__ void __launch_bounds__(select_threads, 2)
+    select_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  using Block = DeviceBlock<select_threads>;
+  using Program = SelectBlock<Format, Block>;
+  __shared__ typename Program::Memory memory;
+  Block block;
+  await_earlier();
+  Program(block, memory, launch, static_cast<std::int32_t>(blockIdx.x)).run();
+}
+
+template <class Format>
+void launch_select_keys(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  auto const groups = (lines.line.size + Format::wide - 1) / Format::wide;
+  auto const parts = (groups + 4 * select_threads - 1) / (4 * select_threads);
+  dim3 const blocks(static_cast<unsigned>(parts), static_cast<unsigned>(lines.line.rows));
+  launch<select_key_kernel<Format>>(blocks, select_threads, stream, start, "the kernel of keys", lines);
+}
+
+template <class Format>
+void launch_draws(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  launch<draw_kernel<Format>>(static_cast<unsigned>(lines.line.rows), select_threads, stream, start,
+                              "the kernel of draws", lines);
+}
+
+template <class Format>
+void launch_selection(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
+  launch<select_kernel<Format>>(static_cast<unsigned>(lines.line.rows), select_threads, stream, start,
+                                "the kernel of lists by probability", lines);
+}
+
+}  // namespace sluice::inline v0::cuda

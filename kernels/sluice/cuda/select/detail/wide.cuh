@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Double precision as a kernel has it: operations that are rounded one by one (see rounding.cuh), and a line's
+/// log-probabilities.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/device/detail/partial_sum.cuh>
+#include <sluice/cuda/line/line_query.cuh>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace sluice::inline v0::cuda {
+
+SLUICE_DEVICE double wide_sum(double x, double y) {
+#if defined(__CUDA_ARCH__)
+  return __dadd_rn(x, y);
+#else
+  return x + y;
+#endif
+}
+
+SLUICE_DEVICE double wide_product(double x, double y) {
+#if defined(__CUDA_ARCH__)
+  return __dmul_rn(x, y);
+#else
+  return x * y;
+#endif
+}
+
+SLUICE_DEVICE double wide_root(double x) {
+#if defined(__CUDA_ARCH__)
+  return __dsqrt_rn(x);
+#else
+  return std::sqrt(x);
+#endif
+}
+
+SLUICE_DEVICE double wide_exp(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::exp(x);
+#else
+  return std::exp(x);
+#endif
+}
+
+SLUICE_DEVICE double wide_quotient(double x, double y) {
+#if defined(__CUDA_ARCH__)
+  return __ddiv_rn(x, y);
+#else
+  return x / y;
+#endif
+}
+
+/// x y + z, rounded once.
+SLUICE_DEVICE double wide_fused(double x, double y, double z) {
+#if defined(__CUDA_ARCH__)
+  return __fma_rn(x, y, z);
+#else
+  return std::fma(x, y, z);
+#endif
+}
+
+/// The natural logarithm of a positive normal number; errs by less than a unit in the last place. CUDA's own leaves
+/// products and sums to the compiler, which may make one operation of both where it likes.
+SLUICE_DEVICE double wide_log(double x) {
+  // x = m 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 artanh(s) = f - s (f - 2 s^2 (1/3 + s^2/5 + s^4/7 + ...)),
+  // where f = m - 1 and s = f / (2 + f).
+  constexpr std::uint64_t root = 0x3FE6A09E667F3BCD;                             // sqrt(1/2)
+  constexpr double two_high = 0x1.62e42feep-1, two_low = 0x1.a39ef35793c76p-33;  // log 2: e two_high is exact
+  auto const bits = __builtin_bit_cast(std::uint64_t, x);
+  auto const e = static_cast<std::int64_t>(bits - root) >> 52;
+  auto const f = wide_sum(__builtin_bit_cast(double, bits - (static_cast<std::uint64_t>(e) << 52)), -1.0);
+  auto const s = wide_quotient(f, wide_sum(f, 2.0));
+  auto const z = wide_product(s, s);
+  auto series = 1.0 / 21;
+  SLUICE_UNROLL
+  for (int n = 19; n >= 3; n -= 2) series = wide_fused(series, z, 1.0 / n);
+  auto const rest = wide_product(s, wide_sum(f, -2 * wide_product(z, series)));
+  auto const exponent = static_cast<double>(e);
+  return wide_fused(exponent, two_high, wide_sum(f, wide_fused(exponent, two_low, -rest)));
+}
+
+inline constexpr double least_float = std::numeric_limits<float>::lowest();
+
+/// What turns a score into a log-probability: the twin of sluice::LineNorm.
+struct WideNorm {
+  double maximum = 0, log_sum = 0;
+
+  /// Of a line with this sum.
+  template <class Block>
+  SLUICE_DEVICE static WideNorm of(PartialSum total, LineQuery const& query) {
+    if (query.normalise == 0 || !(total.sum > 0)) return {};
+    return {static_cast<double>(total.maximum), static_cast<double>(Block::log(total.sum))};
+  }
+
+  SLUICE_DEVICE double operator()(float x) const { return static_cast<double>(x) - maximum - log_sum; }
+  /// Finite for a finite x.
+  SLUICE_DEVICE float rounded(float x) const {
+    auto const log_prob = (*this)(x);
+    return static_cast<float>(log_prob < least_float && x > minus_infinity ? least_float : log_prob);
+  }
+  /// The score of a log-probability that was changed; see there.
+  SLUICE_DEVICE float score(float log_prob) const {
+    if (!(log_prob > minus_infinity)) return log_prob;
+    auto exact = wide_sum(wide_sum(static_cast<double>(log_prob), log_sum), maximum);
+    if (exact < least_float) exact = least_float;
+    if (exact > -least_float) exact = -least_float;
+    auto const x = static_cast<float>(exact);
+    return (*this)(x) > static_cast<double>(log_prob) && x > static_cast<float>(least_float) ? next_below(x) : x;
+  }
+};
+
+}  // namespace sluice::inline v0::cuda
