@@ -45,7 +45,8 @@ namespace sluice::inline v0 {
 /// All functions but trace() may be called from any thread. The model belongs to the worker while the server lives.
 ///
 /// \tparam T  a trace, see NoTrace: called in the worker's thread; what it throws is dropped
-template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK, class T = NoTrace>
+template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK,
+          class T = NoTrace>
 class Server {
  public:
   using Source = typename M::Source;
@@ -76,7 +77,7 @@ class Server {
     return {};
   }
   template <class X = detail::Anything>
-  std::future<Result> submit(detail::AnyFields) {
+  std::future<Result> submit(detail::AnyFields const&) {
     static_assert(detail::refuse_request<X, SearchRequest>());
     return {};
   }

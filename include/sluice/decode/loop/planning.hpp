@@ -101,7 +101,7 @@ class LazyPlanning {
                           .vocabulary = shared_.model.vocabulary.size,
                           .first = !s.opening.done(),
                           .begun = s.opening.progress().length,
-                          .held = shared_.room.slots.held(s.base),
+                          .held = shared_.room.slot_blocks.held(s.base),
                           .seen = &seen_};
     if (s.opening.done()) {
       Plan own(step_, s.base);
