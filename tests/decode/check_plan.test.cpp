@@ -34,7 +34,7 @@ struct Drawn {
              .begun = below(2),
              .seen = &seen};
     rules.abilities.roll_back = below(2) == 0;
-    for (auto slot = 0; slot < rules.slots; ++slot) held.push_back(rare() ? -1 : below(3));
+    for (auto slot = 0; slot < rules.slot_count; ++slot) held.push_back(rare() ? -1 : below(3));
     rules.held = held.data();
     // Others, whom nothing is said of: they may be as wrong as they like.
     for (auto n = below(3); n > 0; --n) step.rows.push_back({-7, 99, below(3), tokens.emplace_back(1 + below(2), -5)});
@@ -72,7 +72,7 @@ struct Drawn {
     auto& list = tokens.emplace_back();
     auto const most = rules.abilities.blocks || rare() ? 4 : 1;
     for (auto n = rare() ? 0 : 1 + below(most); n > 0; --n) list.push_back(token());
-    auto const inside = from >= rules.base && from < rules.base + rules.slots;
+    auto const inside = from >= rules.base && from < rules.base + rules.slot_count;
     auto const holds = rules.first ? rules.begun : inside ? held[static_cast<std::size_t>(from - rules.base)] : 0;
     auto const shorter = rules.abilities.roll_back || rare() ? below(2) : 0;
     Row one{from, to, rare() ? below(5) - 1 : std::max(holds - shorter, 0), list,

@@ -97,7 +97,7 @@ class Decoder {
     return 0;
   }
   template <class X = detail::Anything>
-  std::uint64_t submit(detail::AnyFields) {
+  std::uint64_t submit(detail::AnyFields const&) {
     static_assert(detail::refuse_request<X, SearchRequest>());
     return 0;
   }

@@ -77,7 +77,7 @@ class Server {
     return {};
   }
   template <class X = detail::Anything>
-  std::future<Result> submit(detail::AnyFields) {
+  std::future<Result> submit(detail::AnyFields const&) {
     static_assert(detail::refuse_request<X, SearchRequest>());
     return {};
   }

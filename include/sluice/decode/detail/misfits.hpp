@@ -29,8 +29,7 @@ inline constexpr bool is_hidden<Hidden<T>> = true;
 struct Anything {
   Anything() = default;
   template <class T>
-    requires(!std::same_as<std::remove_cvref_t<T>, Anything>)
-  Anything(T&&) {}  // NOLINT(google-explicit-constructor)
+  Anything(T const&) {}  // NOLINT(google-explicit-constructor)
 };
 using AnyFields = Request<Anything, Anything>;
 

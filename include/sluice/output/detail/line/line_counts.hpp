@@ -33,7 +33,7 @@ inline float largest(std::span<float const> line) {
 /// Divides a whole line by a temperature. Where its best finite score would leave the range of floats, that is subtracted before, which
 /// no probability shows, and returned; else 0. What is further below it than floats reach is the least of them.
 inline double divide(std::span<float> line, float temperature) {
-  constexpr auto most = std::numeric_limits<float>::max();
+  constexpr auto most = (std::numeric_limits<float>::max)();
   if (temperature < 1) {
     auto const top = largest(line);
     if (std::abs(top) <= most && std::abs(top / temperature) > most) {

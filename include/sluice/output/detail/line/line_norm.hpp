@@ -32,12 +32,12 @@ struct LineNorm {
   /// The score of a log-probability that was changed: the nearest float, or the one below where that would be more probable.
   /// Finite for a finite one.
   float score(float log_prob) const {
-    constexpr auto most = std::numeric_limits<float>::max();
+    constexpr auto most = (std::numeric_limits<float>::max)();
     if (!(log_prob > -std::numeric_limits<float>::infinity())) return log_prob;
     auto const exact = static_cast<double>(log_prob) + log_sum + maximum;
     auto const x = static_cast<float>(std::clamp(exact, static_cast<double>(-most), static_cast<double>(most)));
     if (!((*this)(x) > static_cast<double>(log_prob))) return x;
-    return std::max(std::nextafter(x, -std::numeric_limits<float>::infinity()), -most);
+    return (std::max)(std::nextafter(x, -std::numeric_limits<float>::infinity()), -most);
   }
 };
 
@@ -50,7 +50,7 @@ inline void copy_scores(std::span<float const> line, TokenSet const* only, std::
   for (std::size_t first = 0; first < line.size(); first += bits) {
     auto const word = first / bits;
     if (word < words.size() && words[word] != 0) continue;
-    auto const count = std::min(bits, line.size() - first);
+    auto const count = (std::min)(bits, line.size() - first);
     std::fill_n(to.begin() + static_cast<std::ptrdiff_t>(first), count, -std::numeric_limits<float>::infinity());
   }
 }
@@ -73,7 +73,7 @@ inline float changed(float x, Edit const& edit) { return (x > 0 ? x / edit.penal
 /// finite.
 inline float changed(float x, Edit const& edit, LineNorm norm) {
   if (edit.penalty != 1) return norm.score(changed(norm.rounded(x), edit));
-  constexpr auto most = std::numeric_limits<float>::max();
+  constexpr auto most = (std::numeric_limits<float>::max)();
   auto const sum = x + edit.add;
   return std::abs(x) <= most && std::abs(edit.add) <= most ? std::clamp(sum, -most, most) : sum;
 }

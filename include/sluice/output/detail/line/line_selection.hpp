@@ -63,7 +63,8 @@ class LazyLineSelection {
                           ? LineNorm{static_cast<double>(scan_.maximum()), scan_.log_sum()}
                           : LineNorm{};
     entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
-    if (centre_ != 0) entry.log_sum_exp = std::copysign(std::numeric_limits<float>::max(), static_cast<float>(centre_));
+    if (centre_ != 0)
+      entry.log_sum_exp = std::copysign((std::numeric_limits<float>::max)(), static_cast<float>(centre_));
     if (query.entropy || query.typical > 0) entropy_ = entropy(line, norm);
     if (query.entropy) entry.entropy = static_cast<float>(entropy_);
     if (allowed && allowed_.choose(line, scan_.best(), norm, query)) {

@@ -103,7 +103,7 @@ class ProjectionPass {
                          Product&& product) {
     again_.resize(static_cast<std::size_t>(columns));
     for (std::ptrdiff_t first = 0; first < columns; first += width) {
-      auto const count = std::min(width, columns - first);
+      auto const count = (std::min)(width, columns - first);
       product(first, MatrixView<float>{tile_.data(), rows, count, width});
       std::copy_n(tile_.data() + row * width, count, again_.data() + first);
     }
