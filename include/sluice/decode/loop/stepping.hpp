@@ -113,7 +113,9 @@ class LazyStepping {
     }
     auto answer = s.lines() > 0 ? answers_.window(s.part.from.queries, s.lines()) : Expansion{};
     if (!answer.valid()) {
-      answering_.end(s, Failure::not_a_number, "the model's scores hold a NaN or +infinity");
+      answering_.end(
+          s, Failure::not_a_number,
+          "the model's scores hold a NaN or +infinity, or leave the range of floats when divided by the temperature");
       return false;
     }
     auto over = false;

@@ -60,7 +60,10 @@ void write_beam_result(BeamSearch const& search, Vocabulary const& vocabulary, B
     s.beam.push_back({.log_prob = from.lines[rank].base, .node = node});
   }
   search.finish(s, result);
-  if (from.now.valid == 0) result.fail(Failure::not_a_number, "the model's scores hold a NaN or +infinity");
+  if (from.now.valid == 0)
+    result.fail(
+        Failure::not_a_number,
+        "the model's scores hold a NaN or +infinity, or leave the range of floats when divided by the temperature");
 }
 
 }  // namespace sluice::inline v0::cuda
