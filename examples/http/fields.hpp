@@ -68,7 +68,7 @@ class Fields {
   std::optional<std::uint64_t> natural(std::string const& name) {
     auto const* const value = find(name);
     if (value == nullptr) return std::nullopt;
-    if (!value->is_number_unsigned()) refuse(name, *value, "a whole number of 64 bits");
+    if (!value->is_number_unsigned()) refuse(name, *value, "a 64-bit whole number >= 0");
     return value->get<std::uint64_t>();
   }
   /// \param wanted  what fits, in words
@@ -83,7 +83,7 @@ class Fields {
   std::optional<std::string> text(std::string const& name) {
     auto const* const value = find(name);
     if (value == nullptr) return std::nullopt;
-    if (!value->is_string()) refuse(name, *value, "a text");
+    if (!value->is_string()) refuse(name, *value, "a string");
     return value->get<std::string>();
   }
   /// A text, or a list of them.
@@ -91,10 +91,10 @@ class Fields {
     auto const* const value = find(name);
     if (value == nullptr) return std::nullopt;
     if (value->is_string()) return std::vector{value->get<std::string>()};
-    if (!value->is_array()) refuse(name, *value, "a text or a list of texts");
+    if (!value->is_array()) refuse(name, *value, "a string or a list of strings");
     std::vector<std::string> texts;
     for (auto const& one : *value) {
-      if (!one.is_string()) refuse(name + "[" + std::to_string(texts.size()) + "]", one, "a text");
+      if (!one.is_string()) refuse(name + "[" + std::to_string(texts.size()) + "]", one, "a string");
       texts.push_back(one.get<std::string>());
     }
     return texts;
@@ -120,7 +120,7 @@ class Fields {
   /// \throws BadField  for a field that nobody has asked for
   void finish() const {
     for (auto const& [name, value] : object_.items())
-      if (!known_.contains(name)) throw BadField(name, "'" + text::shortened(name) + "' is no field");
+      if (!known_.contains(name)) throw BadField(name, "'" + text::shortened(name) + "' is not a known field");
   }
 
   [[noreturn]] static void refuse(std::string const& name, Json const& value, std::string const& wanted) {

@@ -36,7 +36,7 @@ struct Refused : std::runtime_error {
 };
 /// The client has closed its side.
 struct Gone : std::runtime_error {
-  Gone() : std::runtime_error("the client has gone") {}
+  Gone() : std::runtime_error("the client has disconnected") {}
 };
 
 class Flight {

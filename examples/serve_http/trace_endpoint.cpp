@@ -19,8 +19,8 @@ class Entered {
  public:
   explicit Entered(Admission& admission) : admission_(admission) {
     switch (admission.enter(1)) {
-      case Admission::Entry::full: throw Refused(429, "too many sentences wait already");
-      case Admission::Entry::closed: throw Refused(503, "the server is closing");
+      case Admission::Entry::full: throw Refused(429, "the queue is full");
+      case Admission::Entry::closed: throw Refused(503, "the server is shutting down");
       case Admission::Entry::granted: break;
     }
   }

@@ -113,7 +113,7 @@ int serve(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Translates lines from German to English as they come: prints number, milliseconds and translation.",
+  CLI::App app("Translates lines from German to English as they arrive: prints number, milliseconds and translation.",
                "serve_lines");
   app.add_option("--model", options.model, "folder of model.safetensors and spm.model")->type_name("DIR");
   app.add_option("--width", options.width, "hypotheses in the beam (5)")->check(CLI::Range(1, 10000))->type_name("K");
@@ -121,10 +121,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000000))
       ->type_name("N");
   app.add_option("--queue", options.queue, "lines that may wait (1000)")->check(CLI::Range(1, 1000000))->type_name("N");
-  app.add_option("--deadline", options.deadline, "print what there is after so long")
+  app.add_option("--deadline", options.deadline, "print the translation found so far after this time")
       ->check(CLI::PositiveNumber)
       ->type_name("MS");
-  app.add_flag("--partial", options.partial, "print beginnings as soon as they are certain");
+  app.add_flag("--partial", options.partial, "print settled beginnings as soon as they are certain");
   try {
     app.parse(argc, argv);
     return serve(options);

@@ -24,7 +24,7 @@ std::vector<std::pair<sluice::Token, float>> read_biases(Fields& fields, std::in
     auto const* const end = name.data() + name.size();
     auto const read = std::from_chars(name.data(), end, token);
     if (read.ec != std::errc() || read.ptr != end || token < 0 || token >= vocabulary)
-      throw BadField(field, field + ": there is no such token, of " + std::to_string(vocabulary));
+      throw BadField(field, field + ": no such token in a vocabulary of " + std::to_string(vocabulary));
     if (!bias.is_number() || !(bias.get<double>() >= -100 && bias.get<double>() <= 100))
       Fields::refuse(field, bias, "a number in [-100, 100]");
     biases.emplace_back(token, bias.get<float>());
@@ -57,7 +57,7 @@ sluice::Structure Grammars::read(Fields& fields, std::chrono::milliseconds time)
   std::optional<std::pair<std::string, std::string>> wanted;  // field, source
   for (auto const* field : {"json_schema", "grammar", "regex"}) {
     if (!fields.has(field)) continue;
-    if (wanted) throw BadField(field, std::string(field) + " and " + wanted->first + ": one of them is the grammar");
+    if (wanted) throw BadField(field, std::string(field) + " and " + wanted->first + ": give only one grammar");
     // A schema comes as JSON; in a text, members may have an order that what carries the request does not keep.
     auto const schema = field == std::string("json_schema") && !fields.find(field)->is_string();
     wanted.emplace(field, schema ? *fields.source(field) : *fields.text(field));
