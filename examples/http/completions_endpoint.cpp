@@ -18,7 +18,7 @@ namespace serve {
 
 namespace {
 
-/// What the answer needs to know of the request.
+/// What the answer needs from the request.
 struct Shape {
   Json head;  // of the answer, and of every chunk
   std::size_t choices = 1;
@@ -32,7 +32,7 @@ struct Usage {
   }
 };
 
-/// Fields that change nothing at these values, and are refused at others.
+/// Fields that are accepted with these values, which change nothing, and refused with others.
 void read_unsupported(Fields& fields) {
   auto const only = [&](char const* name, Json const& harmless) {
     if (auto const* const value = fields.find(name); value != nullptr && *value != harmless)
@@ -132,7 +132,7 @@ Json logprobs_json(Candidate const& one, bool top) {
   return json;
 }
 
-/// Of an empty prompt, an empty text.
+/// An empty prompt gives an empty text.
 Answer answer_of(Job& job, sluice::Result const& result) {
   auto answer = job.answer(result);
   if (result.ok() && answer.candidates.empty()) answer.candidates.push_back({.finished = true});
@@ -146,7 +146,7 @@ Json choice(std::size_t index, std::string const& text, Candidate const* ended, 
           {"finish_reason", ended == nullptr ? Json() : Json(ended->finished ? "stop" : "length")}};
 }
 
-/// Chunks: what is settled of the first choice, and at the end all the others.
+/// Chunks: settled text of the first choice; at the end all other choices.
 struct Chunks {
   Shape shape;
   std::shared_ptr<Usage> usage = std::make_shared<Usage>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fields of a JSON object, each asked for by name; whatever is wrong is told with the field's name.
+/// The fields of a JSON object, each read by name; errors give the field's name.
 #pragma once
 
 #include <text/json.hpp>
@@ -23,7 +23,7 @@ namespace serve {
 
 using Json = nlohmann::json;
 
-/// A request that makes no sense.
+/// An invalid request.
 struct BadField : std::runtime_error {
   BadField(std::string which, std::string const& what, int its_status = 400)
       : std::runtime_error(what), field(std::move(which)), status(its_status) {}
@@ -34,12 +34,12 @@ struct BadField : std::runtime_error {
 class Fields {
  public:
   /// \param body  an object, as text; must outlive this
-  /// \throws BadField  if it is none, is not UTF-8, or holds a key twice
+  /// \throws BadField  if it is not an object, is not UTF-8, or repeats a key
   explicit Fields(std::string const& body) : body_(body), object_(parse(body)) {
     if (!object_.is_object()) throw BadField("", "the body is not a JSON object {...}");
   }
 
-  /// Nothing where it is missing or null.
+  /// Nothing if it is missing or null.
   Json const* find(std::string const& name) {
     known_.insert(name);
     auto const found = object_.find(name);
@@ -71,7 +71,7 @@ class Fields {
     if (!value->is_number_unsigned()) refuse(name, *value, "a 64-bit whole number >= 0");
     return value->get<std::uint64_t>();
   }
-  /// \param wanted  what fits, in words
+  /// \param wanted  describes the valid values
   template <class Fits>
   std::optional<double> number(std::string const& name, Fits const& fits, std::string const& wanted) {
     auto const* const value = find(name);
@@ -117,7 +117,7 @@ class Fields {
     return std::string(member_text(body_, name));
   }
 
-  /// \throws BadField  for a field that nobody has asked for
+  /// \throws BadField  for a field that was never read
   void finish() const {
     for (auto const& [name, value] : object_.items())
       if (!known_.contains(name)) throw BadField(name, "'" + text::shortened(name) + "' is not a known field");

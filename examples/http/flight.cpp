@@ -72,7 +72,7 @@ std::vector<Flight::Letter> Flight::wait() {
 
 void Flight::withdraw() {
   for (std::size_t i = 0; i < tickets_.size(); ++i) {
-    if (!tickets_[i]) {  // never submitted: nobody else says so
+    if (!tickets_[i]) {  // never submitted: no other code reports it
       house_.admission.answered();
       std::lock_guard const lock(mutex_);
       --unanswered_;

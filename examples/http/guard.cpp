@@ -17,7 +17,7 @@ std::string_view host_of(std::string_view authority) {
   return authority.substr(0, end);
 }
 
-/// 127.0.0.1 and its like; not names that begin so, which their owners let lead anywhere.
+/// 127.0.0.1 and the like; not host names that begin so, which may resolve to any address.
 bool is_loopback(std::string const& host) {
   in_addr address{};
   return host.starts_with("127.") && inet_pton(AF_INET, host.c_str(), &address) == 1;

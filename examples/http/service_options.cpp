@@ -8,7 +8,7 @@ namespace serve {
 
 namespace {
 
-/// The first line of a file: what a command line says, everybody on the machine can read.
+/// The first line of a file. A token on the command line could be read by every user of the machine.
 std::string read_token(std::string const& file) {
   auto const lines = text::read_lines(file);
   if (lines.empty() || lines[0].empty())

@@ -15,7 +15,7 @@ namespace generate {
 
 namespace {
 
-/// What llama.cpp said first of what went wrong.
+/// llama.cpp's first error message.
 std::string& complaint() {
   static std::string text;
   return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// search_errors: how often a beam misses the most probable translation, and whether one would want it (Stahlberg and Byrne
-// 2019). Any model under the concept could stand where the shipped one does.
+// search_errors: how often a beam misses the most probable translation, and whether that translation is any good (Stahlberg
+// and Byrne 2019). Any other Model would do in place of the shipped one.
 
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -37,9 +37,9 @@ struct Options {
 };
 
 using Source = std::vector<sluice::Token>;
-constexpr double tolerance = 1e-4;  // of scores: two ways to the same output add up the same numbers
+constexpr double tolerance = 1e-4;  // of scores: two searches add the same numbers in different order
 
-/// What came of all sentences by one search.
+/// The results of one search over all sentences.
 class Row {
  public:
   Row(translate::Tokenizer const& tokenizer, std::vector<std::string> const& references)
@@ -73,13 +73,13 @@ class Row {
   std::size_t empty_ = 0;
 };
 
-/// What a search ran.
+/// The work of a search.
 struct Work {
   double rows = 0, fed = 0;  // of a sentence
   double seconds = 0;        // of all
 };
 
-/// What beams of several widths run until they know that nothing can be better, in three ways.
+/// The work of three searches that find the best: beams with two stopping rules, and best first.
 void print_rows(Options const& options, auto& model, std::vector<Source> const& sources,
                 sluice::LengthLimits const& length, sluice::LengthPenalty const& penalty, auto const& output) {
   auto const run = [&](auto const& search, std::vector<sluice::Hypothesis>* hypotheses) {

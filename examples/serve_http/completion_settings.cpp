@@ -30,7 +30,7 @@ TranslationSettings completion_settings(Completion const& c, Fields& fields, Bou
   }
   o.max_length = c.max_tokens.value_or(std::min(o.max_length, bounds.length));
   settings.stop = c.stop;
-  settings.scores = false;  // what is wanted of probabilities is told afterwards
+  settings.scores = false;  // log-probabilities are computed afterwards, by Retold
   settings.told = c.logprobs.value_or(-1);
   return settings;
 }

@@ -44,7 +44,7 @@ void set(T& option, std::optional<Value> const& value) {
 
 bool positive(double x) { return x > 0; }
 
-/// A JSON object of terms as lines of a glossary.
+/// Converts a JSON object of terms to lines of a glossary.
 std::vector<std::string> read_glossary(Fields& fields) {
   std::vector<std::string> lines;
   auto const* const terms = fields.find("glossary");

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{32} << 20;  // of a page
 
-/// A sentence that counts as all others do.
+/// Counts as an open sentence, like all others.
 class Entered {
  public:
   explicit Entered(Admission& admission) : admission_(admission) {

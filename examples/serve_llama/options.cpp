@@ -52,7 +52,7 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   if (continuer.name.empty()) continuer.name = engine.model.stem().string();
   continuer.queue = options.service.queue;
   auto& width = options.service.bounds.width;
-  width = std::min(width, engine.parallel - 1);  // one sequence is for what is told of tokens
+  width = std::min(width, engine.parallel - 1);  // one sequence is for log-probabilities
   return options;
 }
 

@@ -87,7 +87,7 @@ int live(Options const& options, P const& policy, std::istream& input) {
   return failed ? 1 : 0;
 }
 
-/// Reads all sentences at once, a word of each at a time, and says how far their translations lag.
+/// Reads all sentences in parallel, one word of each at a time, and reports how far their translations lag.
 template <class P>
 int report(Options const& options, P const& policy) {
   Translator translator(options.model, options.beam, options.size);

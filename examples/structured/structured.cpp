@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// structured: fills a form from sentences. The form is a JSON schema whose values are words; the model that ships only knows
-// sentences, so it writes one, under a grammar that leaves it no others than those from which the form can be read.
+// structured: fills a form from sentences. The form is a JSON schema whose values are words. The shipped model writes only
+// sentences, so a grammar allows only sentences from which the form can be read.
 #include <sluice/decode/decode.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/schedule/batched.hpp>

@@ -20,7 +20,7 @@
 
 namespace text {
 
-/// Those that Sample has beside temperature and truncation, the order, and the rules that look back.
+/// Sample's samplers besides temperature and truncation, their order, and the penalties.
 struct Samplers {
   sluice::Sample sample{};
   sluice::Penalties penalties{};
@@ -61,8 +61,8 @@ struct Samplers {
         add("--dry-penalty-last-n", dry.window, "N",
             "samples: number of last tokens that DRY considers; -1: all (64)")};
   }
-  /// With the rest of a sample filled in, once options are read.
-  /// \throws InputError  for what makes no sense
+  /// The rest of `sample`, once options are read.
+  /// \throws InputError  for invalid values
   void check() {
     static std::map<std::string, sluice::Sampler> const names{{"temperature", sluice::Sampler::temperature},
                                                               {"top_n_sigma", sluice::Sampler::top_n_sigma},

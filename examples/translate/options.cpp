@@ -391,7 +391,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
   auto* const width = beam[1];
-  if (options.grid_base) {  // every sentence has a width of its own; whoever counts hypotheses knows the least
+  if (options.grid_base) {  // every sentence has its own width; only the base is known here
     useless("--grid-base", Group{width, beam[4]});
     options.width = *options.grid_base;
   } else if (options.constrained() && width->count() == 0) {
