@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snippets of docs/model.md: an engine as a model, and a test that it keeps the contract.
+// The snippets of docs/model.md: an engine as a model, and a test that compares batches.
 #include <sluice/sluice.hpp>
 
 #include "engines.hpp"
@@ -16,8 +16,8 @@
 namespace {
 
 // [dense]
-/// An engine that keeps all rows in one dense state and takes one token a row, all at one position: no ability is
-/// claimed. Slots of one length share a state; row i of it belongs to slot slots[i].
+/// An engine that keeps all rows in one dense state and takes one token per row, all at the same position, so it claims
+/// no abilities. Slots of equal length share a state; its row i belongs to slot slots[i].
 class Dense {
  public:
   using Source = std::vector<sluice::Token>;
@@ -33,16 +33,16 @@ class Dense {
     join(0, {engine::encode(batch), {slots.begin(), slots.end()}});
   }
 
-  /// Lets a state go in which nobody is left; rows of the dead among others leave when it is next gathered.
+  /// Drops states in which no slot is left. Released rows of other states are dropped when those are next gathered.
   void release(std::span<sluice::Slot const> slots) {
     for (auto& [length, cohort] : cohorts_)
       for (auto& slot : cohort.slots)
-        if (std::ranges::find(slots, slot) != slots.end()) slot = nobody;
+        if (std::ranges::find(slots, slot) != slots.end()) slot = unused;
     std::erase_if(cohorts_, [](auto const& one) { return dead(one.second); });
   }
 
   sluice::Scores<float> step(std::span<sluice::Row const> rows) {
-    auto const length = rows[0].length;  // and that of all others
+    auto const length = rows[0].length;  // the same for all rows
     auto node = cohorts_.extract(length);
     auto const& before = node.mapped();
     std::vector<std::int64_t> parents, tokens;
@@ -54,11 +54,11 @@ class Dense {
     }
     auto state = gather(before, parents);
 
-    // Who takes no part in this step keeps what it holds; what the children's slots held is gone.
+    // Slots that take no part in this step keep what they hold; what the children's slots held is dropped.
     std::vector<std::int64_t> others;
     std::vector<sluice::Slot> resting;
     for (std::size_t i = 0; i < before.slots.size(); ++i)
-      if (auto const slot = before.slots[i]; slot != nobody && std::ranges::find(children, slot) == children.end())
+      if (auto const slot = before.slots[i]; slot != unused && std::ranges::find(children, slot) == children.end())
         others.push_back(static_cast<std::int64_t>(i)), resting.push_back(slot);
     if (!others.empty()) join(length, {gather(before, others), resting});
     release(children);
@@ -69,17 +69,17 @@ class Dense {
   }
 
  private:
-  static constexpr sluice::Slot nobody = -1;
+  static constexpr sluice::Slot unused = -1;
   struct Cohort {
     engine::State state;
     std::vector<sluice::Slot> slots;
   };
 
   static bool dead(Cohort const& cohort) {
-    return std::ranges::all_of(cohort.slots, [](sluice::Slot slot) { return slot == nobody; });
+    return std::ranges::all_of(cohort.slots, [](sluice::Slot slot) { return slot == unused; });
   }
 
-  /// Copies nothing the engine would not copy where every row stays where it is.
+  /// Returns the state without selecting rows if every row stays in its place.
   static engine::State gather(Cohort const& cohort, std::vector<std::int64_t> const& rows) {
     auto in_place = rows.size() == cohort.slots.size();
     for (std::size_t i = 0; i < rows.size(); ++i) in_place = in_place && rows[i] == static_cast<std::int64_t>(i);
@@ -91,7 +91,7 @@ class Dense {
     if (dead(there)) {
       there = std::move(cohort);
     } else {
-      // Each memory is as wide as the longest source that it was encoded with.
+      // Each memory is as wide as the longest source in its batch.
       auto const width = std::max(engine::width(there.state), engine::width(cohort.state));
       there.state = engine::concatenate(engine::pad(there.state, width), engine::pad(cohort.state, width));
       there.slots.insert(there.slots.end(), cohort.slots.begin(), cohort.slots.end());
@@ -104,8 +104,8 @@ class Dense {
 // [/dense]
 
 // [compare]
-/// Decodes the same requests one by one and `batch` at a time, in batches and with sentences that join while others run; how
-/// many results differ in anything at all?
+/// Decodes the same requests one by one and `batch` at a time, in batches and with sentences that join while others run.
+/// Returns how many results differ in any way.
 template <sluice::Model M, class Requests, sluice::Search S>
 int differences(M& model, Requests const& requests, S const& search, std::size_t batch) {
   auto const alone = sluice::decode(model, requests, search, sluice::Batched{.size = 1});

@@ -27,7 +27,7 @@ using sluice::Token;
 
 std::vector<std::string> const sources{"sluice"};
 
-std::string only;  // what is shown; empty: all
+std::string only;  // the snippet to show; empty: all
 
 bool wanted(std::string const& what) { return only.empty() || only == what; }
 
@@ -70,12 +70,12 @@ void searches(Typist& model, sluice::DenseProjection const& keyboard) {
   run("sample", sluice::Sample{.temperature = 1.5f, .top_p = 0.95f, .samples = 4});
   // [/sample]
   // [samplers]
-  auto chain = sluice::presets::llama_cpp_sample();  // its samplers, in its order, with its defaults
+  auto chain = sluice::presets::llama_cpp_sample();  // llama.cpp's samplers, order and defaults
   chain.temperature = 2, chain.xtc = {.probability = 0.5f, .threshold = 0.05f}, chain.samples = 3;
   run("samplers", chain);
   sluice::Rules const rules(sluice::Penalties{.frequency = 0.5f, .window = 64}, sluice::Dry{.multiplier = 0.8f});
   run("samplers", Ruled{chain, rules});
-  chain = {.temperature = 2, .top_k = 8, .min_p = 0.1f, .samples = 3};  // in an order of our own
+  chain = {.temperature = 2, .top_k = 8, .min_p = 0.1f, .samples = 3};  // samplers in your own order
   chain.order = {sluice::Sampler::top_k, sluice::Sampler::temperature, sluice::Sampler::min_p};
   run("samplers", chain);
   // [/samplers]
@@ -106,7 +106,7 @@ void own_rule(Typist& model, sluice::DenseProjection const& keyboard) {
 
 void stops(Typist& model, sluice::DenseProjection const& keyboard) {
   // [stops]
-  std::vector<std::string> letters(28);  // the bytes of every token; of control tokens none
+  std::vector<std::string> letters(28);  // the bytes of every token; none for control tokens
   for (auto c = 'a'; c <= 'z'; ++c) letters[static_cast<std::size_t>(c - 'a' + 2)] = c;
   sluice::StopAt const stop({.strings = {"ui", "x"}, .bytes = sluice::TokenBytes(letters)});
 
@@ -187,7 +187,7 @@ void combine(Typist& model, sluice::DenseProjection& keyboard) {
   auto other_keyboard = keyboard;
   Letters letters;
   // [ensemble]
-  sluice::Projected one(model, keyboard), two(other, other_keyboard);  // models that give hidden vectors
+  sluice::Projected one(model, keyboard), two(other, other_keyboard);  // models that return hidden vectors
   sluice::Ensemble ensemble({.weights = {2, 1}}, one, two);
   auto const together = decode(ensemble, sources, sluice::BeamSearch{})[0];
   // [/ensemble]
@@ -200,7 +200,7 @@ void combine(Typist& model, sluice::DenseProjection& keyboard) {
 }
 
 // [attaching]
-/// Says of every letter at which of the word she looked, and how much: the letter itself, and the one before.
+/// Attaches attention to every letter: 0.75 for the same letter of the source word, 0.25 for the one before.
 class Watched : public Typist {
  public:
   sluice::Hidden<float> step(std::span<sluice::Row const> rows) {
@@ -219,7 +219,7 @@ class Watched : public Typist {
   }
 
  private:
-  static constexpr int length = 7;  // of "sluice", and the end
+  static constexpr int length = 7;  // of "sluice" and eos
   std::vector<float> attention_;
 };
 // [/attaching]
@@ -228,7 +228,7 @@ void align(sluice::DenseProjection const& keyboard) {
   Watched model;
   // [align]
   auto const best = decode(model, sources, sluice::BeamSearch{}, {}, keyboard)[0].hypotheses[0];
-  // Letters are words here, and the end is none.
+  // Each letter is a word here; eos belongs to no word.
   std::vector<std::int32_t> const source_words{0, 1, 2, 3, 4, 5, -1}, target_words = source_words;
   auto const alignment = sluice::align_words(best, source_words, target_words);
   std::cout << sluice::to_pharaoh(sluice::hard_alignment(alignment)) << '\n'
@@ -238,7 +238,7 @@ void align(sluice::DenseProjection const& keyboard) {
 
 }  // namespace
 
-/// Runs all snippets; prints what is named, or everything.
+/// Runs all snippets; prints the one that is named, or all.
 int main(int argc, char** argv) {
   std::cout << std::fixed << std::setprecision(3);
   if (argc > 1) only = argv[1];

@@ -15,7 +15,7 @@ namespace {
 
 using sluice::Token;
 
-/// Puts the capitals back: tokens are letters, an output is its source with a capital behind every full stop.
+/// Restores capitals: tokens are letters; the output is the source with a capital after every full stop.
 class Capitals {
  public:
   using Source = std::vector<Token>;
@@ -29,11 +29,11 @@ class Capitals {
   sluice::Scores<float> step(std::span<sluice::Row const> rows) {
     ++calls;
     answer_.clear();
-    for (auto const& row : rows)  // all that a slot holds beside tokens is which source it is
+    for (auto const& row : rows)  // besides tokens, a slot holds only its source
       if (auto const from = source(row.from); row.from != row.to) source(row.to) = from;
     for (auto const& row : rows)
       for (auto line = row.tokens.size() - static_cast<std::size_t>(row.lines); line < row.tokens.size(); ++line) {
-        auto const at = static_cast<std::size_t>(row.length) + line;  // tokens of the output so far: bos is not one
+        auto const at = static_cast<std::size_t>(row.length) + line;  // tokens of the output so far, without bos
         answer_.resize(answer_.size() + 128, 0.0f);
         answer_[answer_.size() - 128 + static_cast<std::size_t>(next(source(row.to), at))] = 9;
       }
@@ -64,7 +64,7 @@ std::string text(std::vector<Token> const& tokens) {
   return text;
 }
 
-std::string only;  // what is shown; empty: all
+std::string only;  // the snippet to show; empty: all
 
 void lookup() {
   Capitals model;
@@ -73,7 +73,7 @@ void lookup() {
   auto const greedy = sluice::decode(model, sources, sluice::Greedy{});
   auto const greedy_calls = std::exchange(model.calls, 0);
   // [lookup]
-  sluice::WithLookup guessing(model);  // the model, and somebody who guesses
+  sluice::WithLookup guessing(model);  // the model, with guesses by look-up
   sluice::Blockwise<> const search{.block = 8};
   auto const results = sluice::decode(guessing, sources, search);
   // [/lookup]
@@ -91,11 +91,11 @@ void trees() {
   Capitals model;
   std::vector<std::vector<Token>> const sources(
       1, letters("a red hat, a red cap, a red hat, a red coat, a blue hat, a blue coat, a red cap, a blue hat."));
-  sluice::WithLookup guessing(model, {.source = false});  // from the output alone
+  sluice::WithLookup guessing(model, {.source = false});  // guesses from the output only
   auto const chain = sluice::decode(guessing, sources, sluice::Blockwise<>{.block = 6});
   auto const chain_calls = std::exchange(model.calls, 0);
   // [trees]
-  sluice::Blockwise<> const search{.block = 6, .branches = 4, .nodes = 12};  // 4 paths and 12 guesses at most
+  sluice::Blockwise<> const search{.block = 6, .branches = 4, .nodes = 12};  // at most 4 paths and 12 guesses
   auto const results = sluice::decode(guessing, sources, search);
   // [/trees]
   if (!only.empty() && only != "trees") return;
@@ -105,7 +105,7 @@ void trees() {
 }
 
 // [own]
-/// Somebody of your own, who guesses " the" everywhere.
+/// Your own source of guesses: always " the".
 template <class M>
 struct Guesser : M {
   void propose(std::span<sluice::Draft const> drafts) const {

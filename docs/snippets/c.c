@@ -8,7 +8,7 @@
 
 enum { stop, time_, flies, fruit, like, a, banana, words };
 static char const* const word[words] = {".", "time", "flies", "fruit", "like", "a", "banana"};
-static double const follows[words][words] = {  // how probable a word is behind another one
+static double const follows[words][words] = {  // the probability of a word after another
     [stop] = {[time_] = 0.6, [fruit] = 0.4},
     [time_] = {[flies] = 1},
     [fruit] = {[flies] = 1},
@@ -19,7 +19,7 @@ static double const follows[words][words] = {  // how probable a word is behind 
 
 static int start(void* user, size_t count, void const* const* sources, int32_t const* slots) {
   (void)user, (void)count, (void)sources, (void)slots;
-  return 0;  // no memory: the last word is enough
+  return 0;  // no state: the last word is enough
 }
 
 static int step(void* user, size_t count, sluice_row const* rows, float* scores) {
@@ -43,7 +43,7 @@ int main(void) {
   sluice_model* model = NULL;
   sluice_search* search = NULL;
   sluice_results* results = NULL;
-  sluice_request const request = {.source = NULL};  // it translates nothing, it just talks
+  sluice_request const request = {.source = NULL};  // no input: it just generates text
   sluice_token const wanted[] = {fruit};
   if (!say(sluice_model_create(&functions, &model)) || !say(sluice_search_create("beam", &search)) ||
       !say(sluice_search_set(search, "width", 3)) || !say(sluice_search_set(search, "n_best", 2)) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The catalogue and the guesses of docs/c.md, in C99: a model that counts, and does so in blocks.
+// The catalogue and the guesses of docs/c.md, in C99: a model that counts, decoded in blocks.
 #include <sluice/c/sluice.h>
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int start(void* user, size_t count, void const* const* sources, int32_t c
 static int step(void* user, size_t count, sluice_row const* rows, float* scores) {
   (void)user;
   ++calls;
-  for (size_t i = 0; i < count; ++i)  // a line behind each of the last tokens of a row
+  for (size_t i = 0; i < count; ++i)  // a line after each of the last tokens of a row
     for (size_t k = rows[i].count - (size_t)rows[i].lines; k < rows[i].count; ++k)
       for (int next = 0; next < vocabulary; ++next)
         *scores++ = next == rows[i].tokens[k] % 3 + 1 ? 3.0f : (float)next / 9;
@@ -50,7 +50,7 @@ int main(void) {
                                             .eos = &eos,
                                             .eos_count = 1,
                                             .abilities = SLUICE_BLOCKS | SLUICE_ROLL_BACK,
-                                            .lookup = 3,  // or guess yourself: .propose
+                                            .lookup = 3,  // or your own guesses: .propose
                                             .start = start,
                                             .step = step};
   // [/model]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of docs/c.md, in C99: a model that babbles in the printable characters of ASCII, and its JSON.
+// The grammar of docs/c.md, in C99: a model with random scores over the printable characters of ASCII writes JSON.
 #include <sluice/c/sluice.h>
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ int main(void) {
 
   // [grammar]
   char printable[vocabulary];
-  sluice_bytes bytes[vocabulary] = {{NULL, 0}};  // the end has no bytes
+  sluice_bytes bytes[vocabulary] = {{NULL, 0}};  // eos has no bytes
   for (int token = 1; token < vocabulary; ++token) {
     printable[token] = (char)(' ' + token - 1);
     bytes[token] = (sluice_bytes){&printable[token], 1};
@@ -47,14 +47,14 @@ int main(void) {
       "{\"type\": \"object\", \"properties\": {\"seats\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 8},"
       " \"window\": {\"type\": \"boolean\"}}, \"required\": [\"seats\", \"window\"], \"additionalProperties\": false}";
   sluice_grammar* grammar = NULL;
-  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));    // refused: no bytes yet
+  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));    // refused: bytes not set yet
   if (!say(sluice_model_set_bytes(model, bytes, vocabulary))) return 1;  // once for a model
-  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));    // refused: no expression
+  say(sluice_grammar_create(model, "regex", "[a-z", NULL, &grammar));    // refused: not a valid expression
   if (!say(sluice_grammar_create(model, "json_schema", schema, NULL, &grammar)) ||
       !say(sluice_search_obey(search, grammar)) || !say(sluice_decode(model, search, &request, 1, 0, &results)))
     return 1;
   sluice_hypothesis const* const found = sluice_results_at(results, 0)->hypotheses;
-  for (size_t t = 0; t + 1 < found->count; ++t) putchar(printable[found->tokens[t]]);  // all but the end
+  for (size_t t = 0; t + 1 < found->count; ++t) putchar(printable[found->tokens[t]]);  // all but eos
   printf("\n");
   // [/grammar]
   sluice_grammar_free(grammar);

@@ -24,10 +24,10 @@ namespace {
 
 using sluice::Token;
 
-constexpr std::int32_t size = 3 + 3 * 8;  // padding, bos, eos; eight codes for each of three places
+constexpr std::int32_t size = 3 + 3 * 8;  // padding, bos, eos; eight codes for each of three positions
 constexpr std::ptrdiff_t d = 4;
 
-/// Hidden vectors that depend on how many tokens there are, and the last one.
+/// Hidden vectors that depend on the number of tokens and the last one.
 class Recommender {
  public:
   using Source = std::monostate;
@@ -69,7 +69,7 @@ void print(sluice::Result const& result, sluice::Catalogue const& catalogue) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Prints the part that is asked for, or all.
+  // Prints the part that is named, or all.
   auto const part = [&](std::string const& name) {
     std::cout.clear();
     if (argc > 1 && argv[1] != name) std::cout.setstate(std::ios::failbit);
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
     std::ofstream stream(file, std::ios::binary);
     builder.build().write(stream);
   }
-  auto const numbers = builder.items();  // which item each sequence is, in the order in which they came
+  auto const numbers = builder.items();  // the item number of each sequence, in the order added
 
   auto const catalogue = sluice::Catalogue::open(file);  // mapped, read-only
   // [/build]
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
   // [search]
   sluice::CatalogueBeam search{
       .beam = {.width = 8, .n_best = 3}, .items = sluice::InCatalogue(catalogue), .among = sluice::Among::children};
-  sluice::ProbeProjection const output(layer);  // makes the logits of the children alone
+  sluice::ProbeProjection const output(layer);  // computes the logits of the children only
 
   std::vector<std::monostate> const sources(1);
   auto const results = sluice::decode(model, sources, search, sluice::Batched{}, output);

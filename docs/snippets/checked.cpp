@@ -12,7 +12,7 @@
 
 namespace {
 
-/// The next token follows from the sum of those before. With `hasty` each row forks and appends before the next one does.
+/// The next token depends on the sum of those before. With `hasty`, each row forks and appends before the next one does.
 class Adder {
  public:
   using Source = sluice::Token;

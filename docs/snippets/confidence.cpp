@@ -37,7 +37,7 @@ void meanings(Typist& model, sluice::DenseProjection const& keyboard) {
   // [meanings]
   std::vector<std::string> const sources{"ice"};
   auto const samples = decode(model, sources, sluice::Sample{.samples = 200}, {}, keyboard)[0].hypotheses;
-  // Who reads it takes words that begin alike for the same.
+  // Words with a common beginning count as having the same meaning.
   auto const same = [](sluice::Hypothesis const& a, sluice::Hypothesis const& b) {
     return a.tokens.front() == b.tokens.front();
   };
@@ -50,7 +50,7 @@ void meanings(Typist& model, sluice::DenseProjection const& keyboard) {
 
 }  // namespace
 
-/// Runs both; prints what is named, or everything.
+/// Runs both; prints the one that is named, or both.
 int main(int argc, char** argv) {
   std::cout << std::fixed << std::setprecision(2);
   std::string const only = argc > 1 ? argv[1] : "";

@@ -17,7 +17,7 @@ namespace {
 
 using sluice::Token;
 
-/// A language model of a dozen words: which follows which. Whatever is not named is improbable.
+/// A language model of a dozen words: which word follows which. Pairs that are not listed are improbable.
 class Talker {
  public:
   using Source = std::monostate;
@@ -60,7 +60,7 @@ class Talker {
   std::vector<float> answer_;
 };
 
-std::string only;  // what is shown; empty: all
+std::string only;  // the snippet to show; empty: all
 
 void show(std::string const& what, std::span<sluice::Result const> results) {
   if (!only.empty() && only != what) return;
@@ -85,18 +85,18 @@ void requests() {
   sluice::Phrase const five_miles{token("five"), token("miles")}, slowly{token("slowly")}, far{token("far")};
 
   std::vector<sluice::Request<std::monostate, Search>> requests;
-  requests.push_back({.search = must({})});                                                  // nothing: BeamSearch
-  requests.push_back({.search = must({.all = {five_miles, slowly}})});                       // both, in any order
-  requests.push_back({.search = must({.ordered = {slowly, five_miles}})});                   // in this order
+  requests.push_back({.search = must({})});                                 // no constraint: BeamSearch
+  requests.push_back({.search = must({.all = {five_miles, slowly}})});      // both, in any order
+  requests.push_back({.search = must({.ordered = {slowly, five_miles}})});  // in this order
   requests.push_back({.search = must({.any = {{far, slowly}}, .none = {{token("ran")}}})});  // one of two; never "ran"
-  requests.push_back({.search = must({.all = {{token("ran"), 99}}})});                       // a mistake fails alone
+  requests.push_back({.search = must({.all = {{token("ran"), 99}}})});  // an invalid one fails alone
   auto const results = sluice::decode(model, requests, Search{});
   // [/requests]
   show("requests", results);
 }
 
 // [own]
-/// A number and, right behind it, a unit: a regular expression of two classes, as its states.
+/// A number directly followed by a unit: a regular expression of two classes, written as its states.
 struct Measurement {
   std::vector<Token> numbers, units;
 
@@ -148,7 +148,7 @@ void others() {
   // [others]
   auto const fairseq = sluice::presets::fairseq_constrained(5, phrases);
   auto const sockeye = sluice::presets::sockeye_constrained(5, phrases);
-  auto const grid = sluice::grid_beam_search(2, phrases);  // 2 hypotheses for each number of tokens met
+  auto const grid = sluice::grid_beam_search(2, phrases);  // 2 hypotheses per number of tokens met
   // [/others]
   show("others", sluice::decode(model, sources, fairseq));
   show("others", sluice::decode(model, sources, sockeye));
@@ -160,13 +160,13 @@ void by_hand() {
   // [by-hand]
   sluice::Vocabulary const vocabulary = Talker::vocabulary();
   sluice::Constraints const constraints({.all = {{token("five"), token("miles")}}, .none = {{token("today")}}});
-  auto state = constraints.initial({.vocabulary = &vocabulary});  // checks the phrases; throws for a mistake
-  state = constraints.next(state, token("we"));                   // a state for every hypothesis: copy it with each
+  auto state = constraints.initial({.vocabulary = &vocabulary});  // checks the phrases; throws if invalid
+  state = constraints.next(state, token("we"));                   // one state per hypothesis: copied with it
   std::vector<Token> wanted, forbidden;
-  constraints.wanted(state, wanted);                 // try these beside your best tokens: five
+  constraints.wanted(state, wanted);                 // try these besides your best tokens: five
   constraints.forbidden(state, forbidden);           // mask these: today
-  auto const bank = constraints.progress(state);     // compare only what has met as much: 0 of total()
-  auto const may_end = constraints.complete(state);  // else mask eos: false
+  auto const bank = constraints.progress(state);     // compare only hypotheses of the same bank: 0 of total()
+  auto const may_end = constraints.complete(state);  // if false, mask eos: false
   // [/by-hand]
   if (!only.empty() && only != "by-hand") return;
   for (auto const t : wanted) std::cout << "wanted " << Talker::words()[static_cast<std::size_t>(t)] << '\n';

@@ -28,9 +28,9 @@ void requests() {
   // [requests]
   using sluice::BeamSearch, sluice::Request;
   std::vector<Request<std::string, BeamSearch>> requests(4, {.source = "sluice"});
-  requests[1].prompt = Typist::tokens("^slu");         // fed, and no part of the output
+  requests[1].prompt = Typist::tokens("^slu");         // fed, not part of the output
   requests[2].prefix = Typist::tokens("slo");          // the output begins with it
-  requests[3].search = BeamSearch{.length{.max = 4}};  // options of its own
+  requests[3].search = BeamSearch{.length{.max = 4}};  // its own options
 
   auto const results = sluice::decode(model, requests, BeamSearch{}, sluice::Batched{}, keyboard);
   for (auto const& result : results) {
@@ -72,7 +72,7 @@ void step_by_step() {
 }
 
 // [trace]
-/// Prints what the model is asked to do.
+/// Prints the rows of each model call.
 struct PrintRows {
   void planned(sluice::StepPlan const& step) const {
     for (auto const& row : step.rows)
@@ -107,7 +107,7 @@ void threads() {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < 2; ++t)
       threads.emplace_back([&, t] {
-        Typist model;  // one for each thread: a model belongs to one decoder
+        Typist model;  // one per thread: a model belongs to one decoder
         results[t] = sluice::decode(model, std::span(sources).subspan(2 * t, 2), sluice::BeamSearch{}, {}, keyboard);
       });
   }

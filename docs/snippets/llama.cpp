@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snippets of docs/llama.md: llama LLAMA_MODEL [BACKENDS]. Prints how stories go on.
+// The snippets of docs/llama.md: llama LLAMA_MODEL [BACKENDS]. Prints continuations of stories.
 // [include]
 #include <sluice/engine/llama.hpp>
 #include <sluice/sluice.hpp>
@@ -20,13 +20,13 @@ struct Free {
   void operator()(llama_context* context) const { llama_free(context); }
 };
 
-/// A context for so many prompts at a time, each with so many slots (a beam's width), that share `cells` tokens.
+/// A context for `prompts` prompts at a time, each with `slots` slots (a beam's width), which share `cells` tokens.
 std::unique_ptr<llama_context, Free> make_context(llama_model* model, std::uint32_t prompts, std::uint32_t slots,
                                                   std::uint32_t cells) {
   auto params = llama_context_default_params();
-  params.n_seq_max = prompts * slots;  // 256 at most
+  params.n_seq_max = prompts * slots;  // at most 256
   params.n_ctx = cells;
-  params.kv_unified = true;  // forks cost nothing, and who needs few cells leaves them to others
+  params.kv_unified = true;  // forks cost nothing, and prompts share all cells
   params.n_threads = params.n_threads_batch = 1;
   return std::unique_ptr<llama_context, Free>(llama_init_from_model(model, params));
 }
@@ -35,7 +35,7 @@ std::unique_ptr<llama_context, Free> make_context(llama_model* model, std::uint3
 void decode(llama_model* model) {
   // [decode]
   auto const context = make_context(model, 8, 4, 2048);
-  sluice::Llama llama(context.get(), {.eos = {1}});  // stories of this model end where the next begins
+  sluice::Llama llama(context.get(), {.eos = {1}});  // this model marks the end of a story with bos
 
   std::vector<sluice::Request<std::monostate, sluice::BeamSearch>> requests;
   for (auto const* text : {"Once upon a time", "The dog"})
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   llama_log_set([](ggml_log_level, char const*, void*) {}, nullptr);
   // [load]
   llama_backend_init();
-  if (argc > 2) ggml_backend_load_all_from_path(argv[2]);  // where backends are loaded at run time
+  if (argc > 2) ggml_backend_load_all_from_path(argv[2]);  // for builds that load backends at run time
   std::unique_ptr<llama_model, Free> const model(llama_model_load_from_file(argv[1], llama_model_default_params()));
   // [/load]
   if (model == nullptr) {

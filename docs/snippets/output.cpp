@@ -66,13 +66,13 @@ void clustered() {
   std::vector<std::string> const sources{"sluice"};
   sluice::BeamSearch const search{.width = 2};
   // [clustered]
-  // Once: decode text that needs no labels, record, train.
+  // Once: decode unlabelled text, record, train.
   sluice::DenseProjection const full(layer.view(), layer.bias);
   sluice::ClusterSamples samples({.hidden_size = 2, .vocabulary_size = 28, .likely = 3});
   sluice::decode(model, text, search, sluice::Batched{}, sluice::RecordHidden(full, samples));
   auto const clusters = sluice::train_clusters(samples, {.clusters = 8, .likely = 3});
 
-  // From then on: project on the tokens of the clusters that a sentence's hypotheses are in.
+  // From then on: project onto the tokens in the clusters of a sentence's hypotheses.
   sluice::ClusteredProjection const output(layer.view(), layer.bias, clusters, {.always = {1}});
   sluice::Decoder decoder(model, search, sluice::Batched{}, output);
   decoder.submit({.source = sources[0]});
@@ -88,7 +88,7 @@ void shortlist() {
   Layer const layer;
   Typist model;
   // [shortlist]
-  // Which keys a letter may become: 4 is c, 20 s, 16 o.
+  // The keys that a letter may become: 4 is c, 20 s, 16 o.
   std::vector<sluice::LexicalEntry> const table{{4, 4, 0.9f}, {4, 20, 0.1f}, {16, 16, 1}};
   sluice::LexicalShortlist const lexicon(table, 28, 28, 2);  // and tokens 0 and 1, always
 

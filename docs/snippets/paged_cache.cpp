@@ -16,7 +16,7 @@
 namespace {
 
 // [pages]
-/// The hidden vector is the mean of the vectors of all tokens so far: attention that likes every position equally.
+/// The hidden vector is the mean of the vectors of all tokens so far: attention with equal weights.
 class Averager {
  public:
   using Source = std::monostate;

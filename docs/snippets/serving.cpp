@@ -16,7 +16,7 @@ namespace {
 class EncodingTypist : public Typist {
  public:
   struct Encoded {
-    std::vector<std::string> words;  // refers to nothing of the sources
+    std::vector<std::string> words;  // does not refer to the sources
   };
   Encoded encode(std::span<std::string const* const> sources) const {
     Encoded encoded;
@@ -92,17 +92,17 @@ void callbacks() {
   sluice::Server server(model, sluice::Greedy{}, sluice::Streaming{.size = 8, .refill_below = 1}, {},
                         Typist::keyboard());
   auto const done = [](sluice::Result const& result) {
-    std::cout << name(result.failure) << ": ";  // who fails, or is late before it has begun, has no hypotheses
+    std::cout << name(result.failure) << ": ";  // failed, or late before its first step: no hypotheses
     if (!result.hypotheses.empty()) std::cout << Typist::text(result.hypotheses.front().tokens);
     std::cout << '\n';
   };
   auto const settled = [](std::uint64_t, auto tokens) { std::cout << Typist::text(tokens) << '\n'; };
   server.submit({.source = "stream"}, {.done = done, .settled = settled, .deadline = sluice::ServerClock::now() + 60s});
-  server.drain();  // until all are answered
+  server.drain();  // waits until all are answered
   // [/callbacks]
 }
 
-/// A language model of 64 tokens, whose slots share 4,000 places: all is in the prompt, so its source says nothing.
+/// A language model of 64 tokens whose slots share 4,000 cells. Its input is the prompt; its source is empty.
 class Chat {
  public:
   struct Source {};
@@ -157,7 +157,7 @@ void text() {
   using Search = sluice::Ruled<sluice::Greedy, sluice::StopAt>;
   sluice::Server server(model, Search{}, sluice::Streaming{.size = 8, .refill_below = 1}, {}, Typist::keyboard());
 
-  auto const stream = std::make_shared<sluice::TextStream>(stop);  // one for each request
+  auto const stream = std::make_shared<sluice::TextStream>(stop);  // one per request
   auto const settled = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->settle(tokens) << ']'; };
   auto const done = [=](sluice::Result const& result) {
     if (!result.hypotheses.empty()) std::cout << '[' << stream->end(result.hypotheses.front()) << "]\n";

@@ -17,7 +17,8 @@ using Words = std::vector<std::string>;
 
 Words const english{"<s>", "</s>", "i", "have", "the", "dog", "seen", "in", "garden"};
 
-/// Knows one sentence: word for word, but for the participle, which comes last in German. It writes what has not been written.
+/// Translates one sentence word for word, except for the participle, which comes last in German. It continues what has been
+/// written.
 class Interpreter {
  public:
   using Source = Words;
@@ -68,7 +69,7 @@ template <class Policy>
 void interpret(Policy const& policy) {
   Interpreter model;
   Words const words{"ich", "habe", "den", "hund", "im", "garten", "gesehen"};
-  std::vector<std::size_t> delays;  // of each word written: words that had been read
+  std::vector<std::size_t> delays;  // for each word written: the number of words read before
   // [loop]
   sluice::BeamSearch const search{.width = 4, .length{.max = 20}};
   using Request = sluice::Request<Words, sluice::BeamSearch>;
@@ -76,7 +77,7 @@ void interpret(Policy const& policy) {
   sluice::Commitment commitment(policy, model.vocabulary().eos);
   for (std::size_t read = 1; read <= words.size(); ++read) {
     Request request{.source = Words(words.begin(), words.begin() + std::ptrdiff_t(read)),
-                    .prefix = commitment.tokens()};  // what is written stays
+                    .prefix = commitment.tokens()};  // written words stay
     auto const output = sluice::decode(model, std::vector{request}, search).at(0).hypotheses.at(0).tokens;
 
     auto const written = read < words.size() ? commitment.update(output, read) : commitment.finish(output);
@@ -85,7 +86,7 @@ void interpret(Policy const& policy) {
     std::cout << '\n';
     delays.resize(commitment.tokens().size(), read);
   }
-  delays.pop_back();  // of the end
+  delays.pop_back();  // the delay of eos
   std::cout << "lags by " << sluice::average_lagging(delays, words.size()) << " words\n";
   // [/loop]
 }

@@ -20,7 +20,7 @@ namespace {
 
 using sluice::Token;
 
-/// Token 0 ends; then the printable characters of ASCII, and some pieces.
+/// Token 0 is eos; then come the printable characters of ASCII, and some pieces.
 std::vector<std::string> tokens() {
   std::vector<std::string> all{""};
   for (char c = ' '; c <= '~'; ++c) all.emplace_back(1, c);
@@ -29,7 +29,7 @@ std::vector<std::string> tokens() {
   return all;
 }
 
-/// A language model that babbles: letters above all, the same ones every time.
+/// A language model with fixed random scores that prefers letters.
 class Babbler {
  public:
   using Source = std::monostate;
@@ -60,14 +60,14 @@ class Babbler {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Prints the part that is asked for, or all.
+  // Prints the part that is named, or all.
   auto const part = [&](std::string const& name) {
     std::cout.clear();
     if (argc > 1 && argv[1] != name) std::cout.setstate(std::ios::failbit);
   };
   Babbler model;
   // [trie]
-  sluice::TokenBytes const bytes(tokens());                 // what each token is as bytes
+  sluice::TokenBytes const bytes(tokens());                 // the bytes of each token
   sluice::TokenTrie const trie(bytes, model.vocabulary());  // made once for a model
   // [/trie]
 
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   part("short");
   // [short]
   auto hasty = search;
-  hasty.search.length.max = 5;  // tokens, the end included
+  hasty.search.length.max = 5;  // tokens, including eos
   std::cout << sluice::decode(model, std::vector<std::monostate>(1), hasty)[0].message << '\n';
   // [/short]
 

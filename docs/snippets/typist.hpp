@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model that gives hidden vectors and has a state, used by the snippets.
+/// A model with hidden vectors and a state, used by the snippets.
 #pragma once
 
 #include <sluice/sluice.hpp>
@@ -13,8 +13,8 @@
 #include <vector>
 
 // [typist]
-/// Types the word that it is given. Its hidden vector is where the finger goes, the output layer is the keyboard: keys
-/// nearby are likely mistakes.
+/// Types the word that it is given. The hidden vector is the position of the finger, the output layer is the keyboard:
+/// nearby keys are likely mistakes.
 class Typist {
  public:
   using Source = std::string;  // a word of small letters
@@ -44,7 +44,7 @@ class Typist {
   }
   // [/typist]
 
-  /// Where the key of a token is. Keys get wider to the right, so that no two mistakes are equally likely.
+  /// The position of a token's key. Keys get wider to the right, so that no two mistakes are equally likely.
   struct Key {
     float x, y;
   };
@@ -62,7 +62,7 @@ class Typist {
   }
 
   // [layer]
-  /// The output layer: logit = -2 |finger - key|^2 and something that is the same for all keys.
+  /// The output layer: logit = -2 |finger - key|^2 plus a term that is the same for all keys.
   static sluice::DenseProjection keyboard() {
     std::vector<float> weights, bias;  // [28, 2] and [28]
     for (sluice::Token token = 0; token < 28; ++token) {

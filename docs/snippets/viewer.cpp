@@ -16,7 +16,7 @@ int main() {
                             Typist::keyboard(), sluice::TraceFile(file, text_of));
     for (std::string const word : {"hello", "world", "sluice"}) {
       auto const id = decoder.submit({.source = word});
-      decoder.trace().describe(id, word);  // what the page calls it
+      decoder.trace().describe(id, word);  // its title on the page
     }
     while (decoder.step()) {
     }
@@ -33,7 +33,7 @@ int main() {
   std::istringstream some(lines.str());
   std::ostringstream later;
   // [later]
-  sluice::write_trace_page(some, later);  // a page of the lines of a file
+  sluice::write_trace_page(some, later);  // a page from the lines of a trace file
   // [/later]
   for (auto const& page : {file.str(), later.str()})
     if (!page.starts_with("<!doctype html>") || !page.ends_with("</html>\n")) throw std::logic_error("this is no page");

@@ -15,13 +15,13 @@
 namespace {
 
 // [schedule]
-/// Steps the sentences with the shortest sources, as far as `max_rows` goes: short ones do not wait for long ones. Each
-/// step that a sentence is alive counts as one source token less, so that no stream of short ones keeps a long one
-/// waiting for ever.
+/// Steps the sentences with the shortest sources, up to `max_rows` tokens, so that short ones do not wait for long ones.
+/// Each step that a sentence has been alive counts as one source token less, so that a stream of short ones cannot keep a
+/// long one waiting for ever.
 struct ShortestFirst {
-  std::size_t size = 64;       ///< sentences alive at most; >= 1
-  std::int32_t max_rows = 16;  ///< tokens fed in one step at most; the first sentence always runs; >= 1
-  bool ragged = false;         ///< whether rows may differ in length; adapt() says
+  std::size_t size = 64;       ///< maximum number of live sentences; >= 1
+  std::int32_t max_rows = 16;  ///< maximum number of tokens fed in a step; the first sentence always runs; >= 1
+  bool ragged = false;         ///< whether rows may differ in length; set by adapt()
 
   void check() const {
     sluice::require(size >= 1, "size", size, "must be at least 1");
@@ -42,7 +42,7 @@ struct ShortestFirst {
     auto const before = std::ssize(chosen);
     std::int64_t rows = 0;
     for (auto const i : order) {
-      if (!ragged && at(i).length != at(order[0]).length) continue;  // whoever is first must be among those that run
+      if (!ragged && at(i).length != at(order[0]).length) continue;  // rows must have the length of the first
       if (rows > 0 && rows + at(i).rows > max_rows) break;
       rows += at(i).rows;
       chosen.push_back(i);
@@ -54,7 +54,7 @@ struct ShortestFirst {
 
 static_assert(sluice::Schedule<ShortestFirst>);
 
-/// Says its source again, a token a step.
+/// Repeats its source, one token per step.
 class Echo {
  public:
   using Source = std::vector<sluice::Token>;
@@ -85,7 +85,7 @@ class Echo {
 };
 
 // [measure]
-/// Decodes them and prints after how many steps they had ended. Returns the outputs.
+/// Decodes the sources and prints after how many steps they ended. Returns the outputs.
 template <class Schedule>
 std::vector<Echo::Source> run(std::string const& name, std::vector<Echo::Source> const& sources, Schedule schedule) {
   Echo model;

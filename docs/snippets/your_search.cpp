@@ -15,9 +15,9 @@
 namespace {
 
 // [options]
-/// Tries each of the best first tokens, goes on greedily from there, and prefers the output of which the model was
-/// surest on the way: chain-of-thought decoding (Wang and Zhou 2024, "Chain-of-Thought Reasoning Without Prompting").
-/// Score: the mean, over the tokens behind the first, of how much more probable the best was than the second best.
+/// Tries each of the best first tokens, continues greedily after each, and prefers the output of which the model was
+/// surest: chain-of-thought decoding (Wang and Zhou 2024, "Chain-of-Thought Reasoning Without Prompting").
+/// Score: the mean, over the tokens after the first, of the best token's probability minus the second best's.
 struct BranchOnce {
   std::int32_t branches = 4;      ///< >= 1
   sluice::LengthLimits length{};  ///< as in all searches
@@ -38,17 +38,17 @@ struct BranchOnce {
       sluice::Slot from = 0, to = 0;
       bool alive = true, lost = false;
     };
-    std::vector<Branch> branches;  // those alive in the order of their slots
+    std::vector<Branch> branches;  // live ones, in the order of their slots
     sluice::Bans bans;
     sluice::Vocabulary const* vocabulary = nullptr;
     sluice::LengthLimits::Bounds bounds{};
     std::int32_t held = 0;       // tokens in each slot
-    std::int32_t generated = 0;  // tokens, forced prefix included
+    std::int32_t generated = 0;  // tokens, including the forced prefix
     bool begun = false;
   };
 
   void begin(State& s, sluice::Sentence const& sentence) const {
-    s.bounds = length.of(sentence);  // throws std::invalid_argument: this request alone is a bad one
+    s.bounds = length.of(sentence);  // may throw std::invalid_argument: only this request fails
     s.vocabulary = sentence.vocabulary;
     s.held = sentence.held, s.generated = static_cast<std::int32_t>(sentence.prefix.size());
     s.branches.assign(1, {.last = sentence.last});
@@ -76,7 +76,7 @@ struct BranchOnce {
     if (!s.begun) {
       auto const list = answer[0].best;
       auto const count = std::min(list.size(), static_cast<std::size_t>(branches));
-      s.branches.assign(count, {});  // all from slot 0, this once
+      s.branches.assign(count, {});  // in the first step, all come from slot 0
       sluice::Slot free = 0;
       for (std::size_t i = 0; i < count; ++i) {
         take(s, s.branches[i], list[i]);
@@ -160,7 +160,7 @@ struct Words {
   sluice::Vocabulary vocabulary() const {
     return {.size = static_cast<std::int32_t>(words.size()), .bos = 0, .eos = {1}, .never = {0}};
   }
-  void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}  // no memory: the last word is enough
+  void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}  // no state: the last word is enough
   sluice::Scores<float> step(std::span<sluice::Row const> rows) {
     answer.clear();
     for (auto const& row : rows) {

@@ -92,12 +92,12 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Corpus BLEU of the hypotheses on standard input: tokenisation 13a, n-grams up to 4, exponential smoothing.",
       "bleu");
-  app.add_option("REF", options.reference, "reference, a line for each line of the hypotheses")->required();
+  app.add_option("REF", options.reference, "references, one line per line of the hypotheses")->required();
   app.add_option("--against", options.against, "another system's hypotheses: the difference by paired bootstrap");
-  app.add_option("--resamples", options.resamples, "resamples of the bootstrap")
+  app.add_option("--resamples", options.resamples, "number of bootstrap resamples")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1000000}))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the resamples")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of the resamples")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_flag("--json", options.json, "print JSON");
   try {
     app.parse(argc, argv);

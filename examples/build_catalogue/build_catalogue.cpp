@@ -47,7 +47,7 @@ std::vector<sluice::Token> read_tokens(std::string_view line, std::string const&
   }
 }
 
-/// A file that appears under its name when it is complete: who has the old one mapped keeps it.
+/// A file that appears under its name when it is complete: a process that has the old one mapped keeps it.
 template <class Write>
 void write_file(std::filesystem::path const& file, Write&& write) {
   auto const part = std::filesystem::path(file.string() + ".part");

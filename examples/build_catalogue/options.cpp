@@ -41,7 +41,7 @@ CLI::Validator one_of(std::string const& a, std::string const& b) {
 std::optional<Options> parse(int argc, char const* const* argv) {
   Options options;
   std::string tokens, text, tokenizer, out, numbers, check, in, duplicates = "refuse";
-  CLI::App app("Builds a catalogue: the items that a search may generate, a line each.", "build_catalogue");
+  CLI::App app("Builds a catalogue of the items that a search may generate, one per line.", "build_catalogue");
   app.set_version_flag("--version", "build_catalogue (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
                                         std::to_string(SLUICE_VERSION_MINOR) + "." +
                                         std::to_string(SLUICE_VERSION_PATCH) + ")");
@@ -50,17 +50,16 @@ std::optional<Options> parse(int argc, char const* const* argv) {
     return app.add_option(name, value, what)->type_name(type);
   };
   add("--tokens", tokens, "FILE", "items as token numbers, with spaces between them");
-  add("--text", text, "FILE", "items as text, which --tokenizer cuts into tokens");
+  add("--text", text, "FILE", "items as text, which --tokenizer splits into tokens");
   add("--tokenizer", tokenizer, "FILE", "a model of SentencePiece");
-  add("--out", out, "FILE", "where the catalogue goes");
-  add("--numbers", numbers, "FILE", "where each line's item number goes, a line each");
-  add("--duplicates", duplicates, "WAY", "refuse or count what is there twice (refuse)")
-      ->check(one_of("refuse", "count"));
-  add("--check", check, "FILE", "instead: look at every byte of a catalogue");
+  add("--out", out, "FILE", "file to write the catalogue to");
+  add("--numbers", numbers, "FILE", "file to write each line's item number to, one per line");
+  add("--duplicates", duplicates, "WAY", "refuse or count duplicate items (refuse)")->check(one_of("refuse", "count"));
+  add("--check", check, "FILE", "instead: check every byte of a catalogue");
   add("--in", in, "FILE", "instead, with --look: a catalogue");
-  auto* const look =
-      add("--look", options.prefix, "PREFIX", "what begins so: tokens, or with --tokenizer a text; \"\" for all");
-  auto* const most = add("--most", options.most, "N", "items shown (10)")->check(positive());
+  auto* const look = add("--look", options.prefix, "PREFIX",
+                         "show items with this prefix: tokens, or text with --tokenizer; \"\" for all");
+  auto* const most = add("--most", options.most, "N", "maximum number of items shown (10)")->check(positive());
   try {
     app.parse(argc, argv);
   } catch (CLI::Success const& asked) {

@@ -75,7 +75,7 @@ class CTranslate2Writer {
 
 namespace detail {
 
-/// Names tensors of the one and of the other.
+/// Copies tensors, with the names of both formats.
 class CTranslate2Conversion {
  public:
   CTranslate2Conversion(Safetensors const& file, CTranslate2Writer& out) : read_(file, Precision::float32), out_(out) {}
@@ -107,7 +107,7 @@ class CTranslate2Conversion {
   static std::vector<std::uint32_t> shape(std::initializer_list<std::int64_t> extents) {
     return {extents.begin(), extents.end()};
   }
-  /// Sine on even, cosine on odd channels; CTranslate2's own has the one in the first half and the other in the second.
+  /// Sine on even, cosine on odd channels; CTranslate2's own has sines in the first half and cosines in the second.
   std::vector<float> sinusoid(std::int64_t positions) const {
     std::vector<float> table;
     for (std::int64_t p = 0; p < positions; ++p)

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   std::filesystem::path folder;
   CLI::App app("Writes the examples' Transformer in CTranslate2's format.", "convert_shipped");
   app.add_option("--model", model, "folder of model.safetensors and spm.model (the one that ships)")->type_name("DIR");
-  app.add_option("FOLDER", folder, "where to; made if it is not there")->required()->type_name("");
+  app.add_option("FOLDER", folder, "folder to write to; created if missing")->required()->type_name("");
   auto const complain = [](char const* what, int code) {
     std::fprintf(stderr, "convert_shipped: %s\n", what);
     return code;

@@ -14,7 +14,7 @@
 
 namespace translate_ct2 {
 
-/// What came out for one sentence, best first.
+/// The outputs for one sentence, best first.
 struct Output {
   std::vector<std::vector<std::string>> pieces;
   std::vector<double> scores;

@@ -29,26 +29,28 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   };
   add("MODEL", o.model, "DIR", "folder of model.bin; with sentencepiece.model, or source.spm and target.spm, for text")
       ->required();
-  add("--input", o.input, "FILE", "sentences, one a line (standard input)");
-  app.add_flag("--pieces", o.pieces, "lines are pieces with spaces between, in and out");
+  add("--input", o.input, "FILE", "sentences, one per line (standard input)");
+  app.add_flag("--pieces", o.pieces, "input and output lines are pieces separated by spaces");
   add("--device", o.device, "NAME", "cpu or cuda (cpu)")->check(CLI::IsMember({"cpu", "cuda"}).description(""));
   add("--type", o.type, "NAME", "CTranslate2's compute type: default, float32, int8 ... (default)");
-  add("--precision", precision, "NAME", "of the output layer: float32, bfloat16, int8; own: CTranslate2's (float32)")
+  add("--precision", precision, "NAME",
+      "precision of the output layer: float32, bfloat16, int8; own: CTranslate2's (float32)")
       ->check(CLI::IsMember(precisions).description(""));
   add("--search", search, "NAME", "greedy, beam or sample (beam)")->check(CLI::IsMember(searches).description(""));
   count("--width", o.width, 1, "hypotheses in the beam (5)");
-  count("--n-best", o.n_best, 1, "outputs of a sentence (1)");
+  count("--n-best", o.n_best, 1, "number of outputs per sentence (1)");
   add("--length-penalty", o.length_penalty, "X", "scores are divided by length to the power of this (1)");
-  count("--max-length", o.max_length, 1, "tokens of an output, at most (256)");
-  add("--temperature", o.temperature, "X", "of samples (1)")->check(CLI::PositiveNumber.description(""));
-  count("--top-k", o.top_k, 0, "samples are of so many best tokens; 0: of all (0)");
-  add("--top-p", o.top_p, "X", "and of this much probability (1)")->check(CLI::Range(0.0, 1.0).description(""));
-  add("--seed", o.seed, "N", "of samples (0)");
+  count("--max-length", o.max_length, 1, "maximum number of tokens of an output (256)");
+  add("--temperature", o.temperature, "X", "temperature of sampling (1)")->check(CLI::PositiveNumber.description(""));
+  count("--top-k", o.top_k, 0, "sample from the N most probable tokens; 0: from all (0)");
+  add("--top-p", o.top_p, "X", "sample from the most probable tokens that hold X (1)")
+      ->check(CLI::Range(0.0, 1.0).description(""));
+  add("--seed", o.seed, "N", "seed of sampling (0)");
   count("--batch", o.batch, 1, "sentences decoded together (64)");
-  app.add_flag("--streaming", o.streaming, "let sentences in as others end");
+  app.add_flag("--streaming", o.streaming, "continuous batching: admit sentences as others end");
   app.add_flag("--scores", o.scores, "print scores before outputs");
-  app.add_flag("--check", o.check, "hold the outputs of greedy and beam against CTranslate2's own loop");
-  app.add_flag("--time", o.time, "say how long decoding took");
+  app.add_flag("--check", o.check, "compare the outputs of greedy and beam with CTranslate2's own loop");
+  app.add_flag("--time", o.time, "print how long decoding took");
   try {
     app.parse(argc, argv);
   } catch (CLI::Success const& asked) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the command line of translate_ct2 says.
+/// The command line of translate_ct2.
 #pragma once
 
 #include <sluice/output/packed/precision.hpp>
@@ -32,7 +32,7 @@ struct Options {
 };
 
 /// Nothing where help was asked for and given.
-/// \throws text::InputError, CLI::ParseError  for what cannot be
+/// \throws text::InputError, CLI::ParseError  for invalid options
 std::optional<Options> parse(int argc, char const* const* argv);
 
 }  // namespace translate_ct2

@@ -30,7 +30,7 @@ std::shared_ptr<ctranslate2::models::Model const> load(Options const& options) {
       throw text::InputError(options.model.string() + ": has no model.bin");
     return ctranslate2::models::Model::load(options.model.string(), ctranslate2::str_to_device(options.device), 0,
                                             ctranslate2::str_to_compute_type(options.type));
-  } catch (std::invalid_argument const& error) {  // a device or type that is not there
+  } catch (std::invalid_argument const& error) {  // a device or type that is not available
     throw text::InputError(error.what());
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How many may be inside.
+/// Limits how many sentences are open.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace serve {
 
-/// Counts sentences and the requests that they belong to; all of a request's are let in, or none. Any thread may call.
+/// Counts sentences and their requests; admits all sentences of a request or none. Any thread may call.
 class Admission {
  public:
   enum class Entry { granted, full, closed };
 
-  /// \param most  sentences, waiting or running
+  /// \param most  maximum number of sentences, waiting or running
   explicit Admission(std::size_t most) : most_(most) {}
 
-  /// A request with so many sentences; leave() follows where it is granted.
+  /// A request with so many sentences; if it is admitted, call leave() later.
   Entry enter(std::size_t sentences) {
     std::lock_guard const lock(mutex_);
     if (closed_) return Entry::closed;
@@ -24,7 +24,7 @@ class Admission {
     sentences_ += sentences, ++requests_;
     return Entry::granted;
   }
-  /// One of them has its result.
+  /// One of the sentences has its result.
   void answered() {
     std::lock_guard const lock(mutex_);
     --sentences_;
@@ -34,7 +34,7 @@ class Admission {
     std::lock_guard const lock(mutex_);
     --requests_;
   }
-  /// Nobody comes in any more.
+  /// Admits nothing more.
   void close() {
     std::lock_guard const lock(mutex_);
     closed_ = true;

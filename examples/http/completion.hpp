@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a request to /v1/completions says, in OpenAI's words; a Backend makes Settings of it.
+/// A request to /v1/completions, in OpenAI's terms; a Backend turns it into Settings.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace serve {
 
-/// Nothing: not said.
+/// Nothing: not given.
 struct Completion {
   std::optional<double> temperature{};  ///< in [0, 2]
   std::optional<double> top_p{};        ///< in (0, 1]
   std::optional<std::uint64_t> seed{};
-  std::int32_t choices = 1;               ///< `n`: of each prompt
-  std::optional<std::int32_t> best_of{};  ///< of so many; at least `choices`
+  std::int32_t choices = 1;               ///< `n`: outputs of each prompt
+  std::optional<std::int32_t> best_of{};  ///< chosen from so many; at least `choices`
   std::optional<std::int32_t> max_tokens{};
-  std::vector<std::string> stop{};         ///< up to four texts
-  std::optional<std::int32_t> logprobs{};  ///< 0 to 5: of the tokens, and of so many that were the most probable there
-  bool echo = false;                       ///< the prompt comes first
+  std::vector<std::string> stop{};  ///< up to four stop strings
+  std::optional<std::int32_t>
+      logprobs{};     ///< 0 to 5: of the tokens, and of so many most probable tokens at each position
+  bool echo = false;  ///< the output begins with the prompt
 };
 
 }  // namespace serve

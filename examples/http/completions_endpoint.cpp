@@ -18,7 +18,7 @@ namespace serve {
 
 namespace {
 
-/// What the answer needs to know of the request.
+/// What the answer needs from the request.
 struct Shape {
   Json head;  // of the answer, and of every chunk
   std::size_t choices = 1;
@@ -32,7 +32,7 @@ struct Usage {
   }
 };
 
-/// Fields that change nothing at these values, and are refused at others.
+/// Fields that are accepted with these values, which change nothing, and refused with others.
 void read_unsupported(Fields& fields) {
   auto const only = [&](char const* name, Json const& harmless) {
     if (auto const* const value = fields.find(name); value != nullptr && *value != harmless)
@@ -48,7 +48,8 @@ void read_stream_options(Fields& fields, bool streams, Shape& shape) {
   if (!streams) throw BadField("stream_options", "stream_options has no effect without stream");
   if (!options->is_object()) Fields::refuse("stream_options", *options, "an object");
   for (auto const& [name, value] : options->items()) {
-    if (name != "include_usage") throw BadField("stream_options", "stream_options: '" + name + "' is no field");
+    if (name != "include_usage")
+      throw BadField("stream_options", "stream_options: '" + name + "' is not a known field");
     if (!value.is_boolean()) Fields::refuse("stream_options.include_usage", value, "true or false");
     shape.usage = value.get<bool>();
   }
@@ -71,8 +72,8 @@ Completion read_completion(Fields& fields, Bounds const& bounds) {
   c.max_tokens = integer("max_tokens", c.echo ? 0 : 1, bounds.length);
   c.logprobs = integer("logprobs", 0, 5);
   c.stop = fields.texts("stop").value_or(std::vector<std::string>{});
-  if (c.stop.size() > 4) throw BadField("stop", "stop has more than 4 texts");
-  if (std::ranges::find(c.stop, std::string()) != c.stop.end()) throw BadField("stop", "stop holds an empty text");
+  if (c.stop.size() > 4) throw BadField("stop", "stop has more than 4 strings");
+  if (std::ranges::find(c.stop, std::string()) != c.stop.end()) throw BadField("stop", "stop contains an empty string");
   return c;
 }
 
@@ -80,19 +81,20 @@ Task read(Fields& fields, House const& house, Shape& shape) {
   auto const& bounds = house.bounds;
   Task task;
   auto const prompts = fields.texts("prompt");
-  if (!prompts || prompts->empty()) throw BadField("prompt", "prompt is missing: a text, or a list of them");
+  if (!prompts || prompts->empty()) throw BadField("prompt", "prompt is missing: a string, or a list of strings");
   if (prompts->size() > bounds.sentences)
-    throw BadField(
-        "prompt",
-        "prompt has " + std::to_string(prompts->size()) + " texts, more than " + std::to_string(bounds.sentences), 413);
+    throw BadField("prompt",
+                   "prompt has " + std::to_string(prompts->size()) + " strings, more than " +
+                       std::to_string(bounds.sentences),
+                   413);
   if (auto const model = fields.text("model"); model && *model != house.backend.name())
-    throw BadField("model", "model: there is none of that name; GET /v1/models lists them", 404);
+    throw BadField("model", "model: no model of that name; GET /v1/models lists them", 404);
   auto const completion = read_completion(fields, bounds);
   shape.choices = static_cast<std::size_t>(completion.choices);
   shape.logprobs = completion.logprobs.has_value(), shape.top = completion.logprobs.value_or(0) > 0;
   task.stream = fields.flag("stream").value_or(false);
   if (task.stream && completion.best_of.value_or(1) > completion.choices)
-    throw BadField("best_of", "best_of has no effect on a stream, which shows what comes first");
+    throw BadField("best_of", "best_of cannot be streamed: the best output is known only at the end");
   read_stream_options(fields, task.stream, shape);
   read_unsupported(fields);
   task.settings = house.backend.settings(completion, fields, bounds);
@@ -130,7 +132,7 @@ Json logprobs_json(Candidate const& one, bool top) {
   return json;
 }
 
-/// Of an empty prompt, an empty text.
+/// An empty prompt gives an empty text.
 Answer answer_of(Job& job, sluice::Result const& result) {
   auto answer = job.answer(result);
   if (result.ok() && answer.candidates.empty()) answer.candidates.push_back({.finished = true});
@@ -144,7 +146,7 @@ Json choice(std::size_t index, std::string const& text, Candidate const* ended, 
           {"finish_reason", ended == nullptr ? Json() : Json(ended->finished ? "stop" : "length")}};
 }
 
-/// Chunks: what is settled of the first choice, and at the end all the others.
+/// Chunks: settled text of the first choice; at the end all other choices.
 struct Chunks {
   Shape shape;
   std::shared_ptr<Usage> usage = std::make_shared<Usage>();

@@ -8,7 +8,7 @@
 
 namespace serve {
 
-/// A prompt is what the Backend makes of a text: of one that translates, a sentence of the source language.
+/// The Backend decides what a prompt is: for translation, a sentence in the source language.
 /// \throws BadField, Refused, Gone
 void answer_completions(House const& house, httplib::Request const& request, httplib::Response& response);
 void answer_models(House const& house, httplib::Response& response);

@@ -14,13 +14,13 @@ namespace {
 
 thread_local Connection* mine = nullptr;
 
-/// For poll(): rounded up, so that what is waited for has come.
+/// For poll(): rounded up, so that the time has passed.
 int milliseconds_until(Clock::time_point when) {
   auto const left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now()).count();
   return static_cast<int>(std::clamp<decltype(left)>(left, 0, 3600000));
 }
 
-/// Address and port; nothing of what is no IP.
+/// Address and port; empty for anything but IP.
 void name(sockaddr_storage const& address, std::string& ip, int& port) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address.ss_family == AF_INET) {
@@ -44,7 +44,7 @@ Connection::~Connection() {
   mine = nullptr;
   shutdown(socket_, SHUT_WR);
   if (trouble_ == Trouble::head_too_large || (in_body_ && !body_read_ && trouble_ != Trouble::too_slow)) {
-    // Closing on what it still sends would take the answer from a client that has not read it yet.
+    // Closing while the client still sends would discard an answer that it has not read yet.
     auto const until = Clock::now() + std::chrono::seconds(1);
     for (std::size_t drained = 0; drained < (std::size_t{1} << 24);) {
       pollfd one{.fd = socket_, .events = POLLIN, .revents = 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One client's connection, which can neither send without end, nor dawdle, nor leave unnoticed.
+/// One client's connection, with limits on size and time; notices when the client disconnects.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ namespace serve {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a client may take.
+/// The limits of a client.
 struct Patience {
   std::chrono::milliseconds idle{5000};   ///< between two requests
-  std::chrono::milliseconds read{10000};  ///< until a request, body included, has come
+  std::chrono::milliseconds read{10000};  ///< until a request, including its body, has arrived
   std::chrono::milliseconds write{
-      10000};                  ///< for taking an answer, the time in which there is nothing to be taken aside
+      10000};                  ///< for reading an answer, not counting the time in which there is nothing to read
   std::size_t head = 32768;    ///< bytes of request line and headers
   std::size_t body = 1 << 20;  ///< bytes
 };
@@ -30,7 +30,7 @@ class Connection final : public httplib::Stream {
   enum class Trouble { none, head_too_large, body_too_large, too_slow };
   enum class Woken { event, gone, time };
 
-  /// Takes the socket over.
+  /// Takes ownership of the socket.
   /// \param stop  raised when no more requests are wanted
   Connection(int socket, Patience const& patience, Event const& stop);
   ~Connection() override;
@@ -40,9 +40,9 @@ class Connection final : public httplib::Stream {
   /// The one that this thread serves; nullptr: none.
   static Connection* current();
 
-  /// Waits for the next request to begin; false: there is none, or it took too long, or none is wanted.
+  /// Waits for the next request to begin; false: none came, it took too long, or no more are wanted.
   bool await_request();
-  /// Headers have come, the body follows.
+  /// Headers have arrived, the body follows.
   void begin_body();
   /// The body has been read: what comes next is another request.
   void end_body() { body_read_ = true; }
@@ -50,10 +50,10 @@ class Connection final : public httplib::Stream {
   std::size_t most_body() const { return patience_.body; }  ///< bytes
   /// Why read() gave up.
   Trouble trouble() const { return trouble_; }
-  /// When the request began to come.
+  /// When the first byte of the request arrived.
   Clock::time_point began() const { return began_; }
 
-  /// Until the event is raised, the client has closed its side, or the time has come.
+  /// Waits until the event is raised, the client has closed its side, or the time has passed.
   Woken wait(Event const& event, Clock::time_point until) const;
 
   bool is_readable() const override;

@@ -16,12 +16,12 @@ inline std::string event(char const* name, Json const& data) {
   return std::string("event: ") + name + "\ndata: " + dump(data) + "\n\n";
 }
 
-/// Sends what `write` makes of what comes, and `end` behind it.
+/// Sends what `write` returns for each letter, and `end` at the end.
 /// \param write  std::string (Flight&, Flight::Letter&)
 /// \param end    std::string ()
 template <class Write, class End>
 void stream(httplib::Response& response, std::shared_ptr<Flight> flight, Write write, End end) {
-  response.set_header("X-Accel-Buffering", "no");  // proxies would wait for all of it
+  response.set_header("X-Accel-Buffering", "no");  // else proxies would buffer all of it
   response.set_chunked_content_provider("text/event-stream",
                                         [flight = std::move(flight), write = std::move(write),
                                          end = std::move(end)](std::size_t, httplib::DataSink& sink) mutable {

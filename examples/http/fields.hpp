@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fields of a JSON object, each asked for by name; whatever is wrong is told with the field's name.
+/// The fields of a JSON object, each read by name; errors give the field's name.
 #pragma once
 
 #include <text/json.hpp>
@@ -23,7 +23,7 @@ namespace serve {
 
 using Json = nlohmann::json;
 
-/// A request that makes no sense.
+/// An invalid request.
 struct BadField : std::runtime_error {
   BadField(std::string which, std::string const& what, int its_status = 400)
       : std::runtime_error(what), field(std::move(which)), status(its_status) {}
@@ -34,12 +34,12 @@ struct BadField : std::runtime_error {
 class Fields {
  public:
   /// \param body  an object, as text; must outlive this
-  /// \throws BadField  if it is none, is not UTF-8, or holds a key twice
+  /// \throws BadField  if it is not an object, is not UTF-8, or repeats a key
   explicit Fields(std::string const& body) : body_(body), object_(parse(body)) {
     if (!object_.is_object()) throw BadField("", "the body is not a JSON object {...}");
   }
 
-  /// Nothing where it is missing or null.
+  /// Nothing if it is missing or null.
   Json const* find(std::string const& name) {
     known_.insert(name);
     auto const found = object_.find(name);
@@ -68,10 +68,10 @@ class Fields {
   std::optional<std::uint64_t> natural(std::string const& name) {
     auto const* const value = find(name);
     if (value == nullptr) return std::nullopt;
-    if (!value->is_number_unsigned()) refuse(name, *value, "a whole number of 64 bits");
+    if (!value->is_number_unsigned()) refuse(name, *value, "a 64-bit whole number >= 0");
     return value->get<std::uint64_t>();
   }
-  /// \param wanted  what fits, in words
+  /// \param wanted  describes the valid values
   template <class Fits>
   std::optional<double> number(std::string const& name, Fits const& fits, std::string const& wanted) {
     auto const* const value = find(name);
@@ -83,7 +83,7 @@ class Fields {
   std::optional<std::string> text(std::string const& name) {
     auto const* const value = find(name);
     if (value == nullptr) return std::nullopt;
-    if (!value->is_string()) refuse(name, *value, "a text");
+    if (!value->is_string()) refuse(name, *value, "a string");
     return value->get<std::string>();
   }
   /// A text, or a list of them.
@@ -91,10 +91,10 @@ class Fields {
     auto const* const value = find(name);
     if (value == nullptr) return std::nullopt;
     if (value->is_string()) return std::vector{value->get<std::string>()};
-    if (!value->is_array()) refuse(name, *value, "a text or a list of texts");
+    if (!value->is_array()) refuse(name, *value, "a string or a list of strings");
     std::vector<std::string> texts;
     for (auto const& one : *value) {
-      if (!one.is_string()) refuse(name + "[" + std::to_string(texts.size()) + "]", one, "a text");
+      if (!one.is_string()) refuse(name + "[" + std::to_string(texts.size()) + "]", one, "a string");
       texts.push_back(one.get<std::string>());
     }
     return texts;
@@ -117,10 +117,10 @@ class Fields {
     return std::string(member_text(body_, name));
   }
 
-  /// \throws BadField  for a field that nobody has asked for
+  /// \throws BadField  for a field that was never read
   void finish() const {
     for (auto const& [name, value] : object_.items())
-      if (!known_.contains(name)) throw BadField(name, "'" + text::shortened(name) + "' is no field");
+      if (!known_.contains(name)) throw BadField(name, "'" + text::shortened(name) + "' is not a known field");
   }
 
   [[noreturn]] static void refuse(std::string const& name, Json const& value, std::string const& wanted) {

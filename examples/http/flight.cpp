@@ -16,8 +16,8 @@ Flight::Flight(House const& house, Task const& task, bool settled) : house_(hous
       throw BadField(bad.field, which + bad.what(), bad.status);
     }
   switch (house.admission.enter(jobs_.size())) {
-    case Admission::Entry::full: throw Refused(429, "too many sentences wait already");
-    case Admission::Entry::closed: throw Refused(503, "the server is closing");
+    case Admission::Entry::full: throw Refused(429, "the queue is full");
+    case Admission::Entry::closed: throw Refused(503, "the server is shutting down");
     case Admission::Entry::granted: break;
   }
   tickets_.resize(jobs_.size()), done_.resize(jobs_.size());
@@ -43,7 +43,7 @@ Flight::Flight(House const& house, Task const& task, bool settled) : house_(hous
           came_.raise();
         };
       tickets_[i] = house.backend.submit(*jobs_[i], std::move(delivery));
-      if (!tickets_[i]) throw Refused(503, "the server is closing");
+      if (!tickets_[i]) throw Refused(503, "the server is shutting down");
     }
   } catch (...) {
     withdraw();
@@ -72,7 +72,7 @@ std::vector<Flight::Letter> Flight::wait() {
 
 void Flight::withdraw() {
   for (std::size_t i = 0; i < tickets_.size(); ++i) {
-    if (!tickets_[i]) {  // never submitted: nobody else says so
+    if (!tickets_[i]) {  // never submitted: no other code reports it
       house_.admission.answered();
       std::lock_guard const lock(mutex_);
       --unanswered_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A request on its way: its sentences with the decoders, and what comes back.
+/// A running request: its sentences in the decoders, and their results.
 #pragma once
 
 #include <sluice/core/result.hpp>
@@ -21,7 +21,7 @@
 
 namespace serve {
 
-/// What the endpoints work with.
+/// What the endpoints use.
 struct House {
   Backend& backend;
   Admission& admission;
@@ -29,36 +29,35 @@ struct House {
   Bounds const& bounds;
 };
 
-/// A request that cannot be let in.
+/// A request that cannot be admitted.
 struct Refused : std::runtime_error {
   Refused(int its_status, char const* what) : std::runtime_error(what), status(its_status) {}
   int status;
 };
 /// The client has closed its side.
 struct Gone : std::runtime_error {
-  Gone() : std::runtime_error("the client has gone") {}
+  Gone() : std::runtime_error("the client has disconnected") {}
 };
 
 class Flight {
  public:
-  /// Something has come of a sentence.
+  /// News of a sentence.
   struct Letter {
     std::size_t index;
     std::vector<sluice::Token> settled{};  ///< all that is; empty: nothing new
     std::optional<sluice::Result> result{};
   };
 
-  /// \param settled  whether beginnings are wanted
-  /// \throws BadField, Refused  and nothing is on its way
+  /// \param settled  whether settled beginnings are wanted
+  /// \throws BadField, Refused  and then nothing has been submitted
   Flight(House const& house, Task const& task, bool settled);
-  /// Whoever has no result is cancelled, and waited for.
+  /// Cancels sentences without a result, and waits for them.
   ~Flight();
   Flight(Flight const&) = delete;
   Flight& operator=(Flight const&) = delete;
 
-  /// Waits until something has come. However seldom it is called, no more than the last settled beginning of each sentence is
-  /// kept.
-  /// \throws Gone  if the client does not wait
+  /// Waits for news. If it is called rarely, only the last settled beginning of each sentence is kept.
+  /// \throws Gone  if the client has disconnected
   std::vector<Letter> wait();
   /// Sentences whose result wait() has not returned yet.
   std::size_t open() const { return open_; }

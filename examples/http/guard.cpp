@@ -17,7 +17,7 @@ std::string_view host_of(std::string_view authority) {
   return authority.substr(0, end);
 }
 
-/// 127.0.0.1 and its like; not names that begin so, which their owners let lead anywhere.
+/// 127.0.0.1 and the like; not host names that begin so, which may resolve to any address.
 bool is_loopback(std::string const& host) {
   in_addr address{};
   return host.starts_with("127.") && inet_pton(AF_INET, host.c_str(), &address) == 1;
@@ -50,24 +50,24 @@ bool Guard::refuses(httplib::Request const& request, httplib::Response& response
   if (!posts && !chunked && (length.empty() || length == "0")) Connection::current()->end_body();
   if (request.get_header_value_count("Content-Length") > 1 || (chunked && !length.empty()) ||
       length.find_first_not_of("0123456789") != length.npos || length.size() > 15)
-    return refuse(response, 400, "Content-Length makes no sense");
+    return refuse(response, 400, "Content-Length is not a valid number");
   auto const host = request.get_header_value("Host");
   if (local_ && !is_local(host_of(host)))
-    return refuse(response, 403, "Host: this server listens to its own machine only");
+    return refuse(response, 403, "Host: this server answers only requests to this machine");
   if (auto const origin = request.get_header_value("Origin");
       !origin.empty() && origin != "http://" + host && origin != "https://" + host)
-    return refuse(response, 403, "Origin: another site's page");
+    return refuse(response, 403, "Origin: requests from other sites are refused");
   auto const open = request.path == "/" || request.path == "/health";  // the page asks for the token
   if (!open && !token_.empty()) {
     constexpr std::string_view bearer = "Bearer ";
     auto const given = request.get_header_value("Authorization");
     if (!given.starts_with(bearer) || !same(token_, std::string_view(given).substr(bearer.size()))) {
       response.set_header("WWW-Authenticate", "Bearer");
-      return refuse(response, 401, "Authorization: Bearer and the right token are needed");
+      return refuse(response, 401, "Authorization: Bearer with the right token is required");
     }
   }
   if (!posts) return false;
-  if (admission_.closed()) return refuse(response, 503, "the server is closing");
+  if (admission_.closed()) return refuse(response, 503, "the server is shutting down");
   if (length.empty() && !chunked) return refuse(response, 411, "Content-Length is missing");
   if (!length.empty() && std::stoull(length) > Connection::current()->most_body())
     return refuse(response, 413, "the body is too large");
@@ -96,14 +96,14 @@ void Guard::explain(httplib::Request const&, httplib::Response& response) {
   switch (connection->trouble()) {
     case Connection::Trouble::head_too_large: return send_error(response, 431, "the headers are too large");
     case Connection::Trouble::body_too_large: return send_error(response, 413, "the body is too large");
-    case Connection::Trouble::too_slow: return send_error(response, 408, "the request did not come in time");
+    case Connection::Trouble::too_slow: return send_error(response, 408, "the request did not arrive in time");
     case Connection::Trouble::none: break;
   }
   switch (response.status) {
-    case 404: return send_error(response, 404, "there is nothing at this path, or not for this method");
+    case 404: return send_error(response, 404, "nothing at this path, or not for this method");
     case 413: return send_error(response, 413, "the body is too large");
     case 414: return send_error(response, 414, "the path is too long");
-    default: return send_error(response, response.status, "this is no request that makes sense");
+    default: return send_error(response, response.status, "invalid request");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Who may ask, and what every answer says for the sake of browsers.
+/// Which requests are allowed, and the headers that protect browsers.
 #pragma once
 
 #include <http/admission.hpp>
@@ -11,14 +11,14 @@
 
 namespace serve {
 
-/// Whether two texts are the same, in a time that depends on the length of `given` alone.
+/// Whether two texts are the same, in a time that depends only on the length of `given`.
 bool same(std::string_view secret, std::string_view given);
 
 class Guard {
  public:
-  /// \param token  that clients must bring; empty: none
-  /// \param local  whether only this machine can connect: then a browser must have been told so, too, which keeps off names
-  ///               that lead here (DNS rebinding)
+  /// \param token  that clients must send; empty: none
+  /// \param local  whether only this machine can connect: then Host must also name this machine, which keeps off other names
+  ///               that resolve to it (DNS rebinding)
   Guard(Admission const& admission, std::string token, bool local)
       : admission_(admission), token_(std::move(token)), local_(local) {}
 
@@ -26,7 +26,7 @@ class Guard {
   bool refuses(httplib::Request const& request, httplib::Response& response) const;
   /// Headers of any answer.
   static void protect(httplib::Response& response);
-  /// Gives whatever httplib refuses a code that says what was wrong, and a body.
+  /// Gives the requests that httplib refuses a code that says what was wrong, and a body.
   static void explain(httplib::Request const& request, httplib::Response& response);
 
  private:

@@ -50,7 +50,7 @@ Listener::Listener(Patience const& patience, std::size_t connections) : patience
   set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(patience.idle).count());
   set_payload_max_length(patience.body);
   set_tcp_nodelay(true);
-  // Without SO_REUSEPORT, by which two servers would share a port and each get some of the requests.
+  // Without SO_REUSEPORT: with it, two servers could share a port, and each would get some of the requests.
   set_socket_options([](socket_t socket) {
     int const yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -60,7 +60,7 @@ Listener::Listener(Patience const& patience, std::size_t connections) : patience
 int Listener::bind(std::string const& address, int port) {
   auto const bound = port == 0 ? bind_to_any_port(address) : bind_to_port(address, port) ? port : -1;
   if (bound < 0) throw std::runtime_error("cannot listen on " + address + ", port " + std::to_string(port));
-  ::listen(svr_sock_, SOMAXCONN);  // httplib has room for five who come at once
+  ::listen(svr_sock_, SOMAXCONN);  // httplib's own backlog is five connections
   return bound;
 }
 

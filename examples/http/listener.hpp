@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// httplib's server over connections of our own, with as many threads as there are connections.
+/// httplib's server over our own connections, with one thread per connection.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@
 
 namespace serve {
 
-/// Threads that serve a connection each. While all are busy nobody is accepted: who comes waits in the system's queue.
+/// Threads that serve one connection each. While all are busy, new connections wait in the system's queue.
 class Crew final : public httplib::TaskQueue {
  public:
   explicit Crew(std::size_t most) : most_(most) {}
@@ -40,12 +40,12 @@ class Listener final : public httplib::Server {
  public:
   Listener(Patience const& patience, std::size_t connections);
 
-  /// Binds, and takes no connection yet. A port that somebody has is refused.
+  /// Binds, but accepts no connection yet. A port in use is refused.
   /// \param port  0: any
   /// \return      the port
   /// \throws std::runtime_error  naming address and port
   int bind(std::string const& address, int port);
-  /// Serves until end() is called, and everybody has been answered.
+  /// Serves until end() is called and all requests have been answered.
   void serve() { listen_after_bind(); }
   /// From any thread.
   void end();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A part of a JSON text, as it was written: parsed values forget how, and some of what.
+/// A part of a JSON text as it was written, which parsed values do not preserve.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 namespace serve {
 
 /// The value of an object's member, from its first byte to its last; empty if there is no such member.
-/// \param object  JSON, which has been read before: nothing is looked for that may be wrong with it
+/// \param object  JSON that has been parsed before: it is not checked again
 inline std::string_view member_text(std::string_view object, std::string_view name) {
   constexpr std::string_view space = " \t\n\r";
   std::size_t at = object.find('{') + 1;

@@ -75,20 +75,20 @@ std::string Metrics::write(Backend const& backend, Admission const& admission) c
   auto const open = admission.sentences();
   std::ostringstream out;
   single(out, "sluice_sentences_open", "gauge", "Sentences without a result, waiting or running.", open);
-  single(out, "sluice_sentences_waiting", "gauge", "Of these, how many have no room in the batch.",
+  single(out, "sluice_sentences_waiting", "gauge", "Open sentences for which the batch has no room.",
          open - std::min(open, backend.size()));
-  single(out, "sluice_sentences_most", "gauge", "Open sentences with which more are refused.", admission.most());
+  single(out, "sluice_sentences_most", "gauge", "Number of open sentences at which more are refused.",
+         admission.most());
   single(out, "sluice_requests_open", "gauge", "Requests without an answer.", admission.requests());
   single(out, "sluice_batch_size", "gauge", "Sentences that are decoded together.", backend.size());
-  single(out, "sluice_steps_total", "counter", "Rounds of the decoders.", statistics.steps);
+  single(out, "sluice_steps_total", "counter", "Steps of the decoders.", statistics.steps);
   single(out, "sluice_tokens_total", "counter", "Tokens of best hypotheses.", statistics.tokens);
-  single(out, "sluice_fed_total", "counter", "Tokens that went through the models, prompts included.", statistics.fed);
-  single(out, "sluice_shared_total", "counter", "Tokens of prompts that did not, since they had before.",
-         statistics.shared);
+  single(out, "sluice_fed_total", "counter", "Tokens fed to the models, including prompts.", statistics.fed);
+  single(out, "sluice_shared_total", "counter", "Prompt tokens not fed, thanks to prefix caching.", statistics.shared);
   single(out, "sluice_encoded_total", "counter", "Sentences that were encoded.", statistics.encoded);
   fill(out, statistics);
   std::string const busy = "sluice_decoder_seconds_total";
-  head(out, busy, "counter", "Where the decoders' time went.");
+  head(out, busy, "counter", "Time of the decoders, by part.");
   for (auto const& [part, seconds] : {std::pair("encode", statistics.seconds.encode),
                                       {"model", statistics.seconds.model},
                                       {"output", statistics.seconds.output},
@@ -96,7 +96,7 @@ std::string Metrics::write(Backend const& backend, Admission const& admission) c
     out << busy << "{part=\"" << part << "\"} " << seconds << '\n';
 
   std::lock_guard const lock(mutex_);
-  head(out, "sluice_sentences_total", "counter", "Results, by what failed.");
+  head(out, "sluice_sentences_total", "counter", "Results, by failure.");
   for (auto const& [failure, count] : sentences_)
     out << "sluice_sentences_total{failure=\"" << failure << "\"} " << count << '\n';
   head(out, "sluice_sentence_seconds", "histogram", "From the queue to the result.");

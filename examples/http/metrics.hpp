@@ -49,7 +49,7 @@ class Metrics {
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, std::uint64_t> requests_;
   std::map<std::string, Histogram> request_seconds_;
-  std::map<std::string, std::uint64_t> sentences_;  // by what became of them
+  std::map<std::string, std::uint64_t> sentences_;  // by failure
   Histogram sentence_seconds_, first_seconds_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A search that is one of several, chosen for each sentence: so that one decoder, and one batch, serves them all.
+/// A search that is one of several, chosen for each sentence, so that one decoder and one batch serve them all.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -20,11 +20,11 @@
 
 namespace serve {
 
-/// None of them may want the prefix for itself.
+/// None of them may handle the prefix itself (`takes_prefix`).
 template <sluice::SettlingSearch... S>
   requires(!sluice::takes_prefix<S>() && ...)
 struct OneOf {
-  sluice::LengthLimits length{};  ///< the chosen one's, for rules that want to know
+  sluice::LengthLimits length{};  ///< those of the chosen search, for rules
   std::variant<S...> search{};
 
   OneOf() = default;
@@ -32,7 +32,7 @@ struct OneOf {
     requires(std::is_same_v<One, S> || ...)
   explicit OneOf(One one) : length(length_of(one)), search(std::move(one)) {}
 
-  using State = std::tuple<typename S::State...>;  // all of them: each is used again by the next of its kind
+  using State = std::tuple<typename S::State...>;  // all of them: each is reused by the next sentence with that search
 
   sluice::Abilities needs() const {
     return std::visit([](auto const& one) { return sluice::needs(one); }, search);

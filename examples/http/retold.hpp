@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the model itself says of outputs that a search has found.
+/// The model's own log-probabilities of outputs that a search has found.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -20,29 +20,29 @@
 
 namespace serve {
 
-/// A token, and what else there might have been.
+/// A token's log-probability, and the most probable tokens at its position.
 struct Told {
-  float log_prob = 0;                     ///< given all before it
+  float log_prob = 0;                     ///< given all tokens before it
   std::vector<sluice::Candidate> best{};  ///< the most probable, best first
 };
-/// Of all tokens that were told of.
+/// Of all tokens.
 struct Notes {
   std::vector<Told> prompt{};                   ///< of Retold::prompt; empty if there was no time
   std::vector<std::vector<Told>> hypotheses{};  ///< as those of the result; empty if there was no time
 };
 
-/// A search whose hypotheses are read to the model once more, when they have been found, and what it says is noted: the
-/// log-probabilities of their tokens and of the most probable ones in each place, without any rule, temperature or
-/// truncation. So they are the same whatever the search, which is not touched. Costs a slot, a row in the first step and, where
-/// the model takes rows of several tokens beside rows of one, a few steps behind; else as many as the hypotheses have tokens.
+/// A search whose finished hypotheses are fed to the model once more, to get the log-probabilities of their tokens and of the
+/// most probable ones at each position, without any rule, temperature or truncation. They are the same for every search, and the
+/// search does not change. Costs a slot, a row in the first step, and a few more steps at the end if the model takes rows of
+/// several tokens beside rows of one; else as many steps as the hypotheses have tokens.
 template <sluice::SettlingSearch S>
   requires(!sluice::takes_prefix<S>())
 struct Retold {
   S search{};
-  std::int32_t best = 0;                ///< tokens noted in each place
-  std::vector<sluice::Token> prompt{};  ///< goes on behind the request's own prompt, and is told of, too
-  bool ends = false;                    ///< there is nothing but the prompt
-  std::shared_ptr<Notes> notes{};       ///< none: nothing is told, and no prompt either
+  std::int32_t best = 0;                ///< most probable tokens noted at each position
+  std::vector<sluice::Token> prompt{};  ///< follows the request's own prompt, and is scored too
+  bool ends = false;                    ///< only the prompt is scored
+  std::shared_ptr<Notes> notes{};       ///< none: nothing is noted, not even of the prompt
 
   Retold() = default;
   explicit Retold(S plain) : search(std::move(plain)) {}
@@ -53,12 +53,12 @@ struct Retold {
     Phase phase = Phase::search;
     std::vector<sluice::Token> whole;  // prompt
     sluice::Sentence sentence{};       // as the search sees it
-    std::int32_t held = 0;             // tokens in slot 0, or in those that are told of
+    std::int32_t held = 0;             // tokens in slot 0, or in the slots that are scored
     std::size_t told = 0;              // tokens of the longest hypothesis
-    std::size_t in_place = 0;        // the hypothesis that goes on in the prompt's slot, the last of those that are fed
-    bool searching = false;          // whether the search has been asked
-    std::vector<sluice::Token> fed;  // of the prompt
-    std::vector<float> first;        // [V]: log-probabilities of the first token
+    std::size_t in_place = 0;          // the hypothesis that continues in the prompt's slot, the last one fed
+    bool searching = false;            // whether the search has planned
+    std::vector<sluice::Token> fed;    // of the prompt
+    std::vector<float> first;          // [V]: log-probabilities of the first token
     std::vector<sluice::Candidate> best_first;
     sluice::Result result;
     Notes notes;
@@ -94,7 +94,7 @@ struct Retold {
       }
       case Phase::first: {
         search.plan(s.inner, plan);
-        auto own = plan.part(0);  // beside the search: a fork of the prompt, and what might follow
+        auto own = plan.part(0);  // besides the search's rows: a fork of the prompt, and its next tokens
         own.row(0, kept(), s.held, {&s.sentence.last, 1});
         own.ask({.best = s.sentence.vocabulary->size});
         break;
@@ -170,9 +170,9 @@ struct Retold {
 
   /// The slot that holds the prompt.
   sluice::Slot kept() const { return search.slot_count(); }
-  /// Tokens of a hypothesis that are fed: behind the last there is nothing to be told.
+  /// Tokens of a hypothesis that are fed: the last one need not be.
   static std::size_t fed(sluice::Hypothesis const& one) { return one.tokens.empty() ? 0 : one.tokens.size() - 1; }
-  /// How many of so many go into the next row.
+  /// How many of them go into the next row.
   static std::size_t next(State const& s, std::size_t size) {
     auto const& abilities = s.sentence.abilities;
     auto const share = std::max<std::size_t>(1, most / std::max<std::size_t>(1, s.result.hypotheses.size()));

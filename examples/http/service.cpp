@@ -36,7 +36,7 @@ void explain(std::exception_ptr const& problem, httplib::Response& response) {
   } catch (Refused const& refused) {
     send_error(response, refused.status, refused.what());
   } catch (Gone const&) {
-    response.status = 499;  // nobody reads it; the metrics count it
+    response.status = 499;  // the client is gone; the metrics count it
   } catch (std::exception const& error) {
     send_error(response, 500, error.what());
   }
@@ -94,7 +94,7 @@ sigset_t ending() {
   return signals;
 }
 
-/// Waits for a signal to end: nobody new, then the last answer. A second signal does not wait.
+/// Waits for a signal, then refuses new requests and waits for the last answer. A second signal exits at once.
 void end_gracefully(std::string const& program, sigset_t const& signals, Listener& listener, Admission& admission,
                     std::atomic<bool> const& over) {
   timespec const moment{.tv_sec = 0, .tv_nsec = 50'000'000};
@@ -115,7 +115,7 @@ int run_service(std::string const& program, Backend& backend, ServiceOptions con
   Admission admission(options.queue + backend.size());
   Metrics metrics;
   auto bounds = options.bounds;
-  bounds.sentences = std::min(bounds.sentences, admission.most());  // more would never be let in
+  bounds.sentences = std::min(bounds.sentences, admission.most());  // more would never be admitted
   House const house{backend, admission, metrics, bounds};
   auto const local = options.address.starts_with("127.") || options.address == "::1" || options.address == "localhost";
   Guard const guard(admission, options.token, local);

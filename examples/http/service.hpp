@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A server, from its first connection to its last answer: what is the same whatever the model.
+/// A server, from its first connection to its last answer: the parts that do not depend on the model.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace serve {
 
-/// A path of one program's own, beside those that all have: /v1/completions, /v1/models, /metrics, /health.
+/// A program's own path, besides those that all have: /v1/completions, /v1/models, /metrics, /health.
 struct Endpoint {
   using Answer = std::function<void(House const&, httplib::Request const&, httplib::Response&)>;
   std::string path;
@@ -21,16 +21,16 @@ struct Endpoint {
   Answer answer;
 };
 
-/// Call it before there are threads, which inherit it: signals to end wait until run_service() asks for them.
+/// Blocks the signals that end the server until run_service() waits for them. Call it before starting threads, which inherit it.
 void hold_signals();
 
-/// Serves until it is told to end, and everybody has been answered. Says on standard output where.
+/// Serves until a signal ends it and all requests have been answered. Prints its address on standard output.
 /// \param program  its name, for messages
-/// \throws std::runtime_error  for an address that cannot be had
+/// \throws std::runtime_error  for an address that cannot be used
 int run_service(std::string const& program, Backend& backend, ServiceOptions const& options,
                 std::vector<Endpoint> const& own);
 
-/// The whole of a main(): exit code 2 for what makes no sense, 1 for what failed, with a message.
+/// The whole of a main(): exit code 2 for invalid options or files, 1 for failures, with a message.
 int run_program(std::string const& program, std::function<int()> const& run);
 
 }  // namespace serve

@@ -8,10 +8,11 @@ namespace serve {
 
 namespace {
 
-/// The first line of a file: what a command line says, everybody on the machine can read.
+/// The first line of a file. A token on the command line could be read by every user of the machine.
 std::string read_token(std::string const& file) {
   auto const lines = text::read_lines(file);
-  if (lines.empty() || lines[0].empty()) throw text::InputError("--token-file: " + file + ": has no first line");
+  if (lines.empty() || lines[0].empty())
+    throw text::InputError("--token-file: " + file + ": its first line is missing or empty");
   return lines[0];
 }
 
@@ -27,17 +28,20 @@ ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options) : options_(op
   };
   auto const range = [](auto low, auto high) { return CLI::Range(low, high).description(""); };
   auto& bounds = options.bounds;
-  add("--address", options.address, "IP", "to listen on (127.0.0.1: this machine alone)");
-  add("--port", options.port, "N", "to listen on (8080; 0: any)")->check(range(0, 65535));
-  add("--token-file", token_file_, "FILE", "its first line is the bearer token that clients must bring");
-  add("--queue", options.queue, "N", "sentences or prompts that may wait, before 429 (1024)")->check(range(1, 1000000));
-  add("--connections", options.connections, "N", "served at a time; more wait (512)")->check(range(1, 10000));
-  add("--max-body", options.patience.body, "BYTES", "of a request (1048576)")->check(range(1, 1 << 30));
-  add("--max-sentences", bounds.sentences, "N", "or prompts of a request (128)")->check(range(1, 1000000));
-  add("--max-width", bounds.width, "N", "hypotheses or samples of each (64)")->check(range(1, 10000));
-  add("--max-length", bounds.length, "N", "tokens of an output (512)")->check(range(1, 1000000));
-  add("--time-limit", time_, "S", "seconds for a request, before 504 (60)")->check(range(0.001, 86400.0));
-  add("--patience", patience_, "S", "seconds for sending a request, and for taking its answer (10)")
+  add("--address", options.address, "IP", "address to listen on (127.0.0.1: this machine only)");
+  add("--port", options.port, "N", "port to listen on (8080; 0: any)")->check(range(0, 65535));
+  add("--token-file", token_file_, "FILE", "its first line is the bearer token that clients must send");
+  add("--queue", options.queue, "N", "sentences or prompts that may wait; beyond that 429 (1024)")
+      ->check(range(1, 1000000));
+  add("--connections", options.connections, "N", "connections served at a time; more wait (512)")
+      ->check(range(1, 10000));
+  add("--max-body", options.patience.body, "BYTES", "maximum size of a request (1048576)")->check(range(1, 1 << 30));
+  add("--max-sentences", bounds.sentences, "N", "maximum number of sentences or prompts of a request (128)")
+      ->check(range(1, 1000000));
+  add("--max-width", bounds.width, "N", "maximum number of hypotheses or samples of each (64)")->check(range(1, 10000));
+  add("--max-length", bounds.length, "N", "maximum number of tokens of an output (512)")->check(range(1, 1000000));
+  add("--time-limit", time_, "S", "seconds for a request, then 504 (60)")->check(range(0.001, 86400.0));
+  add("--patience", patience_, "S", "seconds for sending a request, and for reading its answer (10)")
       ->check(range(0.01, 3600.0));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a server's command line says whatever the model.
+/// The options of a server that do not depend on the model.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ struct ServiceOptions {
   int port = 8080;                ///< 0: any
   std::size_t connections = 512;  ///< served at a time
   std::size_t queue = 1024;       ///< sentences that may wait
-  std::string token{};            ///< that clients must bring; empty: none
+  std::string token{};            ///< that clients must send; empty: none
 };
 
 /// The flags of these options.
@@ -37,7 +37,7 @@ class ServiceFlags {
 };
 
 /// False if the command line asked for help, which is then printed.
-/// \throws text::InputError  for flags and values that make no sense
+/// \throws text::InputError  for invalid flags and values
 bool parse_flags(CLI::App& app, int argc, char const* const* argv);
 
 }  // namespace serve

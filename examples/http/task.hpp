@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A request that has been read, whatever its shape and whatever the model.
+/// A request that has been read, for any endpoint and any model.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace serve {
 
-/// The most that one request may ask for.
+/// Limits of one request.
 struct Bounds {
   std::size_t sentences = 128;  ///< or prompts
   std::int32_t width = 64;      ///< hypotheses, samples
@@ -20,7 +20,7 @@ struct Bounds {
   std::chrono::milliseconds time{60000};
 };
 
-/// How all sentences of a request are decoded: each Backend has a kind of its own.
+/// How all sentences of a request are decoded: each Backend has its own kind.
 struct Settings {
   Settings() = default;
   Settings(Settings const&) = default;

@@ -55,8 +55,8 @@ if(Libtorch_FOUND AND NOT TARGET libtorch::libtorch)
   target_link_libraries(libtorch::libtorch INTERFACE
     ${libtorch_torch_LIBRARY} ${libtorch_torch_cpu_LIBRARY} ${libtorch_c10_LIBRARY})
   if(libtorch_CUDA)
-    # Nobody calls it by name: it registers itself, so it must not be dropped as unused. What it needs lies where its own
-    # search path says.
+    # It registers itself and is never called by name, so it must not be dropped as unused. Its own dependencies are found
+    # through its search path.
     target_link_libraries(libtorch::libtorch INTERFACE
       "-Wl,--push-state,--no-as-needed,${libtorch_torch_cuda_LIBRARY},--pop-state" ${libtorch_c10_cuda_LIBRARY})
     target_link_options(libtorch::libtorch INTERFACE -Wl,--allow-shlib-undefined -Wl,-rpath,${folder})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whatever gives its scores as a torch tensor, as a Model.
+/// Turns a class that returns its scores as a torch tensor into a Model.
 #pragma once
 
 #include <sluice/core/error.hpp>

@@ -164,7 +164,7 @@ void TorchTransformer::leave(Held& held) {
   held = {.stale = true};
 }
 
-/// The lowest that nobody uses: those in use stay close together.
+/// The lowest free one, so that those in use stay close together.
 std::int32_t TorchTransformer::free_memory() {
   auto const found = std::ranges::find(memories_, 0, &Memory::users);
   auto const index = found - memories_.begin();

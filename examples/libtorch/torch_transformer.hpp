@@ -19,19 +19,19 @@
 
 namespace sluice::example {
 
-/// What a TorchTransformer may be told.
+/// Options of a TorchTransformer.
 struct TorchTransformerOptions {
   std::int32_t length = 512;  ///< most tokens of a source, or in a slot
 };
 
-/// Pre-norm, ReLU, sinusoidal positions: what the examples' Transformer computes, on any device of torch. A Model but
-/// for `step`: HostScores and DeviceScores add it to whatever has `logits`.
+/// Pre-norm, ReLU, sinusoidal positions: what the examples' Transformer computes, on any device of torch. A Model except
+/// for `step`, which HostScores and DeviceScores add to any class with `logits`.
 ///
 /// The cache of a decoder layer lies in slots, [slots, heads, length, d / heads], and grows with slots and lengths in
 /// use. Forks copy what their parents hold, all layers at once. A source's keys and values are kept once, however many
 /// slots look at them. A step sends the host's numbers in one copy and waits for nothing.
 ///
-/// The numbers of a line depend on the other lines as torch's matrix products do: in the last bits.
+/// The last bits of a line depend on the other lines, as in torch's matrix products.
 ///
 /// On a GPU everything runs in the stream that is torch's current one when the object is made, in whatever thread.
 class TorchTransformer {

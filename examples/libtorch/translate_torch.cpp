@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "folder of model.safetensors")->type_name("DIR");
   app.add_option("--input", options.input, "file of lines of tokens (standard input)")->type_name("FILE");
   app.add_option("--device", options.device, "cpu, cuda, cuda:1 ... (cpu)")->type_name("NAME");
-  app.add_option("--type", options.type, "of all numbers: float, half (on a GPU) or bfloat16 (float)")
+  app.add_option("--type", options.type, "number type: float, half (on a GPU) or bfloat16 (float)")
       ->check(CLI::IsMember({"float", "half", "bfloat16"}))
       ->type_name("NAME");
   app.add_flag("--half", options.half, "the same as --type half");
@@ -179,13 +179,15 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "sentences decoded together (64)")
       ->check(CLI::Range(1, 1000000))
       ->type_name("N");
-  app.add_option("--max-length", options.max_length, "tokens of an output, at most (256)")
+  app.add_option("--max-length", options.max_length, "maximum number of tokens of an output (256)")
       ->check(CLI::Range(1, 511))
       ->type_name("N");
-  app.add_option("--threads", options.threads, "of torch (its own choice)")->check(CLI::Range(1, 1024))->type_name("N");
+  app.add_option("--threads", options.threads, "threads of torch (its own choice)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
   app.add_flag("--scores", options.scores, "print the score of each translation before it");
-  app.add_flag("--host-scores", options.host_scores, "copy the scores of a GPU to the host, and search there");
-  app.add_flag("--time", options.time, "say at the end how long decoding took");
+  app.add_flag("--host-scores", options.host_scores, "copy the scores from the GPU to the host, and search there");
+  app.add_flag("--time", options.time, "print at the end how long decoding took");
   auto const complain = [](char const* what, int code) {
     std::fprintf(stderr, "translate_torch: %s\n", what);
     return code;

@@ -12,7 +12,7 @@
 
 namespace sluice::example {
 
-/// Collects arrays of numbers and sends all in one copy, which nobody waits for.
+/// Collects arrays of numbers and sends all in one asynchronous copy.
 class Upload {
  public:
   struct Part {

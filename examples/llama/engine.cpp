@@ -15,7 +15,7 @@ namespace generate {
 
 namespace {
 
-/// What llama.cpp said first of what went wrong.
+/// llama.cpp's first error message.
 std::string& complaint() {
   static std::string text;
   return text;
@@ -36,7 +36,7 @@ void load_backends(Options const& options) {
   if (!options.backends.empty()) ggml_backend_load_all_from_path(options.backends.c_str());
   else if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
   if (ggml_backend_dev_count() == 0) ggml_backend_load_all_from_path(SLUICE_LLAMA_BACKENDS);
-  if (ggml_backend_dev_count() == 0) refuse("--backends: none was found");
+  if (ggml_backend_dev_count() == 0) refuse("--backends: no backend was found");
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options, std::i
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
   context_.reset(llama_init_from_model(model_.get(), params));
-  if (context_ == nullptr) refuse(file.string() + ": llama.cpp makes no such context of it");
+  if (context_ == nullptr) refuse(file.string() + ": llama.cpp cannot create such a context for it");
   adapter_.emplace(context_.get(), sluice::LlamaOptions{.eos = options.ends, .leaves = leaves});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is loaded: a model of llama.cpp, a context, and who guesses for it.
+/// What is loaded: a model of llama.cpp, a context, and a source of guesses.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
@@ -34,7 +34,7 @@ class Loaded {
   std::optional<sluice::Llama> adapter_;
 };
 
-/// One type for whatever was asked for, so that every search is compiled once.
+/// One type for all combinations, so that every search is compiled once.
 using Model = sluice::AnyModel<std::monostate, sluice::Scores<float>>;
 
 class Engine {

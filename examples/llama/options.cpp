@@ -45,7 +45,7 @@ void check(Options const& o) {
   if (o.blockwise() && o.n_best > 1)
     refuse("--lookup and --draft give one output, not --n-best " + std::to_string(o.n_best));
   if (o.samplers.given && (o.search != SearchName::sample || o.blockwise()))
-    refuse("samplers beside temperature, top-k, top-p, min-p and typical need --search sample without guesses");
+    refuse("samplers other than temperature, top-k, top-p, min-p and typical need --search sample without guesses");
   if (o.lookup && !o.draft.empty()) refuse("--lookup and --draft: one of them guesses");
   if (o.stream && o.n_best > 1) refuse("--stream shows one output, not --n-best " + std::to_string(o.n_best));
   if (o.stream && o.json) refuse("--stream and --json: one of them is the output");
@@ -83,68 +83,69 @@ std::optional<Options> parse(int argc, char const* const* argv) {
     return add(name, value, "N", what)->check(CLI::Range(lowest, many).description(""));
   };
 
-  add("prompt", o.prompts, "TEXT", "what is continued; standard input, a prompt a line, if nothing else is given");
-  add("--lines", lines, "FILE", "prompts, one a line");
-  add("--file", file, "FILE", "a whole file is one prompt");
-  add("--system", o.system, "TEXT", "stands before every prompt; fed once");
-  app.add_flag("--special", o.special, "<|names|> of control tokens in prompts are those tokens");
+  add("prompt", o.prompts, "TEXT", "prompts to continue; without any, standard input, one prompt per line");
+  add("--lines", lines, "FILE", "prompts, one per line");
+  add("--file", file, "FILE", "use the whole file as one prompt");
+  add("--system", o.system, "TEXT", "system prompt, put before every prompt; fed once");
+  app.add_flag("--special", o.special, "parse <|names|> of control tokens in prompts");
 
   app.set_help_flag("-h,--help", "this help");
   app.option_defaults()->group("Model");
   add("-m,--model", o.model, "GGUF", "the model")->required();
-  count("--context", o.context, 1, "cells, for the tokens of all sequences together (4096)");
+  count("--context", o.context, 1, "size of the KV cache: cells for the tokens of all sequences (4096)");
   count("--parallel", o.parallel, 1, "prompts at a time (4)");
-  count("--threads", o.threads, 1, "of llama.cpp (as many as processors)");
-  count("--batch", o.batch, 1, "tokens in one call of llama.cpp at most (2048)");
-  count("--chunk", o.chunk, 1, "tokens of prompts fed in one step at most, beside what others generate (no bound)");
-  add("--share", o.share, "N",
-      "tokens kept of what has ended, for prompts that begin alike (0; with --system half of --context)")
+  count("--threads", o.threads, 1, "threads of llama.cpp (as many as processors)");
+  count("--batch", o.batch, 1, "maximum number of tokens in one call of llama.cpp (2048)");
+  count("--chunk", o.chunk, 1, "chunked prefill: maximum number of prompt tokens fed in one step (no bound)");
+  add("--share", o.share, "N", "prefix caching: tokens kept of ended prompts (0; with --system half of --context)")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()).description(""));
   count("--gpu-layers", o.gpu_layers, 0, "layers on a device (all)");
-  add("--end", o.ends, "ID", "a token that ends an output too; may be repeated")->allow_extra_args(false)->take_all();
-  add("--backends", o.backends, "DIR", "where the backends of ggml are");
-  app.add_flag("--split", o.split, "an equal part of the cells for each sequence, instead of cells that all share");
+  add("--end", o.ends, "ID", "an additional token that ends an output; may be repeated")
+      ->allow_extra_args(false)
+      ->take_all();
+  add("--backends", o.backends, "DIR", "folder of ggml's backends");
+  app.add_flag("--split", o.split, "give each sequence an equal part of the cells instead of sharing them");
   app.add_flag("--exact", o.exact, "float32 cache, no flash attention: outputs do not depend on the batch");
 
   app.option_defaults()->group("Search");
   add("--search", search, "NAME", "greedy, beam, diverse or sample (greedy)")->check([](std::string const& name) {
     return searches.contains(name) ? "" : "'" + name + "' is not one of beam, diverse, greedy, sample";
   });
-  count("--min-length", o.min_length, 0, "tokens at least (0)");
-  count("--max-length", o.max_length, 0, "tokens at most (128)");
+  count("--min-length", o.min_length, 0, "minimum number of generated tokens (0)");
+  count("--max-length", o.max_length, 0, "maximum number of generated tokens (128)");
   count("--n-best", o.n_best, 1, "outputs of each prompt (1)");
-  count("--width", o.width, 1, "of the beam, or of each group (4)");
-  count("--groups", o.groups, 1, "of diverse beams (2)");
+  count("--width", o.width, 1, "width of the beam, or of each group (4)");
+  count("--groups", o.groups, 1, "number of groups of diverse beams (2)");
   add("--alpha", o.alpha, "X", "beams: scores are divided by length to this power (1)");
   add("--temperature", o.temperature, "X", "samples (1)");
-  count("--top-k", o.top_k, 0, "samples: of so many tokens (all)");
-  add("--top-p", o.top_p, "P", "samples: of the most probable tokens that have this together (1)");
-  add("--min-p", o.min_p, "P", "samples: of tokens this part as probable as the best (0)");
-  add("--typical", o.typical, "P", "samples: of the most typical tokens that have this together (1)");
-  add("--seed", o.seed, "N", "of samples (0)");
+  count("--top-k", o.top_k, 0, "samples: from the N most probable tokens (all)");
+  add("--top-p", o.top_p, "P", "samples: from the most probable tokens that hold P (1)");
+  add("--min-p", o.min_p, "P", "samples: from tokens at least P times as probable as the best (0)");
+  add("--typical", o.typical, "P", "samples: from the most typical tokens that hold P (1)");
+  add("--seed", o.seed, "N", "seed of sampling (0)");
   auto samplers = o.samplers.add_by<CLI::Option>(add);
   samplers.push_back(add("--dry-sequence-breaker", o.breakers, "TEXT",
-                         "samples: DRY counts anew behind it; may be repeated (\\n : \" *)")
+                         "samples: DRY does not match across it; may be repeated (\\n : \" *)")
                          ->allow_extra_args(false)
                          ->take_all());
-  add("--phrase", o.phrases, "TEXT", "beams: a phrase that the output must have; may be repeated")
+  add("--phrase", o.phrases, "TEXT", "beams: a phrase that the output must contain; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
-  add("--stop", o.stops, "TEXT", "ends an output, and is not shown; may be repeated")
+  add("--stop", o.stops, "TEXT", "stop string: ends an output and is not shown; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
-  add("--grammar", o.structure.grammar, "FILE", "outputs obey this grammar, in llama.cpp's notation");
+  add("--grammar", o.structure.grammar, "FILE", "outputs match this grammar, in llama.cpp's notation (GBNF)");
   add("--json-schema", o.structure.json_schema, "FILE", "outputs are JSON that this schema accepts");
   add("--regex", o.structure.regex, "RE", "outputs match this as a whole");
-  app.add_flag("--lookup", o.lookup, "guess what came behind the same words before");
-  add("--draft", o.draft, "GGUF", "guess by a smaller model of the same vocabulary");
-  count("--block", o.block, 1, "tokens verified at once with --lookup or --draft (4)");
-  count("--branches", o.branches, 1, "paths of such guesses, beside each other (1)");
+  app.add_flag("--lookup", o.lookup, "speculative decoding: guess what followed the same tokens before");
+  add("--draft", o.draft, "GGUF", "speculative decoding: guess with a smaller model of the same vocabulary");
+  count("--block", o.block, 1, "number of tokens verified at once with --lookup or --draft (4)");
+  count("--branches", o.branches, 1, "number of alternative paths of such guesses (1)");
 
   app.option_defaults()->group("Output");
   app.add_flag("--stream", o.stream, "show an output while it grows");
-  app.add_flag("--json", o.json, "a JSON object a line for each output");
-  app.add_flag("--statistics", o.statistics, "what was done, on standard error");
+  app.add_flag("--json", o.json, "print one JSON object per line for each output");
+  app.add_flag("--statistics", o.statistics, "print statistics on standard error");
 
   try {
     app.parse(argc, argv);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the command line of llama_generate says.
+/// The command line of llama_generate.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -27,13 +27,13 @@ struct Options {
   std::int32_t parallel = 4;     // prompts at a time
   std::int32_t threads = 0;      // 0: as many as processors
   bool split = false;            // a part of the cells for each sequence
-  bool exact = false;            // numbers that depend on the batch as little as they can
+  bool exact = false;            // outputs that do not depend on the batch
   std::vector<sluice::Token> ends;
 
   // What goes in.
   std::vector<std::string> prompts;
   std::string system;
-  bool special = false;  // names of control tokens in prompts are those tokens
+  bool special = false;  // parse names of control tokens in prompts
   std::int32_t chunk = 0;
   std::int64_t share = -1;  // -1: half of the context with a system prompt, else none
 
@@ -65,12 +65,12 @@ struct Options {
     }
     return 1;
   }
-  /// Sequences that paths of guesses are lent, all prompts together.
+  /// Sequences for the paths of guesses of all prompts.
   std::int32_t leaves() const { return blockwise() && !split ? parallel * (branches - 1) : 0; }
 };
 
 /// Nothing if the user only asked for help, which has been printed.
-/// \throws text::InputError  for what makes no sense
+/// \throws text::InputError  for invalid options
 std::optional<Options> parse(int argc, char const* const* argv);
 
 }  // namespace generate

@@ -26,9 +26,9 @@ class Output {
  public:
   Output(Options const& options, sluice::StopAt stops) : options_(options), stops_(std::move(stops)) {}
 
-  /// Whether it is this one's turn to be shown while it grows.
+  /// Whether this output is the one shown while it grows.
   bool shown(std::uint64_t id) const { return options_.stream && id == next_; }
-  /// The beginning of an output that is certain.
+  /// The settled beginning of an output.
   void settle(std::span<sluice::Token const> tokens) {
     header(next_);
     write(stream_.settle(tokens));

@@ -26,7 +26,7 @@
 
 namespace generate {
 
-/// Which beginnings are kept, and how prompts go in.
+/// Prefix caching and chunked prefill.
 inline sluice::Intake intake(Options const& options, Engine& engine) {
   sluice::Intake result{.prompt_chunk = options.chunk};
   if (options.share >= 0) result.shared_tokens = options.share;
@@ -70,7 +70,7 @@ int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, 
   for (auto more = true; more;) {
     try {
       more = decoder.step();
-    } catch (std::exception const&) {  // of the model: results say whom it met
+    } catch (std::exception const&) {  // from the model: the results say which prompts failed
     }
     if (options.stream)
       decoder.settled([&](std::uint64_t id) { return output.shown(id); },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// search_errors: how often a beam misses the most probable translation, and whether one would want it (Stahlberg and Byrne
-// 2019). Any model under the concept could stand where the shipped one does.
+// search_errors: how often a beam misses the most probable translation, and whether that translation is any good (Stahlberg
+// and Byrne 2019). Any other Model would do in place of the shipped one.
 
 #include <sluice/decode/decode.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -37,9 +37,9 @@ struct Options {
 };
 
 using Source = std::vector<sluice::Token>;
-constexpr double tolerance = 1e-4;  // of scores: two ways to the same output add up the same numbers
+constexpr double tolerance = 1e-4;  // of scores: two searches add the same numbers in different order
 
-/// What came of all sentences by one search.
+/// The results of one search over all sentences.
 class Row {
  public:
   Row(translate::Tokenizer const& tokenizer, std::vector<std::string> const& references)
@@ -73,13 +73,13 @@ class Row {
   std::size_t empty_ = 0;
 };
 
-/// What a search ran.
+/// The work of a search.
 struct Work {
   double rows = 0, fed = 0;  // of a sentence
   double seconds = 0;        // of all
 };
 
-/// What beams of several widths run until they know that nothing can be better, in three ways.
+/// The work of three searches that find the best: beams with two stopping rules, and best first.
 void print_rows(Options const& options, auto& model, std::vector<Source> const& sources,
                 sluice::LengthLimits const& length, sluice::LengthPenalty const& penalty, auto const& output) {
   auto const run = [&](auto const& search, std::vector<sluice::Hypothesis>* hypotheses) {
@@ -195,23 +195,25 @@ void run(Options const& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app(
-      "How often a beam misses the most probable translation, and what that is worth: for each width BLEU, length "
-      "(of the reference's), sentences whose most probable translation was missed, and empty ones.",
+      "How often a beam misses the most probable translation, and how that affects BLEU: for each width BLEU, length "
+      "(divided by the reference's), sentences whose most probable translation was missed, and empty ones.",
       "search_errors");
-  app.add_option("INPUT", options.input, "sentences, a line each")->required();
+  app.add_option("INPUT", options.input, "sentences, one per line")->required();
   app.add_option("REFERENCE", options.reference, "their translations");
   app.add_option("--model", options.model, "folder of model.safetensors and spm.model")->type_name("DIR");
   app.add_option("--width", options.widths, "beams (1 2 5 10 50)")->check(CLI::Range(1, 10000))->type_name("K...");
   app.add_option("--alpha", options.alpha, "scores are divided by length^A (0: the most probable)")->type_name("A");
-  app.add_option("--steps", options.steps, "of the exact search for a sentence at most (20000); 0: until it is proved")
+  app.add_option("--steps", options.steps,
+                 "maximum number of steps of the exact search per sentence (20000); 0: until proved")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   app.add_option("--size", options.size, "sentences decoded together (64)")
       ->check(CLI::Range(1, 100000))
       ->type_name("N");
-  app.add_flag("--rows", options.rows,
-               "print instead what beams run until nothing can be better, and best first: rows of a sentence, seconds");
-  app.add_option("--first", options.first, "only so many sentences")->check(CLI::NonNegativeNumber)->type_name("N");
+  app.add_flag(
+      "--rows", options.rows,
+      "print instead the rows per sentence and seconds of three searches: beams with two rules, and best first");
+  app.add_option("--first", options.first, "only the first N sentences")->check(CLI::NonNegativeNumber)->type_name("N");
   try {
     app.parse(argc, argv);
     run(options);

@@ -73,7 +73,7 @@ Outcome decode(Data const& data, SemanticParser model, SearchName name, Search c
 
 }  // namespace detail
 
-/// Decodes by the schedule that the options name. Streaming, all sentences are in flight; what varies is who steps.
+/// Decodes with the schedule of the options. When streaming, all sentences are in flight, and the schedule chooses which step.
 template <class Search>
 Outcome decode(Data const& data, SemanticParser model, Options const& options, Search const& search) {
   using sluice::Streaming;

@@ -62,14 +62,15 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--schedule", schedule, "NAME", "batched, streaming or fifo (streaming)")->check(one_of(schedules));
   add("--width", options.width, "K", "hypotheses in the beam (10)")->check(range(1, 10000));
   add("--absolute-threshold", options.absolute_threshold, "D",
-      "variable: drop what is D below the best log-probability (10)")
+      "variable: drop hypotheses D below the best log-probability (10)")
       ->check(positive());
-  add("--max-per-parent", options.max_per_parent, "M", "variable: children of one hypothesis in a step (3)")
+  add("--max-per-parent", options.max_per_parent, "M",
+      "variable: maximum number of children of one hypothesis in a step (3)")
       ->check(range(1, many));
   auto* const size = add("--size", options.size, "N", "batched: sentences in a batch (10; greedy: 100)");
   size->check(range(1, 1000000));
   add("--max-rows", options.max_rows, "R", "streaming, fifo: hypotheses in one step (100)")->check(range(1, many));
-  add("--output", output, "FILE", "where the n-best lists go (standard output)");
+  add("--output", output, "FILE", "file to write the n-best lists to (standard output)");
   add("--stats", stats, "FILE", "write counts and accuracies as JSON");
 
   try {

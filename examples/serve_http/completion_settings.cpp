@@ -8,9 +8,9 @@ namespace serve {
 
 TranslationSettings completion_settings(Completion const& c, Fields& fields, Bounds const& bounds) {
   using translate::SearchName;
-  if (c.echo) throw BadField("echo", "echo is not supported: the answer is in another language than the prompt");
+  if (c.echo) throw BadField("echo", "echo is not supported: the output is not in the language of the prompt");
   if (c.best_of && *c.best_of != c.choices)
-    throw BadField("best_of", "best_of is not supported, unless it is n: " + std::to_string(*c.best_of));
+    throw BadField("best_of", "best_of is not supported, unless it equals n: " + std::to_string(*c.best_of));
   if (auto const* const bias = fields.find("logit_bias"); bias != nullptr && *bias != Json::object())
     throw BadField("logit_bias", "logit_bias is not supported: " + text::shown(*bias));
   for (auto const* name : {"presence_penalty", "frequency_penalty"})
@@ -30,7 +30,7 @@ TranslationSettings completion_settings(Completion const& c, Fields& fields, Bou
   }
   o.max_length = c.max_tokens.value_or(std::min(o.max_length, bounds.length));
   settings.stop = c.stop;
-  settings.scores = false;  // what is wanted of probabilities is told afterwards
+  settings.scores = false;  // log-probabilities are computed afterwards, by Retold
   settings.told = c.logprobs.value_or(-1);
   return settings;
 }

@@ -22,12 +22,13 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   auto const range = [](auto low, auto high) { return CLI::Range(low, high).description(""); };
   auto& translator = options.translator;
   add("--model", translator.model, "DIR|FILE", "folder of model.safetensors and spm.model, or the former");
-  add("--name", translator.name, "NAME", "of the model, for /v1/models (sluice)");
+  add("--name", translator.name, "NAME", "name of the model, for /v1/models (sluice)");
   add("--size", translator.size, "N", "sentences decoded together (64)")->check(range(1, 100000));
   add("--threads", translator.threads, "N", "decoders (1)")->check(range(1, 1024));
-  add("--precision", precision, "NAME", "of all products: float32, bfloat16, int8, or auto: bfloat16 if fast (float32)")
+  add("--precision", precision, "NAME",
+      "precision of products: float32, bfloat16, int8, or auto: bfloat16 if fast (float32)")
       ->check(CLI::IsMember({"float32", "bfloat16", "int8", "auto"}).description(""));
-  add("--proposer", proposer, "NAME", "heads or ngram: allow blockwise search, whose guesses these make")
+  add("--proposer", proposer, "NAME", "heads or ngram: allow blockwise search, with guesses from these")
       ->check(CLI::IsMember({"heads", "ngram"}).description(""));
   ServiceFlags flags(app, options.service);
   if (!parse_flags(app, argc, argv)) return std::nullopt;

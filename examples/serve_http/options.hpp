@@ -16,7 +16,7 @@ struct Options {
 };
 
 /// Nothing if the command line asked for help, which is then printed.
-/// \throws text::InputError  for flags and values that make no sense
+/// \throws text::InputError  for invalid flags and values
 std::optional<Options> parse(int argc, char const* const* argv);
 
 }  // namespace serve

@@ -9,7 +9,7 @@
 
 namespace serve {
 
-/// HTML without outside parts. NONCE stands where the content security policy's goes.
+/// HTML that loads nothing from elsewhere. NONCE stands for the nonce of the content security policy.
 extern std::string_view const page;
 
 void answer_page(House const& house, httplib::Request const& request, httplib::Response& response);

@@ -10,7 +10,7 @@ namespace serve {
 
 namespace {
 
-/// A number that nobody can guess.
+/// An unpredictable number.
 std::string nonce() {
   std::random_device random;
   std::array<char, 33> text{};
@@ -24,7 +24,7 @@ void answer_page(House const&, httplib::Request const&, httplib::Response& respo
   auto const once = nonce();
   std::string html(page);
   for (std::size_t at = 0; (at = html.find("NONCE", at)) != html.npos;) html.replace(at, 5, once);
-  // A page of a trace is opened as a blob of this one, whose policy it inherits beside its own.
+  // The page of a trace is opened as a blob of this one, and inherits its policy in addition to its own.
   static auto const trace_script = trace_page_source("script-src"), trace_style = trace_page_source("style-src");
   response.set_header("Content-Security-Policy",
                       "default-src 'none'; script-src 'nonce-" + once + "' " + trace_script + "; style-src 'nonce-" +

@@ -44,7 +44,7 @@ void set(T& option, std::optional<Value> const& value) {
 
 bool positive(double x) { return x > 0; }
 
-/// A JSON object of terms as lines of a glossary.
+/// Converts a JSON object of terms to lines of a glossary.
 std::vector<std::string> read_glossary(Fields& fields) {
   std::vector<std::string> lines;
   auto const* const terms = fields.find("glossary");
@@ -52,7 +52,7 @@ std::vector<std::string> read_glossary(Fields& fields) {
   if (!terms->is_object()) Fields::refuse("glossary", *terms, "an object of terms");
   auto const add = [&](std::string const& term, Json const& target) {
     auto const name = "glossary." + text::shortened(term);
-    if (!target.is_string()) Fields::refuse(name, target, "a text or a list of texts");
+    if (!target.is_string()) Fields::refuse(name, target, "a string or a list of strings");
     auto line = term + '\t' + target.get<std::string>();
     if (line.find_first_of("\n\r") != line.npos || line.find('\t') != line.rfind('\t') || line.starts_with('#'))
       throw BadField(name, name + " has a tab or line end, or begins with #");
@@ -78,8 +78,8 @@ void check_search(Fields const& fields, TranslationSettings const& settings, boo
       break;
     default: break;
   }
-  if (settings.search.search != SearchName::sample) useless(fields, "a search that draws nothing", of_samples);
-  if (settings.search.search != SearchName::blockwise) useless(fields, "a search without blocks", of_blocks);
+  if (settings.search.search != SearchName::sample) useless(fields, "a search other than sample", of_samples);
+  if (settings.search.search != SearchName::blockwise) useless(fields, "a search other than blockwise", of_blocks);
 }
 
 void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bounds, bool guesses) {
@@ -129,18 +129,16 @@ void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bo
   if (auto const n = fields.integer("accept_top", 1, 10000)) o.accept_top = static_cast<std::int32_t>(*n);
   o.adaptive = fields.flag("adaptive").value_or(!fields.has("block") && !o.accept_top);
   set(o.minimum, fields.integer("minimum", 1, o.block));
-  if (o.minimum > 1 && !o.accept_top)
-    throw BadField("minimum", "minimum keeps guesses that are wrong: needs accept_top");
+  if (o.minimum > 1 && !o.accept_top) throw BadField("minimum", "minimum keeps wrong guesses, which needs accept_top");
 
   set(o.no_repeat_ngram, fields.integer("no_repeat_ngram", 1, many));
   set(o.repetition_penalty, fields.number("repetition_penalty", positive, "a number > 0"));
   settings.forbid = fields.texts("forbid").value_or(std::vector<std::string>{});
   if (o.accept_top)
-    useless(fields, "accept_top, which may keep a guess in spite of it",
-            {"no_repeat_ngram", "repetition_penalty", "forbid"});
+    useless(fields, "accept_top, which may keep a masked guess", {"no_repeat_ngram", "repetition_penalty", "forbid"});
   settings.stop = fields.texts("stop").value_or(std::vector<std::string>{});
   for (auto const& stop : settings.stop)
-    if (stop.empty()) throw BadField("stop", "stop holds an empty text");
+    if (stop.empty()) throw BadField("stop", "stop contains an empty string");
   settings.glossary = read_glossary(fields);
   settings.scores = o.search != SearchName::greedy && o.search != SearchName::blockwise;
   set(settings.scores, fields.flag("scores"));
@@ -164,7 +162,7 @@ Task read_task(Fields& fields, Bounds const& bounds, bool guesses) {
   // One for all, or one for each.
   auto const count = [&](char const* name, std::size_t size) {
     if (size != texts->size())
-      throw BadField(name, std::string(name) + " is a list of " + std::to_string(size) + ", text one of " +
+      throw BadField(name, std::string(name) + " is a list of " + std::to_string(size) + ", but text is one of " +
                                std::to_string(texts->size()));
   };
   auto const prefixes = fields.texts("prefix").value_or(std::vector<std::string>{});

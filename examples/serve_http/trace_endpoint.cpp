@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{32} << 20;  // of a page
 
-/// A sentence that counts as all others do.
+/// Counts as an open sentence, like all others.
 class Entered {
  public:
   explicit Entered(Admission& admission) : admission_(admission) {
     switch (admission.enter(1)) {
-      case Admission::Entry::full: throw Refused(429, "too many sentences wait already");
-      case Admission::Entry::closed: throw Refused(503, "the server is closing");
+      case Admission::Entry::full: throw Refused(429, "the queue is full");
+      case Admission::Entry::closed: throw Refused(503, "the server is shutting down");
       case Admission::Entry::granted: break;
     }
   }

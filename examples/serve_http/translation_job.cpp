@@ -37,7 +37,7 @@ sluice::Blockwise<A> blockwise(translate::Options const& o, A const& accept) {
 decltype(Plain::search) plain_search(TranslationSettings const& settings, translate::WholeWords const& words) {
   using Any = decltype(Plain::search);
   auto const& o = settings.search;
-  // Probabilities are needed only where somebody wants them, or a penalty depends on them.
+  // Probabilities are needed only if the request wants them or a penalty depends on them.
   auto const scores = settings.scores || o.repetition_penalty != 1;
   switch (o.search) {
     case SearchName::greedy: return Any(sluice::Greedy{.length = lengths(o), .scores = scores});
@@ -75,7 +75,7 @@ std::vector<std::string> texts_of(translate::Tokenizer const& tokenizer) {
   return texts;
 }
 
-/// The tokenizer sets a space before the first word.
+/// The tokenizer puts a space before the first word.
 std::string without_space(std::string text) {
   if (text.starts_with(' ')) text.erase(0, 1);
   return text;
@@ -155,7 +155,8 @@ Answer TranslationJob::answer(sluice::Result const& result) {
   }
   for (auto const& hypothesis : hypotheses) {
     auto& one = answer.candidates.emplace_back(candidate(hypothesis));
-    auto const place = answer.candidates.size() - 1;  // told of in the order of the search, where nobody has changed it
+    auto const place =
+        answer.candidates.size() - 1;  // notes are in the order of the search, which has not been changed
     if (search.notes && place < search.notes->hypotheses.size())
       one.pieces = pieces(hypothesis, search.notes->hypotheses[place]);
     answer.tokens += hypothesis.tokens.size();

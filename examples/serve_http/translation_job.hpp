@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One sentence of a request: from text to what the decoder takes, from its result to text.
+/// One sentence of a request: from text to a decoder's request, from its result to text.
 #pragma once
 
 #include <sluice/core/token_bytes.hpp>
@@ -31,7 +31,7 @@ namespace serve {
 
 using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
 using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopAt>;
-/// Every search of translate. A beam without constraints is one with trivial ones, decision for decision.
+/// Every search of translate. A beam without constraints is a constrained beam with none, decision for decision.
 using Plain = sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::Exact>,
                                   sluice::Blockwise<sluice::TopK>>,
                             Rules>;
@@ -48,7 +48,7 @@ struct Language {
 
 class TranslationJob final : public Job {
  public:
-  /// \throws BadField  for constraints, a glossary or a prefix that make no sense
+  /// \throws BadField  for an invalid constraint, glossary or prefix
   TranslationJob(Ask const& ask, std::shared_ptr<TranslationSettings const> settings, Language const& language);
 
   std::string settle(std::span<sluice::Token const> tokens) override;
@@ -61,7 +61,7 @@ class TranslationJob final : public Job {
 
  private:
   Candidate candidate(sluice::Hypothesis const& hypothesis) const;
-  /// Its tokens with what the model says of them.
+  /// Its tokens with the model's log-probabilities.
   std::vector<Candidate::Piece> pieces(sluice::Hypothesis const& hypothesis, std::vector<Told> const& told) const;
 
   std::shared_ptr<TranslationSettings const> settings_;

@@ -72,7 +72,7 @@ class Translator final : public TracingBackend {
   std::string trace(Job const& job, std::string const& about, std::chrono::steady_clock::time_point until,
                     std::function<void(std::size_t bytes)> const& between) override {
     std::unique_lock const lock(tracing_, until);
-    if (!lock) throw BadField("", "late: others are traced", 504);
+    if (!lock) throw BadField("", "late: other traces are running", 504);
     if (!traced_) traced_.emplace(models_.make());
     auto const& one = dynamic_cast<TranslationJob const&>(job);
     std::ostringstream out;

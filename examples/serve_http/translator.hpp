@@ -24,20 +24,20 @@ struct TranslatorOptions {
   std::size_t queue = 1024;  ///< sentences that may wait
 };
 
-/// A Backend that can show what it does.
+/// A Backend that can trace its decoding.
 class TracingBackend : public Backend {
  public:
-  /// Decodes a job's sentence apart from all others, on a model of its own over the same weights, one at a time: what comes
-  /// out is the same. \returns a page of it
-  /// \param about    what the page calls it
-  /// \param until    for how long to wait for others
-  /// \param between  is told the page's bytes so far, between the steps, and may throw
+  /// Decodes a job's sentence alone, on a separate model over the same weights, one at a time; the result is the same.
+  /// \returns the page of its trace
+  /// \param about    its title on the page
+  /// \param until    how long to wait for other traces
+  /// \param between  is called between the steps with the page's bytes so far, and may throw
   /// \throws BadField  if it is late
   virtual std::string trace(Job const& job, std::string const& about, std::chrono::steady_clock::time_point until,
                             std::function<void(std::size_t bytes)> const& between) = 0;
 };
 
-/// \throws text::InputError, std::invalid_argument  for a model that cannot be had, options that make no sense
+/// \throws text::InputError, std::invalid_argument  for a model that cannot be loaded, or invalid options
 std::unique_ptr<TracingBackend> make_translator(TranslatorOptions const& options);
 
 }  // namespace serve

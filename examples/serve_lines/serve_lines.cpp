@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// serve_lines: translates lines as they come, each as soon as it can be, with what it took. How to serve with sluice.
+// serve_lines: translates lines as they arrive, and prints the time each took. An example of serving with sluice.
 
 #include <sluice/decode/server.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -29,12 +29,12 @@ struct Options {
   std::filesystem::path model = translate::default_model();
   std::int32_t width = 5;
   std::size_t size = 16;     // sentences in the batch
-  std::size_t queue = 1000;  // lines that wait, at most: then reading waits too
+  std::size_t queue = 1000;  // maximum number of waiting lines; then reading waits too
   double deadline = 0;       // milliseconds; 0 = none
-  bool partial = false;      // print what is settled while it grows
+  bool partial = false;      // print the settled beginning while it grows
 };
 
-/// What is printed, by one line at a time: of the input, its number; milliseconds since it was read; text.
+/// Prints one line at a time: its number in the input, milliseconds since it was read, text.
 class Printer {
  public:
   explicit Printer(translate::Tokenizer const& tokenizer) : tokenizer_(tokenizer) {}
@@ -113,7 +113,7 @@ int serve(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Translates lines from German to English as they come: prints number, milliseconds and translation.",
+  CLI::App app("Translates lines from German to English as they arrive: prints number, milliseconds and translation.",
                "serve_lines");
   app.add_option("--model", options.model, "folder of model.safetensors and spm.model")->type_name("DIR");
   app.add_option("--width", options.width, "hypotheses in the beam (5)")->check(CLI::Range(1, 10000))->type_name("K");
@@ -121,10 +121,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000000))
       ->type_name("N");
   app.add_option("--queue", options.queue, "lines that may wait (1000)")->check(CLI::Range(1, 1000000))->type_name("N");
-  app.add_option("--deadline", options.deadline, "print what there is after so long")
+  app.add_option("--deadline", options.deadline, "print the translation found so far after this time")
       ->check(CLI::PositiveNumber)
       ->type_name("MS");
-  app.add_flag("--partial", options.partial, "print beginnings as soon as they are certain");
+  app.add_flag("--partial", options.partial, "print settled beginnings as soon as they are certain");
   try {
     app.parse(argc, argv);
     return serve(options);

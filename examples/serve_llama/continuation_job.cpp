@@ -25,7 +25,7 @@ decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
       .width = settings.outputs, .n_best = settings.outputs, .length = length, .penalty = {.alpha = 1}});
 }
 
-/// Log-probability of a token in the mean: what best_of goes by.
+/// Mean log-probability of the tokens, by which best_of ranks.
 double mean(sluice::Hypothesis const& one) {
   return one.log_prob / static_cast<double>(std::max<std::size_t>(1, one.log_probs.size()));
 }
@@ -79,13 +79,13 @@ Candidate::Piece ContinuationJob::piece(sluice::Token token, Told const& told) c
 std::vector<Candidate::Piece> ContinuationJob::prompt_pieces() const {
   std::vector<Candidate::Piece> pieces;
   if (!search.notes || !settings_->wants.echo) return pieces;
-  // Nothing comes before the first, unless that is a token of the model's own (bos), which is no part of the text.
+  // Nothing comes before the first token, unless the model puts its own (bos) there, which is not part of the text.
   if (!prompt.empty() && !texts_.tokenizer.bytes(prompt[0]).empty())
     pieces.push_back(piece(prompt[0], {.log_prob = std::numeric_limits<float>::quiet_NaN()}));
   auto const& told = search.notes->prompt;
   for (std::size_t i = 0; i < told.size(); ++i) pieces.push_back(piece(search.prompt[i], told[i]));
   if (!pieces.empty() && pieces[0].text.starts_with(' ') && !before_.starts_with(' '))
-    pieces[0].text.erase(0, 1);  // which some tokenizers set in front
+    pieces[0].text.erase(0, 1);  // which some tokenizers put in front
   return pieces;
 }
 

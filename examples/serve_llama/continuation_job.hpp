@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One prompt of a request: from text to what the decoder takes, from its result to text.
+/// One prompt of a request: from text to a decoder's request, from its result to text.
 #pragma once
 
 #include <sluice/core/token_bytes.hpp>
@@ -27,7 +27,7 @@
 
 namespace serve {
 
-/// Structured outputs, and ends, and biases, of any of the searches.
+/// Any of the searches, with structured outputs, stops and biases.
 using Continuing =
     sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
                   sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopAt, sluice::Structure>>;
@@ -37,7 +37,7 @@ using Continuation = Retold<Continuing>;
 struct Texts {
   sluice::LlamaTokenizer const& tokenizer;
   sluice::TokenBytes bytes;
-  bool special = false;                 ///< names of control tokens in prompts are those tokens
+  bool special = false;                 ///< parse names of control tokens in prompts
   sluice::SequenceBreakers breakers{};  ///< of DRY: llama.cpp's
 };
 
@@ -52,7 +52,7 @@ class ContinuationJob final : public Job {
   /// Whether there is something for the model to do.
   bool asks() const { return settings_->most > 0 || !search.prompt.empty(); }
 
-  std::vector<sluice::Token> prompt;  // that is fed, but for what is told of
+  std::vector<sluice::Token> prompt;  // to feed, except what Retold feeds and scores
   std::uint64_t seed = 0;
   Continuation search;
 

@@ -24,7 +24,7 @@ std::vector<std::pair<sluice::Token, float>> read_biases(Fields& fields, std::in
     auto const* const end = name.data() + name.size();
     auto const read = std::from_chars(name.data(), end, token);
     if (read.ec != std::errc() || read.ptr != end || token < 0 || token >= vocabulary)
-      throw BadField(field, field + ": there is no such token, of " + std::to_string(vocabulary));
+      throw BadField(field, field + ": no such token in a vocabulary of " + std::to_string(vocabulary));
     if (!bias.is_number() || !(bias.get<double>() >= -100 && bias.get<double>() <= 100))
       Fields::refuse(field, bias, "a number in [-100, 100]");
     biases.emplace_back(token, bias.get<float>());
@@ -32,7 +32,7 @@ std::vector<std::pair<sluice::Token, float>> read_biases(Fields& fields, std::in
   return biases;
 }
 
-// Strangers write these grammars: each is compiled in a moment or refused, and what is kept of it is a few megabytes.
+// Clients are not trusted: each grammar compiles quickly or is refused, and takes a few megabytes at most.
 constexpr sluice::GrammarLimits limits{.text = std::size_t{64} << 10, .repetition = 2000, .size = 20'000};
 constexpr sluice::StructureOptions kept{.memory = std::size_t{16} << 20, .masks = 256};
 
@@ -57,8 +57,8 @@ sluice::Structure Grammars::read(Fields& fields, std::chrono::milliseconds time)
   std::optional<std::pair<std::string, std::string>> wanted;  // field, source
   for (auto const* field : {"json_schema", "grammar", "regex"}) {
     if (!fields.has(field)) continue;
-    if (wanted) throw BadField(field, std::string(field) + " and " + wanted->first + ": one of them is the grammar");
-    // A schema comes as JSON; in a text, members may have an order that what carries the request does not keep.
+    if (wanted) throw BadField(field, std::string(field) + " and " + wanted->first + ": give only one grammar");
+    // A schema may be JSON or text. The order of its members matters, and a parsed request does not keep it.
     auto const schema = field == std::string("json_schema") && !fields.find(field)->is_string();
     wanted.emplace(field, schema ? *fields.source(field) : *fields.text(field));
   }
@@ -67,7 +67,7 @@ sluice::Structure Grammars::read(Fields& fields, std::chrono::milliseconds time)
   if (auto const known = find(key)) return *known;
   std::unique_lock const alone(compiler_, time);
   if (!alone) throw Refused(504, "late: too many grammars are being compiled");
-  if (auto const known = find(key)) return *known;  // who was before us asked for it, too
+  if (auto const known = find(key)) return *known;  // the request before us compiled it
   try {
     sluice::Structure const structure(compile(wanted->first, wanted->second), tokens_, kept);
     std::lock_guard const lock(mutex_);

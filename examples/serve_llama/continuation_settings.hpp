@@ -27,26 +27,26 @@ namespace serve {
 
 struct ContinuationSettings final : Settings {
   Completion wants{};
-  std::int32_t outputs = 1;  ///< that are looked for, of which the best are listed
-  std::int32_t most = 16;    ///< tokens of each
+  std::int32_t outputs = 1;  ///< number of outputs generated, of which the best are returned
+  std::int32_t most = 16;    ///< maximum number of tokens of each
   std::uint64_t seed = 0;
   std::vector<std::pair<sluice::Token, float>> biases{};
-  sluice::Sample sample{};  ///< the samplers; the rest of it stands above
+  sluice::Sample sample{};  ///< the samplers; its other members are set from those above
   sluice::Penalties penalties{};
   sluice::Dry dry{};
-  sluice::Structure structure{};  ///< what outputs obey
+  sluice::Structure structure{};  ///< the grammar that outputs match
 
   bool samples() const { return wants.temperature.value_or(1) > 0; }
 };
 
-/// Grammars that were asked for last, compiled, one at a time. Any thread may call.
+/// The most recently used grammars, compiled one at a time. Any thread may call.
 class Grammars {
  public:
   explicit Grammars(sluice::TokenTrie tokens) : tokens_(std::move(tokens)) {}
 
-  /// Of the fields `json_schema`, `grammar` and `regex`, of which a request may have one; without, anything goes.
-  /// \param time  to wait at most while others are compiled
-  /// \throws BadField  for more than one, and whatever is no such thing
+  /// Reads `json_schema`, `grammar` or `regex`, of which a request may have one; without any, all outputs are allowed.
+  /// \param time  maximum time to wait while others are compiled
+  /// \throws BadField  for more than one, and for invalid ones
   /// \throws Refused  if it has waited that long
   sluice::Structure read(Fields& fields, std::chrono::milliseconds time);
 
@@ -58,10 +58,10 @@ class Grammars {
   sluice::TokenTrie tokens_;
   std::timed_mutex compiler_;
   std::mutex mutex_;
-  std::deque<std::pair<std::string, sluice::Structure>> known_;  // the last used in front
+  std::deque<std::pair<std::string, sluice::Structure>> known_;  // most recently used first
 };
 
-/// Those of llama-server's samplers that a request has, under its names.
+/// The samplers of a request, under llama-server's names.
 /// \throws BadField  for what makes no sense
 void read_samplers(Fields& fields, ContinuationSettings& settings);
 

@@ -14,7 +14,7 @@ namespace serve {
 
 namespace {
 
-/// Beginnings are shared wherever the model can.
+/// Prompts share a common beginning (prefix caching) if the model can.
 sluice::Intake intake(generate::Options const& options, generate::Engine& engine) {
   auto const share = options.share >= 0 ? options.share : options.context / 2;
   return {.prompt_chunk = options.chunk, .shared_tokens = engine.model().abilities().roll_back ? share : 0};

@@ -12,13 +12,13 @@
 namespace serve {
 
 struct ContinuerOptions {
-  generate::Options engine{};  ///< as far as they say how the model is loaded; `parallel`: sequences of the context
+  generate::Options engine{};  ///< how to load the model; `parallel`: sequences of the context
   std::string name{};
   std::size_t size = 16;  ///< prompts decoded together
   std::size_t queue = 1024;
 };
 
-/// \throws text::InputError, std::invalid_argument  for a model that cannot be had, options that make no sense
+/// \throws text::InputError, std::invalid_argument  for a model that cannot be loaded, or invalid options
 std::unique_ptr<Backend> make_continuer(ContinuerOptions const& options);
 
 }  // namespace serve

@@ -15,7 +15,7 @@ struct LlamaServerOptions {
 };
 
 /// Nothing if the command line asked for help, which is then printed.
-/// \throws text::InputError  for flags and values that make no sense
+/// \throws text::InputError  for invalid flags and values
 std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv);
 
 }  // namespace serve

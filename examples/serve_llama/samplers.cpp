@@ -33,7 +33,7 @@ void read_samplers(Fields& fields, ContinuationSettings& settings) {
   sluice::Mirostat wanted{.tau = 5};
   integer("mirostat", mirostat, 0, 2), number("mirostat_tau", wanted.tau, 0, 100);
   number("mirostat_eta", wanted.eta, 0, 100);
-  if (mirostat == 1) throw BadField("mirostat", "mirostat: 1 is not supported, 2 is");
+  if (mirostat == 1) throw BadField("mirostat", "mirostat: 1 is not supported, only 0 and 2");
   if (mirostat == 2) sample.mirostat = wanted;
 
   auto& penalties = settings.penalties;

@@ -87,7 +87,7 @@ int live(Options const& options, P const& policy, std::istream& input) {
   return failed ? 1 : 0;
 }
 
-/// Reads all sentences at once, a word of each at a time, and says how far their translations lag.
+/// Reads all sentences in parallel, one word of each at a time, and reports how far their translations lag.
 template <class P>
 int report(Options const& options, P const& policy) {
   Translator translator(options.model, options.beam, options.size);
@@ -174,13 +174,13 @@ int run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Translates lines from German to English while their words are still coming; what is written stays.",
+  CLI::App app("Translates lines from German to English while their words still arrive; written words stay.",
                "simultaneous");
-  app.add_option("INPUT", options.input, "sentences, a line each; standard input where there is none");
+  app.add_option("INPUT", options.input, "sentences, one per line (standard input)");
   app.add_option("--policy", options.policy,
-                 "what is written before the line has ended: local-agreement (what the last N outputs begin with), "
-                 "hold (all but "
-                 "the last N tokens), wait-k (a word for each behind the first K), whole (nothing)")
+                 "what to write before the line has ended: local-agreement (the common beginning of the last N "
+                 "outputs), hold (all but the last N tokens), wait-k (one word for each word after the first K), "
+                 "whole (nothing)")
       ->check(CLI::IsMember({"local-agreement", "wait-k", "hold", "whole"}));
   auto* const outputs = app.add_option("--n", options.n, "outputs that must agree (2), or tokens held back (4)")
                             ->check(CLI::Range(1, 1000000))
@@ -193,17 +193,19 @@ int main(int argc, char** argv) {
       ->type_name("W");
   app.add_option("--model", options.model, "folder of model.safetensors and spm.model")->type_name("DIR");
   auto* const steps =
-      app.add_flag("--steps", options.steps, "a line for each word that is read: its number, what was written");
-  auto* const reference =
-      app.add_option("--report", options.reference, "instead of translations: latency, and BLEU against this file")
-          ->type_name("FILE")
-          ->excludes(steps);
-  app.add_option("--output", options.output, "of --report: the translations")->type_name("FILE")->needs(reference);
-  app.add_option("--first", options.first, "of --report: only so many sentences")
+      app.add_flag("--steps", options.steps, "print a line for each word read: its number, and the words written");
+  auto* const reference = app.add_option("--report", options.reference,
+                                         "print latency, and BLEU against this file, instead of translations")
+                              ->type_name("FILE")
+                              ->excludes(steps);
+  app.add_option("--output", options.output, "with --report: file to write the translations to")
+      ->type_name("FILE")
+      ->needs(reference);
+  app.add_option("--first", options.first, "with --report: only the first N sentences")
       ->check(CLI::Range(1, 1000000000))
       ->type_name("N")
       ->needs(reference);
-  app.add_option("--size", options.size, "of --report: sentences decoded together (64)")
+  app.add_option("--size", options.size, "with --report: sentences decoded together (64)")
       ->check(CLI::Range(1, 100000))
       ->type_name("N")
       ->needs(reference);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The shipped model, asked again and again for more of the same sources.
+/// The shipped model, which decodes growing sources again and again.
 #pragma once
 
 #include <sluice/decode/decode.hpp>
@@ -20,7 +20,7 @@ namespace simultaneous {
 
 constexpr std::int32_t most = 256;  ///< tokens of a translation
 
-/// Translates sources behind what has been written of their translations.
+/// Continues the written part of translations.
 class Translator {
  public:
   /// \param beam  hypotheses

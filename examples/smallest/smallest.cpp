@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-// How probable it is that a word follows another; a full stop begins and ends a sentence.
+// The probability that a word follows another; a full stop begins and ends a sentence.
 std::map<std::string, std::map<std::string, float>> const follows{
     {".", {{"time", 0.6f}, {"fruit", 0.4f}}},
     {"time", {{"flies", 0.6f}, {"waits", 0.3f}, {"passes", 0.1f}}},
@@ -29,7 +29,7 @@ std::map<std::string, std::map<std::string, float>> const follows{
     {"passes", {{".", 1}}}};
 
 struct Bigrams {
-  using Source = std::monostate;  // it translates nothing, it just talks
+  using Source = std::monostate;  // no input: it just generates text
   std::vector<std::string> words;
   std::vector<float> answer;
 
@@ -37,7 +37,7 @@ struct Bigrams {
     for (auto const& [word, next] : follows) words.push_back(word);
   }
   sluice::Vocabulary vocabulary() const { return {.size = int(words.size()), .bos = 0, .eos = {0}}; }
-  void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}  // no memory: the last word is enough
+  void start(std::span<Source const* const>, std::span<sluice::Slot const>) {}  // no state: the last word is enough
 
   sluice::Scores<float> step(std::span<sluice::Row const> rows) {
     answer.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// structured: fills a form from sentences. The form is a JSON schema whose values are words; the model that ships only knows
-// sentences, so it writes one, under a grammar that leaves it no others than those from which the form can be read.
+// structured: fills a form from sentences. The form is a JSON schema whose values are words. The shipped model writes only
+// sentences, so a grammar allows only sentences from which the form can be read.
 #include <sluice/decode/decode.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -116,12 +116,13 @@ int run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Fills a form, a JSON schema whose values are words, from German sentences, a sentence a line.",
+  CLI::App app("Fills a form, a JSON schema whose values are words, from German sentences, one per line.",
                "structured");
   app.add_option("--model", options.model, "folder of model.safetensors and spm.model");
   app.add_option("--schema", options.schema, "the form")->required();
-  app.add_option("--sentence", options.sentence, "from which it is read: a text with {places} (that of order.json)");
-  app.add_option("--width", options.width, "of the beam (8)");
+  app.add_option("--sentence", options.sentence,
+                 "pattern of the sentence, with {places} for the values (that of order.json)");
+  app.add_option("--width", options.width, "width of the beam (8)");
   app.add_flag("--sentences", options.sentences, "print the sentences too");
   app.add_option("input", options.input, "sentences")->required();
   CLI11_PARSE(app, argc, argv);

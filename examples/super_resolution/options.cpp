@@ -45,9 +45,9 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--model", model, "DIR", "folder of model.safetensors and heads.safetensors (the one that ships)");
   add("--input", input, "FILE",
       "binary PGM of images one below the other, 16 pixels wide or 4 (samples.pgm of the model)");
-  add("--images", options.images, "N", "the first so many (all)")->check(whole(1, 1 << 20));
+  add("--images", options.images, "N", "only the first N images (all)")->check(whole(1, 1 << 20));
   add("--block", options.blocks, "K,...", "largest blocks to try (1,2,4,6,8)")->delimiter(',')->check(whole(1, 256));
-  add("--epsilon", options.epsilon, "E", "levels that a kept guess may be off (2)")->check(whole(0, 255));
+  add("--epsilon", options.epsilon, "E", "maximum difference of a kept guess, in levels (2)")->check(whole(0, 255));
   add("--batch", options.batch, "N", "images in a call of the model (64)")->check(whole(1, 1 << 20));
   add("--output", output, "DIR", "folder for sheet.png and the enlarged images as PGM files");
   try {

@@ -51,8 +51,8 @@ void make_folder(std::filesystem::path const& folder) {
 std::vector<std::int32_t> choose_blocks(Options const& options, std::int32_t longest) {
   for (auto const block : options.blocks)
     if (block > longest)
-      throw text::InputError("--block: " + std::to_string(block) + ": the heads of this model suffice for blocks of " +
-                             std::to_string(longest) + " at most");
+      throw text::InputError("--block: " + std::to_string(block) +
+                             ": the heads of this model allow blocks of at most " + std::to_string(longest));
   if (!options.blocks.empty() || longest == 1) return options.blocks;
   std::vector<std::int32_t> blocks{1, 2, 4, 6, 8};
   std::erase_if(blocks, [&](auto block) { return block > longest; });

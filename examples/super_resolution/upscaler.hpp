@@ -31,10 +31,10 @@ namespace super_resolution {
 
 using sluice::Token;
 
-/// Pixels of an output: it has no end, but a fixed length.
+/// Pixels of an output: it has no eos, but a fixed length.
 inline constexpr std::int32_t length = large_size * large_size;
 
-/// What became of some images, and what it cost.
+/// The enlarged images, and what they cost.
 struct Outcome {
   std::vector<Image> images;
   double block = 0;  ///< tokens settled in a round, on average; of Blockwise

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether bytes are those that were there before: not made against those who would forge them.
+/// A checksum that detects changed bytes. It is not cryptographic.
 #pragma once
 
 #include <sluice/core/noise.hpp>
@@ -14,7 +14,7 @@
 
 namespace text {
 
-/// 64 bits over a text that comes in pieces, however it is cut.
+/// 64 bits over a text in pieces; the result does not depend on the pieces.
 class Checksum {
  public:
   void add(std::string_view bytes) {

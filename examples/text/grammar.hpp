@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A grammar that a command line names.
+/// The grammar options of a command line.
 #pragma once
 
 #include <sluice/grammar/grammar.hpp>
@@ -17,15 +17,15 @@
 
 namespace text {
 
-/// What outputs obey; one of them at most.
+/// The grammar that outputs match; at most one is set.
 struct GrammarSource {
   std::filesystem::path grammar{};      ///< GBNF; empty: none
   std::filesystem::path json_schema{};  ///< empty: none
   std::optional<std::string> regex{};   ///< nothing: none
 };
 
-/// Compiled; any text if there is nothing.
-/// \throws InputError  for a file that cannot be read, and for what is wrong with it: with line and column
+/// The compiled grammar; allows any text if none is set.
+/// \throws InputError  for a file that cannot be read, or an invalid grammar, with line and column
 inline sluice::Grammar read_grammar(GrammarSource const& source) {
   auto const whole = [](std::filesystem::path const& file) -> std::string {
     std::ifstream stream(file, std::ios::binary);

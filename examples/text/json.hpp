@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// JSON from people that one does not know, and what to say of it.
+/// Untrusted JSON, and error messages about it.
 #pragma once
 
 #include <text/lines.hpp>
@@ -15,7 +15,7 @@
 
 namespace text {
 
-/// For a message: great length is cut, between characters.
+/// For a message: long text is shortened, between characters.
 inline std::string shortened(std::string text) {
   constexpr std::size_t most = 80;
   if (text.size() <= most) return text;
@@ -25,12 +25,12 @@ inline std::string shortened(std::string text) {
 }
 inline std::string shown(nlohmann::json const& value) { return shortened(value.dump()); }
 
-/// One object without anything that would be lost or that goes too deep.
-/// \param deepest  levels that it may have
+/// Parses JSON; refuses repeated keys, numbers too large and deep nesting.
+/// \param deepest  maximum number of levels
 /// \throws InputError  saying what is wrong with it
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view source, int deepest) {
-  // What is parsed is destroyed and written level by level, each a call within a call.
+  // Parsed values are destroyed and written recursively, so the depth is limited.
   int depth = 0;
   for (bool quoted = false, escaped = false; auto const c : source) {
     if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');

@@ -15,7 +15,7 @@
 
 namespace text {
 
-/// What was given cannot be used; what() names the flag or file, and the line. Programs end with code 2.
+/// Invalid input; what() names the flag or file, and the line. Programs exit with code 2.
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -40,10 +40,10 @@ inline bool valid_utf8(std::string_view s) {
   return true;
 }
 
-/// Reads line after line; drops a byte order mark and the carriage returns of other systems.
+/// Reads line after line; drops a byte order mark and carriage returns.
 class LineReader {
  public:
-  /// \param number, position  the lines and bytes that lie before
+  /// \param number, position  the lines and bytes before
   explicit LineReader(std::istream& stream, std::size_t number = 0, std::uint64_t position = 0)
       : stream_(&stream), number_(number), position_(position) {}
 
@@ -55,9 +55,9 @@ class LineReader {
     if (line.ends_with('\r')) line.pop_back();
     return true;
   }
-  /// Of the line read last, from 1.
+  /// The number of the line read last, from 1.
   std::size_t number() const { return number_; }
-  /// Of the byte behind it, from 0.
+  /// The position of the byte after it, from 0.
   std::uint64_t position() const { return position_; }
 
  private:

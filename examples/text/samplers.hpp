@@ -20,7 +20,7 @@
 
 namespace text {
 
-/// Those that Sample has beside temperature and truncation, the order, and the rules that look back.
+/// Sample's samplers besides temperature and truncation, their order, and the penalties.
 struct Samplers {
   sluice::Sample sample{};
   sluice::Penalties penalties{};
@@ -35,28 +35,34 @@ struct Samplers {
   template <class Option, class Add>
   std::vector<Option*> add_by(Add const& add) {
     return {
-        add("--top-n-sigma", sample.top_n_sigma, "N", "samples: scores at most N deviations below the best (off)"),
-        add("--min-keep", sample.min_keep, "N", "samples: tokens that cuts leave at least (1)"),
-        add("--xtc-probability", sample.xtc.probability, "P", "samples: how often the most probable are excluded (0)"),
-        add("--xtc-threshold", sample.xtc.threshold, "P", "samples: those of at least P, but one (0.1)"),
+        add("--top-n-sigma", sample.top_n_sigma, "N", "samples: keep scores at most N deviations below the best (off)"),
+        add("--min-keep", sample.min_keep, "N", "samples: minimum number of tokens kept by truncation (1)"),
+        add("--xtc-probability", sample.xtc.probability, "P",
+            "samples: probability of excluding the most probable tokens (0)"),
+        add("--xtc-threshold", sample.xtc.threshold, "P",
+            "samples: exclude tokens of at least P but the least probable (0.1)"),
         add("--dynatemp-range", sample.dynamic_temperature.range, "T", "samples: temperature +- T, by entropy (0)"),
-        add("--dynatemp-exp", sample.dynamic_temperature.exponent, "X", "samples: of the entropy's share (1)"),
-        add("--mirostat-ent", sample.mirostat.tau, "TAU", "samples: mirostat 2, for a surprise of TAU bits (off)"),
-        add("--mirostat-lr", sample.mirostat.eta, "ETA", "samples: how fast mirostat learns (0.1)"),
+        add("--dynatemp-exp", sample.dynamic_temperature.exponent, "X", "samples: exponent of the entropy in that (1)"),
+        add("--mirostat-ent", sample.mirostat.tau, "TAU",
+            "samples: mirostat 2 with a target surprise of TAU bits (off)"),
+        add("--mirostat-lr", sample.mirostat.eta, "ETA", "samples: learning rate of mirostat (0.1)"),
         add("--adaptive-target", sample.adaptive_p.target, "P", "samples: prefer tokens of probability P (off)"),
-        add("--adaptive-decay", sample.adaptive_p.decay, "D", "samples: of what was drawn before (0.9)"),
+        add("--adaptive-decay", sample.adaptive_p.decay, "D",
+            "samples: decay of the average over earlier tokens (0.9)"),
         add("--samplers", order, "ORDER", "samples: hugging_face, llama_cpp or a list: top_k,top_p,temperature"),
-        add("--repeat-last-n", penalties.window, "N", "samples: tokens that penalties look at; -1: all (64)"),
-        add("--repeat-penalty", penalties.repetition, "P", "samples: divides scores of tokens that came (1)"),
-        add("--frequency-penalty", penalties.frequency, "P", "samples: taken from them for each time (0)"),
-        add("--presence-penalty", penalties.presence, "P", "samples: taken from them once (0)"),
+        add("--repeat-last-n", penalties.window, "N",
+            "samples: number of last tokens that penalties consider; -1: all (64)"),
+        add("--repeat-penalty", penalties.repetition, "P", "samples: penalty factor for tokens that occurred (1)"),
+        add("--frequency-penalty", penalties.frequency, "P", "samples: subtracted for each occurrence (0)"),
+        add("--presence-penalty", penalties.presence, "P", "samples: subtracted once if the token occurred (0)"),
         add("--dry-multiplier", dry.multiplier, "M", "samples: DRY, a penalty for longer repetitions (0)"),
-        add("--dry-base", dry.base, "B", "samples: grows by B for each token (1.75)"),
-        add("--dry-allowed-length", dry.allowed_length, "N", "samples: from N tokens on (2)"),
-        add("--dry-penalty-last-n", dry.window, "N", "samples: tokens that DRY looks at; -1: all (64)")};
+        add("--dry-base", dry.base, "B", "samples: DRY grows by a factor B for each token (1.75)"),
+        add("--dry-allowed-length", dry.allowed_length, "N", "samples: DRY penalizes repetitions from N tokens on (2)"),
+        add("--dry-penalty-last-n", dry.window, "N",
+            "samples: number of last tokens that DRY considers; -1: all (64)")};
   }
-  /// With the rest of a sample filled in, once options are read.
-  /// \throws InputError  for what makes no sense
+  /// The rest of `sample`, once options are read.
+  /// \throws InputError  for invalid values
   void check() {
     static std::map<std::string, sluice::Sampler> const names{{"temperature", sluice::Sampler::temperature},
                                                               {"top_n_sigma", sluice::Sampler::top_n_sigma},

@@ -15,7 +15,7 @@ namespace text {
 
 constexpr char32_t replacement = 0xFFFD;  ///< for bytes that are no UTF-8
 
-/// Takes bytes one by one, of which tokens may hold parts of a character.
+/// Takes bytes one by one, since tokens may hold parts of a character.
 class Utf8 {
  public:
   /// Calls `each` with every character that this byte completes.
@@ -76,8 +76,8 @@ inline bool is_space(char32_t c) {
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-/// Letters, digits, marks and "_": what is not known to be something else. Characters of scripts that set no spaces
-/// (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are no part of a word, so that every place between them is a boundary.
+/// Letters, digits, marks and "_": everything not known to be something else. Characters of scripts without spaces
+/// (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are not part of a word, so there is a boundary between any two of them.
 inline bool is_word(char32_t c) {
   if (c < 0x80) return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
   struct Range {

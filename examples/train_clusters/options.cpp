@@ -43,9 +43,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   std::string model, input, output, search = "greedy", k_means = "lloyd";
   std::int32_t width = 5;
 
-  CLI::App app("Trains the clusters of a clustered vocabulary projection: translates text, a sentence a line, and "
-               "groups what the "
-               "output layer sees.",
+  CLI::App app("Trains the clusters of a clustered vocabulary projection: translates text, one sentence per line, and "
+               "groups the hidden vectors.",
                "train_clusters");
   app.set_version_flag("--version", "train_clusters (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
                                         std::to_string(SLUICE_VERSION_MINOR) + "." +
@@ -56,18 +55,19 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   };
   add("--model", model, "DIR|FILE", "folder of model.safetensors and spm.model, or the former")->required();
   add("--input", input, "FILE", "text to translate (standard input)");
-  add("--output", output, "FILE", "where the clusters go")->required();
-  add("--direction", options.direction, "NAME", "what they are called in it (de-en)");
+  add("--output", output, "FILE", "file to write the clusters to")->required();
+  add("--direction", options.direction, "NAME", "name of the clusters in that file (de-en)");
   app.add_flag("--append", options.append, "keep the other directions that the output holds");
-  add("--clusters", options.clusters, "N", "how many (400)")->check(whole(1, many));
-  add("--likely", options.likely, "K", "most probable tokens of each vector that its cluster gets (1)")
+  add("--clusters", options.clusters, "N", "number of clusters (400)")->check(whole(1, many));
+  add("--likely", options.likely, "K", "number of each vector's most probable tokens that its cluster gets (1)")
       ->check(whole(1, many));
   add("--search", search, "NAME", "greedy or beam (greedy)")->check(one_of("greedy", "beam"));
   auto* const wide = add("--width", width, "N", "hypotheses in the beam (5)")->check(whole(1, 10000));
   add("--samples", options.samples, "N", "vectors kept, drawn evenly (2000000)")->check(whole(1, many));
-  add("--points", options.points, "N", "vectors that k-means sees for each cluster (256)")->check(whole(1, many));
-  add("--iterations", options.iterations, "N", "of k-means (20)")->check(whole(0, many));
-  add("--seed", options.seed, "N", "of every draw (1)")->check(whole(0, std::numeric_limits<std::uint64_t>::max()));
+  add("--points", options.points, "N", "number of vectors per cluster given to k-means (256)")->check(whole(1, many));
+  add("--iterations", options.iterations, "N", "iterations of k-means (20)")->check(whole(0, many));
+  add("--seed", options.seed, "N", "seed of all random draws (1)")
+      ->check(whole(0, std::numeric_limits<std::uint64_t>::max()));
   add("--k-means", k_means, "NAME", "lloyd or faiss (lloyd)")->check(one_of("lloyd", "faiss"));
   try {
     app.parse(argc, argv);

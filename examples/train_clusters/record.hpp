@@ -24,14 +24,14 @@
 
 namespace train_clusters {
 
-/// Who asks for the vectors.
+/// How sentences are decoded while vectors are recorded.
 struct Recording {
   std::int32_t width = 1;         ///< of the beam; 1: greedy
   std::int32_t max_length = 256;  ///< tokens generated
   std::size_t batch = 64;
 };
 
-/// What came of it.
+/// The outcome.
 struct Recorded {
   std::size_t sentences = 0, failed = 0;
   std::string problem;  ///< of the first that failed

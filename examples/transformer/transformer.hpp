@@ -51,7 +51,7 @@ class Buffer {
   std::ptrdiff_t size_ = 0;
 };
 
-/// What a Transformer may be told.
+/// Options of a Transformer.
 struct TransformerOptions {
   std::int32_t length = 512;   ///< most tokens of a source, or in a slot
   std::int32_t max_pages = 0;  ///< of the cache, KeysValues::page positions each; 0 = as many as there is memory for
@@ -59,8 +59,8 @@ struct TransformerOptions {
   std::int32_t attached_layer = -1;
 };
 
-/// Pre-norm, ReLU, sinusoidal positions. A hidden vector depends on its slot's source and tokens alone, bit for bit:
-/// not on the other rows, nor on whether the tokens came one by one or in a block.
+/// Pre-norm, ReLU, sinusoidal positions. A hidden vector depends only on its slot's source and tokens, bit for bit:
+/// not on the other rows, nor on whether the tokens were fed one by one or in a block.
 ///
 /// Weights are shared: several instances (one per thread) take one copy. No step allocates once its buffers have grown.
 class Transformer {

@@ -39,7 +39,7 @@ inline std::vector<std::int32_t> words_of(std::span<sluice::Token const> tokens,
   return words;
 }
 
-/// Of a translation whose source consists of these words, and an end that is none.
+/// The alignment of a translation whose source consists of these words, and eos, which is no word.
 inline std::string alignment_of(sluice::Hypothesis const& hypothesis, std::vector<std::int32_t> source_words,
                                 Tokenizer const& tokenizer, AlignmentFormat const& format) {
   source_words.push_back(-1);

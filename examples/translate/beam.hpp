@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beam search as the command line wants it.
+/// Beam search with the options of the command line.
 #pragma once
 
 #include <sluice/search/beam/beam_search.hpp>

@@ -8,7 +8,7 @@ namespace translate {
 
 namespace {
 
-/// The rules of the preset; what the command line says beside it comes on top.
+/// The options of the preset, overridden by those of the command line.
 sluice::BeamSearch rules(Options const& options) {
   auto const k = options.width;
   auto const penalty = options.length_penalty;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the blocks of blockwise decoding say about its guesses.
+/// Statistics of the blocks and guesses of blockwise decoding.
 #pragma once
 
 #include <sluice/core/result.hpp>
@@ -20,7 +20,7 @@ class BlockCounts {
   /// \param block  the most tokens that a round can settle
   explicit BlockCounts(std::int32_t block) : block_(static_cast<std::size_t>(block)) {}
 
-  /// Of the guesses at one position of a block. What nobody guessed counts as a guess that was not kept.
+  /// Counts of the guesses at one position of a block. A missing guess counts as one that was not kept.
   struct Guesses {
     std::uint64_t judged = 0;  ///< all before them in their block were kept
     std::uint64_t kept = 0;

@@ -14,11 +14,11 @@ namespace translate {
 
 enum class Format : std::uint8_t { plain, gzip, zstd };
 
-/// What a file is to be, by its name: .gz, .zst, or neither.
+/// The format of a file, by its name: .gz, .zst, or neither.
 /// \throws text::InputError  for a format without which the program was built
 Format format_of_name(std::filesystem::path const& file);
 
-/// What a file is, by its first bytes.
+/// The format of a file, by its first bytes.
 /// \throws text::InputError  where the name says otherwise, or for a format without which the program was built
 Format format_of_file(std::filesystem::path const& file);
 

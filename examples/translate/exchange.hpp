@@ -16,7 +16,7 @@
 
 namespace translate {
 
-/// What a sentence's request says, whatever the search.
+/// A sentence's request, independent of the search.
 struct Sentence {
   std::size_t place = 0;  ///< by which its result is given back
   std::vector<sluice::Token> source{};
@@ -35,14 +35,14 @@ class Exchange {
   Exchange& operator=(Exchange const&) = delete;
   virtual ~Exchange() = default;
 
-  /// Up to `count` sentences, appended to `sentences`; false if there are none left. Fewer than asked, or none, where so
-  /// many have been handed out that the results before them do not fit into memory, or the input has no more to give yet.
-  /// \param wait  whether to wait until there is something to be had
+  /// Appends up to `count` sentences to `sentences`; false if none are left. It appends fewer, or none, if too many results
+  /// would have to be kept, or if the input has no more yet.
+  /// \param wait  whether to wait until there is at least one
   virtual bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) = 0;
   virtual void give(std::size_t place, sluice::Result result) = 0;
-  /// Who is told what the decoder does; nothing: nobody.
+  /// The trace of the decoder, or nothing.
   virtual sluice::TraceFile* trace() = 0;
-  /// Nobody need wait any longer: a thread has failed.
+  /// Ends all waiting: a thread has failed.
   virtual void abandon() = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What decides over the output of a run.
+/// What determines the output of a run.
 #pragma once
 
 #include <translate/input.hpp>

@@ -6,7 +6,7 @@
 namespace translate {
 
 std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Restrictions const& restrictions) {
-  // Probabilities are needed only where a penalty depends on them, or somebody looks.
+  // Probabilities are needed only if a penalty depends on them or they are printed.
   sluice::Greedy const search{.length = {.min = options.min_length, .max = options.max_length},
                               .scores =
                                   options.repetition_penalty != 1 || !options.trace.empty() || options.confidence};

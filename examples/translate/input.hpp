@@ -31,10 +31,10 @@ namespace translate {
 struct Part {
   std::uint64_t begin = 0, end = std::numeric_limits<std::uint64_t>::max();
   std::size_t before = 0;                                       ///< lines that begin earlier
-  std::size_t lines = std::numeric_limits<std::size_t>::max();  ///< in it; of a stream nobody knows
+  std::size_t lines = std::numeric_limits<std::size_t>::max();  ///< in it; unknown for a stream
 };
 
-/// A file, whose lines are checked and counted before any is handed out, or a stream, whose lines come as they come.
+/// A file, whose lines are checked and counted before any is handed out, or a stream, whose lines are read as they arrive.
 class Input {
  public:
   /// \param file  empty: standard input
@@ -70,7 +70,7 @@ class Input {
     set(all, sum);
     go(all);
   }
-  /// What check() would find, found by others.
+  /// Sets what check() would find, as found by other ranks.
   void set(Part const& whole, std::uint64_t checksum) { whole_ = whole, count_ = whole.lines, checksum_ = checksum; }
 
   /// Lines of UTF-8 from here to the end of the part.
@@ -95,9 +95,9 @@ class Input {
   /// Known for files only.
   std::optional<std::size_t> count() const { return count_; }
   std::uint64_t checksum() const { return checksum_; }
-  /// Lines to be sorted together: many of a file; a pipe wants its answers.
+  /// Lines to be sorted together: many of a file; few of a pipe, whose reader waits for answers.
   std::size_t window(std::size_t batch) const { return (count_ ? 64 : 4) * batch; }
-  /// Whether somebody types.
+  /// Whether the input is a terminal.
   bool interactive() const { return interactive_; }
 
   Part whole() const { return whole_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a later run must know to go on where this one ends.
+/// What a later run needs to continue where this one ended.
 #pragma once
 
 #include <translate/output_file.hpp>
@@ -16,7 +16,7 @@
 
 namespace translate {
 
-/// What decides over the output, each under a name: options, files, instructions.
+/// What determines the output, each under a name: options, files, instructions.
 using Fingerprint = std::map<std::string, std::string>;
 
 /// A line of the input that is done.

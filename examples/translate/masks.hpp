@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What may not come, or less likely, whatever the search.
+/// Masks: forbidden phrases, n-gram blocking and penalties, for any search.
 #pragma once
 
 #include <sluice/search/rule/ruled.hpp>

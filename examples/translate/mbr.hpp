@@ -13,7 +13,7 @@
 
 namespace translate {
 
-/// The hypothesis whose text is nearest to those of all, by `utility`: samples count alike, other lists by probability.
+/// The hypothesis whose text is closest to all others by `utility`: samples have equal weight, others their probability.
 /// \param text  of a hypothesis
 sluice::Hypothesis const& least_risk(Options const& options, std::span<sluice::Hypothesis const> hypotheses,
                                      std::function<std::string(sluice::Hypothesis const&)> const& text);

@@ -130,7 +130,7 @@ struct Made {
   std::optional<LookingUp> looking_up;
 };
 
-/// Somebody else's model, with the common type of answer.
+/// Refers to another model, with the common type of answer.
 template <sluice::Model M>
 class Answering {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One Transformer, or several that decide together, behind one type: searches are compiled once for both.
+/// One Transformer, or an ensemble of several, behind one type: searches are compiled once for both.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -35,7 +35,7 @@ struct CacheUse {
   std::size_t bytes = 0;
 };
 
-/// Who guesses, for blockwise decoding. Several: `ngram` first, the other one where it has nothing to say.
+/// The sources of guesses for blockwise decoding. Several: `ngram` first, the other one if it has no guess.
 struct Proposers {
   bool heads = false;  ///< over the model's hidden vectors
   bool draft = false;  ///< a smaller model

@@ -133,15 +133,15 @@ void check_parts(Options const& options, bool mpi) {
   if (mpi) need("translate_mpi");
   if (!options.trace.empty() && (mpi || options.resume))
     throw text::InputError(std::string("--trace does not go with ") + (mpi ? "translate_mpi" : "--resume") +
-                           ": it would have a part of what was done");
+                           ": the trace would be incomplete");
   if (options.shard) need("--shard");
   if (!options.resume) return;
   need("--resume");
   if (!options.trace.empty())
-    throw text::InputError("--resume does not go with --trace: what was done is not done again");
+    throw text::InputError("--resume does not go with --trace: the earlier run would be missing from the trace");
   if (options.explain && options.adaptive)
-    throw text::InputError("--resume does not go with --explain without --block: these blocks follow the clock, and "
-                           "would be others");
+    throw text::InputError("--resume does not go with --explain without --block: the blocks depend on the clock, and "
+                           "would differ");
 }
 
 /// The options that were given, but for those that change the speed alone.
@@ -203,7 +203,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   std::int32_t n_best = 0;
 
   std::string const program = mpi ? "translate_mpi" : "translate";
-  CLI::App app("Translates German to English, a sentence a line.", program);
+  CLI::App app("Translates German to English, one sentence per line.", program);
   app.set_version_flag("--version", program + " (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
                                         std::to_string(SLUICE_VERSION_MINOR) + "." +
                                         std::to_string(SLUICE_VERSION_PATCH) + ")");
@@ -221,22 +221,23 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto* const searching =
       add("--search", search, "NAME", "greedy, beam, best-first, sample or blockwise (beam)")->check(one_of(searches));
   auto* const nbest =
-      add("--n-best", n_best, "N", "print N hypotheses a line: index ||| text ||| score")->check(range(1, 10000));
+      add("--n-best", n_best, "N", "print N hypotheses per line: index ||| text ||| score")->check(range(1, 10000));
   auto* const mbr =
-      add("--mbr", utility, "NAME", "print the one nearest to the others by chrf or bleu")->check(one_of(utilities));
+      add("--mbr", utility, "NAME", "minimum Bayes risk: print the hypothesis closest to the others by chrf or bleu")
+          ->check(one_of(utilities));
   Group const lengths{
-      add("--min-length", options.min_length, "N", "tokens before the end at least (1)")->check(range(0, many)),
-      add("--max-length", options.max_length, "N", "tokens generated at most (256)")->check(range(1, many))};
+      add("--min-length", options.min_length, "N", "minimum number of tokens before eos (1)")->check(range(0, many)),
+      add("--max-length", options.max_length, "N", "maximum number of generated tokens (256)")->check(range(1, many))};
   Group const beam{
       add("--preset", preset, "NAME", "rules of fairseq, ctranslate2, huggingface, sockeye, marian or varstream")
           ->check(one_of(presets)),
       add("--width", options.width, "K", "hypotheses in the beam (5; 10 with constraints)")->check(range(1, 10000)),
-      add("--absolute-threshold", options.absolute_threshold, "D", "drop what is D below the best log-probability")
+      add("--absolute-threshold", options.absolute_threshold, "D", "drop hypotheses D below the best log-probability")
           ->check(positive()),
       add("--relative-threshold", options.relative_threshold, "R",
-          "drop what is less than R times as probable as the best")
+          "drop hypotheses less than R times as probable as the best")
           ->check(number([](float x) { return x > 0 && x < 1; }, " between 0 and 1")),
-      add("--max-per-parent", options.max_per_parent, "M", "children of one hypothesis in a step")
+      add("--max-per-parent", options.max_per_parent, "M", "maximum number of children of one hypothesis in a step")
           ->check(range(1, many))};
   auto* const penalty = add("--length-penalty", options.length_penalty, "A", "score = log-probability / length^A (1)")
                             ->check(any_number());
@@ -244,69 +245,71 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto sampling = samplers.add_by<CLI::Option>(add);
   sampling.insert(
       sampling.end(),
-      {add("--temperature", options.temperature, "T", "of the samples (1)")->check(positive()),
+      {add("--temperature", options.temperature, "T", "temperature of sampling (1)")->check(positive()),
        add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(range(1, many)),
        add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
            ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
-       add("--min-p", samplers.sample.min_p, "P", "samples: from tokens at least P times as probable as the best"),
-       add("--typical", samplers.sample.typical, "P", "samples: from the most typical tokens that hold P"),
-       add("--seed", options.seed, "S", "of the samples (1)")->check(natural())});
+       add("--min-p", samplers.sample.min_p, "P", "sample from tokens at least P times as probable as the best"),
+       add("--typical", samplers.sample.typical, "P", "sample from the most typical tokens that hold P"),
+       add("--seed", options.seed, "S", "seed of sampling (1)")->check(natural())});
   Group const blockwise{
-      add("--block", options.block, "K", "tokens settled in one round at most (4), and as many if possible")
-          ->check(range(1, 1024)),
+      add("--block", options.block, "K", "maximum number of tokens settled in one round (4)")->check(range(1, 1024)),
       app.add_flag("--adaptive", options.adaptive,
-                   "guess fewer where they do not pay (default, without --block or a relaxed --accept)"),
-      add("--proposer", proposer, "NAME", "who guesses: heads, draft or ngram; ngram,heads: in turn (heads)")
+                   "guess less where it does not pay (default without --block or a relaxed --accept)"),
+      add("--proposer", proposer, "NAME", "source of guesses: heads, draft or ngram; ngram,heads: ngram first (heads)")
           ->check(one_of(proposers)),
-      add("--heads", heads, "FILE", "of --proposer heads (heads.safetensors beside the model)"),
-      add("--draft-model", draft, "DIR|FILE", "of --proposer draft"),
-      add("--accept", accept, "RULE", "guesses that are kept: exact or top:N (exact)"),
-      add("--minimum", options.minimum, "N", "tokens that every round keeps, with --accept top:N (1)")
+      add("--heads", heads, "FILE", "weights of --proposer heads (heads.safetensors beside the model)"),
+      add("--draft-model", draft, "DIR|FILE", "model of --proposer draft"),
+      add("--accept", accept, "RULE", "which guesses to keep: exact or top:N (exact)"),
+      add("--minimum", options.minimum, "N", "tokens that every round keeps at least, with --accept top:N (1)")
           ->check(range(1, 1024)),
       app.add_flag("--explain", options.explain, "print the blocks instead of the translation"),
-      add("--branches", options.branches, "B", "guess trees of B paths at most (1: a chain)")->check(range(1, 1024)),
-      add("--tree-nodes", options.tree_nodes, "N", "guesses of a tree at most ((K - 1) * B)")->check(range(1, 1024))};
-  Group const masks{
-      add("--no-repeat-ngram", options.no_repeat_ngram, "N", "no N tokens in a row twice")->check(range(1, many)),
-      add("--repetition-penalty", options.repetition_penalty, "P", "make tokens that came before less likely, if P > 1")
-          ->check(positive()),
-      add("--forbid", forbid, "FILE", "phrases that do not come, a phrase a line")};
+      add("--branches", options.branches, "B", "guess trees of at most B paths (1: a chain)")->check(range(1, 1024)),
+      add("--tree-nodes", options.tree_nodes, "N", "maximum number of guesses in a tree ((K - 1) * B)")
+          ->check(range(1, 1024))};
+  Group const masks{add("--no-repeat-ngram", options.no_repeat_ngram, "N", "do not repeat any N tokens in a row")
+                        ->check(range(1, many)),
+                    add("--repetition-penalty", options.repetition_penalty, "P",
+                        "make tokens that occurred before less likely, if P > 1")
+                        ->check(positive()),
+                    add("--forbid", forbid, "FILE", "forbidden phrases, one per line")};
   std::string grammar, json_schema, regex;
-  Group const structures{add("--grammar", grammar, "FILE", "GBNF that each translation obeys"),
+  Group const structures{add("--grammar", grammar, "FILE", "GBNF grammar that each translation matches"),
                          add("--json-schema", json_schema, "FILE", "each translation is JSON that this schema accepts"),
                          add("--regex", regex, "RE", "each translation matches as a whole")};
   Group const constraining{
-      add("--constraints", constraints, "FILE", "words that must or must not come, a JSON object for each line"),
-      add("--glossary", glossary, "FILE", "source term, tab, target term: demanded where the source has the former")};
+      add("--constraints", constraints, "FILE", "required and forbidden phrases, one JSON object per line"),
+      add("--glossary", glossary, "FILE", "source term, tab, target term: required if the source has the source term")};
   Group const constrained{
-      add("--prune-finished", prune_finished, "D", "drop what is D below the best complete one; or none (20)")
+      add("--prune-finished", prune_finished, "D", "drop hypotheses D below the best complete one; or none (20)")
           ->check(number_or_none()),
-      add("--grid-base", options.grid_base, "B", "grid beam search: B hypotheses for every progress")
+      add("--grid-base", options.grid_base, "B", "grid beam search: B hypotheses per number of constraint tokens met")
           ->check(range(1, 10000))};
   std::string alignments;
   auto* const aligning =
-      add("--alignments", alignments, "KIND", "print which words come from which: hard, soft, or those above a share")
+      add("--alignments", alignments, "KIND", "print word alignments: hard, soft, or those above a share")
           ->check(CLI::Validator([](std::string const& value) { return alignment_format(value).second; }, ""));
   Group const doubting{
       app.add_flag("--confidence", options.confidence, "print the probability of each word"),
-      add("--alternatives", options.alternatives, "N", "print the N best pieces in each place, whatever the search")
+      add("--alternatives", options.alternatives, "N", "print the N best pieces at each position, for any search")
           ->check(range(1, 1000))};
-  auto* const begin = add("--prefix", prefix, "FILE", "a beginning for each translation, a line for each line");
-  add("--score", score, "FILE", "print scores of these translations, a line for each line");
+  auto* const begin = add("--prefix", prefix, "FILE", "forced prefixes of the translations, one per line");
+  add("--score", score, "FILE", "print scores of these translations, one per line");
   auto* const projecting = add("--projection", projection, "NAME",
-                               "output layer: dense, logits or clustered; bfloat16, int8: dense in it (dense)")
+                               "output layer: dense, logits or clustered; bfloat16, int8: dense, rounded (dense)")
                                ->check(one_of(projections));
   Group const clustering{
-      add("--clusters", clusters, "FILE", "of --projection clustered, and of heads (clusters.bin beside the model)"),
-      add("--direction", options.model_options.direction, "NAME", "in that file, where it has several"),
-      add("--nearest", options.model_options.nearest, "N", "clusters of each hypothesis that count (2)")
+      add("--clusters", clusters, "FILE", "file for --projection clustered and heads (clusters.bin beside the model)"),
+      add("--direction", options.model_options.direction, "NAME", "which clusters of that file, if it has several"),
+      add("--nearest", options.model_options.nearest, "N", "number of clusters used for each hypothesis (2)")
           ->check(range(1, many)),
-      add("--audit", options.model_options.audit, "N", "project every Nth step in full too, for --stats")
+      add("--audit", options.model_options.audit, "N", "also project every Nth step in full, for --stats")
           ->check(range(1, many))};
-  add("--precision", precision, "NAME", "of all products: float32, bfloat16, int8, or auto: bfloat16 if fast (float32)")
+  add("--precision", precision, "NAME",
+      "precision of products: float32, bfloat16, int8, or auto: bfloat16 if fast (float32)")
       ->check(one_of(precisions_or_automatic));
   auto* const layering =
-      add("--layers", layers, "NAME", "of encoder and decoder alone: float32, bfloat16 or int8 (--precision)")
+      add("--layers", layers, "NAME", "precision of encoder and decoder: float32, bfloat16 or int8 (--precision)")
           ->check(one_of(precisions));
   add("--schedule", schedule, "NAME", "batched or streaming (batched)")->check(one_of(schedules));
   add("--batch", options.batch, "N", "sentences decoded at a time (64)")->check(range(1, 1000000));
@@ -315,23 +318,25 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   add("--encode-ahead", options.encode_ahead, "N", "encode up to N sentences beside the decoder (0)")
       ->check(range(0, 1000000));
   Group const streaming{
-      add("--refill-below", options.refill_below, "F", "refill when this part of the batch is left (1/6)")
+      add("--refill-below", options.refill_below, "F", "refill when at most this fraction of the batch is left (1/6)")
           ->check(number([](float x) { return x >= 0 && x <= 1; }, " in [0, 1]")),
-      add("--order", order, "NAME", "who steps: shortest_only or oldest_first (oldest_first)")->check(one_of(orders)),
-      add("--max-rows", options.max_rows, "N", "rows in one step at most (0 = no bound)")->check(range(0, many)),
-      add("--drain-after", options.drain_after, "N", "wait for who is older than N steps (500; 0 = never)")
+      add("--order", order, "NAME", "which sentences step: shortest_only or oldest_first (oldest_first)")
+          ->check(one_of(orders)),
+      add("--max-rows", options.max_rows, "N", "maximum number of rows in one step (0 = no bound)")
+          ->check(range(0, many)),
+      add("--drain-after", options.drain_after, "N",
+          "admit none while a sentence is older than N steps (500; 0 = never)")
           ->check(range(0, many))};
-  add("--threads", options.threads, "N", "decoders at work (1)")->check(range(1, 1024));
+  add("--threads", options.threads, "N", "number of decoders, each with a thread (1)")->check(range(1, 1024));
   add("--stats", stats, "FILE", "write counts, memory and times as JSON");
-  auto* const tracing =
-      add("--trace", trace, "FILE", "write what the decoder does: a page (.html) or its lines (.jsonl)");
-  app.add_flag("--progress", options.progress, "show progress even where standard error is no terminal");
+  auto* const tracing = add("--trace", trace, "FILE", "write a trace of the decoder: a page (.html) or lines (.jsonl)");
+  app.add_flag("--progress", options.progress, "show progress even if standard error is not a terminal");
   std::string shard;
-  app.add_flag("--resume", options.resume, "go on where an earlier run with these options ended, by OUTPUT.journal");
+  app.add_flag("--resume", options.resume, "continue an earlier run with these options, using OUTPUT.journal");
   if (mpi)
-    add("--shard-size", options.shard_size, "BYTES", "of the input in what a rank is dealt at a time (262144)")
+    add("--shard-size", options.shard_size, "BYTES", "size of the shards of the input that ranks get (262144)")
         ->check(range(1, many));
-  else add("--shard", shard, "I/N", "only part I of the N parts of the input, I from 0");
+  else add("--shard", shard, "I/N", "translate only part I of N parts of the input, I from 0");
 
   try {
     app.parse(argc, argv);
@@ -386,7 +391,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
   auto* const width = beam[1];
-  if (options.grid_base) {  // every sentence has a width of its own; whoever counts hypotheses knows the least
+  if (options.grid_base) {  // every sentence has its own width; only the base is known here
     useless("--grid-base", Group{width, beam[4]});
     options.width = *options.grid_base;
   } else if (options.constrained() && width->count() == 0) {
@@ -428,7 +433,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (who.heads && models->count() > 0)
       throw text::InputError("--ensemble has no heads: --proposer must be draft or ngram, not " + proposer);
     if (options.model_options.projection == ProjectionName::clustered)
-      throw text::InputError("--projection clustered does not go with --search blockwise: what it leaves out would "
+      throw text::InputError("--projection clustered does not go with --search blockwise: the tokens it omits would "
                              "depend on the guesses");
     if (options.block == 1) useless("--block 1", Group{branches, tree_nodes});
     if (options.tree_nodes > 0 && options.branches == 1)
@@ -443,7 +448,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     for (auto const* mask : masks)
       if (mask->count() > 0 && options.accept_top)
         throw text::InputError(mask->get_name() + " does not go with --accept " + accept +
-                               ", which may keep a guess in spite of it");
+                               ", which may keep a masked guess");
   }
 
   if (!utility.empty()) options.mbr = utilities.at(utility);

@@ -23,7 +23,7 @@ namespace translate {
 class OutputFile {
  public:
   OutputFile() : name_("the output"), descriptor_(STDOUT_FILENO) {}
-  /// \param keep  whether to leave what it holds, which truncate() cuts. Nobody else may have it open so then
+  /// \param keep  whether to keep its contents, which truncate() cuts. Then no other program may have it open like this
   /// \throws text::InputError  if it cannot be written
   explicit OutputFile(std::filesystem::path const& file, bool keep = false) : name_(file.string()) {
     descriptor_ = ::open(file.c_str(), (keep ? O_RDWR : O_WRONLY | O_TRUNC) | O_CREAT | O_CLOEXEC, 0666);

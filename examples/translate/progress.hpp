@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is said on standard error: a bar while the work goes on, and messages.
+/// Output on standard error: a progress bar, and messages.
 #pragma once
 
 #include <algorithm>

@@ -33,7 +33,7 @@ Results::Results(Destination destination, std::size_t before, Say say)
   std::error_code none;
   if (auto const size = std::filesystem::file_size(file, none); !none && size > 0 && !std::filesystem::exists(journal))
     throw text::InputError(file.string() + ": is there, without the journal of a run with --resume; remove it");
-  file_.emplace(file, true);  // and nobody else until we are done
+  file_.emplace(file, true);  // locked until we are done
   journal_.emplace(journal, *destination_.journal);
   recover();
 }

@@ -24,7 +24,7 @@ namespace translate {
 struct Destination {
   std::filesystem::path file;            ///< empty: standard output
   Format format = Format::plain;         ///< another one: a member for every MiB of text
-  bool at_once = false;                  ///< somebody waits for every line
+  bool at_once = false;                  ///< write every line at once, without buffering
   std::optional<Fingerprint> journal{};  ///< keep a journal beside the file, and go on where one ends
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Parts of the input with their outputs, and who says which one comes next.
+/// Parts of the input with their outputs, and the order in which they are read.
 #pragma once
 
 #include <translate/input.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What all translations must obey: --grammar, --json-schema, --regex.
+/// The grammar that all translations match: --grammar, --json-schema, --regex.
 #pragma once
 
 #include <sluice/grammar/grammar.hpp>
@@ -13,7 +13,7 @@
 
 namespace translate {
 
-/// A grammar over the pieces of a model. The space with which the first piece begins is not printed, and not judged.
+/// A grammar over the pieces of a model. The space before the first piece is not printed, and the grammar does not see it.
 sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& models);
 
 /// All that the command line forbids.

@@ -13,8 +13,8 @@ namespace translate {
 
 namespace {
 
-// SentencePiece begins every text as a word. A text that goes on where another one stopped goes behind a character of
-// private use, which is in no piece and so joins none, and whose own pieces are dropped.
+// SentencePiece begins every text as a word. A text that continues another one is put after a private-use character,
+// which is in no piece and so joins none. The pieces of that character are dropped.
 constexpr std::string_view anchor = "\xEE\x80\x80";
 
 }  // namespace

@@ -138,7 +138,7 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
   else if (!reading.try_lock()) return true;
   while (current_ == nullptr)
     if (!open()) return false;
-  if (input.interactive()) count = 1;  // somebody wants each at once
+  if (input.interactive()) count = 1;  // a terminal wants each at once
   if (input.count()) {                 // the others want some too
     auto const end = current_->part.before + current_->part.lines;
     auto const left = end - std::min(end, input.number());

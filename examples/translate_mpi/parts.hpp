@@ -71,8 +71,7 @@ class Parts {
     together(ranks, [&] { copy(mine, made, before); });
     together(ranks, [&] {
       if (!ranks.first()) return;
-      if (std::filesystem::file_size(made) != all)
-        throw std::runtime_error(made.string() + ": has not all that was written");
+      if (std::filesystem::file_size(made) != all) throw std::runtime_error(made.string() + ": is incomplete");
       std::filesystem::rename(made, output_);
       std::filesystem::remove(journal());
       translate::Journal done(journal(), fingerprint);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the ranks of one run tell each other.
+/// Communication between the ranks of one run.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ inline void together(Ranks const& ranks, std::function<void()> const& work) {
 }
 
 /// 0, 1, 2, ...: each number once, to whichever rank asks. The number lies in a window of rank 0's memory, where others add to
-/// it: nobody is asked, and what the first rank computes does not wait for it.
+/// it: no rank is asked, and the first rank's computation does not wait for it.
 class Counter {
  public:
   explicit Counter(Ranks const& ranks) : host_(ranks.first()) {

@@ -28,8 +28,8 @@
 
 namespace translate_mpi {
 
-/// The lines that begin in so many bytes, and in so many bytes more ... Equal bytes are more nearly equal work than equal
-/// lines are, and where the bytes are is known before anybody has read them.
+/// Shard i has the lines that begin in the i-th range of bytes. Ranges of equal size are closer to equal work than equal
+/// numbers of lines, and their positions are known before the input is read.
 class Shards {
  public:
   /// Every rank reads, checks and counts its part of the input.

@@ -65,13 +65,14 @@ std::uint64_t since(Clock::time_point begin) {
 int run(Ranks const& ranks, translate::Options options) {
   std::optional<translate::Input> input;
   together(ranks, [&] {
-    if (options.threads > 1 && !ranks.threads()) throw text::InputError("--threads: this MPI allows one thread alone");
+    if (options.threads > 1 && !ranks.threads()) throw text::InputError("--threads: this MPI allows only one thread");
     translate::check_files(options);
     translate::refuse_input(options.output, options.input);
     input.emplace(options.input);
     if (!input->regular()) throw text::InputError(input->name() + ": translate_mpi needs a file");
     if (input->format() != translate::Format::plain)
-      throw text::InputError(input->name() + ": is compressed, so that nobody can begin in the middle: decompress it");
+      throw text::InputError(input->name() +
+                             ": is compressed, so that ranks cannot start in the middle: decompress it");
   });
   Shards const shards(ranks, *input, options.input, options.shard_size);
   input.reset();
@@ -109,7 +110,7 @@ int run(Ranks const& ranks, translate::Options options) {
     try {
       code = translation.run();
     } catch (std::exception const& error) {  // the others wait for what this rank has been dealt
-      progress.say(std::string(error.what()) + "; --resume goes on from here");
+      progress.say(std::string(error.what()) + "; continue with --resume");
       MPI_Abort(MPI_COMM_WORLD, translate::sentence_failed);
     }
     mine[Count::shards] = dealt.dealt(), mine[Count::resumed] = translation.resumed();

@@ -27,7 +27,7 @@ for flag in --images --block --batch; do
 done
 for value in -1 256 many 2.5; do refused "--epsilon: '$value' is not a number from 0 to 255" --epsilon $value; done
 refused "--block: '0' is not a number from 1" --block 4,0
-refused '--block: 100: the heads of this model suffice for blocks of [0-9]+ at most' --model "$model" --block 2,100
+refused '--block: 100: the heads of this model allow blocks of at most [0-9]+' --model "$model" --block 2,100
 refused '--images: 1000: .*samples.pgm holds 32' --model "$model" --images 1000 --output new
 
 mkdir empty damaged
@@ -38,7 +38,7 @@ cp "$model/model.safetensors" damaged/
 printf 'these are no heads\n' >damaged/heads.safetensors
 refused 'damaged/heads.safetensors: ' --model damaged
 rm damaged/heads.safetensors
-refused '--block: 2: the heads of this model suffice for blocks of 1 at most' --model damaged --block 1,2
+refused '--block: 2: the heads of this model allow blocks of at most 1' --model damaged --block 1,2
 cp "$model/heads.safetensors" damaged/model.safetensors
 refused "damaged/model.safetensors: .*metadata name no 'heads'" --model damaged
 translation=$model/../../translate/model/model.safetensors
