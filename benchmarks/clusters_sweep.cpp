@@ -5,9 +5,9 @@
 // (Amer et al. 2022). With --file the clusters are those of a file.
 
 #include <sluice/file/clusters_file.hpp>
+#include <sluice/output/clusters/nearest_centroid.hpp>
 #include <sluice/output/clusters/record_hidden.hpp>
 #include <sluice/output/clusters/train_clusters.hpp>
-#include <sluice/output/detail/clusters/nearest_centroid.hpp>
 
 #include <text/lines.hpp>
 

@@ -53,7 +53,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp brings everything but what only other headers use.
-set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
+set(internal /detail/ _declaration$ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: who wants it includes sluice/grammar/structure.hpp
   ^catalogue/ # maps files: who wants it includes sluice/catalogue/catalogue_beam.hpp
   ^sluice$)

@@ -129,11 +129,11 @@ set(SLUICE_HEADERS
   include/sluice/output/clusters/clustered_projection.hpp
   include/sluice/output/clusters/clusters.hpp
   include/sluice/output/clusters/k_means.hpp
+  include/sluice/output/clusters/nearest_centroid.hpp
   include/sluice/output/clusters/record_hidden.hpp
   include/sluice/output/clusters/train_clusters.hpp
   include/sluice/output/detail/clusters/cluster_unions.hpp
   include/sluice/output/detail/clusters/joint_product.hpp
-  include/sluice/output/detail/clusters/nearest_centroid.hpp
   include/sluice/output/detail/line/best_scores.hpp
   include/sluice/output/detail/line/line_allowed.hpp
   include/sluice/output/detail/line/line_counts.hpp
@@ -184,10 +184,10 @@ set(SLUICE_HEADERS
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp
   include/sluice/schedule/streaming.hpp
+  include/sluice/search/beam/beam_declaration.hpp
   include/sluice/search/beam/beam_options.hpp
   include/sluice/search/beam/beam_search.hpp
   include/sluice/search/beam/best_first_beam.hpp
-  include/sluice/search/beam/detail/beam_declaration.hpp
   include/sluice/search/beam/detail/beam_state.hpp
   include/sluice/search/beam/detail/best_first_queue.hpp
   include/sluice/search/beam/detail/best_first_state.hpp
@@ -215,11 +215,11 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/automaton.hpp
   include/sluice/search/constraint/bank_sizes.hpp
   include/sluice/search/constraint/constrained_beam_search.hpp
+  include/sluice/search/constraint/constrained_declaration.hpp
   include/sluice/search/constraint/constrained_presets.hpp
   include/sluice/search/constraint/constraints.hpp
   include/sluice/search/constraint/detail/any_of_tables.hpp
   include/sluice/search/constraint/detail/bank_choice.hpp
-  include/sluice/search/constraint/detail/constrained_declaration.hpp
   include/sluice/search/constraint/detail/constrained_list.hpp
   include/sluice/search/constraint/detail/wanted_candidates.hpp
   include/sluice/search/constraint/grid_beam_search.hpp

@@ -48,9 +48,9 @@
 #include <sluice/output/clusters/clustered_projection.hpp>
 #include <sluice/output/clusters/clusters.hpp>
 #include <sluice/output/clusters/k_means.hpp>
+#include <sluice/output/clusters/nearest_centroid.hpp>
 #include <sluice/output/clusters/record_hidden.hpp>
 #include <sluice/output/clusters/train_clusters.hpp>
-#include <sluice/output/detail/clusters/nearest_centroid.hpp>
 #include <sluice/output/detail/packed/packed_rows.hpp>
 #include <sluice/output/detail/projection/projection_pass.hpp>
 #include <sluice/output/detail/simd/simd.hpp>

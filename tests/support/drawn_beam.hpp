@@ -3,8 +3,8 @@
 /// Beam searches with options that are drawn.
 #pragma once
 
+#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
-#include <sluice/search/beam/detail/beam_declaration.hpp>
 #include <sluice/search/common/length.hpp>
 
 #include <cstdint>

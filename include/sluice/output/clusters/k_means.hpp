@@ -8,7 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
-#include <sluice/output/detail/clusters/nearest_centroid.hpp>
+#include <sluice/output/clusters/nearest_centroid.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/clusters/clusters.hpp>
 #include <sluice/output/clusters/k_means.hpp>
+#include <sluice/output/clusters/nearest_centroid.hpp>
 #include <sluice/output/clusters/record_hidden.hpp>
-#include <sluice/output/detail/clusters/nearest_centroid.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/search.hpp>
+#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
-#include <sluice/search/beam/detail/beam_declaration.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
 #include <sluice/search/beam/detail/candidates.hpp>
 #include <sluice/search/beam/detail/closing.hpp>

@@ -7,8 +7,8 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
-#include <sluice/search/beam/detail/beam_declaration.hpp>
 #include <sluice/search/beam/detail/best_first_queue.hpp>
 #include <sluice/search/beam/detail/best_first_state.hpp>
 #include <sluice/search/common/length.hpp>

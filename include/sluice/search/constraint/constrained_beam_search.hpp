@@ -9,8 +9,8 @@
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/constraint/automaton.hpp>
+#include <sluice/search/constraint/constrained_declaration.hpp>
 #include <sluice/search/constraint/detail/bank_choice.hpp>
-#include <sluice/search/constraint/detail/constrained_declaration.hpp>
 #include <sluice/search/constraint/detail/constrained_list.hpp>
 #include <sluice/search/constraint/detail/wanted_candidates.hpp>
 

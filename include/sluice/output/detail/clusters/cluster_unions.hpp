@@ -11,7 +11,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/clusters/clustered_options.hpp>
 #include <sluice/output/clusters/clusters.hpp>
-#include <sluice/output/detail/clusters/nearest_centroid.hpp>
+#include <sluice/output/clusters/nearest_centroid.hpp>
 #include <sluice/output/detail/projection/active_tokens.hpp>
 
 #include <algorithm>

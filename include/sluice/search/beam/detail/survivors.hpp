@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/search/beam/detail/beam_declaration.hpp>
+#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
 
 #include <algorithm>
