@@ -25,11 +25,10 @@ namespace serve {
 /// One hypothesis as text.
 struct Candidate {
   struct Piece {
-    std::string name;  ///< UTF-8
-    std::string text;  ///< the bytes that it adds to the text
-    float log_prob;    ///< NaN: unknown
-    std::vector<std::pair<std::string, float>>
-        best{};  ///< names of the most probable tokens at its position, best first
+    std::string name;                                   ///< UTF-8
+    std::string text;                                   ///< the bytes that it adds to the text
+    float log_prob;                                     ///< NaN: unknown
+    std::vector<std::pair<std::string, float>> best{};  ///< names of the most probable tokens here, best first
   };
   std::string text{};
   double score = 0, log_prob = 0;

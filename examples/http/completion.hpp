@@ -18,10 +18,9 @@ struct Completion {
   std::int32_t choices = 1;               ///< `n`: outputs of each prompt
   std::optional<std::int32_t> best_of{};  ///< chosen from so many; at least `choices`
   std::optional<std::int32_t> max_tokens{};
-  std::vector<std::string> stop{};  ///< up to four stop strings
-  std::optional<std::int32_t>
-      logprobs{};     ///< 0 to 5: of the tokens, and of so many most probable tokens at each position
-  bool echo = false;  ///< the output begins with the prompt
+  std::vector<std::string> stop{};         ///< up to four stop strings
+  std::optional<std::int32_t> logprobs{};  ///< 0 to 5: also of so many most probable tokens at each position
+  bool echo = false;                       ///< the output begins with the prompt
 };
 
 }  // namespace serve

@@ -149,7 +149,7 @@ void TorchTransformer::start(Encoded& encoded, std::span<std::int32_t const> ite
   Upload upload;
   auto const from_part = upload.add(from), to_part = upload.add(to);
   upload.send(device());
-  memory_.index_fill_(2, upload[to_part], 0);  // what was there may be no number, and zero times that is none either
+  memory_.index_fill_(2, upload[to_part], 0);  // it may hold NaN, and zero times NaN is NaN
   memory_.narrow(4, 0, longest).index_copy_(2, upload[to_part], encoded.memory.index_select(2, upload[from_part]));
 }
 

@@ -57,7 +57,7 @@ struct TorchWeights {
   TorchLayer en, dn;  ///< after the encoder, after the decoder
   TorchLayer source;  ///< [layers * 2 d, d]: key and value of every decoder layer, from the encoder's output
 
-  /// What stands behind a source: eos, or bos where there is none.
+  /// The token after a source: eos, or bos if there is none.
   Token end() const { return vocabulary.eos.empty() ? vocabulary.bos : vocabulary.eos.front(); }
   at::TensorOptions options() const { return embedding.options(); }
 
@@ -67,7 +67,7 @@ struct TorchWeights {
   static std::shared_ptr<TorchWeights const> load(std::filesystem::path const& file, at::TensorOptions const& options);
   /// Random weights, to measure speed with: bos 1, eos 2, and a bias that makes eos as good as impossible, so that
   /// every output has the length it is allowed.
-  /// \throws std::invalid_argument  for a shape that makes no sense
+  /// \throws std::invalid_argument  for an invalid shape
   static std::shared_ptr<TorchWeights const> random(TorchShape const& shape, at::TensorOptions const& options,
                                                     std::uint64_t seed = 1);
 };

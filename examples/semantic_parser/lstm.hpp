@@ -19,7 +19,7 @@ namespace semantic_parser {
 
 using Buffer = sluice::AlignedVector<float>;
 
-/// `d` rounded up to a multiple of 16: vectors lie with zeros behind them, so that no element is ever a remainder.
+/// `d` rounded up to a multiple of 16: vectors are padded with zeros, so that no element is ever a remainder.
 constexpr std::ptrdiff_t padded(std::ptrdiff_t d) { return (d + 15) / 16 * 16; }
 
 /// One side of a matrix: so many blocks of so many elements, each to be filled up with zeros to `to`.

@@ -179,7 +179,7 @@ inline void SemanticParser::check(sluice::Row const& row) {
   at(row.to);
 }
 
-/// Makes row.to what it is after the step.
+/// Sets row.to to its state after the step.
 inline void SemanticParser::keep(sluice::Row const& row, float const* c, float const* h) {
   auto& to = at(row.to);
   if (row.from != row.to) to.memory = at(row.from).memory;

@@ -30,7 +30,7 @@ struct Options {
 };
 
 /// Nothing if the command line asked for help or the version, which is then printed.
-/// \throws text::InputError  for flags or values that make no sense; no file has been looked at
+/// \throws text::InputError  for invalid flags or values, before any file is read
 std::optional<Options> parse(int argc, char const* const* argv);
 
 }  // namespace semantic_parser

@@ -155,8 +155,7 @@ Answer TranslationJob::answer(sluice::Result const& result) {
   }
   for (auto const& hypothesis : hypotheses) {
     auto& one = answer.candidates.emplace_back(candidate(hypothesis));
-    auto const place =
-        answer.candidates.size() - 1;  // notes are in the order of the search, which has not been changed
+    auto const place = answer.candidates.size() - 1;  // notes are in the order of the search
     if (search.notes && place < search.notes->hypotheses.size())
       one.pieces = pieces(hypothesis, search.notes->hypotheses[place]);
     answer.tokens += hypothesis.tokens.size();

@@ -62,11 +62,11 @@ class Grammars {
 };
 
 /// The samplers of a request, under llama-server's names.
-/// \throws BadField  for what makes no sense
+/// \throws BadField  for invalid values
 void read_samplers(Fields& fields, ContinuationSettings& settings);
 
 /// \param vocabulary  how many tokens there are
-/// \throws BadField  for what makes no sense
+/// \throws BadField  for invalid values
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
                                            Grammars& grammars, std::int32_t vocabulary);
 

@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 /// A sentence with {places} for the values of a schema's properties.
 class Form {
  public:
-  /// \throws text::InputError  for a schema that is none or not of values that are words, or places that it does not have
+  /// \throws text::InputError  for an invalid schema, one whose values are not words, or places that it does not have
   Form(std::filesystem::path const& schema, std::string_view sentence)
       : grammar_(text::read_grammar({.json_schema = schema})) {
     std::ifstream stream(schema);

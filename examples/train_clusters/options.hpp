@@ -14,7 +14,7 @@ namespace train_clusters {
 enum class KMeansName { lloyd, faiss };
 
 struct Options {
-  std::filesystem::path model;   ///< of the weights; the tokenizer lies beside them
+  std::filesystem::path model;   ///< of the weights; the tokenizer is beside them
   std::filesystem::path input;   ///< empty: standard input
   std::filesystem::path output;  ///< of the clusters
   std::string direction = "de-en";

@@ -63,7 +63,7 @@ struct Weights {
   Norm en, dn;          ///< after the encoder, after the decoder
   PackedMatrix source;  ///< [layers * 2 d, d]: key and value of every decoder layer, from the encoder's output
 
-  /// What stands behind a source: eos, or bos where there is none.
+  /// The token after a source: eos, or bos if there is none.
   Token end() const { return vocabulary.eos.empty() ? vocabulary.bos : vocabulary.eos.front(); }
 
   /// The output projection: logits = projection() h + bias, [V, d].

@@ -45,7 +45,7 @@ class BlockCounts {
   std::uint64_t tokens() const { return tokens_; }  ///< that rounds settled: forced ones are not among them
   double mean() const { return static_cast<double>(tokens_) / static_cast<double>(rounds_); }
   std::vector<std::uint64_t> const& sizes() const { return sizes_; }  ///< [n]: rounds that settled n tokens
-  std::vector<Guesses> const& guesses() const { return guesses_; }    ///< [i]: those behind i others
+  std::vector<Guesses> const& guesses() const { return guesses_; }    ///< [i]: those after i others
 
  private:
   std::size_t block_;

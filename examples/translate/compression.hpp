@@ -22,11 +22,11 @@ Format format_of_name(std::filesystem::path const& file);
 /// \throws text::InputError  where the name says otherwise, or for a format without which the program was built
 Format format_of_file(std::filesystem::path const& file);
 
-/// A whole gzip member or zstd frame. Several behind each other are a file of that format, too. The same text gives the
+/// A whole gzip member or zstd frame. Several in a row are a file of that format, too. The same text gives the
 /// same bytes with the same release of the format's library.
 std::string compressed(Format format, std::string_view text);
 
-/// The text of a file, all its members behind each other.
+/// The text of a file, all its members in a row.
 class TextBuffer : public std::streambuf {
  public:
   /// What is wrong with the file, once its stream is bad; empty: nothing.

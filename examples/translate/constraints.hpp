@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What each line must have and must not have: --constraints and --glossary.
+/// Required and forbidden phrases of each line: --constraints and --glossary.
 #pragma once
 
 #include <translate/demands.hpp>
@@ -25,7 +25,7 @@ class Constraints {
   /// \throws text::InputError  for a glossary that cannot be read, or holds a target that cannot be written
   Constraints(Options const& options, std::vector<std::string> lines, Tokenizer const& tokenizer);
 
-  /// What texts without files are called in messages.
+  /// The names of texts without files in messages.
   struct Names {
     std::string constraints, glossary;
   };
@@ -36,9 +36,9 @@ class Constraints {
   /// How the tokenizer, which must live as long, writes phrases: made once, shared by many.
   static std::shared_ptr<Spellings const> spellings(Tokenizer const& tokenizer);
 
-  /// For line `number` of the input, from 1. Lines behind the last of --constraints demand nothing.
+  /// For line `number` of the input, from 1. Lines after the last of --constraints have no constraints.
   /// \param where  the line of the input, for messages about the glossary
-  /// \throws text::InputError  for demands that make no sense, naming file and line
+  /// \throws text::InputError  for invalid constraints, naming file and line
   WholeWords of(std::size_t number, std::string const& where, std::string_view source,
                 std::vector<sluice::Token> const& prefix) const;
 

@@ -29,9 +29,9 @@ class Decoders {
   virtual sluice::ClusteredStatistics clusters() const = 0;
 };
 
-/// As many as the command line asks for, with the search that it names, each over a model of its own. Every search is
-/// compiled in a file of its own: a new one is another function here and another case in make_decoders.
-/// \throws std::invalid_argument  for options of search or schedule that make no sense
+/// As many as the command line asks for, with the search that it names, each over its own model. Every search is
+/// compiled in its own file: a new one is another function here and another case in make_decoders.
+/// \throws std::invalid_argument  for invalid options of search or schedule
 std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, Restrictions const& restrictions);
 std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Restrictions const& restrictions);
 std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Restrictions const& restrictions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What one translation must have and must not have: a line of --constraints.
+/// Required and forbidden phrases of one translation: a line of --constraints.
 #pragma once
 
 #include <text/json.hpp>

@@ -9,12 +9,12 @@
 
 namespace translate {
 
-/// Options as they were said, contents of all files that they name, of the models and of the input, and the instructions
-/// that multiply. What changes the speed alone is not in it.
+/// Options as given, contents of all files that they name, of the models and of the input, and the instructions used for
+/// products. Options that only change the speed are not in it.
 Fingerprint fingerprint(Options const& options, Input const& input);
 
-/// Before any work.
-/// \throws text::InputError  for files of which a part cannot be read, or the rest not be written, another time
+/// Call before any work.
+/// \throws text::InputError  for input that cannot be read again, or output that cannot be continued
 void check_files(Options const& options);
 
 }  // namespace translate

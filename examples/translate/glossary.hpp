@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Terms of the source and what they are to become.
+/// Terms of the source and their required translations.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -24,7 +24,7 @@ namespace translate {
 /// Finds its terms in sources as whole words; the first letter may be of either case.
 class Glossary {
  public:
-  /// What makes texts that mean the same the same.
+  /// Normalizes texts.
   using Normal = std::function<std::string(std::string_view)>;
 
   struct Target {
@@ -33,7 +33,7 @@ class Glossary {
   };
   struct Entry {
     std::string term;
-    std::vector<Target> targets;  ///< any of them will do
+    std::vector<Target> targets;  ///< any of them is accepted
   };
 
   Glossary() = default;
@@ -85,8 +85,8 @@ class Glossary {
 
   std::vector<Entry> const& entries() const { return entries_; }
 
-  /// The entries whose terms are in `source`, each once, as they come in it: the longest first, and what overlaps with
-  /// one that was found does not count.
+  /// The entries whose terms are in `source`, each once, in the order of the source. Longer terms win, and terms that overlap
+  /// with one already found are skipped.
   std::vector<Entry const*> find(std::string_view source) const {
     if (entries_.empty()) return {};
     struct Match {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The output layer of guesses, which need not be exact.
+/// The output layer for guesses, which need not be exact.
 #pragma once
 
 #include <sluice/core/expansion.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Where the sentences come from.
+/// The source of the sentences: a file or a stream.
 #pragma once
 
 #include <sluice/core/noise.hpp>
@@ -78,7 +78,7 @@ class Input {
     std::size_t lines = 0;
     std::uint64_t checksum = 0;
   };
-  /// \throws text::InputError  for a line that is none
+  /// \throws text::InputError  for a line that is not UTF-8
   Tally tally() {
     text::Checksum sum;
     auto const before = reader_.number();
@@ -118,7 +118,7 @@ class Input {
     auto from = std::pair{part.begin, part.before};
     for (auto const& mark : marks_)  // past what is to be skipped, if it is much
       if (mark.first < part.end && mark.first > from.first && mark.second <= part.before + skip) from = mark;
-    // A line begins behind a line's end. Of a compressed file all that lies before is read.
+    // A line begins after a line's end. Of a compressed file, everything before is read too.
     if (format_ != Format::plain) reopen();
     auto const seek = from.first - std::min<std::uint64_t>(from.first, 1);
     stream_.clear();
@@ -131,7 +131,7 @@ class Input {
     }
   }
 
-  /// Whether next() would return at once, as far as one can know: a line may come in pieces.
+  /// Whether next() would probably return at once; a line may arrive in pieces.
   bool ready() const {
     if (!file_.empty() || std::cin.rdbuf()->in_avail() != 0) return true;
     pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};

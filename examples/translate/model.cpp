@@ -27,7 +27,7 @@ using sluice::DenseProjection;
 using sluice::example::Transformer;
 using sluice::example::Weights;
 
-/// What `load` makes of a file; what it complains of names the file.
+/// Loads a file with `load`; errors name the file.
 template <class Load>
 auto load_from(std::filesystem::path const& file, Load const& load) {
   if (!std::filesystem::is_regular_file(file)) throw text::InputError(file.string() + ": no such file");
@@ -57,7 +57,7 @@ sluice::Clusters load_clusters(std::filesystem::path const& path, std::string co
                          (direction.empty() ? ": --direction says which" : ", not for '" + direction + "'"));
 }
 
-/// What a model consists of on disk, shared by all threads.
+/// The contents of a model's files, shared by all threads.
 struct Files {
   Files(std::filesystem::path const& path, ModelOptions const& options)
       : file(std::filesystem::is_directory(path) ? path / "model.safetensors" : path),
@@ -96,7 +96,7 @@ sluice::ClusteredProjection clustered(std::filesystem::path const& path, Files c
   }
 }
 
-/// Averages of probabilities, and guesses, mean something only if the same token is the same piece.
+/// Averages of probabilities, and guesses, need the same token to be the same piece.
 void check_same(Files const& one, Files const& other) {
   auto const different = other.file.string() + ": has another vocabulary than " + one.file.string() + ": ";
   auto const &a = one.tokenizer, &b = other.tokenizer;
@@ -204,7 +204,7 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
   }
   if (options.proposers.heads) {
     auto const path = options.heads.empty() ? first.file.parent_path() / "heads.safetensors" : options.heads;
-    // Guesses are verified: what they cost matters, not the last bits.
+    // Guesses are verified: their cost matters, not the last bits.
     constexpr auto rough = sluice::Precision::int8;
     parts_->heads = load_from(path, [&](auto const& file) {
       return sluice::example::load_heads(sluice::example::Safetensors(file), first.weights->d, rough);

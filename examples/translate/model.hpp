@@ -23,7 +23,7 @@
 
 namespace translate {
 
-/// What translates, and guesses if the model that it holds does. Sources are the tokenizer's pieces.
+/// The model that translates, and guesses if the model in it does. Sources are the tokenizer's pieces.
 using Model = sluice::AnyModel<std::vector<sluice::Token>, Answer>;
 
 /// The folder of the model that ships: beside the program, where it is installed, or where it was built.
@@ -39,10 +39,10 @@ struct CacheUse {
 struct Proposers {
   bool heads = false;  ///< over the model's hidden vectors
   bool draft = false;  ///< a smaller model
-  bool ngram = false;  ///< what came behind the same pieces before
+  bool ngram = false;  ///< what followed the same pieces before
 };
 
-/// What the weights are made into.
+/// Precision and output layer of the weights.
 struct ModelOptions {
   sluice::Precision layers = sluice::Precision::float32;  ///< of encoder and decoder
   sluice::Precision output = sluice::Precision::float32;  ///< of the output layer
@@ -51,13 +51,13 @@ struct ModelOptions {
   std::string direction;           ///< in that file; empty: the only one
   std::int32_t nearest = 2;        ///< clusters of each line
   bool attention = false;          ///< attach that of the last layer to the source
-  std::int32_t audit = 0;          ///< every so many-th step is projected in full too, for the statistics
+  std::int32_t audit = 0;          ///< every Nth step is also projected in full, for the statistics
   Proposers proposers{};
   std::filesystem::path heads;  ///< of Proposers::heads; empty: heads.safetensors beside the weights
   std::filesystem::path draft;  ///< of Proposers::draft: as the models
 };
 
-/// Weights, and what is made of them.
+/// Weights, and the models made from them.
 class Models {
  public:
   /// \param files  folders, or files of weights in folders with an spm.model

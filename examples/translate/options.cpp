@@ -124,7 +124,7 @@ Shard parse_shard(std::string const& text) {
   return shard;
 }
 
-/// \throws text::InputError  for what cannot be done in parts, or not be resumed
+/// \throws text::InputError  for options that cannot be combined with parts or --resume
 void check_parts(Options const& options, bool mpi) {
   auto const need = [&](std::string const& flag) {
     if (options.input.empty()) throw text::InputError(flag + " needs --input: what can be read again");
@@ -144,7 +144,7 @@ void check_parts(Options const& options, bool mpi) {
                            "would differ");
 }
 
-/// The options that were given, but for those that change the speed alone.
+/// The options that were given, except those that only change the speed.
 std::map<std::string, std::string> said(CLI::App const& app) {
   std::map<std::string, std::string> all;
   for (auto const* option : app.get_options()) {
@@ -412,7 +412,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   options.model_options.output = precisions.contains(projection) ? precisions.at(projection) : all;
   options.model_options.clusters = clusters;
   if (options.model_options.projection != ProjectionName::clustered) {
-    // The heads guess among the tokens of clusters, too: which file, and whose part of it, may be said.
+    // The heads guess among the tokens of clusters, too, so --clusters and --direction are allowed.
     auto const guessing = options.search == SearchName::blockwise && proposers.at(proposer).heads;
     useless("--projection " + projection, guessing ? Group{clustering[2], clustering[3]} : clustering);
   }
@@ -420,7 +420,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     useless("--ensemble", Group{projecting});
 
   options.accept_top = accepted(accept);
-  // What a relaxed rule keeps depends on the blocks, and must not depend on a clock.
+  // The tokens that a relaxed rule keeps depend on the blocks, and must not depend on a clock.
   if (blockwise[0]->count() == 0 && !options.accept_top) options.adaptive = true;
   if (options.search == SearchName::blockwise) {
     auto const who = proposers.at(proposer);

@@ -29,14 +29,14 @@ struct Shard {
   std::uint64_t index = 0, count = 1;
 };
 
-/// What of an alignment is printed.
+/// Which part of an alignment is printed.
 struct AlignmentFormat {
   bool soft = false;                 ///< all shares; else pairs of words
   std::optional<float> threshold{};  ///< the pairs of so large a share; nothing: the best of each word
 };
 
 struct Options {
-  std::vector<std::filesystem::path> models;  ///< of the weights; several are averaged. The tokenizer lies beside them
+  std::vector<std::filesystem::path> models;  ///< of the weights; several are averaged. The tokenizer is beside them
   std::filesystem::path input;                ///< empty: standard input
   std::filesystem::path output;               ///< empty: standard output
   std::filesystem::path targets;              ///< prefixes, or what SearchName::score scores; empty: none
@@ -49,8 +49,8 @@ struct Options {
   std::int32_t candidates = 1;                  ///< hypotheses wanted of each sentence
   bool list = false;                            ///< print all of them, with index and score
   std::optional<UtilityName> mbr{};             ///< print the one of least Bayes risk
-  std::optional<AlignmentFormat> alignments{};  ///< print them behind translations
-  bool confidence = false;                      ///< print the probability of each word behind translations
+  std::optional<AlignmentFormat> alignments{};  ///< print them after translations
+  bool confidence = false;                      ///< print the probability of each word after translations
   std::int32_t alternatives = 0;                ///< and so many of the best pieces in each place
   std::int32_t min_length = 1;                  ///< a sentence is not translated by nothing
   std::int32_t max_length = 256;
@@ -87,7 +87,7 @@ struct Options {
   float repetition_penalty = 1;
   std::filesystem::path forbid;  ///< phrases; empty: none
 
-  text::GrammarSource structure;  ///< what all translations obey
+  text::GrammarSource structure;  ///< the grammar that all translations match
 
   ModelOptions model_options;
 
@@ -103,10 +103,10 @@ struct Options {
   bool progress = false;
 
   // long inputs, in parts
-  bool resume = false;                                ///< go on where a journal says that an earlier run ended
+  bool resume = false;                                ///< continue an earlier run, using its journal
   std::optional<Shard> shard{};                       ///< nothing: all of the input
   std::uint64_t shard_size = std::uint64_t{1} << 18;  ///< of translate_mpi: bytes of the input in a shard
-  /// What was said on the command line and decides over the output, by flag; files by their names.
+  /// The options of the command line that determine the output, by flag; files by their names.
   std::map<std::string, std::string> said{};
 
   bool constrained() const { return !constraints.empty() || !glossary.empty(); }
@@ -114,7 +114,7 @@ struct Options {
 
 /// Nothing if the command line asked for help or the version, which is then printed.
 /// \param mpi  whether for translate_mpi, whose ranks deal the shards of the input among themselves
-/// \throws text::InputError  for flags, values or combinations that make no sense; no file has been looked at
+/// \throws text::InputError  for invalid flags, values or combinations, before any file is read
 std::optional<Options> parse(int argc, char const* const* argv, bool mpi = false);
 
 }  // namespace translate

@@ -19,7 +19,7 @@
 
 namespace translate {
 
-/// What is written reaches the system with flush(), the disk with sync(). Not for several threads at once.
+/// flush() hands the output to the system, sync() writes it to the disk. Not for several threads at once.
 class OutputFile {
  public:
   OutputFile() : name_("the output"), descriptor_(STDOUT_FILENO) {}
@@ -68,7 +68,7 @@ class OutputFile {
       if (errno != EINTR) throw std::runtime_error(name_ + ": cannot be read");
     }
   }
-  /// Writes go on behind the first so many bytes.
+  /// Writes continue after the first so many bytes.
   void truncate(std::uint64_t bytes) {
     if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0 ||
         ::lseek(descriptor_, static_cast<off_t>(bytes), SEEK_SET) < 0)

@@ -23,12 +23,12 @@ class Progress {
   Progress& operator=(Progress const&) = delete;
   ~Progress() { clear(); }
 
-  /// So many sentences more are to come; if none are: unknown.
+  /// Adds so many sentences to the total; with none, it is unknown.
   void expect(std::size_t sentences) {
     std::lock_guard const lock(mutex_);
     if (!following_) total_ += sentences;
   }
-  /// \param resumed  whether an earlier run did them: they say nothing about the rate
+  /// \param resumed  whether an earlier run did them: they do not count for the rate
   void add(std::size_t sentences, bool resumed = false) {
     std::lock_guard const lock(mutex_);
     if (!following_) done_ += sentences, resumed_ += resumed ? sentences : 0;
@@ -37,7 +37,7 @@ class Progress {
     drawn_ = now;
     draw(now);
   }
-  /// This program is one of several: the bar shows how far reach() says that all of them are.
+  /// This program is one of several: the bar shows the progress of all of them, as told to reach().
   void follow() {
     std::lock_guard const lock(mutex_);
     following_ = true;
@@ -46,12 +46,12 @@ class Progress {
     std::lock_guard const lock(mutex_);
     if (following_) done_ = std::max(done_, done), total_ = total;
   }
-  /// Another one shows it.
+  /// Another program shows the bar.
   void hide() {
     std::lock_guard const lock(mutex_);
     shown_ = false;
   }
-  /// The last word on the work; messages may still follow.
+  /// Ends the bar; messages may still follow.
   void finish() {
     std::lock_guard const lock(mutex_);
     if (!shown_) return;

@@ -38,7 +38,7 @@ Results::Results(Destination destination, std::size_t before, Say say)
   recover();
 }
 
-/// Takes the longest beginning of the output that the journal knows: of a machine that lost its power either may be behind.
+/// Keeps the longest beginning of the output that the journal has: after a power failure either file may be behind.
 void Results::recover() {
   auto known = journal_->written();
   std::sort(known.begin(), known.end(), [](auto const& a, auto const& b) { return a.bytes < b.bytes; });
@@ -71,7 +71,7 @@ std::optional<Finished> Results::done_before(std::size_t number) {
 
 void Results::finish(std::size_t number, Finished line, bool again) {
   auto const place = number - before_ - written_.lines - 1, written = written_.lines;
-  // What is written at once need not be remembered.
+  // A line that is written at once need not be in the journal.
   if (journal_ && !again && (place > ready_ || member_ > 0)) journal_->ahead(number, line);
   lines_[place] = std::move(line);
   advance();
@@ -111,7 +111,7 @@ void Results::write_member() {
   written_.bytes = sum_.length(), written_.checksum = sum_.value();
 }
 
-/// The output first: a record of what is not there would be no use.
+/// The output first: the journal must not record what is not there.
 void Results::note(bool more) {
   if (more) file_->flush(), journal_->written(written_);
   auto const now = std::chrono::steady_clock::now();

@@ -25,7 +25,7 @@ struct Destination {
   std::filesystem::path file;            ///< empty: standard output
   Format format = Format::plain;         ///< another one: a member for every MiB of text
   bool at_once = false;                  ///< write every line at once, without buffering
-  std::optional<Fingerprint> journal{};  ///< keep a journal beside the file, and go on where one ends
+  std::optional<Fingerprint> journal{};  ///< keep a journal beside the file, and continue where one ends
 };
 
 /// Lines of the output, each written as soon as all before it have been. With a journal a line that is done is never lost
@@ -40,7 +40,7 @@ class Results {
 
   /// Lines, from the first one on, that an earlier run has written.
   std::size_t written() const { return written_.lines; }
-  /// What an earlier run has done of line `number` already, before its turn came.
+  /// The result of line `number`, if an earlier run finished it ahead of its turn.
   std::optional<Finished> done_before(std::size_t number);
 
   /// Another line has been read.

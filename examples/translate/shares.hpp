@@ -32,7 +32,7 @@ class Shares {
   virtual std::optional<Share> next() = 0;
   /// All of it is written, now or by an earlier run.
   virtual void complete(Share const&) {}
-  /// Called often, whenever a line is done: time for what others want of us.
+  /// Called often, whenever a line is done, so that other ranks' requests can be served.
   virtual void serve() {}
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the tokenizer writes a phrase on, wherever the text stands.
+/// How the tokenizer continues a phrase, from any position in it.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -28,7 +28,7 @@ struct Pieces {
   std::vector<std::string> texts;  ///< [token] with a space where a word begins; empty: writes nothing (the end)
   sluice::Token eos = -1;
   std::function<std::vector<sluice::Token>(std::string_view)> begin;   ///< of a text, a space before it
-  std::function<std::vector<sluice::Token>(std::string_view)> inside;  ///< of a text that goes on where one stopped
+  std::function<std::vector<sluice::Token>(std::string_view)> inside;  ///< of a text that continues another one
 
   /// The tokens for one byte each, -1 where there is none.
   std::array<sluice::Token, 256> bytes() const {
@@ -56,7 +56,7 @@ class Spelling {
       for (auto from = other->text_.size(); begin > 0 && from > 0 && all[begin - 1] == other->text_[from - 1];)
         --begin, --from, next_[begin] = other->next_[from], left_[begin] = other->left_[from];
     for (auto i = begin; i-- > 0;) {
-      // What is far away does not change the next token, and would make long texts slow.
+      // Text far ahead does not change the next token, and would make long texts slow.
       auto end = std::min(all.size(), i + 64);
       while (end < all.size() && text::Utf8::continues(all[end])) --end;
       auto const rest = all.substr(i, end - i);

@@ -46,7 +46,7 @@ std::vector<sluice::Token> Tokenizer::encode_inside(std::string_view text) const
 }
 
 std::string Tokenizer::normal(std::string_view text) const {
-  // By way of pieces, not of their numbers: a character that is none has a piece all the same, but no number.
+  // By pieces, not by token ids: an unknown character has a piece, but no id.
   std::vector<std::string> pieces;
   std::string out;
   auto status = processor_->Encode({text.data(), text.size()}, &pieces);

@@ -28,10 +28,9 @@ class Tokenizer {
 
   /// The pieces of a text, without any end of sentence. Empty for white space.
   std::vector<sluice::Token> encode(std::string_view text) const;
-  /// The pieces of a text that goes on where another one stopped, maybe within a word: without a space before it.
+  /// The pieces of a text that continues another one, maybe within a word: without a space before it.
   std::vector<sluice::Token> encode_inside(std::string_view text) const;
-  /// A text as the tokenizer sees it: characters that mean the same alike (NFKC or what its model says), those that it
-  /// does not know as they are.
+  /// A text as the tokenizer sees it: normalized (NFKC or as its model says); unknown characters are unchanged.
   std::string normal(std::string_view text) const;
   /// One line of UTF-8, whatever the tokens.
   std::string decode(std::span<sluice::Token const> tokens) const;

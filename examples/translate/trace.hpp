@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Of --trace: what a decoder does, written into a file.
+/// --trace: writes what a decoder does to a file.
 #pragma once
 
 #include <sluice/core/expansion.hpp>

@@ -23,7 +23,7 @@ std::string counts(std::filesystem::path const& file, std::size_t lines, std::st
   return file.string() + " has " + std::to_string(lines) + " lines, " + input + " has " + std::to_string(its);
 }
 
-/// Lines that belong to those of the input, if there is a file of them.
+/// The lines of a file that belong to the lines of the input, if there is such a file.
 std::vector<std::string> read_beside(std::filesystem::path const& file, Input const& input) {
   if (file.empty()) return {};
   auto beside = text::read_lines(file);
@@ -139,7 +139,7 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
   while (current_ == nullptr)
     if (!open()) return false;
   if (input.interactive()) count = 1;  // a terminal wants each at once
-  if (input.count()) {                 // the others want some too
+  if (input.count()) {                 // leave some for the other threads
     auto const end = current_->part.before + current_->part.lines;
     auto const left = end - std::min(end, input.number());
     count = std::min(count, std::max<std::size_t>(1, (left + options_.threads - 1) / options_.threads));

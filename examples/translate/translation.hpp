@@ -31,13 +31,13 @@
 
 namespace translate {
 
-/// Exit codes; the largest that came up counts.
+/// Exit codes; the largest one is returned.
 enum Code : int { fine = 0, sentence_failed = 1, bad_input = 2 };
 
 /// What the command line named, opened and checked; all but the output.
 struct Resources {
   /// \param check  reads the input as a whole, if it is a file
-  /// \throws text::InputError  for whatever cannot be used; nothing has been written then
+  /// \throws text::InputError  for invalid input, before anything is written
   explicit Resources(
       Options const& options, std::function<void(Input&)> const& check = [](Input& input) { input.check(); });
 
@@ -51,11 +51,10 @@ struct Resources {
   TraceOutput trace;
 };
 
-/// Reads lines as the decoders want them, writes translations as soon as their turn has come. Holds a bounded part of the
-/// text, however long it is.
+/// Reads lines when decoders need them, writes translations as soon as it is their turn. Holds a bounded part of the text.
 class Translation final : public Exchange {
  public:
-  /// \param progress  which also says the messages
+  /// \param progress  also prints the messages
   Translation(Options const& options, Resources& resources, Decoders& decoders, Shares& shares, Progress& progress);
   /// \return the exit code
   int run();
@@ -77,15 +76,15 @@ class Translation final : public Exchange {
   std::optional<Sentence> make_sentence(std::string const& text, std::size_t number, WholeWords& constraints,
                                         Finished& line);
   void finish(std::size_t number, Finished line, bool again = false);
-  /// What a line that is not done will be judged by, and aligned with.
+  /// The constraints that a pending line is checked against, and the words it is aligned with.
   struct Due {
     WholeWords constraints;
     std::vector<std::int32_t> source_words;
   };
   Finished format(std::size_t number, sluice::Result const& result, Due const& due);
-  /// What is printed behind a translation.
+  /// The output after a translation.
   std::string details(sluice::Hypothesis const& hypothesis, Due const& due) const;
-  /// Says what a translation lacks.
+  /// Reports unmet constraints of a translation.
   void judge(std::size_t number, WholeWords const& constraints, std::string const& text, Finished& line) const;
   std::string text_of(sluice::Hypothesis const& hypothesis) const;
   std::size_t waiting() const;

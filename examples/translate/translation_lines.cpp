@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What translate prints of a sentence.
+// The output of translate for a sentence.
 #include <text/lines.hpp>
 #include <translate/alignment.hpp>
 #include <translate/confidence.hpp>

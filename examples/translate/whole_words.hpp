@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whole words of the output's text that it must have and must not have.
+/// Whole words that the output's text must or must not contain.
 #pragma once
 
 #include <sluice/core/search.hpp>
@@ -39,7 +39,7 @@ class WholeWords {
 
   struct Lists {
     std::vector<std::vector<std::string>> some{};  ///< of each of these one phrase; equal ones: at as many places
-    std::vector<std::string> ordered{};            ///< all of these, one behind the other
+    std::vector<std::string> ordered{};            ///< all of these, in this order
     std::vector<std::string> exact{};              ///< all of these, nowhere with another capital
     std::vector<std::string> none{};
   };
@@ -163,7 +163,7 @@ class WholeWords {
     std::int32_t kind, spelling;
     std::size_t byte;
     bool capital, word;  // whether it has got a capital; whether it begins with a word
-    bool closes;         // whether it comes right behind one
+    bool closes;         // whether it directly follows a word
     friend bool operator==(Lead const&, Lead const&) = default;
   };
   struct End {

@@ -26,7 +26,7 @@ class WordReader {
   static constexpr sluice::Token word_begins = -1;      ///< within a sentence
   static constexpr sluice::Token sentence_begins = -2;  ///< a word that is its first
   static constexpr sluice::Token word_ends = -3;
-  static constexpr sluice::Token no_word = -4;  ///< neither before nor behind
+  static constexpr sluice::Token no_word = -4;  ///< neither before nor after
 
   WordReader() = default;
   /// Somewhere in a text.
@@ -53,7 +53,7 @@ class WordReader {
   }
 
   /// Calls `symbol` for each of a phrase that comes here, with the number of bytes up to there. Only an edge that is of
-  /// a word is marked: "." may stand right behind one.
+  /// a word is marked: "." may directly follow one.
   template <class F>
   void phrase(std::string_view text, F&& symbol) {
     std::size_t bytes = 0;
@@ -68,7 +68,7 @@ class WordReader {
     if (before_ == Before::word) finish(add);
   }
 
-  /// Whether `c` mostly comes right behind a word.
+  /// Whether `c` usually follows a word directly.
   static bool closes(char32_t c) { return one_of(U".,;:!?%)]}'\u2019\u201D\u00BB\u2026", c); }
 
   Before before() const { return before_; }
@@ -77,7 +77,7 @@ class WordReader {
 
  private:
   static bool one_of(std::u32string_view set, char32_t c) { return set.find(c) != set.npos; }
-  /// Whether a word comes behind `c` without a space.
+  /// Whether a word follows `c` without a space.
   bool opens(char32_t c) const {
     return one_of(U"([{-/", c) ||
            (one_of(U"\"'\u2018\u201C\u201E\u00AB", c) && before_ != Before::word && before_ != Before::other);

@@ -60,7 +60,7 @@ struct Agreed : std::exception {
   char const* what() const noexcept override { return "another rank has failed"; }
 };
 
-/// Does something that may fail on any rank, and throws on all of them if it did. What is done must not wait for others.
+/// Calls `work`, which may fail on any rank, and throws on all ranks if it did. `work` must not wait for other ranks.
 /// \throws what `work` throws, on the first rank where it failed
 inline void together(Ranks const& ranks, std::function<void()> const& work) {
   constexpr auto none = std::numeric_limits<std::uint64_t>::max();
@@ -77,7 +77,7 @@ inline void together(Ranks const& ranks, std::function<void()> const& work) {
   throw Agreed();
 }
 
-/// 0, 1, 2, ...: each number once, to whichever rank asks. The number lies in a window of rank 0's memory, where others add to
+/// 0, 1, 2, ...: each number once, to any rank that asks. The number is in a window of rank 0's memory, where others add to
 /// it: no rank is asked, and the first rank's computation does not wait for it.
 class Counter {
  public:
@@ -107,7 +107,7 @@ class Counter {
     MPI_Win_flush(0, window_);
     return number;
   }
-  /// Where no network card adds by itself (TCP), the first rank does it for the others whenever it calls MPI: so it does, often.
+  /// Without a network card that adds (TCP), the first rank adds for the others whenever it calls MPI, so it calls often.
   void serve() {
     if (!host_) return;
     std::lock_guard const lock(mutex_);

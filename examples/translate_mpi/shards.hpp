@@ -96,7 +96,7 @@ class Shards {
   std::vector<std::uint64_t> before_;  // lines that begin before each shard
 };
 
-/// Deals shards to this rank until there are none, each with a file and a journal of its own.
+/// Deals shards to this rank until none are left, each with its own file and journal.
 class DealtShards final : public translate::Shares {
  public:
   /// \param folder  of the parts of the output
