@@ -22,7 +22,7 @@ struct LineSelect {
   std::int32_t entropy = 0;  ///< 1: is wanted
   std::int32_t rounded =
       0;  ///< 1: what acts after the softmax (edits with their penalties, `only`) acts on this list and on the line's probes;
-          ///< penalties on log-probabilities that are rounded to float. 0: penalties do not
+      ///< penalties on log-probabilities that are rounded to float. 0: penalties do not
   std::int32_t room = 0;   ///< how many there is memory for
   std::int64_t first = 0;  ///< where the list begins in LineSelection::best
 
