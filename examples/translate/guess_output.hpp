@@ -9,6 +9,7 @@
 #include <sluice/output/clusters/clustered_projection.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
 
+#include <cstddef>
 #include <span>
 #include <utility>
 #include <variant>
@@ -22,12 +23,8 @@ class GuessOutput {
   explicit GuessOutput(sluice::ClusteredProjection likely) : projection_(std::move(likely)) {}
 
   sluice::Expansion expand(sluice::Hidden<float> const& hidden, std::span<sluice::Query const> queries,
-                           std::span<sluice::Group const> groups) {
-    return std::visit([&](auto& projection) { return projection.expand(hidden, queries, groups); }, projection_);
-  }
-  std::ptrdiff_t vocabulary_size() const {
-    return std::visit([](auto const& projection) { return std::ptrdiff_t{projection.vocabulary_size()}; }, projection_);
-  }
+                           std::span<sluice::Group const> groups);
+  std::ptrdiff_t vocabulary_size() const;
 
  private:
   std::variant<sluice::DenseProjection, sluice::ClusteredProjection> projection_;

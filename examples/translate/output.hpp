@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -41,7 +40,7 @@ class WholeLogits {
   sluice::LogSoftmaxTopK selection_;
 };
 
-/// The expander for either answer.
+/// The expander for either answer. Its products are compiled once, in output.cpp.
 class Output {
  public:
   using Expander =
@@ -50,21 +49,10 @@ class Output {
   explicit Output(Expander expander) : expander_(std::move(expander)) {}
 
   sluice::Expansion expand(Answer const& answer, std::span<sluice::Query const> queries,
-                           std::span<sluice::Group const> groups) {
-    return std::visit(
-        [&](auto& expander, auto const& lines) -> sluice::Expansion {
-          if constexpr (requires { expander.expand(lines, queries, groups); })
-            return expander.expand(lines, queries, groups);
-          else throw std::logic_error("translate: an output layer for another kind of answer");
-        },
-        expander_, answer);
-  }
+                           std::span<sluice::Group const> groups);
 
   /// Counts of ClusteredProjection; nothing of the others.
-  sluice::ClusteredStatistics clusters() const {
-    auto const* const clustered = std::get_if<sluice::ClusteredProjection>(&expander_);
-    return clustered == nullptr ? sluice::ClusteredStatistics{} : clustered->statistics();
-  }
+  sluice::ClusteredStatistics clusters() const;
 
  private:
   Expander expander_;

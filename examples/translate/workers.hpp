@@ -7,14 +7,13 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
-#include <sluice/schedule/streaming.hpp>
 
 #include <translate/decoders.hpp>
 #include <translate/exchange.hpp>
 #include <translate/model.hpp>
 #include <translate/options.hpp>
+#include <translate/schedule.hpp>
 #include <translate/trace.hpp>
 
 #include <algorithm>
@@ -40,10 +39,11 @@ struct OneSearch {
 
 /// N models that share their weights, a decoder over each.
 /// \tparam Own  called with the search and a sentence: the search of that sentence, nothing: the same
-template <sluice::Search S, class Schedule, class Own>
+template <sluice::Search S, class Own>
 class Workers final : public Decoders {
  public:
-  Workers(Options const& options, Models& models, S const& search, Schedule const& schedule, Own const& own) {
+  Workers(Options const& options, Models& models, S const& search, Own const& own) {
+    auto const schedule = Schedule::named(options);
     sluice::Intake const intake{.window = options.window.value_or(0), .encode_ahead = options.encode_ahead};
     for (std::size_t i = 0; i < options.threads; ++i)
       workers_.push_back(std::make_unique<Worker>(models, search, schedule, intake, options, own));
@@ -148,23 +148,10 @@ class Workers final : public Decoders {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-/// Decoders for one search; a new schedule is another case.
+/// Decoders for one search.
 template <sluice::Search S, class Own = OneSearch>
 std::unique_ptr<Decoders> make_workers(Options const& options, Models& models, S const& search, Own const& own = {}) {
-  switch (options.schedule) {
-    case ScheduleName::streaming:
-      return std::make_unique<Workers<S, sluice::Streaming, Own>>(
-          options, models, search,
-          sluice::Streaming{.size = options.batch,
-                            .refill_below = options.refill_below,
-                            .order = options.order,
-                            .max_rows = options.max_rows,
-                            .drain_after = options.drain_after},
-          own);
-    case ScheduleName::batched: break;
-  }
-  return std::make_unique<Workers<S, sluice::Batched, Own>>(options, models, search,
-                                                            sluice::Batched{.size = options.batch}, own);
+  return std::make_unique<Workers<S, Own>>(options, models, search, own);
 }
 
 }  // namespace translate

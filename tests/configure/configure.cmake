@@ -30,7 +30,7 @@ endforeach()
 if(MACHINE)
   foreach(pair IN ITEMS CLI/CLI.hpp=libcli11-dev png.h=libpng-dev zlib.h=zlib1g-dev zstd.h=libzstd-dev
       sentencepiece_processor.h=libsentencepiece-dev httplib.h=libcpp-httplib-dev benchmark/benchmark.h=libbenchmark-dev
-      mpi.h=libopenmpi-dev oneapi/dnnl/dnnl.hpp=libdnnl-dev)
+      mpi.h=libopenmpi-dev)
     string(REPLACE "=" ";" pair ${pair})
     list(POP_FRONT pair header package)
     file(GLOB found /usr/include/${header} /usr/local/include/${header} /usr/include/*/${header} /usr/include/*/*/${header})

@@ -265,10 +265,10 @@ TEST_CASE("a first plan goes on from slot 0, or ends", "[misbehaviour]") {
 TEST_CASE("a search without slots is refused", "[misbehaviour]") {
   TableModel<everything> model(table);
   CHECK_THROWS_WITH(decode(model, std::vector<std::uint64_t>{1, 2, 3}, Odd{.wanted_slots = 0}),
-                    Catch::Contains("slots = 0: a search needs at least 1"));
+                    Catch::Contains("slot_count = 0: a search needs at least 1"));
   auto const results = among_others<everything>({.wanted_slots = 0});
   CHECK(results[2].failure == Failure::bad_request);
-  CHECK_THAT(results[2].message, Catch::Contains("slots = 0"));
+  CHECK_THAT(results[2].message, Catch::Contains("slot_count = 0"));
   check_neighbours(results, 2);
 }
 
