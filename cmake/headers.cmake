@@ -50,10 +50,10 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/fitting.hpp
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/needs.hpp
-  include/sluice/decode/loop/opening.hpp
   include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/parts.hpp
   include/sluice/decode/loop/planning.hpp
+  include/sluice/decode/loop/prefill.hpp
   include/sluice/decode/loop/returning.hpp
   include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp

@@ -132,14 +132,14 @@ class LazyAdmission {
       s->slot_count = s->search->slot_count();
       require(s->slot_count >= 1, "slot_count", s->slot_count, "a search needs at least 1");
       auto const& request = *next.request;
-      auto const opening = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
-      if (opening > shared_.room.tokens()) {
+      auto const length = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
+      if (length > shared_.room.tokens()) {
         answering_.refuse(next.id, Failure::no_room,
-                          "prompt and prefix have " + std::to_string(opening) + " tokens, and the model has room for " +
+                          "prompt and prefix have " + std::to_string(length) + " tokens, and the model has room for " +
                               std::to_string(shared_.room.tokens()));
         return true;
       }
-      auto const base = place(*s, request, opening, held);
+      auto const base = place(*s, request, length, held);
       if (!base) {
         shared_.running.give_back(std::move(s));
         return false;
@@ -161,7 +161,7 @@ class LazyAdmission {
       return refuse(*s, Failure::search);
     }
     if (held > 0) {  // nothing is started: the slot goes on
-      s->opening.skip(static_cast<std::size_t>(held));
+      s->prefill.skip(static_cast<std::size_t>(held));
       shared_.statistics.shared += static_cast<std::uint64_t>(held);
     } else {
       sources_.push_back(s->request->source()), starts_.push_back(s->base), places_.push_back(next.place);
@@ -173,17 +173,17 @@ class LazyAdmission {
 
   /// Slots for a sentence, if there are any and the model has room for its tokens. What is kept of others gives way; of a slot
   /// that holds nothing but the beginning of this prompt, or that would have to go, the sentence takes over `held` tokens.
-  std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t opening, std::int32_t& held) {
+  std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length, std::int32_t& held) {
     auto& room = shared_.room;
     auto const alive = shared_.running.size();
     if (!room.admits(alive)) return std::nullopt;
     auto const shareable = std::span(request.prompt).first(request.prompt.empty() ? 0 : request.prompt.size() - 1);
     auto const begins = room.shares() ? beginnings_.find(shareable) : Beginning{};
     if (room.limited()) {
-      auto need = opening - begins.length + s.slot_count;
+      auto need = length - begins.length + s.slot_count;
       for (auto const& one : shared_.running)
-        need += one->opening.done() ? one->slot_count
-                                    : std::ssize(one->opening.rest()) - (one->opening.fresh() ? one->share : 0);
+        need += one->prefill.done() ? one->slot_count
+                                    : std::ssize(one->prefill.rest()) - (one->prefill.fresh() ? one->share : 0);
       while (need > room.left() && room.forget(begins.slot)) {
       }
       if (need > room.left() && alive > 0) return std::nullopt;
@@ -227,15 +227,15 @@ class LazyAdmission {
     if (auto& shortlist = request.shortlist) shortlist->insert(vocabulary.eos), shortlist->insert(request.prefix);
     for (auto const token : fed)
       require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
-    s.opening.reset(request.prompt, fed, shared_.model.abilities);
+    s.prefill.reset(request.prompt, fed, shared_.model.abilities);
     s.confiding.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
     if (shared_.model.attaches) s.attaching.begin(s.base, s.slot_count, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,
                             .prefix = request.prefix,
-                            .last = s.opening.last(),
-                            .held = s.opening.held(),
-                            .prefix_log_prob = &s.opening.log_prob(),
+                            .last = s.prefill.last(),
+                            .held = s.prefill.held(),
+                            .prefix_log_prob = &s.prefill.log_prob(),
                             .source_length = request.source_length,
                             .seed = request.seed.value_or(s.id),
                             .abilities = shared_.model.abilities,

@@ -59,9 +59,9 @@ class LazyAnswering {
   void end(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
            bool usable = true) {
     Result result{.id = s.id};
-    if (usable && s.opening.done()) try {
+    if (usable && s.prefill.done()) try {
         s.search->finish(result);
-        if (!shared_.searches.takes_prefix) s.opening.complete(result);
+        if (!shared_.searches.takes_prefix) s.prefill.complete(result);
         if (shared_.model.attaches) s.attaching.complete(result.hypotheses);
         s.confiding.complete(result.hypotheses);
         if (why == Failure::none && result.ok() && result.hypotheses.empty() && result.message.empty())
@@ -73,7 +73,7 @@ class LazyAnswering {
     if (!result.hypotheses.empty()) shared_.statistics.tokens += result.hypotheses.front().tokens.size();
     s.ended = true;  // whatever throws from here on, there is one result
     give(std::move(result));
-    shared_.room.leave(s.base, s.slot_count, holds(why) && s.opening.done());
+    shared_.room.leave(s.base, s.slot_count, holds(why) && s.prefill.done());
     shared_.room.open();
   }
 

@@ -54,11 +54,11 @@ class LazyBeginnings {
   /// How much of a prompt those before `s` are about to feed.
   std::int32_t promised(Running const& s) const {
     std::size_t most = 0;
-    auto const mine = s.opening.prompt().first(s.opening.shareable());
+    auto const mine = s.prefill.prompt().first(s.prefill.shareable());
     for (auto const& other : shared_.running) {
       if (other.get() == &s) break;
-      if (other->opening.done()) continue;
-      auto const theirs = other->opening.prompt();
+      if (other->prefill.done()) continue;
+      auto const theirs = other->prefill.prompt();
       auto const end = theirs.begin() + std::ssize(theirs.first((std::min)(theirs.size(), mine.size())));
       most = (std::max)(
           most, static_cast<std::size_t>(std::mismatch(theirs.begin(), end, mine.begin()).first - theirs.begin()));

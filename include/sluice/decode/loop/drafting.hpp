@@ -44,7 +44,7 @@ class LazyDrafting {
 
   /// Whether a sentence that goes on would like guesses.
   void ask(Running& s) {
-    if (!on_ || !s.opening.done()) return;
+    if (!on_ || !s.prefill.done()) return;
     Draft draft{.slot = s.base, .added = added_, .explore = times_.explore()};
     try {
       if (s.search->draft(draft)) drafts_.push_back(draft);

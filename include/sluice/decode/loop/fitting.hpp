@@ -52,8 +52,8 @@ class LazyFitting {
   void await_beginnings(std::vector<std::int32_t>& picked) {
     auto const waits = [&](std::int32_t i) {
       auto& s = at(i);
-      if (!s.opening.fresh()) return false;
-      s.share = beginnings_.find(s.opening.prompt().first(s.opening.shareable())).length;
+      if (!s.prefill.fresh()) return false;
+      s.share = beginnings_.find(s.prefill.prompt().first(s.prefill.shareable())).length;
       return beginnings_.promised(s) >= (std::max)(s.share + 1, Room::least);
     };
     picked.erase(std::remove_if(picked.begin() + 1, picked.end(), waits), picked.end());
@@ -65,8 +65,8 @@ class LazyFitting {
     auto left = prompt_chunk_ > 0 ? prompt_chunk_ : (std::numeric_limits<std::int32_t>::max)();
     std::erase_if(picked, [&](std::int32_t i) {
       auto& s = at(i);
-      if (s.opening.done()) return false;
-      auto const rest = s.opening.next(s.opening.fresh() ? s.share : 0);
+      if (s.prefill.done()) return false;
+      auto const rest = s.prefill.next(s.prefill.fresh() ? s.share : 0);
       s.chunk = (std::min)(rest, left);
       left -= s.chunk;
       return s.chunk == 0;
@@ -76,7 +76,7 @@ class LazyFitting {
   /// By the most that each could need: what is shared within a sentence, or given up by it, is known only when it plans.
   bool make_room(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     auto const need = [&](std::int32_t i) -> std::int64_t {
-      return at(i).opening.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
+      return at(i).prefill.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
     };
     auto& room = shared_.room;
     while (need(picked.front()) > room.left() && room.forget()) {

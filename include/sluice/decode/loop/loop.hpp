@@ -147,14 +147,14 @@ class LazyLoop {
   }
   bool settle(Running& s) {
     settled_.clear();
-    if (!s.opening.done()) return true;
+    if (!s.prefill.done()) return true;
     try {
       s.search->settled(settled_);
     } catch (...) {
       answering_.end_by_exception(s, Failure::search);
       return false;
     }
-    if (!shared_.searches.takes_prefix) s.opening.complete(settled_);
+    if (!shared_.searches.takes_prefix) s.prefill.complete(settled_);
     return true;
   }
 

@@ -39,12 +39,12 @@ class LazyPlanning {
     step_.clear();
     forking_.clear();
     for (auto* s : chosen)
-      if (s->share > 0 && s->opening.fresh()) forking_.push_back(s);
+      if (s->share > 0 && s->prefill.fresh()) forking_.push_back(s);
       else add_plan(*s, {});
     for (auto* s : forking_) {
-      auto const found = beginnings_.find_beside(s->opening.prompt().first(s->opening.shareable()), step_);
+      auto const found = beginnings_.find_beside(s->prefill.prompt().first(s->prefill.shareable()), step_);
       if (found.slot) shared_.room.touch(*found.slot);
-      s->opening.skip(static_cast<std::size_t>(found.length));
+      s->prefill.skip(static_cast<std::size_t>(found.length));
       shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
       add_plan(*s, found.slot);
     }
@@ -99,15 +99,15 @@ class LazyPlanning {
                           .slot_count = s.slot_count,
                           .abilities = shared_.model.abilities,
                           .vocabulary = shared_.model.vocabulary.size,
-                          .first = !s.opening.done(),
-                          .begun = s.opening.progress().length,
+                          .first = !s.prefill.done(),
+                          .begun = s.prefill.progress().length,
                           .held = shared_.room.slot_blocks.held(s.base),
                           .seen = &seen_};
-    if (s.opening.done()) {
+    if (s.prefill.done()) {
       Plan own(step_, s.base);
       s.search->plan(own);
     } else {
-      s.opening.plan(*s.search, step_, rules, static_cast<std::size_t>(s.chunk));
+      s.prefill.plan(*s.search, step_, rules, static_cast<std::size_t>(s.chunk));
     }
     check_plan(step_, mark, rules);
     if (!rules.abilities.ragged) check_alike(step_, mark, s.base);

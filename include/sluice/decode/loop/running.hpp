@@ -9,8 +9,8 @@
 #include <sluice/decode/loop/attaching.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
 #include <sluice/decode/loop/confiding.hpp>
-#include <sluice/decode/loop/opening.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/prefill.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Running {
   std::uint64_t id = 0;
   std::unique_ptr<AnyRequest> request{};
   std::unique_ptr<AnySearch> search{};
-  Opening opening{};
+  Prefill prefill{};
   Attaching attaching{};
   Confiding confiding{};
   Slot base = 0;
@@ -34,7 +34,7 @@ struct Running {
   struct {
     PlanMark from{}, to{};
   } part{};                // of the step
-  std::int32_t chunk = 0;  // tokens of its opening that the step may feed
+  std::int32_t chunk = 0;  // tokens of its prefill that the step may feed
   std::int32_t share = 0;  // of its prompt, that somebody's slot is expected to hold
   bool ended = false;
 

@@ -120,9 +120,9 @@ class LazyStepping {
     }
     auto over = false;
     try {
-      if (!s.opening.done()) {
-        answer = s.opening.advance(answer);
-        if (!s.opening.done()) return true;
+      if (!s.prefill.done()) {
+        answer = s.prefill.advance(answer);
+        if (!s.prefill.done()) return true;
         over = s.search->advance(answer);
         if (!over && s.rows() == 0)
           throw std::logic_error("sluice: plan: the first plan has no rows, so the sentence must be over");

@@ -23,7 +23,7 @@ void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
   for (auto const& s : shared.running) {
     Progress progress;
     try {
-      progress = s->opening.done() ? s->search->progress() : s->opening.progress();
+      progress = s->prefill.done() ? s->search->progress() : s->prefill.progress();
     } catch (...) {
       answering.end_by_exception(*s, Failure::search);
       ended = true;

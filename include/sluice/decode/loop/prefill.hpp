@@ -26,7 +26,7 @@ namespace sluice::inline v0::detail {
 /// first that the search feeds: its first plan is asked for at once, since the prefix is scored as that plan scores, and run
 /// when it is due. Where rows may differ and bring several tokens, all of it is one row.
 template <class = void>
-class LazyOpening {
+class LazyPrefill {
  public:
   void reset(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
     tokens_.assign(prompt.begin(), prompt.end());
@@ -191,6 +191,6 @@ class LazyOpening {
   float temperature_ = 1;
   bool blocks_ = false, asked_ = false, done_ = false, due_ = false, scored_ = true, normalised_ = true;
 };
-using Opening = LazyOpening<>;
+using Prefill = LazyPrefill<>;
 
 }  // namespace sluice::inline v0::detail
