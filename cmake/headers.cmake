@@ -41,7 +41,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
   include/sluice/decode/loop/attaching.hpp
-  include/sluice/decode/loop/beginnings.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/confiding.hpp
@@ -54,6 +53,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/parts.hpp
   include/sluice/decode/loop/planning.hpp
   include/sluice/decode/loop/prefill.hpp
+  include/sluice/decode/loop/prefix_cache.hpp
   include/sluice/decode/loop/returning.hpp
   include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp

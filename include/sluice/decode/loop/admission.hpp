@@ -11,9 +11,9 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/beginnings.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
@@ -43,7 +43,7 @@ class LazyAdmission {
         shared_(shared),
         answering_(answering),
         returning_(shared, waiting),
-        beginnings_(shared),
+        prefix_cache_(shared),
         wait_for_encoder_(intake.wait_for_encoder) {
     if (intake.shared_tokens == 0) return;
     auto const& model = shared.model;
@@ -178,25 +178,25 @@ class LazyAdmission {
     auto const alive = shared_.running.size();
     if (!room.admits(alive)) return std::nullopt;
     auto const shareable = std::span(request.prompt).first(request.prompt.empty() ? 0 : request.prompt.size() - 1);
-    auto const begins = room.shares() ? beginnings_.find(shareable) : Beginning{};
+    auto const match = room.shares() ? prefix_cache_.find(shareable) : PrefixMatch{};
     if (room.limited()) {
-      auto need = length - begins.length + s.slot_count;
+      auto need = length - match.length + s.slot_count;
       for (auto const& one : shared_.running)
         need += one->prefill.done() ? one->slot_count
                                     : std::ssize(one->prefill.rest()) - (one->prefill.fresh() ? one->share : 0);
-      while (need > room.left() && room.forget(begins.slot)) {
+      while (need > room.left() && room.forget(match.slot)) {
       }
       if (need > room.left() && alive > 0) return std::nullopt;
     }
     auto const take_over = [&]() -> std::optional<Slot> {
-      if (s.slot_count > 1 || !begins.slot || !room.take_over(*begins.slot)) return std::nullopt;
-      held = begins.length;
-      return begins.slot;
+      if (s.slot_count > 1 || !match.slot || !room.take_over(*match.slot)) return std::nullopt;
+      held = match.length;
+      return match.slot;
     };
-    if (begins.slot && begins.length == room.slot_blocks.tree().length(*begins.slot))
+    if (match.slot && match.length == room.slot_blocks.tree().length(*match.slot))
       if (auto const own = take_over()) return own;
     auto base = room.slot_blocks.take(s.slot_count);
-    while (!base && room.forget(begins.slot)) base = room.slot_blocks.take(s.slot_count);
+    while (!base && room.forget(match.slot)) base = room.slot_blocks.take(s.slot_count);
     if (!base) base = take_over();
     while (!base && room.forget()) base = room.slot_blocks.take(s.slot_count);
     return base;
@@ -273,7 +273,7 @@ class LazyAdmission {
   Shared& shared_;
   Answering& answering_;
   Returning returning_;
-  Beginnings beginnings_;
+  PrefixCache prefix_cache_;
   bool wait_for_encoder_;
   std::vector<Live> live_;
   std::vector<void const*> sources_;

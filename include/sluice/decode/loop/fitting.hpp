@@ -8,7 +8,7 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/beginnings.hpp>
+#include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/room.hpp>
 #include <sluice/decode/loop/running.hpp>
@@ -29,13 +29,13 @@ template <class = void>
 class LazyFitting {
  public:
   LazyFitting(Shared& shared, Returning& returning, std::int32_t prompt_chunk)
-      : shared_(shared), returning_(returning), beginnings_(shared), prompt_chunk_(prompt_chunk) {}
+      : shared_(shared), returning_(returning), prefix_cache_(shared), prompt_chunk_(prompt_chunk) {}
 
   /// Takes those out of `picked` who cannot step. False: somebody has gone back, and the schedule is to choose again.
   bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     if (picked.empty()) return true;
     std::sort(picked.begin(), picked.end());  // the oldest first
-    if (shared_.room.shares()) await_beginnings(picked);
+    if (shared_.room.shares()) wait_for_prefixes(picked);
     feed(picked);
     return !shared_.room.limited() || make_room(live, picked);
   }
@@ -49,12 +49,12 @@ class LazyFitting {
   Running& at(std::int32_t i) { return shared_.running[static_cast<std::size_t>(i)]; }
 
   /// Whose prompt somebody older is about to feed waits for it.
-  void await_beginnings(std::vector<std::int32_t>& picked) {
+  void wait_for_prefixes(std::vector<std::int32_t>& picked) {
     auto const waits = [&](std::int32_t i) {
       auto& s = at(i);
       if (!s.prefill.fresh()) return false;
-      s.share = beginnings_.find(s.prefill.prompt().first(s.prefill.shareable())).length;
-      return beginnings_.promised(s) >= (std::max)(s.share + 1, Room::least);
+      s.share = prefix_cache_.find(s.prefill.prompt().first(s.prefill.shareable())).length;
+      return prefix_cache_.about_to_be_fed(s) >= (std::max)(s.share + 1, Room::least);
     };
     picked.erase(std::remove_if(picked.begin() + 1, picked.end(), waits), picked.end());
     if (waits(picked.front()) && picked.size() > 1) picked.erase(picked.begin());
@@ -100,7 +100,7 @@ class LazyFitting {
 
   Shared& shared_;
   Returning& returning_;
-  Beginnings beginnings_;
+  PrefixCache prefix_cache_;
   std::int32_t prompt_chunk_;
 };
 using Fitting = LazyFitting<>;

@@ -8,9 +8,9 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/beginnings.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyPlanning {
  public:
-  LazyPlanning(Shared& shared, Answering& answering) : shared_(shared), answering_(answering), beginnings_(shared) {}
+  LazyPlanning(Shared& shared, Answering& answering) : shared_(shared), answering_(answering), prefix_cache_(shared) {}
 
   /// Of the step.
   StepPlan& plan() { return step_; }
@@ -42,7 +42,7 @@ class LazyPlanning {
       if (s->share > 0 && s->prefill.fresh()) forking_.push_back(s);
       else add_plan(*s, {});
     for (auto* s : forking_) {
-      auto const found = beginnings_.find_beside(s->prefill.prompt().first(s->prefill.shareable()), step_);
+      auto const found = prefix_cache_.find_during_step(s->prefill.prompt().first(s->prefill.shareable()), step_);
       if (found.slot) shared_.room.touch(*found.slot);
       s->prefill.skip(static_cast<std::size_t>(found.length));
       shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
@@ -119,7 +119,7 @@ class LazyPlanning {
 
   Shared& shared_;
   Answering& answering_;
-  Beginnings beginnings_;
+  PrefixCache prefix_cache_;
   std::vector<std::uint8_t> seen_;  // of check_plan()
   std::vector<Running*> forking_;   // whose prompts begin in somebody's slot
   StepPlan step_, sorted_;

@@ -21,19 +21,19 @@
 namespace sluice::inline v0::detail {
 
 /// A slot, and how much of a prompt it begins with.
-struct Beginning {
+struct PrefixMatch {
   std::optional<Slot> slot{};
   std::int32_t length = 0;
 };
 
 /// Looks for a slot that holds the beginning of a prompt. For models that cut (`roll_back`) and step rows of any length.
 template <class = void>
-class LazyBeginnings {
+class LazyPrefixCache {
  public:
-  explicit LazyBeginnings(Shared& shared) : shared_(shared) {}
+  explicit LazyPrefixCache(Shared& shared) : shared_(shared) {}
 
   /// The best among kept slots and those of the sentences that run.
-  Beginning find(std::span<Token const> prompt) {
+  PrefixMatch find(std::span<Token const> prompt) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : shared_.room.kept()) look(slot);
       for (auto const& s : shared_.running) all_of(*s, look);
@@ -42,7 +42,7 @@ class LazyBeginnings {
 
   /// The best that can be read while the step runs which is planned: kept slots, what a row of it goes on from, and slots of
   /// sentences that take no part.
-  Beginning find_beside(std::span<Token const> prompt, StepPlan const& step) {
+  PrefixMatch find_during_step(std::span<Token const> prompt, StepPlan const& step) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : shared_.room.kept()) look(slot);
       for (auto const& row : step.rows) look(row.from);
@@ -52,7 +52,7 @@ class LazyBeginnings {
   }
 
   /// How much of a prompt those before `s` are about to feed.
-  std::int32_t promised(Running const& s) const {
+  std::int32_t about_to_be_fed(Running const& s) const {
     std::size_t most = 0;
     auto const mine = s.prefill.prompt().first(s.prefill.shareable());
     for (auto const& other : shared_.running) {
@@ -72,19 +72,19 @@ class LazyBeginnings {
     for (auto slot = s.base; slot < s.base + s.slot_count; ++slot) look(slot);
   }
   template <class F>
-  Beginning best(std::span<Token const> prompt, F&& each) {
+  PrefixMatch best(std::span<Token const> prompt, F&& each) {
     auto& tree = shared_.room.slot_blocks.tree();
-    Beginning found;
+    PrefixMatch found;
     tree.fresh();
     each([&](Slot slot) {
       auto const length = tree.common(slot, prompt);
       if (length > found.length) found = {slot, length};
     });
-    return found.length >= Room::least ? found : Beginning{};
+    return found.length >= Room::least ? found : PrefixMatch{};
   }
 
   Shared& shared_;
 };
-using Beginnings = LazyBeginnings<>;
+using PrefixCache = LazyPrefixCache<>;
 
 }  // namespace sluice::inline v0::detail
