@@ -52,9 +52,9 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/parts.hpp
   include/sluice/decode/loop/planning.hpp
+  include/sluice/decode/loop/preemption.hpp
   include/sluice/decode/loop/prefill.hpp
   include/sluice/decode/loop/prefix_cache.hpp
-  include/sluice/decode/loop/returning.hpp
   include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp

@@ -13,8 +13,8 @@
 #include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
-#include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
 #include <sluice/decode/loop/waiting_queue.hpp>
@@ -42,7 +42,7 @@ class LazyAdmission {
       : waiting(shared.model, intake),
         shared_(shared),
         answering_(answering),
-        returning_(shared, waiting),
+        preemption_(shared, waiting),
         prefix_cache_(shared),
         wait_for_encoder_(intake.wait_for_encoder) {
     if (intake.shared_tokens == 0) return;
@@ -206,7 +206,7 @@ class LazyAdmission {
   void blame(Running& s) {
     if (is_no_room(problem_) && shared_.running.size() > 1) {
       shared_.room.close();
-      returning_.send(s);
+      preemption_.preempt(s);
     } else {
       answering_.end(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_, false);
     }
@@ -272,7 +272,7 @@ class LazyAdmission {
 
   Shared& shared_;
   Answering& answering_;
-  Returning returning_;
+  Preemption preemption_;
   PrefixCache prefix_cache_;
   bool wait_for_encoder_;
   std::vector<Live> live_;

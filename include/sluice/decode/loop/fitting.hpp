@@ -8,8 +8,8 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
-#include <sluice/decode/loop/returning.hpp>
 #include <sluice/decode/loop/room.hpp>
 #include <sluice/decode/loop/running.hpp>
 
@@ -28,8 +28,8 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyFitting {
  public:
-  LazyFitting(Shared& shared, Returning& returning, std::int32_t prompt_chunk)
-      : shared_(shared), returning_(returning), prefix_cache_(shared), prompt_chunk_(prompt_chunk) {}
+  LazyFitting(Shared& shared, Preemption& preemption, std::int32_t prompt_chunk)
+      : shared_(shared), preemption_(preemption), prefix_cache_(shared), prompt_chunk_(prompt_chunk) {}
 
   /// Takes those out of `picked` who cannot step. False: somebody has gone back, and the schedule is to choose again.
   bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
@@ -82,7 +82,7 @@ class LazyFitting {
     while (need(picked.front()) > room.left() && room.forget()) {
     }
     if (need(picked.front()) > room.left() && shared_.running.size() > 1) {
-      returning_.send(shared_.running[shared_.running.size() - 1]);
+      preemption_.preempt(shared_.running[shared_.running.size() - 1]);
       room.close();
       shared_.running.sweep();
       return false;
@@ -99,7 +99,7 @@ class LazyFitting {
   }
 
   Shared& shared_;
-  Returning& returning_;
+  Preemption& preemption_;
   PrefixCache prefix_cache_;
   std::int32_t prompt_chunk_;
 };

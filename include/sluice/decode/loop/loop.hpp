@@ -14,7 +14,7 @@
 #include <sluice/decode/loop/drafting.hpp>
 #include <sluice/decode/loop/fitting.hpp>
 #include <sluice/decode/loop/parts.hpp>
-#include <sluice/decode/loop/returning.hpp>
+#include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/stepping.hpp>
 #include <sluice/schedule/intake.hpp>
 
@@ -39,7 +39,7 @@ class LazyLoop {
            Intake const& intake)
       : shared_(model, searches, schedule, trace, intake),
         admission_(shared_, answering_, intake),
-        fitting_(shared_, returning_, intake.prompt_chunk) {}
+        fitting_(shared_, preemption_, intake.prompt_chunk) {}
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
@@ -75,7 +75,7 @@ class LazyLoop {
     stepping_.make_plan();
     stepping_.run();
     if (stepping_.no_room()) {
-      stepping_.send_back();
+      stepping_.preempt_step();
       shared_.running.sweep();
       shared_.stopwatch.book(seconds.search);
       return true;
@@ -161,9 +161,9 @@ class LazyLoop {
   Shared shared_;
   Answering answering_{shared_};
   Admission admission_;
-  Returning returning_{shared_, admission_.waiting};
+  Preemption preemption_{shared_, admission_.waiting};
   Fitting fitting_;
-  Stepping stepping_{shared_, answering_, fitting_, returning_};
+  Stepping stepping_{shared_, answering_, fitting_, preemption_};
   Drafting drafting_{shared_, answering_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;

@@ -15,7 +15,7 @@
 #include <sluice/decode/loop/orders.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/planning.hpp>
-#include <sluice/decode/loop/returning.hpp>
+#include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
 
@@ -35,11 +35,11 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyStepping {
  public:
-  LazyStepping(Shared& shared, Answering& answering, Fitting& fitting, Returning& returning)
+  LazyStepping(Shared& shared, Answering& answering, Fitting& fitting, Preemption& preemption)
       : shared_(shared),
         answering_(answering),
         fitting_(fitting),
-        returning_(returning),
+        preemption_(preemption),
         planning_(shared, answering) {}
 
   /// Who takes part in the step; empty if nobody is alive.
@@ -138,7 +138,7 @@ class LazyStepping {
   }
 
   /// After a step for which there was no room: those who took part start again later. Who is alone ends.
-  void send_back() {
+  void preempt_step() {
     auto const alive = shared_.running.size();
     auto const alone = alive == 1 && shared_.room.kept().empty();
     while (shared_.room.forget()) {
@@ -147,7 +147,7 @@ class LazyStepping {
     for (auto i = alive; i-- > 0;)  // the youngest first
       if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
         if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : fitting_.too_long());
-        else returning_.send(s);
+        else preemption_.preempt(s);
       }
   }
 
@@ -156,7 +156,7 @@ class LazyStepping {
     if (is_no_room(problem)) {
       if (shared_.running.size() == 1) return answering_.end(s, Failure::no_room, describe(problem));
       shared_.room.close();
-      return returning_.send(s);
+      return preemption_.preempt(s);
     }
     problem_ = problem;
     answering_.end(s, Failure::model, describe(problem), problem);
@@ -222,7 +222,7 @@ class LazyStepping {
   Shared& shared_;
   Answering& answering_;
   Fitting& fitting_;
-  Returning& returning_;
+  Preemption& preemption_;
   Planning planning_;
   std::vector<Live> live_;
   std::vector<std::int32_t> picked_;

@@ -30,12 +30,12 @@ inline bool is_no_room(std::exception_ptr const& problem) {
 /// Puts sentences that run before those that wait. They will start again from nothing: a result does not depend on when
 /// its sentence was run, so it is what it would have been.
 template <class = void>
-class LazyReturning {
+class LazyPreemption {
  public:
-  LazyReturning(Shared& shared, WaitingQueue& waiting) : shared_(shared), waiting_(waiting) {}
+  LazyPreemption(Shared& shared, WaitingQueue& waiting) : shared_(shared), waiting_(waiting) {}
 
   /// Sends back one sentence; of several the youngest first, so that they come again in their order.
-  void send(Running& s) {
+  void preempt(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;
     shared_.room.leave(s.base, s.slot_count, false);
@@ -46,6 +46,6 @@ class LazyReturning {
   Shared& shared_;
   WaitingQueue& waiting_;
 };
-using Returning = LazyReturning<>;
+using Preemption = LazyPreemption<>;
 
 }  // namespace sluice::inline v0::detail
