@@ -41,6 +41,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
   include/sluice/decode/loop/attaching.hpp
+  include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/confiding.hpp
@@ -55,7 +56,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/preemption.hpp
   include/sluice/decode/loop/prefill.hpp
   include/sluice/decode/loop/prefix_cache.hpp
-  include/sluice/decode/loop/room.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
   include/sluice/decode/loop/step_times.hpp

@@ -133,10 +133,10 @@ class LazyAdmission {
       require(s->slot_count >= 1, "slot_count", s->slot_count, "a search needs at least 1");
       auto const& request = *next.request;
       auto const length = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
-      if (length > shared_.room.tokens()) {
+      if (length > shared_.cache.capacity()) {
         answering_.refuse(next.id, Failure::no_room,
                           "prompt and prefix have " + std::to_string(length) + " tokens, and the model has room for " +
-                              std::to_string(shared_.room.tokens()));
+                              std::to_string(shared_.cache.capacity()));
         return true;
       }
       auto const base = place(*s, request, length, held);
@@ -174,38 +174,38 @@ class LazyAdmission {
   /// Slots for a sentence, if there are any and the model has room for its tokens. What is kept of others gives way; of a slot
   /// that holds nothing but the beginning of this prompt, or that would have to go, the sentence takes over `held` tokens.
   std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length, std::int32_t& held) {
-    auto& room = shared_.room;
+    auto& cache = shared_.cache;
     auto const alive = shared_.running.size();
-    if (!room.admits(alive)) return std::nullopt;
+    if (!cache.can_admit(alive)) return std::nullopt;
     auto const shareable = std::span(request.prompt).first(request.prompt.empty() ? 0 : request.prompt.size() - 1);
-    auto const match = room.shares() ? prefix_cache_.find(shareable) : PrefixMatch{};
-    if (room.limited()) {
+    auto const match = cache.caches_prefixes() ? prefix_cache_.find(shareable) : PrefixMatch{};
+    if (cache.limited()) {
       auto need = length - match.length + s.slot_count;
       for (auto const& one : shared_.running)
         need += one->prefill.done() ? one->slot_count
                                     : std::ssize(one->prefill.rest()) - (one->prefill.fresh() ? one->share : 0);
-      while (need > room.left() && room.forget(match.slot)) {
+      while (need > cache.free_tokens() && cache.evict(match.slot)) {
       }
-      if (need > room.left() && alive > 0) return std::nullopt;
+      if (need > cache.free_tokens() && alive > 0) return std::nullopt;
     }
     auto const take_over = [&]() -> std::optional<Slot> {
-      if (s.slot_count > 1 || !match.slot || !room.take_over(*match.slot)) return std::nullopt;
+      if (s.slot_count > 1 || !match.slot || !cache.take_over(*match.slot)) return std::nullopt;
       held = match.length;
       return match.slot;
     };
-    if (match.slot && match.length == room.slot_blocks.tree().length(*match.slot))
+    if (match.slot && match.length == cache.slot_blocks.tree().length(*match.slot))
       if (auto const own = take_over()) return own;
-    auto base = room.slot_blocks.take(s.slot_count);
-    while (!base && room.forget(match.slot)) base = room.slot_blocks.take(s.slot_count);
+    auto base = cache.slot_blocks.take(s.slot_count);
+    while (!base && cache.evict(match.slot)) base = cache.slot_blocks.take(s.slot_count);
     if (!base) base = take_over();
-    while (!base && room.forget()) base = room.slot_blocks.take(s.slot_count);
+    while (!base && cache.evict()) base = cache.slot_blocks.take(s.slot_count);
     return base;
   }
 
   /// Of a sentence that could not be started alone.
   void blame(Running& s) {
     if (is_no_room(problem_) && shared_.running.size() > 1) {
-      shared_.room.close();
+      shared_.cache.stop_admission();
       preemption_.preempt(s);
     } else {
       answering_.end(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_, false);
@@ -214,7 +214,7 @@ class LazyAdmission {
 
   bool refuse(Running& s, Failure why) {
     answering_.refuse_by_exception(s.id, why);
-    shared_.room.leave(s.base, s.slot_count, false);
+    shared_.cache.give_back(s.base, s.slot_count, false);
     return true;
   }
 
@@ -266,7 +266,7 @@ class LazyAdmission {
     } catch (...) {
       problem_ = std::current_exception();
     }
-    for (auto const slot : slot_numbers.first(begun)) shared_.room.slot_blocks.start(slot);
+    for (auto const slot : slot_numbers.first(begun)) shared_.cache.slot_blocks.start(slot);
     return begun;
   }
 

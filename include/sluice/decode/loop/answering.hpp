@@ -8,8 +8,8 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
+#include <sluice/decode/loop/cache_budget.hpp>
 #include <sluice/decode/loop/parts.hpp>
-#include <sluice/decode/loop/room.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/schedule/intake.hpp>
 
@@ -25,7 +25,7 @@ namespace sluice::inline v0::detail {
 /// What the parts of the loop share. Model, searches, schedule and trace are somebody else's; no trace: nullptr.
 struct Shared {
   Shared(AnyModelSide& m, AnySearches const& s, AnySchedule const& p, AnyTrace* t, Intake const& intake)
-      : model(m), searches(s), schedule(p), trace(t), room(m, intake), running(s) {}
+      : model(m), searches(s), schedule(p), trace(t), cache(m, intake), running(s) {}
 
   /// Calls f(trace) where there is one. What it throws, the first time, is kept: see NoTrace.
   template <class F>
@@ -42,7 +42,7 @@ struct Shared {
   AnySearches const& searches;
   AnySchedule const& schedule;
   AnyTrace* trace;
-  Room room;
+  CacheBudget cache;
   Roster running;
   Statistics statistics{};
   Stopwatch stopwatch{};
@@ -73,8 +73,8 @@ class LazyAnswering {
     if (!result.hypotheses.empty()) shared_.statistics.tokens += result.hypotheses.front().tokens.size();
     s.ended = true;  // whatever throws from here on, there is one result
     give(std::move(result));
-    shared_.room.leave(s.base, s.slot_count, holds(why) && s.prefill.done());
-    shared_.room.open();
+    shared_.cache.give_back(s.base, s.slot_count, holds(why) && s.prefill.done());
+    shared_.cache.resume_admission();
   }
 
   /// Ends a sentence whose search, or whose source, has just thrown.

@@ -8,9 +8,9 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/cache_budget.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
-#include <sluice/decode/loop/room.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <algorithm>
@@ -35,13 +35,13 @@ class LazyFitting {
   bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     if (picked.empty()) return true;
     std::sort(picked.begin(), picked.end());  // the oldest first
-    if (shared_.room.shares()) wait_for_prefixes(picked);
+    if (shared_.cache.caches_prefixes()) wait_for_prefixes(picked);
     feed(picked);
-    return !shared_.room.limited() || make_room(live, picked);
+    return !shared_.cache.limited() || make_room(live, picked);
   }
 
   std::string too_long() const {
-    return "the model has room for " + std::to_string(shared_.room.tokens()) +
+    return "the model has room for " + std::to_string(shared_.cache.capacity()) +
            " tokens in all its slots: not enough for this sentence alone";
   }
 
@@ -54,7 +54,7 @@ class LazyFitting {
       auto& s = at(i);
       if (!s.prefill.fresh()) return false;
       s.share = prefix_cache_.find(s.prefill.prompt().first(s.prefill.shareable())).length;
-      return prefix_cache_.about_to_be_fed(s) >= (std::max)(s.share + 1, Room::least);
+      return prefix_cache_.about_to_be_fed(s) >= (std::max)(s.share + 1, CacheBudget::min_prefix);
     };
     picked.erase(std::remove_if(picked.begin() + 1, picked.end(), waits), picked.end());
     if (waits(picked.front()) && picked.size() > 1) picked.erase(picked.begin());
@@ -78,16 +78,16 @@ class LazyFitting {
     auto const need = [&](std::int32_t i) -> std::int64_t {
       return at(i).prefill.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
     };
-    auto& room = shared_.room;
-    while (need(picked.front()) > room.left() && room.forget()) {
+    auto& cache = shared_.cache;
+    while (need(picked.front()) > cache.free_tokens() && cache.evict()) {
     }
-    if (need(picked.front()) > room.left() && shared_.running.size() > 1) {
+    if (need(picked.front()) > cache.free_tokens() && shared_.running.size() > 1) {
       preemption_.preempt(shared_.running[shared_.running.size() - 1]);
-      room.close();
+      cache.stop_admission();
       shared_.running.sweep();
       return false;
     }
-    auto left = room.left() - need(picked.front());
+    auto left = cache.free_tokens() - need(picked.front());
     picked.erase(std::remove_if(picked.begin() + 1, picked.end(),
                                 [&](std::int32_t i) {
                                   if (need(i) > left) return true;

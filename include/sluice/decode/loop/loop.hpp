@@ -43,8 +43,8 @@ class LazyLoop {
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
-    for (auto const& s : shared_.running) shared_.room.leave(s->base, s->slot_count, false);
-    while (shared_.room.forget()) {
+    for (auto const& s : shared_.running) shared_.cache.give_back(s->base, s->slot_count, false);
+    while (shared_.cache.evict()) {
     }
   }
 

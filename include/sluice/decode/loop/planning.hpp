@@ -43,13 +43,13 @@ class LazyPlanning {
       else add_plan(*s, {});
     for (auto* s : forking_) {
       auto const found = prefix_cache_.find_during_step(s->prefill.prompt().first(s->prefill.shareable()), step_);
-      if (found.slot) shared_.room.touch(*found.slot);
+      if (found.slot) shared_.cache.touch(*found.slot);
       s->prefill.skip(static_cast<std::size_t>(found.length));
       shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
       add_plan(*s, found.slot);
     }
     if (!forking_.empty()) arrange(chosen);
-    shared_.room.slot_blocks.release(step_.released);
+    shared_.cache.slot_blocks.release(step_.released);
     if (shared_.model.answers_entropy)
       shared_.tell([&](AnyTrace& trace) {
         if (!trace.wants_entropy()) return;
@@ -101,7 +101,7 @@ class LazyPlanning {
                           .vocabulary = shared_.model.vocabulary.size,
                           .first = !s.prefill.done(),
                           .begun = s.prefill.progress().length,
-                          .held = shared_.room.slot_blocks.held(s.base),
+                          .held = shared_.cache.slot_blocks.held(s.base),
                           .seen = &seen_};
     if (s.prefill.done()) {
       Plan own(step_, s.base);

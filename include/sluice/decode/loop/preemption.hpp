@@ -38,7 +38,7 @@ class LazyPreemption {
   void preempt(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;
-    shared_.room.leave(s.base, s.slot_count, false);
+    shared_.cache.give_back(s.base, s.slot_count, false);
     ++shared_.statistics.restarted;
   }
 

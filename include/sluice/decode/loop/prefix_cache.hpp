@@ -8,7 +8,7 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/room.hpp>
+#include <sluice/decode/loop/cache_budget.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class LazyPrefixCache {
   /// The best among kept slots and those of the sentences that run.
   PrefixMatch find(std::span<Token const> prompt) {
     return best(prompt, [&](auto&& look) {
-      for (auto const slot : shared_.room.kept()) look(slot);
+      for (auto const slot : shared_.cache.kept()) look(slot);
       for (auto const& s : shared_.running) all_of(*s, look);
     });
   }
@@ -44,7 +44,7 @@ class LazyPrefixCache {
   /// sentences that take no part.
   PrefixMatch find_during_step(std::span<Token const> prompt, StepPlan const& step) {
     return best(prompt, [&](auto&& look) {
-      for (auto const slot : shared_.room.kept()) look(slot);
+      for (auto const slot : shared_.cache.kept()) look(slot);
       for (auto const& row : step.rows) look(row.from);
       for (auto const& s : shared_.running)
         if (s->idle > 0) all_of(*s, look);
@@ -73,14 +73,14 @@ class LazyPrefixCache {
   }
   template <class F>
   PrefixMatch best(std::span<Token const> prompt, F&& each) {
-    auto& tree = shared_.room.slot_blocks.tree();
+    auto& tree = shared_.cache.slot_blocks.tree();
     PrefixMatch found;
     tree.fresh();
     each([&](Slot slot) {
       auto const length = tree.common(slot, prompt);
       if (length > found.length) found = {slot, length};
     });
-    return found.length >= Room::least ? found : PrefixMatch{};
+    return found.length >= CacheBudget::min_prefix ? found : PrefixMatch{};
   }
 
   Shared& shared_;

@@ -80,12 +80,12 @@ class LazyStepping {
   void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
-    shared_.room.slot_blocks.follow(plan().rows);
-    if (shared_.room.left() < (shared_.room.limited() ? unkept() : 0)) {
+    shared_.cache.slot_blocks.follow(plan().rows);
+    if (shared_.cache.free_tokens() < (shared_.cache.limited() ? unkept() : 0)) {
       no_room_ = true;
       return;
     }
-    shared_.room.slot_blocks.hold(plan().rows);
+    shared_.cache.slot_blocks.hold(plan().rows);
     shared_.statistics.count(plan());
     shared_.stopwatch.book(shared_.statistics.seconds.search);
     try {
@@ -140,10 +140,10 @@ class LazyStepping {
   /// After a step for which there was no room: those who took part start again later. Who is alone ends.
   void preempt_step() {
     auto const alive = shared_.running.size();
-    auto const alone = alive == 1 && shared_.room.kept().empty();
-    while (shared_.room.forget()) {
+    auto const alone = alive == 1 && shared_.cache.kept().empty();
+    while (shared_.cache.evict()) {
     }
-    if (!alone) shared_.room.halve(alive);
+    if (!alone) shared_.cache.halve_running(alive);
     for (auto i = alive; i-- > 0;)  // the youngest first
       if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
         if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : fitting_.too_long());
@@ -155,7 +155,7 @@ class LazyStepping {
   void fail(Running& s, std::exception_ptr const& problem) {
     if (is_no_room(problem)) {
       if (shared_.running.size() == 1) return answering_.end(s, Failure::no_room, describe(problem));
-      shared_.room.close();
+      shared_.cache.stop_admission();
       return preemption_.preempt(s);
     }
     problem_ = problem;
