@@ -47,7 +47,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/confiding.hpp
   include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
-  include/sluice/decode/loop/fitting.hpp
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/needs.hpp
   include/sluice/decode/loop/orders.hpp
@@ -58,6 +57,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/prefix_cache.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
+  include/sluice/decode/loop/step_capacity.hpp
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/stepping.hpp
   include/sluice/decode/loop/token_tree.hpp

@@ -12,9 +12,9 @@
 #include <sluice/decode/loop/admission.hpp>
 #include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/drafting.hpp>
-#include <sluice/decode/loop/fitting.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
+#include <sluice/decode/loop/step_capacity.hpp>
 #include <sluice/decode/loop/stepping.hpp>
 #include <sluice/schedule/intake.hpp>
 
@@ -39,7 +39,7 @@ class LazyLoop {
            Intake const& intake)
       : shared_(model, searches, schedule, trace, intake),
         admission_(shared_, answering_, intake),
-        fitting_(shared_, preemption_, intake.prompt_chunk) {}
+        capacity_(shared_, preemption_, intake.prompt_chunk) {}
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
@@ -162,8 +162,8 @@ class LazyLoop {
   Answering answering_{shared_};
   Admission admission_;
   Preemption preemption_{shared_, admission_.waiting};
-  Fitting fitting_;
-  Stepping stepping_{shared_, answering_, fitting_, preemption_};
+  StepCapacity capacity_;
+  Stepping stepping_{shared_, answering_, capacity_, preemption_};
   Drafting drafting_{shared_, answering_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;

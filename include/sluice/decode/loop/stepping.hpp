@@ -11,12 +11,12 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/fitting.hpp>
 #include <sluice/decode/loop/orders.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/planning.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/step_capacity.hpp>
 #include <sluice/decode/loop/view.hpp>
 
 #include <algorithm>
@@ -35,10 +35,10 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyStepping {
  public:
-  LazyStepping(Shared& shared, Answering& answering, Fitting& fitting, Preemption& preemption)
+  LazyStepping(Shared& shared, Answering& answering, StepCapacity& capacity, Preemption& preemption)
       : shared_(shared),
         answering_(answering),
-        fitting_(fitting),
+        capacity_(capacity),
         preemption_(preemption),
         planning_(shared, answering) {}
 
@@ -54,7 +54,7 @@ class LazyStepping {
   void choose() {
     auto& running = shared_.running;
     do pick();
-    while (!fitting_.fit(live_, picked_));
+    while (!capacity_.fit(live_, picked_));
     chosen_.clear();
     if (picked_.empty()) return;
     keys_.clear();
@@ -146,7 +146,7 @@ class LazyStepping {
     if (!alone) shared_.cache.halve_running(alive);
     for (auto i = alive; i-- > 0;)  // the youngest first
       if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
-        if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : fitting_.too_long());
+        if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : capacity_.too_long());
         else preemption_.preempt(s);
       }
   }
@@ -221,7 +221,7 @@ class LazyStepping {
 
   Shared& shared_;
   Answering& answering_;
-  Fitting& fitting_;
+  StepCapacity& capacity_;
   Preemption& preemption_;
   Planning planning_;
   std::vector<Live> live_;

@@ -26,9 +26,9 @@ namespace sluice::inline v0::detail {
 /// Leaves out who waits for the beginning of his prompt, for his turn to feed a part of it, or for room. The oldest never
 /// waits; where there is no room for him, the youngest goes back to those who are not yet admitted.
 template <class = void>
-class LazyFitting {
+class LazyStepCapacity {
  public:
-  LazyFitting(Shared& shared, Preemption& preemption, std::int32_t prompt_chunk)
+  LazyStepCapacity(Shared& shared, Preemption& preemption, std::int32_t prompt_chunk)
       : shared_(shared), preemption_(preemption), prefix_cache_(shared), prompt_chunk_(prompt_chunk) {}
 
   /// Takes those out of `picked` who cannot step. False: somebody has gone back, and the schedule is to choose again.
@@ -36,8 +36,8 @@ class LazyFitting {
     if (picked.empty()) return true;
     std::sort(picked.begin(), picked.end());  // the oldest first
     if (shared_.cache.caches_prefixes()) wait_for_prefixes(picked);
-    feed(picked);
-    return !shared_.cache.limited() || make_room(live, picked);
+    chunk_prompts(picked);
+    return !shared_.cache.limited() || fit_cache(live, picked);
   }
 
   std::string too_long() const {
@@ -61,7 +61,7 @@ class LazyFitting {
   }
 
   /// Deals out the tokens of prompts that the step may feed.
-  void feed(std::vector<std::int32_t>& picked) {
+  void chunk_prompts(std::vector<std::int32_t>& picked) {
     auto left = prompt_chunk_ > 0 ? prompt_chunk_ : (std::numeric_limits<std::int32_t>::max)();
     std::erase_if(picked, [&](std::int32_t i) {
       auto& s = at(i);
@@ -74,7 +74,7 @@ class LazyFitting {
   }
 
   /// By the most that each could need: what is shared within a sentence, or given up by it, is known only when it plans.
-  bool make_room(std::span<Live const> live, std::vector<std::int32_t>& picked) {
+  bool fit_cache(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     auto const need = [&](std::int32_t i) -> std::int64_t {
       return at(i).prefill.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
     };
@@ -103,6 +103,6 @@ class LazyFitting {
   PrefixCache prefix_cache_;
   std::int32_t prompt_chunk_;
 };
-using Fitting = LazyFitting<>;
+using StepCapacity = LazyStepCapacity<>;
 
 }  // namespace sluice::inline v0::detail
