@@ -44,7 +44,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
-  include/sluice/decode/loop/confiding.hpp
   include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/loop.hpp
@@ -60,6 +59,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/step_capacity.hpp
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/stepping.hpp
+  include/sluice/decode/loop/token_confidence.hpp
   include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed_model.hpp
   include/sluice/decode/loop/typed_search.hpp

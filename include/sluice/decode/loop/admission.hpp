@@ -228,7 +228,7 @@ class LazyAdmission {
     for (auto const token : fed)
       require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
     s.prefill.reset(request.prompt, fed, shared_.model.abilities);
-    s.confiding.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
+    s.confidence.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
     if (shared_.model.attaches) s.attaching.begin(s.base, s.slot_count, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,

@@ -8,9 +8,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/attaching.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
-#include <sluice/decode/loop/confiding.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/prefill.hpp>
+#include <sluice/decode/loop/token_confidence.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Running {
   std::unique_ptr<AnySearch> search{};
   Prefill prefill{};
   Attaching attaching{};
-  Confiding confiding{};
+  TokenConfidence confidence{};
   Slot base = 0;
   std::int32_t slot_count = 0, age = 0, idle = 0;
   std::int64_t turn = 0;  // see Live

@@ -172,19 +172,19 @@ class LazyStepping {
 
   /// What requests ask of their lines beside their searches; nullptr: nothing.
   Aside const* wonder() {
-    auto const asks = [](Running const* s) { return s->confiding.asks() && s->lines() > 0 && !s->ended; };
+    auto const asks = [](Running const* s) { return s->confidence.asks() && s->lines() > 0 && !s->ended; };
     if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
     aside_.queries.assign(plan().queries.size(), {.best = 0, .normalise = false});
     aside_.groups = plan().groups;
     for (auto& group : aside_.groups) group.keep = 0;
     for (auto const* s : chosen_)
       for (auto i = s->part.from.queries; asks(s) && i < s->part.to.queries; ++i)
-        aside_.queries[i] = s->confiding.query(plan().queries[i].shortlist);
+        aside_.queries[i] = s->confidence.query(plan().queries[i].shortlist);
     aside_.told = [this, asks](Expansion const& answer) {
       for (auto* s : chosen_)
         if (asks(s))
-          s->confiding.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()),
-                             answer.window(s->part.from.queries, s->lines()));
+          s->confidence.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()),
+                              answer.window(s->part.from.queries, s->lines()));
     };
     return &aside_;
   }

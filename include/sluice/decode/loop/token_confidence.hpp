@@ -26,7 +26,7 @@ namespace sluice::inline v0::detail {
 /// Asks more of the lines of one sentence than its search does, and keeps the answers as if the model had attached them: entropy,
 /// then token and log-probability of each alternative. So they follow the rows, and no search knows of them.
 template <class = void>
-class LazyConfiding {
+class LazyTokenConfidence {
  public:
   /// As Attaching::begin.
   void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slot_count,
@@ -99,6 +99,6 @@ class LazyConfiding {
   std::vector<float> numbers_;  // [line][column]
   std::vector<std::int32_t> widths_;
 };
-using Confiding = LazyConfiding<>;
+using TokenConfidence = LazyTokenConfidence<>;
 
 }  // namespace sluice::inline v0::detail
