@@ -40,7 +40,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/detail/trace_page_source.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/answering.hpp
-  include/sluice/decode/loop/attaching.hpp
+  include/sluice/decode/loop/attachments.hpp
   include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp

@@ -229,7 +229,7 @@ class LazyAdmission {
       require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
     s.prefill.reset(request.prompt, fed, shared_.model.abilities);
     s.confidence.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
-    if (shared_.model.attaches) s.attaching.begin(s.base, s.slot_count, request.prompt.size());
+    if (shared_.model.attaches) s.attachments.begin(s.base, s.slot_count, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,
                             .prefix = request.prefix,

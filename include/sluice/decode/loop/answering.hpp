@@ -62,7 +62,7 @@ class LazyAnswering {
     if (usable && s.prefill.done()) try {
         s.search->finish(result);
         if (!shared_.searches.takes_prefix) s.prefill.complete(result);
-        if (shared_.model.attaches) s.attaching.complete(result.hypotheses);
+        if (shared_.model.attaches) s.attachments.complete(result.hypotheses);
         s.confidence.complete(result.hypotheses);
         if (why == Failure::none && result.ok() && result.hypotheses.empty() && result.message.empty())
           throw std::logic_error("sluice: the search's `finish` wrote neither hypotheses nor a failure (Result::fail)");

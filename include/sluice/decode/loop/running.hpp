@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/attaching.hpp>
+#include <sluice/decode/loop/attachments.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/prefill.hpp>
@@ -26,7 +26,7 @@ struct Running {
   std::unique_ptr<AnyRequest> request{};
   std::unique_ptr<AnySearch> search{};
   Prefill prefill{};
-  Attaching attaching{};
+  AttachmentTree attachments{};
   TokenConfidence confidence{};
   Slot base = 0;
   std::int32_t slot_count = 0, age = 0, idle = 0;

@@ -195,8 +195,8 @@ class LazyStepping {
     if (attached.values.rows == 0) return;
     for (auto* s : chosen_)
       if (!s->ended)
-        s->attaching.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()), attached,
-                           static_cast<std::ptrdiff_t>(s->part.from.queries));
+        s->attachments.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()), attached,
+                             static_cast<std::ptrdiff_t>(s->part.from.queries));
   }
 
   /// What the schedule chooses.

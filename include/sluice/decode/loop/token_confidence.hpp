@@ -12,7 +12,7 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/attaching.hpp>
+#include <sluice/decode/loop/attachments.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -28,7 +28,7 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyTokenConfidence {
  public:
-  /// As Attaching::begin.
+  /// As AttachmentTree::begin.
   void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slot_count,
              std::size_t prompt) {
     asked_ = asked;
@@ -95,7 +95,7 @@ class LazyTokenConfidence {
 
   Confidence asked_{};
   std::vector<Edit> never_;  // tokens that are not generated
-  Attaching kept_;
+  AttachmentTree kept_;
   std::vector<float> numbers_;  // [line][column]
   std::vector<std::int32_t> widths_;
 };

@@ -19,7 +19,7 @@ namespace sluice::inline v0::detail {
 /// Keeps what was attached to the lines of one sentence as a tree of the tokens that led to them. It follows the rows, so that
 /// no search knows of it: a fork goes on from a node, a cut goes back to one. Everything stays until the sentence ends.
 template <class = void>
-class LazyAttaching {
+class LazyAttachmentTree {
  public:
   /// A sentence in the slots `base` ... `base + slots - 1`, whose prompt has so many tokens.
   void begin(Slot base, std::int32_t slot_count, std::size_t prompt) {
@@ -125,6 +125,6 @@ class LazyAttaching {
   std::vector<Node> nodes_;
   std::vector<float> numbers_;
 };
-using Attaching = LazyAttaching<>;
+using AttachmentTree = LazyAttachmentTree<>;
 
 }  // namespace sluice::inline v0::detail
