@@ -44,7 +44,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_plan.hpp
-  include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/needs.hpp
@@ -56,6 +55,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/prefix_cache.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
+  include/sluice/decode/loop/speculation.hpp
   include/sluice/decode/loop/step_capacity.hpp
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/stepping.hpp

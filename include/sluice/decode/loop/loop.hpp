@@ -11,9 +11,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/admission.hpp>
 #include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/drafting.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
+#include <sluice/decode/loop/speculation.hpp>
 #include <sluice/decode/loop/step_capacity.hpp>
 #include <sluice/decode/loop/stepping.hpp>
 #include <sluice/schedule/intake.hpp>
@@ -80,10 +80,10 @@ class LazyLoop {
       shared_.stopwatch.book(seconds.search);
       return true;
     }
-    drafting_.learn(stepping_.plan());
+    speculation_.learn(stepping_.plan());
     for (auto* s : stepping_.chosen())
-      if (stepping_.advance(*s)) drafting_.ask(*s);
-    drafting_.propose(stepping_);
+      if (stepping_.advance(*s)) speculation_.ask(*s);
+    speculation_.propose(stepping_);
     shared_.running.sweep();
     ++shared_.statistics.steps;
     shared_.stopwatch.book(seconds.search);
@@ -164,7 +164,7 @@ class LazyLoop {
   Preemption preemption_{shared_, admission_.waiting};
   StepCapacity capacity_;
   Stepping stepping_{shared_, answering_, capacity_, preemption_};
-  Drafting drafting_{shared_, answering_};
+  Speculation speculation_{shared_, answering_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;
 };

@@ -25,9 +25,9 @@ namespace sluice::inline v0::detail {
 /// Collects what the sentences of a step would like guessed and asks the model once, if both guess at all; learns what a guess
 /// costs.
 template <class = void>
-class LazyDrafting {
+class LazySpeculation {
  public:
-  LazyDrafting(Shared& shared, Answering& answering)
+  LazySpeculation(Shared& shared, Answering& answering)
       : shared_(shared), answering_(answering), on_(shared.model.proposes && shared.searches.drafts) {}
 
   /// After a run: what the step took, and its guesses.
@@ -75,6 +75,6 @@ class LazyDrafting {
   StepTimes times_;
   double seconds_ = 0, added_ = -1;  // of all steps so far; by a guess
 };
-using Drafting = LazyDrafting<>;
+using Speculation = LazySpeculation<>;
 
 }  // namespace sluice::inline v0::detail
