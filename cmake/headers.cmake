@@ -46,6 +46,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/loop.hpp
+  include/sluice/decode/loop/loop_state.hpp
   include/sluice/decode/loop/needs.hpp
   include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/parts.hpp

@@ -12,6 +12,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/encoding.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
@@ -38,15 +39,15 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyAdmission {
  public:
-  LazyAdmission(Shared& shared, Answering& answering, Intake const& intake)
-      : waiting(shared.model, intake),
-        shared_(shared),
+  LazyAdmission(LoopState& state, Answering& answering, Intake const& intake)
+      : waiting(state.model, intake),
+        state_(state),
         answering_(answering),
-        preemption_(shared, waiting),
-        prefix_cache_(shared),
+        preemption_(state, waiting),
+        prefix_cache_(state),
         wait_for_encoder_(intake.wait_for_encoder) {
     if (intake.shared_tokens == 0) return;
-    auto const& model = shared.model;
+    auto const& model = state.model;
     require(model.alike, "shared_tokens", intake.shared_tokens, "sources differ, their class is not empty: must be 0");
     require(model.abilities.ragged && model.abilities.roll_back, "shared_tokens", intake.shared_tokens,
             "the model does not claim `ragged` and `roll_back`: must be 0");
@@ -58,22 +59,22 @@ class LazyAdmission {
   /// Queues a request. Throws what it is to be refused for.
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
-    check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, shared_.model.vocabulary);
+    check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
     r.check();
     auto const& confidence = r.confidence;
     require(confidence.alternatives >= 0, "confidence.alternatives", confidence.alternatives, "must not be negative");
-    require(!confidence.entropy || shared_.model.answers_entropy, "confidence.entropy", true,
+    require(!confidence.entropy || state_.model.answers_entropy, "confidence.entropy", true,
             "the expander tells no entropy (Expander)");
-    r.source_length = shared_.model.source_length(r.source());
+    r.source_length = state_.model.source_length(r.source());
     waiting.push(id, std::move(request));
   }
 
   /// Admits whom the schedule lets in and slots are left for.
   void let_in() {
     while (waiting.any()) {
-      view(shared_, answering_, live_);
+      view(state_, answering_, live_);
       auto wanted = std::size_t{0};
-      do wanted = shared_.schedule.admit(live_, waiting.lengths());
+      do wanted = state_.schedule.admit(live_, waiting.lengths());
       while (hungry(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));
       wanted = (std::min)(wanted, waiting.lengths().size());
       if (wanted == 0 || !let_in(wanted)) break;
@@ -89,15 +90,15 @@ class LazyAdmission {
 
   /// Starts up to `count` waiting sentences; false if no more can be started now.
   bool let_in(std::size_t count) {
-    auto& seconds = shared_.statistics.seconds;
+    auto& seconds = state_.statistics.seconds;
     while (count > 0) {
-      shared_.stopwatch.book(seconds.search);
-      auto const patient = wait_for_encoder_ || shared_.running.empty();
+      state_.stopwatch.book(seconds.search);
+      auto const patient = wait_for_encoder_ || state_.running.empty();
       auto const run = waiting.ready(count, patient, [&](EncodedBatch const& encoded) {
-        shared_.statistics.encoder_calls += encoded.calls, shared_.statistics.encoded += encoded.sources.size();
+        state_.statistics.encoder_calls += encoded.calls, state_.statistics.encoded += encoded.sources.size();
         if (waiting.threaded()) seconds.beside += encoded.seconds;
       });
-      shared_.stopwatch.book(seconds.encode);
+      state_.stopwatch.book(seconds.encode);
       if (run.count == 0 || seat(run) < run.count) return false;
       count -= run.count;
     }
@@ -112,20 +113,20 @@ class LazyAdmission {
       if (!seat(waiting[0])) break;
       waiting.pop();
     }
-    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    state_.stopwatch.book(state_.statistics.seconds.search);
     if (!starts_.empty())
       for (auto i = hand_over(0, starts_.size()); i < starts_.size();
            ++i)  // whoever cannot be started alone is to blame
         if (hand_over(i, 1) == 0) blame(*seated_[i]);
-    shared_.running.sweep();
+    state_.running.sweep();
     encoded_.reset();  // what has been encoded goes with the last of them
-    shared_.stopwatch.book(shared_.statistics.seconds.encode);
+    state_.stopwatch.book(state_.statistics.seconds.encode);
     return taken;
   }
 
   /// Gives a request its slots and its search; false if there is no room. One that cannot be served is answered.
   bool seat(WaitingQueue::Entry& next) {
-    auto s = shared_.running.take();
+    auto s = state_.running.take();
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
     try {
       s->search->take(*next.request);
@@ -133,15 +134,15 @@ class LazyAdmission {
       require(s->slot_count >= 1, "slot_count", s->slot_count, "a search needs at least 1");
       auto const& request = *next.request;
       auto const length = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
-      if (length > shared_.cache.capacity()) {
+      if (length > state_.cache.capacity()) {
         answering_.refuse(next.id, Failure::no_room,
                           "prompt and prefix have " + std::to_string(length) + " tokens, and the model has room for " +
-                              std::to_string(shared_.cache.capacity()));
+                              std::to_string(state_.cache.capacity()));
         return true;
       }
       auto const base = place(*s, request, length, held);
       if (!base) {
-        shared_.running.give_back(std::move(s));
+        state_.running.give_back(std::move(s));
         return false;
       }
       s->base = *base;
@@ -153,8 +154,8 @@ class LazyAdmission {
     s->age = s->idle = 0, s->turn = back_++, s->ended = false, s->share = 0;
     try {
       auto const sentence = begin_search(*s);
-      shared_.tell([&](AnyTrace& trace) { trace.began(s->id, sentence); });
-      shared_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
+      state_.tell([&](AnyTrace& trace) { trace.began(s->id, sentence); });
+      state_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
     } catch (...) {
@@ -162,26 +163,26 @@ class LazyAdmission {
     }
     if (held > 0) {  // nothing is started: the slot goes on
       s->prefill.skip(static_cast<std::size_t>(held));
-      shared_.statistics.shared += static_cast<std::uint64_t>(held);
+      state_.statistics.shared += static_cast<std::uint64_t>(held);
     } else {
       sources_.push_back(s->request->source()), starts_.push_back(s->base), places_.push_back(next.place);
       seated_.push_back(s.get());
     }
-    shared_.running.add(std::move(s));
+    state_.running.add(std::move(s));
     return true;
   }
 
   /// Slots for a sentence, if there are any and the model has room for its tokens. What is kept of others gives way; of a slot
   /// that holds nothing but the beginning of this prompt, or that would have to go, the sentence takes over `held` tokens.
   std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length, std::int32_t& held) {
-    auto& cache = shared_.cache;
-    auto const alive = shared_.running.size();
+    auto& cache = state_.cache;
+    auto const alive = state_.running.size();
     if (!cache.can_admit(alive)) return std::nullopt;
     auto const shareable = std::span(request.prompt).first(request.prompt.empty() ? 0 : request.prompt.size() - 1);
     auto const match = cache.caches_prefixes() ? prefix_cache_.find(shareable) : PrefixMatch{};
     if (cache.limited()) {
       auto need = length - match.length + s.slot_count;
-      for (auto const& one : shared_.running)
+      for (auto const& one : state_.running)
         need += one->prefill.done() ? one->slot_count
                                     : std::ssize(one->prefill.rest()) - (one->prefill.fresh() ? one->share : 0);
       while (need > cache.free_tokens() && cache.evict(match.slot)) {
@@ -204,8 +205,8 @@ class LazyAdmission {
 
   /// Of a sentence that could not be started alone.
   void blame(Running& s) {
-    if (is_no_room(problem_) && shared_.running.size() > 1) {
-      shared_.cache.stop_admission();
+    if (is_no_room(problem_) && state_.running.size() > 1) {
+      state_.cache.stop_admission();
       preemption_.preempt(s);
     } else {
       answering_.end(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_, false);
@@ -214,22 +215,22 @@ class LazyAdmission {
 
   bool refuse(Running& s, Failure why) {
     answering_.refuse_by_exception(s.id, why);
-    shared_.cache.give_back(s.base, s.slot_count, false);
+    state_.cache.give_back(s.base, s.slot_count, false);
     return true;
   }
 
   /// Returns what the search was told.
   Sentence begin_search(Running& s) {
     auto& request = *s.request;
-    auto const& vocabulary = shared_.model.vocabulary;
-    auto const fed = shared_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
+    auto const& vocabulary = state_.model.vocabulary;
+    auto const fed = state_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
     if (request.prompt.empty()) request.prompt.assign(1, vocabulary.bos);
     if (auto& shortlist = request.shortlist) shortlist->insert(vocabulary.eos), shortlist->insert(request.prefix);
     for (auto const token : fed)
       require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
-    s.prefill.reset(request.prompt, fed, shared_.model.abilities);
+    s.prefill.reset(request.prompt, fed, state_.model.abilities);
     s.confidence.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
-    if (shared_.model.attaches) s.attachments.begin(s.base, s.slot_count, request.prompt.size());
+    if (state_.model.attaches) s.attachments.begin(s.base, s.slot_count, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,
                             .prefix = request.prefix,
@@ -238,8 +239,8 @@ class LazyAdmission {
                             .prefix_log_prob = &s.prefill.log_prob(),
                             .source_length = request.source_length,
                             .seed = request.seed.value_or(s.id),
-                            .abilities = shared_.model.abilities,
-                            .limits = shared_.model.limits};
+                            .abilities = state_.model.abilities,
+                            .limits = state_.model.limits};
     s.search->begin(sentence);
     if (auto& shortlist = request.shortlist) {
       auto const given = *shortlist;
@@ -257,20 +258,20 @@ class LazyAdmission {
     std::size_t begun = 0;
     try {
       if (encoded_ != nullptr) {
-        encoded_->hand_over(shared_.model, std::span(places_).subspan(first, count), slot_numbers, begun);
+        encoded_->hand_over(state_.model, std::span(places_).subspan(first, count), slot_numbers, begun);
       } else {
-        ++shared_.statistics.encoder_calls, shared_.statistics.encoded += count;
-        shared_.model.start(std::span<void const* const>(sources_).subspan(first, count), slot_numbers);
+        ++state_.statistics.encoder_calls, state_.statistics.encoded += count;
+        state_.model.start(std::span<void const* const>(sources_).subspan(first, count), slot_numbers);
         begun = count;
       }
     } catch (...) {
       problem_ = std::current_exception();
     }
-    for (auto const slot : slot_numbers.first(begun)) shared_.cache.slot_blocks.start(slot);
+    for (auto const slot : slot_numbers.first(begun)) state_.cache.slot_blocks.start(slot);
     return begun;
   }
 
-  Shared& shared_;
+  LoopState& state_;
   Answering& answering_;
   Preemption preemption_;
   PrefixCache prefix_cache_;

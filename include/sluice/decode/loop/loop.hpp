@@ -11,6 +11,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/admission.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/speculation.hpp>
@@ -37,14 +38,14 @@ class LazyLoop {
  public:
   LazyLoop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
            Intake const& intake)
-      : shared_(model, searches, schedule, trace, intake),
-        admission_(shared_, answering_, intake),
-        capacity_(shared_, preemption_, intake.prompt_chunk) {}
+      : state_(model, searches, schedule, trace, intake),
+        admission_(state_, answering_, intake),
+        capacity_(state_, preemption_, intake.prompt_chunk) {}
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
-    for (auto const& s : shared_.running) shared_.cache.give_back(s->base, s->slot_count, false);
-    while (shared_.cache.evict()) {
+    for (auto const& s : state_.running) state_.cache.give_back(s->base, s->slot_count, false);
+    while (state_.cache.evict()) {
     }
   }
 
@@ -62,37 +63,37 @@ class LazyLoop {
 
   bool step() {
     alone("step()");
-    auto& seconds = shared_.statistics.seconds;
-    shared_.stopwatch.restart();
-    auto const answered = shared_.statistics.sentences;
+    auto& seconds = state_.statistics.seconds;
+    state_.stopwatch.restart();
+    auto const answered = state_.statistics.sentences;
     admission_.let_in();
     stepping_.choose();
     if (stepping_.chosen().empty()) {
-      shared_.stopwatch.book(seconds.search);
+      state_.stopwatch.book(seconds.search);
       return !admission_.waiting.empty() &&
-             shared_.statistics.sentences > answered;  // whoever would have stepped has failed
+             state_.statistics.sentences > answered;  // whoever would have stepped has failed
     }
     stepping_.make_plan();
     stepping_.run();
     if (stepping_.no_room()) {
       stepping_.preempt_step();
-      shared_.running.sweep();
-      shared_.stopwatch.book(seconds.search);
+      state_.running.sweep();
+      state_.stopwatch.book(seconds.search);
       return true;
     }
     speculation_.learn(stepping_.plan());
     for (auto* s : stepping_.chosen())
       if (stepping_.advance(*s)) speculation_.ask(*s);
     speculation_.propose(stepping_);
-    shared_.running.sweep();
-    ++shared_.statistics.steps;
-    shared_.stopwatch.book(seconds.search);
+    state_.running.sweep();
+    ++state_.statistics.steps;
+    state_.stopwatch.book(seconds.search);
     if (stepping_.problem() != nullptr) std::rethrow_exception(stepping_.problem());
     return true;
   }
 
   /// What the trace threw first since this was last asked, or null; step() does not throw it.
-  std::exception_ptr take_trace_problem() { return std::exchange(shared_.trace_problem, nullptr); }
+  std::exception_ptr take_trace_problem() { return std::exchange(state_.trace_problem, nullptr); }
 
   bool poll(Result& result) { return answering_.poll(result); }
 
@@ -101,19 +102,19 @@ class LazyLoop {
       answering_.refuse(id, why, std::string(name(why)) + " while waiting");
       return true;
     }
-    for (auto const& s : shared_.running)
+    for (auto const& s : state_.running)
       if (s->id == id && !s->ended) {
         answering_.end(*s, why, std::string(name(why)) + " while running");
-        shared_.running.sweep();
+        state_.running.sweep();
         return true;
       }
     return false;
   }
 
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
-    for (auto const& s : shared_.running)
+    for (auto const& s : state_.running)
       if (!s->ended) answering_.end(*s, why, message, cause);
-    shared_.running.sweep();
+    state_.running.sweep();
     while (admission_.waiting.any()) {
       auto const id = admission_.waiting[0].id;
       admission_.waiting.remove(id);
@@ -125,23 +126,23 @@ class LazyLoop {
   template <class Wanted, class F>
   void settled(Wanted&& wanted, F&& f) {
     alone("settled()");
-    Roster::Visit const visit(shared_.running);  // ends also where f throws
-    for (auto const& s : shared_.running)
+    Roster::Visit const visit(state_.running);  // ends also where f throws
+    for (auto const& s : state_.running)
       if (s->idle == 0 && s->age > 0 && !s->ended && wanted(s->id) && !s->ended && settle(*s))
         f(s->id, std::span<Token const>(settled_));
   }
 
   std::size_t waiting() const { return admission_.waiting.size(); }
   std::size_t running() const {
-    auto const& all = shared_.running;
+    auto const& all = state_.running;
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](auto const& s) { return !s->ended; }));
   }
-  Statistics const& statistics() const { return shared_.statistics; }
+  Statistics const& statistics() const { return state_.statistics; }
 
  private:
   /// For what cannot be called by those whom settled() calls.
   void alone(char const* function) const {
-    if (shared_.running.visited())
+    if (state_.running.visited())
       throw std::logic_error(std::string("sluice: ") + function +
                              " from a function that settled() calls: call it when settled() has returned");
   }
@@ -154,17 +155,17 @@ class LazyLoop {
       answering_.end_by_exception(s, Failure::search);
       return false;
     }
-    if (!shared_.searches.takes_prefix) s.prefill.complete(settled_);
+    if (!state_.searches.takes_prefix) s.prefill.complete(settled_);
     return true;
   }
 
-  Shared shared_;
-  Answering answering_{shared_};
+  LoopState state_;
+  Answering answering_{state_};
   Admission admission_;
-  Preemption preemption_{shared_, admission_.waiting};
+  Preemption preemption_{state_, admission_.waiting};
   StepCapacity capacity_;
-  Stepping stepping_{shared_, answering_, capacity_, preemption_};
-  Speculation speculation_{shared_, answering_};
+  Stepping stepping_{state_, answering_, capacity_, preemption_};
+  Speculation speculation_{state_, answering_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;
 };

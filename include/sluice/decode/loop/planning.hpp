@@ -9,6 +9,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/running.hpp>
@@ -27,7 +28,7 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyPlanning {
  public:
-  LazyPlanning(Shared& shared, Answering& answering) : shared_(shared), answering_(answering), prefix_cache_(shared) {}
+  LazyPlanning(LoopState& state, Answering& answering) : state_(state), answering_(answering), prefix_cache_(state) {}
 
   /// Of the step.
   StepPlan& plan() { return step_; }
@@ -43,19 +44,19 @@ class LazyPlanning {
       else add_plan(*s, {});
     for (auto* s : forking_) {
       auto const found = prefix_cache_.find_during_step(s->prefill.prompt().first(s->prefill.shareable()), step_);
-      if (found.slot) shared_.cache.touch(*found.slot);
+      if (found.slot) state_.cache.touch(*found.slot);
       s->prefill.skip(static_cast<std::size_t>(found.length));
-      shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
+      state_.statistics.shared += static_cast<std::uint64_t>(found.length);
       add_plan(*s, found.slot);
     }
     if (!forking_.empty()) arrange(chosen);
-    shared_.cache.slot_blocks.release(step_.released);
-    if (shared_.model.answers_entropy)
-      shared_.tell([&](AnyTrace& trace) {
+    state_.cache.slot_blocks.release(step_.released);
+    if (state_.model.answers_entropy)
+      state_.tell([&](AnyTrace& trace) {
         if (!trace.wants_entropy()) return;
         for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
       });
-    shared_.tell([&](AnyTrace& trace) { trace.planned(step_); });
+    state_.tell([&](AnyTrace& trace) { trace.planned(step_); });
   }
 
  private:
@@ -97,11 +98,11 @@ class LazyPlanning {
   void plan_one(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
                           .slot_count = s.slot_count,
-                          .abilities = shared_.model.abilities,
-                          .vocabulary = shared_.model.vocabulary.size,
+                          .abilities = state_.model.abilities,
+                          .vocabulary = state_.model.vocabulary.size,
                           .first = !s.prefill.done(),
                           .begun = s.prefill.progress().length,
-                          .held = shared_.cache.slot_blocks.held(s.base),
+                          .held = state_.cache.slot_blocks.held(s.base),
                           .seen = &seen_};
     if (s.prefill.done()) {
       Plan own(step_, s.base);
@@ -117,7 +118,7 @@ class LazyPlanning {
     for (auto i = mark.groups; i < step_.groups.size(); ++i) step_.groups[i].direction = request.direction;
   }
 
-  Shared& shared_;
+  LoopState& state_;
   Answering& answering_;
   PrefixCache prefix_cache_;
   std::vector<std::uint8_t> seen_;  // of check_plan()

@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/waiting_queue.hpp>
 
@@ -32,18 +32,18 @@ inline bool is_no_room(std::exception_ptr const& problem) {
 template <class = void>
 class LazyPreemption {
  public:
-  LazyPreemption(Shared& shared, WaitingQueue& waiting) : shared_(shared), waiting_(waiting) {}
+  LazyPreemption(LoopState& state, WaitingQueue& waiting) : state_(state), waiting_(waiting) {}
 
   /// Sends back one sentence; of several the youngest first, so that they come again in their order.
   void preempt(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;
-    shared_.cache.give_back(s.base, s.slot_count, false);
-    ++shared_.statistics.restarted;
+    state_.cache.give_back(s.base, s.slot_count, false);
+    ++state_.statistics.restarted;
   }
 
  private:
-  Shared& shared_;
+  LoopState& state_;
   WaitingQueue& waiting_;
 };
 using Preemption = LazyPreemption<>;

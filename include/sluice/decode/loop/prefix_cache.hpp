@@ -7,8 +7,8 @@
 
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/cache_budget.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <algorithm>
@@ -30,13 +30,13 @@ struct PrefixMatch {
 template <class = void>
 class LazyPrefixCache {
  public:
-  explicit LazyPrefixCache(Shared& shared) : shared_(shared) {}
+  explicit LazyPrefixCache(LoopState& state) : state_(state) {}
 
   /// The best among kept slots and those of the sentences that run.
   PrefixMatch find(std::span<Token const> prompt) {
     return best(prompt, [&](auto&& look) {
-      for (auto const slot : shared_.cache.kept()) look(slot);
-      for (auto const& s : shared_.running) all_of(*s, look);
+      for (auto const slot : state_.cache.kept()) look(slot);
+      for (auto const& s : state_.running) all_of(*s, look);
     });
   }
 
@@ -44,9 +44,9 @@ class LazyPrefixCache {
   /// sentences that take no part.
   PrefixMatch find_during_step(std::span<Token const> prompt, StepPlan const& step) {
     return best(prompt, [&](auto&& look) {
-      for (auto const slot : shared_.cache.kept()) look(slot);
+      for (auto const slot : state_.cache.kept()) look(slot);
       for (auto const& row : step.rows) look(row.from);
-      for (auto const& s : shared_.running)
+      for (auto const& s : state_.running)
         if (s->idle > 0) all_of(*s, look);
     });
   }
@@ -55,7 +55,7 @@ class LazyPrefixCache {
   std::int32_t about_to_be_fed(Running const& s) const {
     std::size_t most = 0;
     auto const mine = s.prefill.prompt().first(s.prefill.shareable());
-    for (auto const& other : shared_.running) {
+    for (auto const& other : state_.running) {
       if (other.get() == &s) break;
       if (other->prefill.done()) continue;
       auto const theirs = other->prefill.prompt();
@@ -73,7 +73,7 @@ class LazyPrefixCache {
   }
   template <class F>
   PrefixMatch best(std::span<Token const> prompt, F&& each) {
-    auto& tree = shared_.cache.slot_blocks.tree();
+    auto& tree = state_.cache.slot_blocks.tree();
     PrefixMatch found;
     tree.fresh();
     each([&](Slot slot) {
@@ -83,7 +83,7 @@ class LazyPrefixCache {
     return found.length >= CacheBudget::min_prefix ? found : PrefixMatch{};
   }
 
-  Shared& shared_;
+  LoopState& state_;
 };
 using PrefixCache = LazyPrefixCache<>;
 

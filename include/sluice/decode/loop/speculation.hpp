@@ -9,6 +9,7 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/step_times.hpp>
@@ -27,8 +28,8 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazySpeculation {
  public:
-  LazySpeculation(Shared& shared, Answering& answering)
-      : shared_(shared), answering_(answering), on_(shared.model.proposes && shared.searches.drafts) {}
+  LazySpeculation(LoopState& state, Answering& answering)
+      : state_(state), answering_(answering), on_(state.model.proposes && state.searches.drafts) {}
 
   /// After a run: what the step took, and its guesses.
   void learn(StepPlan const& step) {
@@ -36,7 +37,7 @@ class LazySpeculation {
     if (!on_) return;
     std::size_t tokens = 0;
     for (auto const& row : step.rows) tokens += row.tokens.size();
-    auto const seconds = shared_.statistics.seconds.model + shared_.statistics.seconds.output;
+    auto const seconds = state_.statistics.seconds.model + state_.statistics.seconds.output;
     auto const rows = static_cast<double>(step.rows.size());
     times_.note(seconds - std::exchange(seconds_, seconds), rows, static_cast<double>(tokens) - rows);
     added_ = times_.added(rows);
@@ -56,10 +57,10 @@ class LazySpeculation {
   /// Has the model guess for all that would. If it throws, they end.
   void propose(Stepping& stepping) {
     if (drafts_.empty()) return;
-    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    state_.stopwatch.book(state_.statistics.seconds.search);
     try {
-      shared_.model.propose(drafts_);
-      shared_.stopwatch.book(shared_.statistics.seconds.model);
+      state_.model.propose(drafts_);
+      state_.stopwatch.book(state_.statistics.seconds.model);
     } catch (...) {
       for (auto* s : stepping.chosen())
         if (!s->ended && std::any_of(drafts_.begin(), drafts_.end(), [&](Draft const& d) { return d.slot == s->base; }))
@@ -68,7 +69,7 @@ class LazySpeculation {
   }
 
  private:
-  Shared& shared_;
+  LoopState& state_;
   Answering& answering_;
   bool on_;
   std::vector<Draft> drafts_;

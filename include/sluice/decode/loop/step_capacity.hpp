@@ -7,8 +7,8 @@
 
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/cache_budget.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/running.hpp>
@@ -28,25 +28,25 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyStepCapacity {
  public:
-  LazyStepCapacity(Shared& shared, Preemption& preemption, std::int32_t prompt_chunk)
-      : shared_(shared), preemption_(preemption), prefix_cache_(shared), prompt_chunk_(prompt_chunk) {}
+  LazyStepCapacity(LoopState& state, Preemption& preemption, std::int32_t prompt_chunk)
+      : state_(state), preemption_(preemption), prefix_cache_(state), prompt_chunk_(prompt_chunk) {}
 
   /// Takes those out of `picked` who cannot step. False: somebody has gone back, and the schedule is to choose again.
   bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     if (picked.empty()) return true;
     std::sort(picked.begin(), picked.end());  // the oldest first
-    if (shared_.cache.caches_prefixes()) wait_for_prefixes(picked);
+    if (state_.cache.caches_prefixes()) wait_for_prefixes(picked);
     chunk_prompts(picked);
-    return !shared_.cache.limited() || fit_cache(live, picked);
+    return !state_.cache.limited() || fit_cache(live, picked);
   }
 
   std::string too_long() const {
-    return "the model has room for " + std::to_string(shared_.cache.capacity()) +
+    return "the model has room for " + std::to_string(state_.cache.capacity()) +
            " tokens in all its slots: not enough for this sentence alone";
   }
 
  private:
-  Running& at(std::int32_t i) { return shared_.running[static_cast<std::size_t>(i)]; }
+  Running& at(std::int32_t i) { return state_.running[static_cast<std::size_t>(i)]; }
 
   /// Whose prompt somebody older is about to feed waits for it.
   void wait_for_prefixes(std::vector<std::int32_t>& picked) {
@@ -78,13 +78,13 @@ class LazyStepCapacity {
     auto const need = [&](std::int32_t i) -> std::int64_t {
       return at(i).prefill.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
     };
-    auto& cache = shared_.cache;
+    auto& cache = state_.cache;
     while (need(picked.front()) > cache.free_tokens() && cache.evict()) {
     }
-    if (need(picked.front()) > cache.free_tokens() && shared_.running.size() > 1) {
-      preemption_.preempt(shared_.running[shared_.running.size() - 1]);
+    if (need(picked.front()) > cache.free_tokens() && state_.running.size() > 1) {
+      preemption_.preempt(state_.running[state_.running.size() - 1]);
       cache.stop_admission();
-      shared_.running.sweep();
+      state_.running.sweep();
       return false;
     }
     auto left = cache.free_tokens() - need(picked.front());
@@ -98,7 +98,7 @@ class LazyStepCapacity {
     return true;
   }
 
-  Shared& shared_;
+  LoopState& state_;
   Preemption& preemption_;
   PrefixCache prefix_cache_;
   std::int32_t prompt_chunk_;

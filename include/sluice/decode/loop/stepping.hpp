@@ -11,6 +11,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/orders.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/planning.hpp>
@@ -35,12 +36,12 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyStepping {
  public:
-  LazyStepping(Shared& shared, Answering& answering, StepCapacity& capacity, Preemption& preemption)
-      : shared_(shared),
+  LazyStepping(LoopState& state, Answering& answering, StepCapacity& capacity, Preemption& preemption)
+      : state_(state),
         answering_(answering),
         capacity_(capacity),
         preemption_(preemption),
-        planning_(shared, answering) {}
+        planning_(state, answering) {}
 
   /// Who takes part in the step; empty if nobody is alive.
   std::vector<Running*> const& chosen() const { return chosen_; }
@@ -52,7 +53,7 @@ class LazyStepping {
 
   /// Has the schedule choose.
   void choose() {
-    auto& running = shared_.running;
+    auto& running = state_.running;
     do pick();
     while (!capacity_.fit(live_, picked_));
     chosen_.clear();
@@ -68,7 +69,7 @@ class LazyStepping {
     for (auto const i : picked_) {
       chosen_.push_back(&running[static_cast<std::size_t>(i)]);
       chosen_.back()->idle = -1;
-      shared_.statistics.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
+      state_.statistics.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
     }
     for (auto const& s : running) ++s->age, ++s->idle;
   }
@@ -80,20 +81,20 @@ class LazyStepping {
   void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
-    shared_.cache.slot_blocks.follow(plan().rows);
-    if (shared_.cache.free_tokens() < (shared_.cache.limited() ? unkept() : 0)) {
+    state_.cache.slot_blocks.follow(plan().rows);
+    if (state_.cache.free_tokens() < (state_.cache.limited() ? unkept() : 0)) {
       no_room_ = true;
       return;
     }
-    shared_.cache.slot_blocks.hold(plan().rows);
-    shared_.statistics.count(plan());
-    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    state_.cache.slot_blocks.hold(plan().rows);
+    state_.statistics.count(plan());
+    state_.stopwatch.book(state_.statistics.seconds.search);
     try {
-      answers_ = shared_.model.step(plan(), wonder(), shared_.statistics.seconds, shared_.stopwatch);
+      answers_ = state_.model.step(plan(), wonder(), state_.statistics.seconds, state_.stopwatch);
       if (answers_.size() != plan().queries.size())
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(plan().queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
-      if (shared_.model.attaches) attach();
+      if (state_.model.attaches) attach();
     } catch (NoRoom const&) {
       answers_ = {}, no_room_ = true, refusal_ = std::current_exception();
       return;
@@ -101,7 +102,7 @@ class LazyStepping {
       answers_ = {}, problem_ = std::current_exception();
       return;
     }
-    shared_.tell([&](AnyTrace& trace) { trace.answered(plan(), answers_); });
+    state_.tell([&](AnyTrace& trace) { trace.answered(plan(), answers_); });
   }
 
   /// Tells one sentence what came of it; false if it has ended.
@@ -139,13 +140,13 @@ class LazyStepping {
 
   /// After a step for which there was no room: those who took part start again later. Who is alone ends.
   void preempt_step() {
-    auto const alive = shared_.running.size();
-    auto const alone = alive == 1 && shared_.cache.kept().empty();
-    while (shared_.cache.evict()) {
+    auto const alive = state_.running.size();
+    auto const alone = alive == 1 && state_.cache.kept().empty();
+    while (state_.cache.evict()) {
     }
-    if (!alone) shared_.cache.halve_running(alive);
+    if (!alone) state_.cache.halve_running(alive);
     for (auto i = alive; i-- > 0;)  // the youngest first
-      if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
+      if (auto& s = state_.running[i]; s.idle == 0 && !s.ended) {
         if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : capacity_.too_long());
         else preemption_.preempt(s);
       }
@@ -154,8 +155,8 @@ class LazyStepping {
   /// The guesses' model threw: ends the sentence whose fault it is not, and notes why.
   void fail(Running& s, std::exception_ptr const& problem) {
     if (is_no_room(problem)) {
-      if (shared_.running.size() == 1) return answering_.end(s, Failure::no_room, describe(problem));
-      shared_.cache.stop_admission();
+      if (state_.running.size() == 1) return answering_.end(s, Failure::no_room, describe(problem));
+      state_.cache.stop_admission();
       return preemption_.preempt(s);
     }
     problem_ = problem;
@@ -191,7 +192,7 @@ class LazyStepping {
 
   /// Has sentences keep what the model attached to their lines.
   void attach() {
-    auto const attached = shared_.model.attachments(plan().queries.size());
+    auto const attached = state_.model.attachments(plan().queries.size());
     if (attached.values.rows == 0) return;
     for (auto* s : chosen_)
       if (!s->ended)
@@ -202,10 +203,10 @@ class LazyStepping {
   /// What the schedule chooses.
   void pick() {
     picked_.clear();
-    view(shared_, answering_, live_);
-    auto const alive = shared_.running.size();
+    view(state_, answering_, live_);
+    auto const alive = state_.running.size();
     if (alive == 0) return;
-    shared_.schedule.select(live_, picked_);
+    state_.schedule.select(live_, picked_);
     if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
     for (std::size_t n = 0; n < picked_.size(); ++n) {
       auto const i = picked_[n];
@@ -216,10 +217,10 @@ class LazyStepping {
         throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " behind sentence " +
                                std::to_string(picked_[n - 1]) + ": `chosen` must ascend, and name nobody twice");
     }
-    if (!shared_.model.abilities.ragged) keep_alike(picked_, live_);
+    if (!state_.model.abilities.ragged) keep_alike(picked_, live_);
   }
 
-  Shared& shared_;
+  LoopState& state_;
   Answering& answering_;
   StepCapacity& capacity_;
   Preemption& preemption_;

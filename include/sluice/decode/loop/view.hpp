@@ -9,6 +9,7 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <vector>
@@ -17,10 +18,10 @@ namespace sluice::inline v0::detail {
 
 /// Describes everybody, oldest first. Whoever's search throws ends, and is not seen.
 template <class = void>
-void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
+void view(LoopState& state, Answering& answering, std::vector<Live>& live) {
   live.clear();
   auto ended = false;
-  for (auto const& s : shared.running) {
+  for (auto const& s : state.running) {
     Progress progress;
     try {
       progress = s->prefill.done() ? s->search->progress() : s->prefill.progress();
@@ -37,7 +38,7 @@ void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
                     .turn = s->turn,
                     .source_length = s->request->source_length});
   }
-  if (ended) shared.running.sweep();
+  if (ended) state.running.sweep();
 }
 
 }  // namespace sluice::inline v0::detail
