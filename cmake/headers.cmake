@@ -39,7 +39,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/detail/trace_json.hpp
   include/sluice/decode/detail/trace_page_source.hpp
   include/sluice/decode/loop/admission.hpp
-  include/sluice/decode/loop/answering.hpp
   include/sluice/decode/loop/attachments.hpp
   include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_answer.hpp
@@ -54,6 +53,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/preemption.hpp
   include/sluice/decode/loop/prefill.hpp
   include/sluice/decode/loop/prefix_cache.hpp
+  include/sluice/decode/loop/results.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
   include/sluice/decode/loop/speculation.hpp

@@ -10,12 +10,12 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/view.hpp>
 #include <sluice/decode/loop/waiting_queue.hpp>
@@ -39,10 +39,10 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyAdmission {
  public:
-  LazyAdmission(LoopState& state, Answering& answering, Intake const& intake)
+  LazyAdmission(LoopState& state, Results& results, Intake const& intake)
       : waiting(state.model, intake),
         state_(state),
-        answering_(answering),
+        results_(results),
         preemption_(state, waiting),
         prefix_cache_(state),
         wait_for_encoder_(intake.wait_for_encoder) {
@@ -72,7 +72,7 @@ class LazyAdmission {
   /// Admits whom the schedule lets in and slots are left for.
   void let_in() {
     while (waiting.any()) {
-      view(state_, answering_, live_);
+      view(state_, results_, live_);
       auto wanted = std::size_t{0};
       do wanted = state_.schedule.admit(live_, waiting.lengths());
       while (hungry(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));
@@ -135,9 +135,9 @@ class LazyAdmission {
       auto const& request = *next.request;
       auto const length = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
       if (length > state_.cache.capacity()) {
-        answering_.refuse(next.id, Failure::no_room,
-                          "prompt and prefix have " + std::to_string(length) + " tokens, and the model has room for " +
-                              std::to_string(state_.cache.capacity()));
+        results_.refuse(next.id, Failure::no_room,
+                        "prompt and prefix have " + std::to_string(length) + " tokens, and the model has room for " +
+                            std::to_string(state_.cache.capacity()));
         return true;
       }
       auto const base = place(*s, request, length, held);
@@ -147,7 +147,7 @@ class LazyAdmission {
       }
       s->base = *base;
     } catch (...) {
-      answering_.refuse_by_exception(next.id, Failure::search);
+      results_.refuse_by_exception(next.id, Failure::search);
       return true;
     }
     s->id = next.id, s->request = std::move(next.request);
@@ -209,12 +209,13 @@ class LazyAdmission {
       state_.cache.stop_admission();
       preemption_.preempt(s);
     } else {
-      answering_.end(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_, false);
+      results_.finish(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_,
+                      false);
     }
   }
 
   bool refuse(Running& s, Failure why) {
-    answering_.refuse_by_exception(s.id, why);
+    results_.refuse_by_exception(s.id, why);
     state_.cache.give_back(s.base, s.slot_count, false);
     return true;
   }
@@ -272,7 +273,7 @@ class LazyAdmission {
   }
 
   LoopState& state_;
-  Answering& answering_;
+  Results& results_;
   Preemption preemption_;
   PrefixCache prefix_cache_;
   bool wait_for_encoder_;

@@ -10,10 +10,10 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/admission.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/speculation.hpp>
 #include <sluice/decode/loop/step_capacity.hpp>
 #include <sluice/decode/loop/stepping.hpp>
@@ -39,7 +39,7 @@ class LazyLoop {
   LazyLoop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
            Intake const& intake)
       : state_(model, searches, schedule, trace, intake),
-        admission_(state_, answering_, intake),
+        admission_(state_, results_, intake),
         capacity_(state_, preemption_, intake.prompt_chunk) {}
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
@@ -54,7 +54,7 @@ class LazyLoop {
     try {
       admission_.push(id, std::move(request));
     } catch (...) {
-      answering_.refuse_by_exception(id, Failure::bad_request);
+      results_.refuse_by_exception(id, Failure::bad_request);
     }
     return id;
   }
@@ -95,16 +95,16 @@ class LazyLoop {
   /// What the trace threw first since this was last asked, or null; step() does not throw it.
   std::exception_ptr take_trace_problem() { return std::exchange(state_.trace_problem, nullptr); }
 
-  bool poll(Result& result) { return answering_.poll(result); }
+  bool poll(Result& result) { return results_.poll(result); }
 
   bool cancel(std::uint64_t id, Failure why) {
     if (admission_.waiting.remove(id)) {
-      answering_.refuse(id, why, std::string(name(why)) + " while waiting");
+      results_.refuse(id, why, std::string(name(why)) + " while waiting");
       return true;
     }
     for (auto const& s : state_.running)
       if (s->id == id && !s->ended) {
-        answering_.end(*s, why, std::string(name(why)) + " while running");
+        results_.finish(*s, why, std::string(name(why)) + " while running");
         state_.running.sweep();
         return true;
       }
@@ -113,12 +113,12 @@ class LazyLoop {
 
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
     for (auto const& s : state_.running)
-      if (!s->ended) answering_.end(*s, why, message, cause);
+      if (!s->ended) results_.finish(*s, why, message, cause);
     state_.running.sweep();
     while (admission_.waiting.any()) {
       auto const id = admission_.waiting[0].id;
       admission_.waiting.remove(id);
-      answering_.refuse(id, why, message, cause);
+      results_.refuse(id, why, message, cause);
     }
   }
 
@@ -152,7 +152,7 @@ class LazyLoop {
     try {
       s.search->settled(settled_);
     } catch (...) {
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
       return false;
     }
     if (!state_.searches.takes_prefix) s.prefill.complete(settled_);
@@ -160,12 +160,12 @@ class LazyLoop {
   }
 
   LoopState state_;
-  Answering answering_{state_};
+  Results results_{state_};
   Admission admission_;
   Preemption preemption_{state_, admission_.waiting};
   StepCapacity capacity_;
-  Stepping stepping_{state_, answering_, capacity_, preemption_};
-  Speculation speculation_{state_, answering_};
+  Stepping stepping_{state_, results_, capacity_, preemption_};
+  Speculation speculation_{state_, results_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;
 };

@@ -7,11 +7,11 @@
 
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyPlanning {
  public:
-  LazyPlanning(LoopState& state, Answering& answering) : state_(state), answering_(answering), prefix_cache_(state) {}
+  LazyPlanning(LoopState& state, Results& results) : state_(state), results_(results), prefix_cache_(state) {}
 
   /// Of the step.
   StepPlan& plan() { return step_; }
@@ -70,7 +70,7 @@ class LazyPlanning {
         for (auto& row : std::span(step_.rows).subspan(mark.rows)) row.from = *parent;
     } catch (...) {
       mark.restore(step_);
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
     }
     s.part = {mark, PlanMark::of(step_)};
   }
@@ -119,7 +119,7 @@ class LazyPlanning {
   }
 
   LoopState& state_;
-  Answering& answering_;
+  Results& results_;
   PrefixCache prefix_cache_;
   std::vector<std::uint8_t> seen_;  // of check_plan()
   std::vector<Running*> forking_;   // whose prompts begin in somebody's slot

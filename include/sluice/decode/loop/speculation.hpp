@@ -8,9 +8,9 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/step_times.hpp>
 #include <sluice/decode/loop/stepping.hpp>
@@ -28,8 +28,8 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazySpeculation {
  public:
-  LazySpeculation(LoopState& state, Answering& answering)
-      : state_(state), answering_(answering), on_(state.model.proposes && state.searches.drafts) {}
+  LazySpeculation(LoopState& state, Results& results)
+      : state_(state), results_(results), on_(state.model.proposes && state.searches.drafts) {}
 
   /// After a run: what the step took, and its guesses.
   void learn(StepPlan const& step) {
@@ -50,7 +50,7 @@ class LazySpeculation {
     try {
       if (s.search->draft(draft)) drafts_.push_back(draft);
     } catch (...) {
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
     }
   }
 
@@ -70,7 +70,7 @@ class LazySpeculation {
 
  private:
   LoopState& state_;
-  Answering& answering_;
+  Results& results_;
   bool on_;
   std::vector<Draft> drafts_;
   StepTimes times_;

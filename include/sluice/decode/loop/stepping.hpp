@@ -10,12 +10,12 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/orders.hpp>
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/planning.hpp>
 #include <sluice/decode/loop/preemption.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/step_capacity.hpp>
 #include <sluice/decode/loop/view.hpp>
@@ -36,12 +36,8 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyStepping {
  public:
-  LazyStepping(LoopState& state, Answering& answering, StepCapacity& capacity, Preemption& preemption)
-      : state_(state),
-        answering_(answering),
-        capacity_(capacity),
-        preemption_(preemption),
-        planning_(state, answering) {}
+  LazyStepping(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
+      : state_(state), results_(results), capacity_(capacity), preemption_(preemption), planning_(state, results) {}
 
   /// Who takes part in the step; empty if nobody is alive.
   std::vector<Running*> const& chosen() const { return chosen_; }
@@ -109,12 +105,12 @@ class LazyStepping {
   bool advance(Running& s) {
     if (s.ended) return false;
     if (problem_ != nullptr && s.rows() > 0) {
-      answering_.end(s, Failure::model, describe(problem_), problem_);
+      results_.finish(s, Failure::model, describe(problem_), problem_);
       return false;
     }
     auto answer = s.lines() > 0 ? answers_.window(s.part.from.queries, s.lines()) : Expansion{};
     if (!answer.valid()) {
-      answering_.end(
+      results_.finish(
           s, Failure::not_a_number,
           "the model's scores hold a NaN or +infinity, or leave the range of floats when divided by the temperature");
       return false;
@@ -131,10 +127,10 @@ class LazyStepping {
         over = s.search->advance(answer);
       }
     } catch (...) {
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
       return false;
     }
-    if (over) answering_.end(s);
+    if (over) results_.finish(s);
     return !over;
   }
 
@@ -147,7 +143,7 @@ class LazyStepping {
     if (!alone) state_.cache.halve_running(alive);
     for (auto i = alive; i-- > 0;)  // the youngest first
       if (auto& s = state_.running[i]; s.idle == 0 && !s.ended) {
-        if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : capacity_.too_long());
+        if (alone) results_.finish(s, Failure::no_room, refusal_ ? describe(refusal_) : capacity_.too_long());
         else preemption_.preempt(s);
       }
   }
@@ -155,12 +151,12 @@ class LazyStepping {
   /// The guesses' model threw: ends the sentence whose fault it is not, and notes why.
   void fail(Running& s, std::exception_ptr const& problem) {
     if (is_no_room(problem)) {
-      if (state_.running.size() == 1) return answering_.end(s, Failure::no_room, describe(problem));
+      if (state_.running.size() == 1) return results_.finish(s, Failure::no_room, describe(problem));
       state_.cache.stop_admission();
       return preemption_.preempt(s);
     }
     problem_ = problem;
-    answering_.end(s, Failure::model, describe(problem), problem);
+    results_.finish(s, Failure::model, describe(problem), problem);
   }
 
  private:
@@ -203,7 +199,7 @@ class LazyStepping {
   /// What the schedule chooses.
   void pick() {
     picked_.clear();
-    view(state_, answering_, live_);
+    view(state_, results_, live_);
     auto const alive = state_.running.size();
     if (alive == 0) return;
     state_.schedule.select(live_, picked_);
@@ -221,7 +217,7 @@ class LazyStepping {
   }
 
   LoopState& state_;
-  Answering& answering_;
+  Results& results_;
   StepCapacity& capacity_;
   Preemption& preemption_;
   Planning planning_;

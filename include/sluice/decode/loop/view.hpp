@@ -8,8 +8,8 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/decode/loop/answering.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <vector>
@@ -18,7 +18,7 @@ namespace sluice::inline v0::detail {
 
 /// Describes everybody, oldest first. Whoever's search throws ends, and is not seen.
 template <class = void>
-void view(LoopState& state, Answering& answering, std::vector<Live>& live) {
+void view(LoopState& state, Results& results, std::vector<Live>& live) {
   live.clear();
   auto ended = false;
   for (auto const& s : state.running) {
@@ -26,7 +26,7 @@ void view(LoopState& state, Answering& answering, std::vector<Live>& live) {
     try {
       progress = s->prefill.done() ? s->search->progress() : s->prefill.progress();
     } catch (...) {
-      answering.end_by_exception(*s, Failure::search);
+      results.finish_by_exception(*s, Failure::search);
       ended = true;
       continue;
     }

@@ -22,13 +22,13 @@ namespace sluice::inline v0::detail {
 
 /// Writes results, in the order in which sentences end.
 template <class = void>
-class LazyAnswering {
+class LazyResults {
  public:
-  explicit LazyAnswering(LoopState& state) : state_(state) {}
+  explicit LazyResults(LoopState& state) : state_(state) {}
 
   /// Ends a sentence, with what hypotheses there are if its state can be trusted.
-  void end(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
-           bool usable = true) {
+  void finish(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
+              bool usable = true) {
     Result result{.id = s.id};
     if (usable && s.prefill.done()) try {
         s.search->finish(result);
@@ -43,47 +43,47 @@ class LazyAnswering {
     if (why != Failure::none) result.fail(why, std::move(message), std::move(cause));
     if (!result.hypotheses.empty()) state_.statistics.tokens += result.hypotheses.front().tokens.size();
     s.ended = true;  // whatever throws from here on, there is one result
-    give(std::move(result));
-    state_.cache.give_back(s.base, s.slot_count, holds(why) && s.prefill.done());
+    deliver(std::move(result));
+    state_.cache.give_back(s.base, s.slot_count, state_is_valid(why) && s.prefill.done());
     state_.cache.resume_admission();
   }
 
   /// Ends a sentence whose search, or whose source, has just thrown.
-  void end_by_exception(Running& s, Failure why) {
-    end(s, why, describe(std::current_exception()), std::current_exception(), false);
+  void finish_by_exception(Running& s, Failure why) {
+    finish(s, why, describe(std::current_exception()), std::current_exception(), false);
   }
 
   /// Answers a request that has never been started.
   void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause = {}) {
     Result result{.id = id};
     result.fail(why, std::move(message), std::move(cause));
-    give(std::move(result));
+    deliver(std::move(result));
   }
   void refuse_by_exception(std::uint64_t id, Failure why) {
     refuse(id, why, describe(std::current_exception()), std::current_exception());
   }
 
   bool poll(Result& result) {
-    if (results_.empty()) return false;
-    result = std::move(results_.front());
-    results_.pop_front();
+    if (queue_.empty()) return false;
+    result = std::move(queue_.front());
+    queue_.pop_front();
     return true;
   }
 
  private:
   /// Whether the model holds what it was told.
-  static bool holds(Failure why) {
+  static bool state_is_valid(Failure why) {
     return why == Failure::none || why == Failure::late || why == Failure::cancelled || why == Failure::no_token_left;
   }
-  void give(Result result) {
+  void deliver(Result result) {
     ++state_.statistics.sentences;
     state_.tell([&](AnyTrace& trace) { trace.ended(result); });
-    results_.push_back(std::move(result));
+    queue_.push_back(std::move(result));
   }
 
   LoopState& state_;
-  std::deque<Result> results_;
+  std::deque<Result> queue_;
 };
-using Answering = LazyAnswering<>;
+using Results = LazyResults<>;
 
 }  // namespace sluice::inline v0::detail
