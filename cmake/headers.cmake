@@ -57,9 +57,9 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
   include/sluice/decode/loop/speculation.hpp
+  include/sluice/decode/loop/step.hpp
   include/sluice/decode/loop/step_capacity.hpp
   include/sluice/decode/loop/step_times.hpp
-  include/sluice/decode/loop/stepping.hpp
   include/sluice/decode/loop/token_confidence.hpp
   include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed_model.hpp

@@ -15,8 +15,8 @@
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/speculation.hpp>
+#include <sluice/decode/loop/step.hpp>
 #include <sluice/decode/loop/step_capacity.hpp>
-#include <sluice/decode/loop/stepping.hpp>
 #include <sluice/schedule/intake.hpp>
 
 #include <algorithm>
@@ -67,28 +67,28 @@ class LazyLoop {
     state_.stopwatch.restart();
     auto const answered = state_.statistics.sentences;
     admission_.let_in();
-    stepping_.choose();
-    if (stepping_.chosen().empty()) {
+    step_.choose();
+    if (step_.chosen().empty()) {
       state_.stopwatch.book(seconds.search);
       return !admission_.waiting.empty() &&
              state_.statistics.sentences > answered;  // whoever would have stepped has failed
     }
-    stepping_.make_plan();
-    stepping_.run();
-    if (stepping_.no_room()) {
-      stepping_.preempt_step();
+    step_.make_plan();
+    step_.run();
+    if (step_.no_room()) {
+      step_.preempt_step();
       state_.running.sweep();
       state_.stopwatch.book(seconds.search);
       return true;
     }
-    speculation_.learn(stepping_.plan());
-    for (auto* s : stepping_.chosen())
-      if (stepping_.advance(*s)) speculation_.ask(*s);
-    speculation_.propose(stepping_);
+    speculation_.learn(step_.plan());
+    for (auto* s : step_.chosen())
+      if (step_.advance(*s)) speculation_.ask(*s);
+    speculation_.propose(step_);
     state_.running.sweep();
     ++state_.statistics.steps;
     state_.stopwatch.book(seconds.search);
-    if (stepping_.problem() != nullptr) std::rethrow_exception(stepping_.problem());
+    if (step_.problem() != nullptr) std::rethrow_exception(step_.problem());
     return true;
   }
 
@@ -164,7 +164,7 @@ class LazyLoop {
   Admission admission_;
   Preemption preemption_{state_, admission_.waiting};
   StepCapacity capacity_;
-  Stepping stepping_{state_, results_, capacity_, preemption_};
+  Step step_{state_, results_, capacity_, preemption_};
   Speculation speculation_{state_, results_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;

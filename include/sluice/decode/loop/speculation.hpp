@@ -12,8 +12,8 @@
 #include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/step.hpp>
 #include <sluice/decode/loop/step_times.hpp>
-#include <sluice/decode/loop/stepping.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -55,16 +55,16 @@ class LazySpeculation {
   }
 
   /// Has the model guess for all that would. If it throws, they end.
-  void propose(Stepping& stepping) {
+  void propose(Step& step) {
     if (drafts_.empty()) return;
     state_.stopwatch.book(state_.statistics.seconds.search);
     try {
       state_.model.propose(drafts_);
       state_.stopwatch.book(state_.statistics.seconds.model);
     } catch (...) {
-      for (auto* s : stepping.chosen())
+      for (auto* s : step.chosen())
         if (!s->ended && std::any_of(drafts_.begin(), drafts_.end(), [&](Draft const& d) { return d.slot == s->base; }))
-          stepping.fail(*s, std::current_exception());
+          step.fail(*s, std::current_exception());
     }
   }
 

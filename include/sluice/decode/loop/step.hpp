@@ -34,9 +34,9 @@ namespace sluice::inline v0::detail {
 
 /// Joins the plans of the sentences that the schedule chose into one call of the model.
 template <class = void>
-class LazyStepping {
+class LazyStep {
  public:
-  LazyStepping(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
+  LazyStep(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
       : state_(state), results_(results), capacity_(capacity), preemption_(preemption), planning_(state, results) {}
 
   /// Who takes part in the step; empty if nobody is alive.
@@ -232,6 +232,6 @@ class LazyStepping {
   bool no_room_ = false;
   std::int64_t front_ = 0;  // of Live::turn: the first that is taken
 };
-using Stepping = LazyStepping<>;
+using Step = LazyStep<>;
 
 }  // namespace sluice::inline v0::detail
