@@ -16,8 +16,8 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/misfits.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>

@@ -9,8 +9,8 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/server_options.hpp>
 
 #include <condition_variable>

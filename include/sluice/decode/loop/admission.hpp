@@ -11,8 +11,8 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/encoding.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/results.hpp>

@@ -10,8 +10,8 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/admission.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/speculation.hpp>

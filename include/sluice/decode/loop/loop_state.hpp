@@ -7,7 +7,7 @@
 
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/loop/cache_budget.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/schedule/intake.hpp>
 

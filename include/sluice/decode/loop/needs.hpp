@@ -9,7 +9,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <cstdint>
 #include <stdexcept>

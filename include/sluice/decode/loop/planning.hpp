@@ -8,8 +8,8 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>

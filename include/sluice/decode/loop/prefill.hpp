@@ -11,7 +11,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,8 +7,8 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/attachments.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/prefill.hpp>
 #include <sluice/decode/loop/token_confidence.hpp>
 

@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/token_tree.hpp>
 
 #include <algorithm>

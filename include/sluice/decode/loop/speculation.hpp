@@ -8,8 +8,8 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/step.hpp>

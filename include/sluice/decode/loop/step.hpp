@@ -10,9 +10,9 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/orders.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/loop/planning.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/results.hpp>

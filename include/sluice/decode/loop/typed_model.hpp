@@ -9,7 +9,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/loop/check_answer.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <concepts>
 #include <cstddef>

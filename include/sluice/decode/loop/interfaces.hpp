@@ -27,15 +27,15 @@
 
 namespace sluice::inline v0::detail {
 
-struct Part {
-  Part() = default;
-  Part(Part const&) = delete;
-  Part& operator=(Part const&) = delete;
-  virtual ~Part() = default;
+struct Interface {
+  Interface() = default;
+  Interface(Interface const&) = delete;
+  Interface& operator=(Interface const&) = delete;
+  virtual ~Interface() = default;
 };
 
 /// A request whose source and search are somebody else's affair. It stays where it is as long as its sentence lives.
-struct AnyRequest : Part {
+struct AnyRequest : Interface {
   virtual void const* source() const = 0;  ///< a Source const*
   virtual void check() const = 0;          ///< of a search of its own; throws
 
@@ -48,7 +48,7 @@ struct AnyRequest : Part {
 };
 
 /// A search and its state, of one sentence.
-struct AnySearch : Part {
+struct AnySearch : Interface {
   virtual void take(AnyRequest const& request) = 0;  ///< its options: the request's, or the decoder's
   virtual std::int32_t slot_count() const = 0;
   virtual void begin(Sentence const& sentence) = 0;
@@ -62,7 +62,7 @@ struct AnySearch : Part {
 };
 
 /// Makes searches.
-struct AnySearches : Part {
+struct AnySearches : Interface {
   virtual std::unique_ptr<AnySearch> make() const = 0;
   bool takes_prefix = false, drafts = false;
 };
@@ -75,7 +75,7 @@ struct Aside {
 };
 
 /// The model and the expander.
-struct AnyModelSide : Part {
+struct AnyModelSide : Interface {
   virtual std::int32_t source_length(void const* source) const = 0;
   virtual void start(std::span<void const* const> sources, std::span<Slot const> slot_numbers) = 0;
   virtual void release(std::span<Slot const> slot_numbers) = 0;
@@ -97,12 +97,12 @@ struct AnyModelSide : Part {
   bool alike = false;  ///< sources say nothing: all is in the prompts
 };
 
-struct AnySchedule : Part {
+struct AnySchedule : Interface {
   virtual std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const = 0;
   virtual void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const = 0;
 };
 
-struct AnyTrace : Part {
+struct AnyTrace : Interface {
   virtual void began(std::uint64_t id, Sentence const& sentence) = 0;
   virtual void admitted(std::uint64_t id, Slot base, std::int32_t slot_count) = 0;
   virtual void planned(StepPlan const& step) = 0;
@@ -112,7 +112,7 @@ struct AnyTrace : Part {
 };
 
 /// Where requests come from that nobody has submitted yet.
-struct Supply : Part {
+struct Supply : Interface {
   virtual bool submit_next() = 0;  ///< false: there are none left
 };
 
