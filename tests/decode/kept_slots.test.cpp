@@ -28,7 +28,9 @@ struct Releasing final : detail::AnyModelSide {
   void release(std::span<Slot const> slots) override { released.insert(released.end(), slots.begin(), slots.end()); }
   std::int32_t source_length(void const*) const override { return -1; }
   void start(std::span<void const* const>, std::span<Slot const>) override { no(); }
-  Expansion step(StepPlan const&, detail::Aside const*, Statistics::Seconds&, detail::Stopwatch&) override { no(); }
+  Expansion step(StepPlan const&, detail::ExtraQueries const*, Statistics::Seconds&, detail::Stopwatch&) override {
+    no();
+  }
   void propose(std::span<Draft const>) override { no(); }
   Attachments attachments(std::size_t) override { no(); }
   std::shared_ptr<void> encode(std::span<void const* const>) const override { no(); }

@@ -68,10 +68,10 @@ struct AnySearches : Interface {
 };
 
 /// What the loop itself wants to know of the lines of a step.
-struct Aside {
+struct ExtraQueries {
   std::vector<Query> queries{};
   std::vector<Group> groups{};
-  std::function<void(Expansion const&)> told{};
+  std::function<void(Expansion const&)> receive{};
 };
 
 /// The model and the expander.
@@ -80,7 +80,7 @@ struct AnyModelSide : Interface {
   virtual void start(std::span<void const* const> sources, std::span<Slot const> slot_numbers) = 0;
   virtual void release(std::span<Slot const> slot_numbers) = 0;
   /// Runs the rows and expands the answer; books the seconds. With an aside (or nullptr) its questions come first.
-  virtual Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
+  virtual Expansion step(StepPlan const& step, ExtraQueries const* extra, Statistics::Seconds& seconds,
                          Stopwatch& stopwatch) = 0;
   virtual void propose(std::span<Draft const> drafts) = 0;
   /// Of the step just run, whose plan had so many lines.

@@ -86,7 +86,7 @@ class LazyStep {
     state_.statistics.count(plan());
     state_.stopwatch.book(state_.statistics.seconds.search);
     try {
-      answers_ = state_.model.step(plan(), wonder(), state_.statistics.seconds, state_.stopwatch);
+      answers_ = state_.model.step(plan(), extra_queries(), state_.statistics.seconds, state_.stopwatch);
       if (answers_.size() != plan().queries.size())
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(plan().queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
@@ -168,22 +168,22 @@ class LazyStep {
   }
 
   /// What requests ask of their lines beside their searches; nullptr: nothing.
-  Aside const* wonder() {
+  ExtraQueries const* extra_queries() {
     auto const asks = [](Running const* s) { return s->confidence.asks() && s->lines() > 0 && !s->ended; };
     if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
-    aside_.queries.assign(plan().queries.size(), {.best = 0, .normalise = false});
-    aside_.groups = plan().groups;
-    for (auto& group : aside_.groups) group.keep = 0;
+    extra_.queries.assign(plan().queries.size(), {.best = 0, .normalise = false});
+    extra_.groups = plan().groups;
+    for (auto& group : extra_.groups) group.keep = 0;
     for (auto const* s : chosen_)
       for (auto i = s->part.from.queries; asks(s) && i < s->part.to.queries; ++i)
-        aside_.queries[i] = s->confidence.query(plan().queries[i].shortlist);
-    aside_.told = [this, asks](Expansion const& answer) {
+        extra_.queries[i] = s->confidence.query(plan().queries[i].shortlist);
+    extra_.receive = [this, asks](Expansion const& answer) {
       for (auto* s : chosen_)
         if (asks(s))
           s->confidence.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()),
                               answer.window(s->part.from.queries, s->lines()));
     };
-    return &aside_;
+    return &extra_;
   }
 
   /// Has sentences keep what the model attached to their lines.
@@ -225,7 +225,7 @@ class LazyStep {
   std::vector<std::int32_t> picked_;
   std::vector<std::int64_t> keys_;
   std::vector<Running*> chosen_;
-  Aside aside_;
+  ExtraQueries extra_;
   Expansion answers_;
   std::exception_ptr problem_;
   std::exception_ptr refusal_;  // the engine's own NoRoom, if it was not foreseen

@@ -51,12 +51,12 @@ struct ModelSideOf final : AnyModelSide {
       }
     }
   }
-  Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
+  Expansion step(StepPlan const& step, ExtraQueries const* extra, Statistics::Seconds& seconds,
                  Stopwatch& stopwatch) override {
     auto&& answer = model.step(std::span<Row const>(step.rows));
     stopwatch.book(seconds.model);
     check_answer(answer, step.queries.size(), vocabulary.size);
-    if (aside != nullptr) aside->told(expander.expand(answer, aside->queries, aside->groups));
+    if (extra != nullptr) extra->receive(expander.expand(answer, extra->queries, extra->groups));
     auto const expansion = expander.expand(answer, step.queries, step.groups);
     stopwatch.book(seconds.output);
     return expansion;
