@@ -48,7 +48,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/loop_state.hpp
   include/sluice/decode/loop/needs.hpp
-  include/sluice/decode/loop/orders.hpp
   include/sluice/decode/loop/planning.hpp
   include/sluice/decode/loop/preemption.hpp
   include/sluice/decode/loop/prefill.hpp
@@ -56,6 +55,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/results.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
+  include/sluice/decode/loop/sorting.hpp
   include/sluice/decode/loop/speculation.hpp
   include/sluice/decode/loop/step.hpp
   include/sluice/decode/loop/step_capacity.hpp

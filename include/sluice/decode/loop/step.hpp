@@ -12,11 +12,11 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
-#include <sluice/decode/loop/orders.hpp>
 #include <sluice/decode/loop/planning.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/sorting.hpp>
 #include <sluice/decode/loop/step_capacity.hpp>
 #include <sluice/decode/loop/view.hpp>
 

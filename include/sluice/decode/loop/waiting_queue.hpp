@@ -8,7 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
-#include <sluice/decode/loop/orders.hpp>
+#include <sluice/decode/loop/sorting.hpp>
 #include <sluice/schedule/intake.hpp>
 
 #include <algorithm>
