@@ -45,6 +45,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/interfaces.hpp
+  include/sluice/decode/loop/list_running.hpp
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/loop_state.hpp
   include/sluice/decode/loop/needs.hpp
@@ -64,7 +65,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed_model.hpp
   include/sluice/decode/loop/typed_search.hpp
-  include/sluice/decode/loop/view.hpp
   include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp

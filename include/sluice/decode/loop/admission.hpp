@@ -12,12 +12,12 @@
 #include <sluice/core/search.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/list_running.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/preemption.hpp>
 #include <sluice/decode/loop/prefix_cache.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
-#include <sluice/decode/loop/view.hpp>
 #include <sluice/decode/loop/waiting_queue.hpp>
 #include <sluice/schedule/intake.hpp>
 
@@ -72,7 +72,7 @@ class LazyAdmission {
   /// Admits whom the schedule lets in and slots are left for.
   void let_in() {
     while (waiting.any()) {
-      view(state_, results_, live_);
+      list_running(state_, results_, live_);
       auto wanted = std::size_t{0};
       do wanted = state_.schedule.admit(live_, waiting.lengths());
       while (hungry(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));

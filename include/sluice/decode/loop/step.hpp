@@ -11,6 +11,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/list_running.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/planning.hpp>
 #include <sluice/decode/loop/preemption.hpp>
@@ -18,7 +19,6 @@
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/sorting.hpp>
 #include <sluice/decode/loop/step_capacity.hpp>
-#include <sluice/decode/loop/view.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -199,7 +199,7 @@ class LazyStep {
   /// What the schedule chooses.
   void pick() {
     picked_.clear();
-    view(state_, results_, live_);
+    list_running(state_, results_, live_);
     auto const alive = state_.running.size();
     if (alive == 0) return;
     state_.schedule.select(live_, picked_);

@@ -18,7 +18,7 @@ namespace sluice::inline v0::detail {
 
 /// Describes everybody, oldest first. Whoever's search throws ends, and is not seen.
 template <class = void>
-void view(LoopState& state, Results& results, std::vector<Live>& live) {
+void list_running(LoopState& state, Results& results, std::vector<Live>& live) {
   live.clear();
   auto ended = false;
   for (auto const& s : state.running) {
