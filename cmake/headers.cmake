@@ -42,13 +42,13 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/attachments.hpp
   include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_answer.hpp
+  include/sluice/decode/loop/check_needs.hpp
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/interfaces.hpp
   include/sluice/decode/loop/list_running.hpp
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/loop_state.hpp
-  include/sluice/decode/loop/needs.hpp
   include/sluice/decode/loop/planning.hpp
   include/sluice/decode/loop/preemption.hpp
   include/sluice/decode/loop/prefill.hpp

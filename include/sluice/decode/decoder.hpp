@@ -15,8 +15,8 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/detail/misfits.hpp>
+#include <sluice/decode/loop/check_needs.hpp>
 #include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/needs.hpp>
 #include <sluice/decode/loop/typed_model.hpp>
 #include <sluice/decode/loop/typed_search.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>

@@ -7,8 +7,8 @@
 
 #include <sluice/core/request.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/decode/loop/check_needs.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
-#include <sluice/decode/loop/needs.hpp>
 
 #include <cstdint>
 #include <memory>
