@@ -70,26 +70,26 @@ class LazyAdmission {
   }
 
   /// Admits whom the schedule lets in and slots are left for.
-  void let_in() {
+  void admit() {
     while (waiting.any()) {
       list_running(state_, results_, live_);
       auto wanted = std::size_t{0};
       do wanted = state_.schedule.admit(live_, waiting.lengths());
-      while (hungry(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));
+      while (wants_more(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));
       wanted = (std::min)(wanted, waiting.lengths().size());
-      if (wanted == 0 || !let_in(wanted)) break;
+      if (wanted == 0 || !admit(wanted)) break;
     }
     waiting.feed();
   }
 
  private:
   /// Whether the schedule should see more of who waits: it takes all that it sees, or cannot begin with it.
-  bool hungry(std::size_t wanted) const {
+  bool wants_more(std::size_t wanted) const {
     return wanted > 0 ? wanted >= waiting.arranged() : live_.empty() && waiting.supply != nullptr;
   }
 
   /// Starts up to `count` waiting sentences; false if no more can be started now.
-  bool let_in(std::size_t count) {
+  bool admit(std::size_t count) {
     auto& seconds = state_.statistics.seconds;
     while (count > 0) {
       state_.stopwatch.book(seconds.search);
@@ -99,25 +99,25 @@ class LazyAdmission {
         if (waiting.threaded()) seconds.beside += encoded.seconds;
       });
       state_.stopwatch.book(seconds.encode);
-      if (run.count == 0 || seat(run) < run.count) return false;
+      if (run.count == 0 || admit(run) < run.count) return false;
       count -= run.count;
     }
     return true;
   }
 
-  std::size_t seat(WaitingQueue::Run const& run) {
-    sources_.clear(), starts_.clear(), places_.clear(), seated_.clear();
+  std::size_t admit(WaitingQueue::Run const& run) {
+    sources_.clear(), starts_.clear(), places_.clear(), starting_.clear();
     encoded_ = run.encoded;
     std::size_t taken = 0;
     for (; taken < run.count; ++taken) {
-      if (!seat(waiting[0])) break;
+      if (!admit(waiting[0])) break;
       waiting.pop();
     }
     state_.stopwatch.book(state_.statistics.seconds.search);
     if (!starts_.empty())
-      for (auto i = hand_over(0, starts_.size()); i < starts_.size();
+      for (auto i = start_batch(0, starts_.size()); i < starts_.size();
            ++i)  // whoever cannot be started alone is to blame
-        if (hand_over(i, 1) == 0) blame(*seated_[i]);
+        if (start_batch(i, 1) == 0) fail_or_preempt(*starting_[i]);
     state_.running.sweep();
     encoded_.reset();  // what has been encoded goes with the last of them
     state_.stopwatch.book(state_.statistics.seconds.encode);
@@ -125,7 +125,7 @@ class LazyAdmission {
   }
 
   /// Gives a request its slots and its search; false if there is no room. One that cannot be served is answered.
-  bool seat(WaitingQueue::Entry& next) {
+  bool admit(WaitingQueue::Entry& next) {
     auto s = state_.running.take();
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
     try {
@@ -166,7 +166,7 @@ class LazyAdmission {
       state_.statistics.shared += static_cast<std::uint64_t>(held);
     } else {
       sources_.push_back(s->request->source()), starts_.push_back(s->base), places_.push_back(next.place);
-      seated_.push_back(s.get());
+      starting_.push_back(s.get());
     }
     state_.running.add(std::move(s));
     return true;
@@ -204,7 +204,7 @@ class LazyAdmission {
   }
 
   /// Of a sentence that could not be started alone.
-  void blame(Running& s) {
+  void fail_or_preempt(Running& s) {
     if (is_no_room(problem_) && state_.running.size() > 1) {
       state_.cache.stop_admission();
       preemption_.preempt(s);
@@ -254,12 +254,12 @@ class LazyAdmission {
 
   /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
   /// throws.
-  std::size_t hand_over(std::size_t first, std::size_t count) {
+  std::size_t start_batch(std::size_t first, std::size_t count) {
     auto const slot_numbers = std::span<Slot const>(starts_).subspan(first, count);
     std::size_t begun = 0;
     try {
       if (encoded_ != nullptr) {
-        encoded_->hand_over(state_.model, std::span(places_).subspan(first, count), slot_numbers, begun);
+        encoded_->start(state_.model, std::span(places_).subspan(first, count), slot_numbers, begun);
       } else {
         ++state_.statistics.encoder_calls, state_.statistics.encoded += count;
         state_.model.start(std::span<void const* const>(sources_).subspan(first, count), slot_numbers);
@@ -280,7 +280,7 @@ class LazyAdmission {
   std::vector<Live> live_;
   std::vector<void const*> sources_;
   std::vector<Slot> starts_;
-  std::vector<Running*> seated_;
+  std::vector<Running*> starting_;
   std::vector<std::size_t> places_;  // among those encoded with them
   std::shared_ptr<EncodedBatch> encoded_;
   std::int64_t back_ = 0;  // of Live::turn: the next behind

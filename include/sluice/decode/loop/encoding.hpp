@@ -34,8 +34,8 @@ struct LazyEncodedBatch {
 
   /// Starts sentences in the model's slots; throws what encoding one of them, or starting some, threw. The first `begun`
   /// slots have been started then: a batch in several parts is several calls.
-  void hand_over(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
-                 std::size_t& begun) {
+  void start(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
+             std::size_t& begun) {
     begun = 0;
     for (auto const i : which)
       if (places[i].problem != nullptr) std::rethrow_exception(places[i].problem);
@@ -50,7 +50,7 @@ struct LazyEncodedBatch {
   std::vector<void const*> sources;          // somebody keeps them until `done`
   std::vector<std::shared_ptr<void>> parts;  // one, unless the call failed
   std::vector<Place> places;                 // [source]
-  std::vector<std::int32_t> items;           // of hand_over()
+  std::vector<std::int32_t> items;           // of start()
   std::uint64_t calls = 0;                   // of Model::encode
   double seconds = 0;
   bool done = false, counted = false;

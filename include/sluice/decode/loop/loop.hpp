@@ -66,7 +66,7 @@ class LazyLoop {
     auto& seconds = state_.statistics.seconds;
     state_.stopwatch.restart();
     auto const answered = state_.statistics.sentences;
-    admission_.let_in();
+    admission_.admit();
     step_.choose();
     if (step_.chosen().empty()) {
       state_.stopwatch.book(seconds.search);

@@ -78,7 +78,7 @@ class LazyStep {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
     state_.cache.slot_blocks.follow(plan().rows);
-    if (state_.cache.free_tokens() < (state_.cache.limited() ? unkept() : 0)) {
+    if (state_.cache.free_tokens() < (state_.cache.limited() ? discarded_tokens() : 0)) {
       no_room_ = true;
       return;
     }
@@ -161,7 +161,7 @@ class LazyStep {
 
  private:
   /// Tokens of trees that no slot keeps when the step is over.
-  std::int64_t unkept() const {
+  std::int64_t discarded_tokens() const {
     std::int64_t sum = 0;
     for (auto const& row : plan().rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
     return sum;
