@@ -108,7 +108,7 @@ class LazyServing {
     std::unique_ptr<AnyRequest> request;
     Delivery delivery;
   };
-  struct Open {
+  struct InFlight {
     Delivery delivery{};
     std::size_t told = 0;  // settled tokens that the caller knows of
   };
@@ -152,7 +152,7 @@ class LazyServing {
       loop_.submit(std::move(one.request));  // counts as we do: both give numbers in the order of submission
       if (deadline != (Clock::time_point::max)()) deadlines_.emplace(deadline, one.id);
       if (settles_) listeners_ += one.delivery.settled != nullptr;
-      opened_.emplace(one.id, Open{std::move(one.delivery)});
+      in_flight_.emplace(one.id, InFlight{std::move(one.delivery)});
     }
     for (auto const id : leaving_) loop_.cancel(id, Failure::cancelled);
     incoming_.clear(), leaving_.clear();
@@ -171,9 +171,9 @@ class LazyServing {
 
   void tell() {
     if (listeners_ == 0) return;
-    loop_.settled([this](std::uint64_t id) { return opened_.find(id)->second.delivery.settled != nullptr; },
+    loop_.settled([this](std::uint64_t id) { return in_flight_.find(id)->second.delivery.settled != nullptr; },
                   [this](std::uint64_t id, std::span<Token const> tokens) {
-                    auto& one = opened_.find(id)->second;
+                    auto& one = in_flight_.find(id)->second;
                     if (tokens.size() <= one.told) return;
                     one.told = tokens.size();
                     call([&] { one.delivery.settled(id, tokens); });
@@ -183,12 +183,12 @@ class LazyServing {
   void deliver() {
     std::size_t count = 0;
     for (Result result; loop_.poll(result); result = {}, ++count) {
-      auto const found = opened_.find(result.id);
-      if (found == opened_.end()) continue;
+      auto const found = in_flight_.find(result.id);
+      if (found == in_flight_.end()) continue;
       auto one = std::move(found->second);
       deadlines_.erase({one.delivery.deadline, result.id});
       if (settles_) listeners_ -= one.delivery.settled != nullptr;
-      opened_.erase(found);
+      in_flight_.erase(found);
       if (one.delivery.done) call([&] { one.delivery.done(std::move(result)); });
     }
     std::lock_guard const lock(mutex_);
@@ -216,7 +216,7 @@ class LazyServing {
   ServerOptions options_;
   Loop& loop_;  // the worker's, like the next four
   bool settles_;
-  std::unordered_map<std::uint64_t, Open> opened_;
+  std::unordered_map<std::uint64_t, InFlight> in_flight_;
   std::set<Deadline> deadlines_;
   std::vector<Submitted> incoming_;
   std::vector<std::uint64_t> leaving_;
