@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From a request that waits to a sentence that is alive.
+/// Admission: a waiting request becomes a running sentence.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -35,7 +35,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Asks the schedule how many may come, gives them their slots, and has the model start them.
+/// Asks the schedule how many requests to admit, gives them slots, and starts them in the model.
 template <class = void>
 class LazyAdmission {
  public:
@@ -53,10 +53,10 @@ class LazyAdmission {
             "the model does not claim `ragged` and `roll_back`: must be 0");
   }
 
-  /// Who is not yet admitted.
+  /// The requests that are not yet admitted.
   WaitingQueue waiting;
 
-  /// Queues a request. Throws what it is to be refused for.
+  /// Queues a request. Throws if the request is bad; the caller then refuses it.
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
@@ -69,7 +69,7 @@ class LazyAdmission {
     waiting.push(id, std::move(request));
   }
 
-  /// Admits whom the schedule lets in and slots are left for.
+  /// Admits what the schedule asks for, as far as slots and cache suffice.
   void admit() {
     while (waiting.any()) {
       list_running(state_, results_, live_);
@@ -83,12 +83,12 @@ class LazyAdmission {
   }
 
  private:
-  /// Whether the schedule should see more of who waits: it takes all that it sees, or cannot begin with it.
+  /// Whether the schedule should see more of the queue: it takes all that it sees, or takes nothing while nothing runs.
   bool wants_more(std::size_t wanted) const {
     return wanted > 0 ? wanted >= waiting.arranged() : live_.empty() && waiting.supply != nullptr;
   }
 
-  /// Starts up to `count` waiting sentences; false if no more can be started now.
+  /// Starts up to `count` waiting requests; false if no more can be started now.
   bool admit(std::size_t count) {
     auto& seconds = state_.statistics.seconds;
     while (count > 0) {
@@ -105,6 +105,7 @@ class LazyAdmission {
     return true;
   }
 
+  /// Starts the requests of a run in one batch. Returns how many left the queue.
   std::size_t admit(WaitingQueue::Run const& run) {
     sources_.clear(), starts_.clear(), places_.clear(), starting_.clear();
     encoded_ = run.encoded;
@@ -119,12 +120,12 @@ class LazyAdmission {
            ++i)  // whoever cannot be started alone is to blame
         if (start_batch(i, 1) == 0) fail_or_preempt(*starting_[i]);
     state_.running.sweep();
-    encoded_.reset();  // what has been encoded goes with the last of them
+    encoded_.reset();  // frees the encoded batch if these were its last
     state_.stopwatch.book(state_.statistics.seconds.encode);
     return taken;
   }
 
-  /// Gives a request its slots and its search; false if there is no room. One that cannot be served is answered.
+  /// Gives a request its slots and its search; false if there is no room. A request that cannot be served is refused.
   bool admit(WaitingQueue::Entry& next) {
     auto s = state_.running.take();
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
@@ -161,7 +162,7 @@ class LazyAdmission {
     } catch (...) {
       return refuse(*s, Failure::search);
     }
-    if (held > 0) {  // nothing is started: the slot goes on
+    if (held > 0) {  // nothing is started: the sentence continues a kept slot
       s->prefill.skip(static_cast<std::size_t>(held));
       state_.statistics.shared += static_cast<std::uint64_t>(held);
     } else {
@@ -172,8 +173,8 @@ class LazyAdmission {
     return true;
   }
 
-  /// Slots for a sentence, if there are any and the model has room for its tokens. What is kept of others gives way; of a slot
-  /// that holds nothing but the beginning of this prompt, or that would have to go, the sentence takes over `held` tokens.
+  /// Slots for a sentence, if there are any and the KV cache has room for its tokens. Evicts kept slots as needed. If a kept
+  /// slot holds nothing but a prefix of this prompt, or would be evicted, the sentence takes it over with its `held` tokens.
   std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length, std::int32_t& held) {
     auto& cache = state_.cache;
     auto const alive = state_.running.size();
@@ -203,7 +204,7 @@ class LazyAdmission {
     return base;
   }
 
-  /// Of a sentence that could not be started alone.
+  /// Handles a sentence that could not be started even alone.
   void fail_or_preempt(Running& s) {
     if (is_no_room(problem_) && state_.running.size() > 1) {
       state_.cache.stop_admission();
@@ -220,7 +221,7 @@ class LazyAdmission {
     return true;
   }
 
-  /// Returns what the search was told.
+  /// Begins the search. Returns what it was told.
   Sentence begin_search(Running& s) {
     auto& request = *s.request;
     auto const& vocabulary = state_.model.vocabulary;
@@ -246,14 +247,14 @@ class LazyAdmission {
     if (auto& shortlist = request.shortlist) {
       auto const given = *shortlist;
       if (!s.search->insert_into(*shortlist)) return sentence;
-      for (auto const token : vocabulary.never)  // the bos that a phrase begins with
+      for (auto const token : vocabulary.never)  // e.g. a bos that a phrase begins with
         if (!given.contains(token)) shortlist->erase(token);
     }
     return sentence;
   }
 
-  /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
-  /// throws.
+  /// Has the model start some of those just admitted. Returns how many it started; fewer than `count` if it threw, and
+  /// problem_ then says what.
   std::size_t start_batch(std::size_t first, std::size_t count) {
     auto const slot_numbers = std::span<Slot const>(starts_).subspan(first, count);
     std::size_t begun = 0;
@@ -281,9 +282,9 @@ class LazyAdmission {
   std::vector<void const*> sources_;
   std::vector<Slot> starts_;
   std::vector<Running*> starting_;
-  std::vector<std::size_t> places_;  // among those encoded with them
+  std::vector<std::size_t> places_;  // [starting]: position in its encoded batch
   std::shared_ptr<EncodedBatch> encoded_;
-  std::int64_t back_ = 0;  // of Live::turn: the next behind
+  std::int64_t back_ = 0;  // the next Live::turn at the end
   std::exception_ptr problem_;
 };
 using Admission = LazyAdmission<>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether a model has room for more tokens, and what it keeps of sentences that have ended.
+/// How many more tokens the KV cache has room for, and which slots of ended sentences are kept for prefix caching.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,12 +19,12 @@
 
 namespace sluice::inline v0::detail {
 
-/// Counts tokens against Limits::tokens, keeps slots of ended sentences (the least recently used go first) and remembers that
-/// somebody had to go back.
+/// Counts tokens against Limits::tokens, keeps slots of ended sentences (evicts the least recently used first), and stops
+/// admission after a preemption.
 template <class = void>
 class LazyCacheBudget {
  public:
-  static constexpr std::int32_t min_prefix = 8;  ///< tokens in common that are worth a fork
+  static constexpr std::int32_t min_prefix = 8;  ///< the shortest prefix that is worth a fork
 
   LazyCacheBudget(AnyModelSide& model, Intake const& intake)
       : slot_blocks(model, model.limits.tokens != no_limit || intake.shared_tokens > 0),
@@ -35,22 +35,23 @@ class LazyCacheBudget {
 
   bool caches_prefixes() const { return max_kept_ > 0; }
   bool limited() const { return tokens_ != no_limit; }
+  /// Tokens that the model can hold.
   std::int64_t capacity() const { return tokens_; }
   std::int64_t free_tokens() const { return limited() ? tokens_ - slot_blocks.tree().used() : no_limit; }
 
-  /// Whether one more may join those alive.
+  /// Whether another sentence may join the `alive` running ones.
   bool can_admit(std::size_t alive) const { return alive == 0 || (!admission_stopped_ && alive < max_running_); }
-  /// Somebody had to go back: nobody comes until somebody has ended.
+  /// A sentence was preempted: none is admitted until one has ended.
   void stop_admission() { admission_stopped_ = true; }
-  /// The engine itself had no room for so many.
+  /// The engine itself had no room for so many sentences: at most half of them may run.
   void halve_running(std::size_t alive) { stop_admission(), max_running_ = std::max<std::size_t>(1, alive / 2); }
-  /// Somebody has ended.
+  /// A sentence has ended. Each one raises the limit of halve_running() by one.
   void resume_admission() {
     admission_stopped_ = false;
     if (max_running_ != (std::numeric_limits<std::size_t>::max)()) ++max_running_;
   }
 
-  /// Gives back a sentence's slots. The one that holds most is kept for those who begin alike, if that is asked for.
+  /// Gives back a sentence's slots. With `keep`, and if prefixes are cached, keeps the slot that holds most.
   void give_back(Slot first, std::int32_t size, bool keep) {
     auto const best = keep && caches_prefixes() ? longest(first, size) : first;
     if (!keep || !caches_prefixes() || slot_blocks.tree().length(best) < min_prefix || covered(best))
@@ -64,14 +65,14 @@ class LazyCacheBudget {
   }
 
   std::span<Slot const> kept() const { return kept_; }
-  /// It has just been forked from.
+  /// Marks a slot as just used: it was forked from.
   void touch(Slot slot) {
     if (auto const one = std::find(kept_.begin(), kept_.end(), slot); one != kept_.end())
       std::rotate(one, one + 1, kept_.end());
   }
-  /// A kept slot becomes a sentence's own; false if it is not a kept one.
+  /// Makes a kept slot a sentence's own; false if it is not a kept one.
   bool take_over(Slot slot) { return std::erase(kept_, slot) > 0; }
-  /// Lets the least recently used go, but for one; false if there is none.
+  /// Evicts the least recently used slot other than `spared`; false if there is none.
   bool evict(std::optional<Slot> spared = {}) {
     for (std::size_t i = 0; i < kept_.size(); ++i)
       if (kept_[i] != spared) return drop(i), true;

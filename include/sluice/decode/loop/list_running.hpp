@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The sentences alive as a schedule sees them.
+/// The running sentences as a schedule sees them.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Describes everybody, oldest first. Whoever's search throws ends, and is not seen.
+/// Lists the running sentences, oldest first. A sentence whose search throws ends and is not listed.
 template <class = void>
 void list_running(LoopState& state, Results& results, std::vector<Live>& live) {
   live.clear();

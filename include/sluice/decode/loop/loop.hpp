@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The loop: joins the plans of all sentences that step into one call of the model.
+/// The loop of continuous batching: joins the plans of the sentences that step into one call of the model.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -32,7 +32,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// What Decoder is a typed shell of; its members are Decoder's.
+/// The decoder without its types. See Decoder for the members.
 template <class = void>
 class LazyLoop {
  public:
@@ -58,7 +58,7 @@ class LazyLoop {
     }
     return id;
   }
-  /// Where more requests come from while the loop runs; they must outlive it, or be taken back (nullptr).
+  /// Sets where more requests come from. The supply must outlive the loop, or be reset (nullptr).
   void draw_from(Supply* supply) { admission_.waiting.supply = supply; }
 
   bool step() {
@@ -71,7 +71,7 @@ class LazyLoop {
     if (step_.chosen().empty()) {
       state_.stopwatch.book(seconds.search);
       return !admission_.waiting.empty() &&
-             state_.statistics.sentences > answered;  // whoever would have stepped has failed
+             state_.statistics.sentences > answered;  // the sentences that would have stepped have failed
     }
     step_.make_plan();
     step_.run();
@@ -92,7 +92,7 @@ class LazyLoop {
     return true;
   }
 
-  /// What the trace threw first since this was last asked, or null; step() does not throw it.
+  /// The first exception of the trace since the last call, or null; step() does not throw it.
   std::exception_ptr take_trace_problem() { return std::exchange(state_.trace_problem, nullptr); }
 
   bool poll(Result& result) { return results_.poll(result); }
@@ -122,7 +122,7 @@ class LazyLoop {
     }
   }
 
-  /// See Decoder::settled; the two are called once a sentence, and may submit, poll, cancel and end_all.
+  /// See Decoder::settled. Both functions are called once per sentence, and may submit, poll, cancel and end_all.
   template <class Wanted, class F>
   void settled(Wanted&& wanted, F&& f) {
     alone("settled()");
@@ -140,7 +140,7 @@ class LazyLoop {
   Statistics const& statistics() const { return state_.statistics; }
 
  private:
-  /// For what cannot be called by those whom settled() calls.
+  /// Throws if a function that settled() calls calls `function`.
   void alone(char const* function) const {
     if (state_.running.visited())
       throw std::logic_error(std::string("sluice: ") + function +

@@ -15,12 +15,12 @@
 
 namespace sluice::inline v0::detail {
 
-/// What the parts of the loop share. Model, searches, schedule and trace are somebody else's; no trace: nullptr.
+/// What the parts of the loop share. It does not own model, searches, schedule and trace; a null trace: none.
 struct LoopState {
   LoopState(AnyModelSide& m, AnySearches const& s, AnySchedule const& p, AnyTrace* t, Intake const& intake)
       : model(m), searches(s), schedule(p), trace(t), cache(m, intake), running(s) {}
 
-  /// Calls f(trace) where there is one. What it throws, the first time, is kept: see NoTrace.
+  /// Calls f(trace) if there is a trace. Keeps the first exception that it throws, see NoTrace.
   template <class F>
   void tell(F&& f) {
     if (trace == nullptr) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One call of the model out of what many sentences want run.
+/// Makes one call of the model out of the plans of many sentences.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -30,12 +30,12 @@ class LazyPlanning {
  public:
   LazyPlanning(LoopState& state, Results& results) : state_(state), results_(results), prefix_cache_(state) {}
 
-  /// Of the step.
+  /// The plan of the step.
   StepPlan& plan() { return step_; }
   StepPlan const& plan() const { return step_; }
 
-  /// Has sentences plan, which come in the order of their slots. A search that throws, or plans what cannot be run, ends; its
-  /// neighbours never notice.
+  /// Makes the plan of a step. `chosen` is in the order of slots. If a search throws or plans what cannot be run, its sentence
+  /// ends; the others are not affected.
   void make(std::vector<Running*> const& chosen) {
     step_.clear();
     forking_.clear();
@@ -60,8 +60,8 @@ class LazyPlanning {
   }
 
  private:
-  /// Adds a sentence's plan to the step's; `parent`: whose slot its prompt's beginning is forked from. A search that plans
-  /// what cannot be run ends.
+  /// Adds a sentence's plan to the step's, or ends the sentence. `parent`: the slot from which a prefix of its prompt is
+  /// forked, if any.
   void add_plan(Running& s, std::optional<Slot> parent) {
     auto const mark = PlanMark::of(step_);
     try {
@@ -75,7 +75,7 @@ class LazyPlanning {
     s.part = {mark, PlanMark::of(step_)};
   }
 
-  /// Puts the sentences' parts into the order of their slots.
+  /// Sorts the parts of the sentences by their slots.
   void arrange(std::vector<Running*> const& chosen) {
     sorted_.clear();
     for (auto* s : chosen) {
@@ -94,7 +94,7 @@ class LazyPlanning {
     std::swap(step_, sorted_);
   }
 
-  /// One sentence's.
+  /// Adds the plan of one sentence, and checks it.
   void plan_one(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
                           .slot_count = s.slot_count,
@@ -122,7 +122,7 @@ class LazyPlanning {
   Results& results_;
   PrefixCache prefix_cache_;
   std::vector<std::uint8_t> seen_;  // of check_plan()
-  std::vector<Running*> forking_;   // whose prompts begin in somebody's slot
+  std::vector<Running*> forking_;   // sentences that fork a prefix of their prompts
   StepPlan step_, sorted_;
 };
 using Planning = LazyPlanning<>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The way back, for sentences that the model has no room for.
+/// Preemption: sentences that the KV cache has no room for go back to the queue.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Whether that is what was thrown.
+/// Whether the exception is NoRoom.
 inline bool is_no_room(std::exception_ptr const& problem) {
   if (problem == nullptr) return false;
   try {
@@ -27,14 +27,14 @@ inline bool is_no_room(std::exception_ptr const& problem) {
   }
 }
 
-/// Puts sentences that run before those that wait. They will start again from nothing: a result does not depend on when
-/// its sentence was run, so it is what it would have been.
+/// Preempts running sentences by recomputation: they go to the front of the queue, and start again from nothing. Results do not
+/// change, since a result does not depend on when its sentence was run.
 template <class = void>
 class LazyPreemption {
  public:
   LazyPreemption(LoopState& state, WaitingQueue& waiting) : state_(state), waiting_(waiting) {}
 
-  /// Sends back one sentence; of several the youngest first, so that they come again in their order.
+  /// Preempts one sentence. Call it for the youngest first, so that the queue has them in their order.
   void preempt(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;

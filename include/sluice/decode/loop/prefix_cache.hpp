@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Who begins like whom: prompts that are forked rather than fed again.
+/// Prefix caching: finds slots that hold a prefix of a prompt, so that it is forked rather than fed again.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,19 +20,19 @@
 
 namespace sluice::inline v0::detail {
 
-/// A slot, and how much of a prompt it begins with.
+/// A slot, and how many tokens of a prompt it begins with.
 struct PrefixMatch {
   std::optional<Slot> slot{};
   std::int32_t length = 0;
 };
 
-/// Looks for a slot that holds the beginning of a prompt. For models that cut (`roll_back`) and step rows of any length.
+/// Finds the slot that holds the longest prefix of a prompt. For models that claim `roll_back` and `ragged`.
 template <class = void>
 class LazyPrefixCache {
  public:
   explicit LazyPrefixCache(LoopState& state) : state_(state) {}
 
-  /// The best among kept slots and those of the sentences that run.
+  /// The longest match among kept slots and the slots of running sentences.
   PrefixMatch find(std::span<Token const> prompt) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : state_.cache.kept()) look(slot);
@@ -40,8 +40,8 @@ class LazyPrefixCache {
     });
   }
 
-  /// The best that can be read while the step runs which is planned: kept slots, what a row of it goes on from, and slots of
-  /// sentences that take no part.
+  /// The longest match among the slots that the planned step may fork from: kept slots, slots that a row of the step continues,
+  /// and slots of sentences that are not in the step.
   PrefixMatch find_during_step(std::span<Token const> prompt, StepPlan const& step) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : state_.cache.kept()) look(slot);
@@ -51,7 +51,7 @@ class LazyPrefixCache {
     });
   }
 
-  /// How much of a prompt those before `s` are about to feed.
+  /// How many tokens of the prompt of `s` older sentences are about to feed.
   std::int32_t about_to_be_fed(Running const& s) const {
     std::size_t most = 0;
     auto const mine = s.prefill.prompt().first(s.prefill.shareable());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The ends of sentences.
+/// Finishing sentences, and the queue of results.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,13 +20,13 @@
 
 namespace sluice::inline v0::detail {
 
-/// Writes results, in the order in which sentences end.
+/// Makes results and hands them out in the order in which sentences end.
 template <class = void>
 class LazyResults {
  public:
   explicit LazyResults(LoopState& state) : state_(state) {}
 
-  /// Ends a sentence, with what hypotheses there are if its state can be trusted.
+  /// Ends a sentence. The result has the hypotheses so far if the state is `usable`.
   void finish(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
               bool usable = true) {
     Result result{.id = s.id};
@@ -42,18 +42,18 @@ class LazyResults {
       }
     if (why != Failure::none) result.fail(why, std::move(message), std::move(cause));
     if (!result.hypotheses.empty()) state_.statistics.tokens += result.hypotheses.front().tokens.size();
-    s.ended = true;  // whatever throws from here on, there is one result
+    s.ended = true;  // set first: there is one result even if what follows throws
     deliver(std::move(result));
     state_.cache.give_back(s.base, s.slot_count, state_is_valid(why) && s.prefill.done());
     state_.cache.resume_admission();
   }
 
-  /// Ends a sentence whose search, or whose source, has just thrown.
+  /// Ends a sentence whose search or source has just thrown. To be called in the handler.
   void finish_by_exception(Running& s, Failure why) {
     finish(s, why, describe(std::current_exception()), std::current_exception(), false);
   }
 
-  /// Answers a request that has never been started.
+  /// Gives a result to a request that has never been started.
   void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause = {}) {
     Result result{.id = id};
     result.fail(why, std::move(message), std::move(cause));
@@ -71,7 +71,7 @@ class LazyResults {
   }
 
  private:
-  /// Whether the model holds what it was told.
+  /// Whether the slots still hold the tokens that were fed, so that they may be kept.
   static bool state_is_valid(Failure why) {
     return why == Failure::none || why == Failure::late || why == Failure::cancelled || why == Failure::no_token_left;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The sentences that are alive.
+/// The running sentences.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -33,16 +33,16 @@ struct Running {
   std::int64_t turn = 0;  // see Live
   struct {
     PlanMark from{}, to{};
-  } part{};                // of the step
+  } part{};                // its part of the step's plan
   std::int32_t chunk = 0;  // tokens of its prefill that the step may feed
-  std::int32_t share = 0;  // of its prompt, that somebody's slot is expected to hold
+  std::int32_t share = 0;  // tokens of its prompt that another slot is expected to hold
   bool ended = false;
 
   std::size_t rows() const { return part.to.rows - part.from.rows; }
   std::size_t lines() const { return part.to.queries - part.from.queries; }
 };
 
-/// Sentences, oldest first, each at an address of its own. The memory of those that have ended is used again.
+/// Sentences, oldest first. The address of each is constant. The memory of those that have ended is used again.
 template <class = void>
 class LazyRoster {
  public:
@@ -62,20 +62,20 @@ class LazyRoster {
   void give_back(std::unique_ptr<Running> one) { spare_.push_back(std::move(one)); }
   void add(std::unique_ptr<Running> one) { alive_.push_back(std::move(one)); }
 
-  /// Takes out those that have ended; while somebody visits all, when that is over.
+  /// Removes the sentences that have ended. During a Visit: does nothing, the end of the visit does it.
   void sweep() {
     if (visited_) return;
     std::size_t kept = 0;
     for (auto& one : alive_) {
       if (one->ended) {
-        one->request.reset();  // what the caller gave is the caller's again
+        one->request.reset();  // frees what the caller gave
         spare_.push_back(std::move(one));
       } else std::swap(alive_[kept++], one);
     }
     alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(kept), alive_.end());
   }
 
-  /// Nobody leaves as long as one of these is there, so that whoever is told of a sentence may end it, or another.
+  /// While one of these lives, no sentence is removed. So a callback may end any sentence during an iteration.
   class Visit {
    public:
     explicit Visit(LazyRoster& roster) : roster_(roster) { roster_.visited_ = true; }
@@ -91,7 +91,7 @@ class LazyRoster {
   };
   bool visited() const { return visited_; }
 
-  std::size_t size() const { return alive_.size(); }  ///< in a visit also those that have ended in it
+  std::size_t size() const { return alive_.size(); }  ///< during a Visit: includes those that have ended in it
   bool empty() const { return alive_.empty(); }
   Running& operator[](std::size_t i) { return *alive_[i]; }
   auto begin() const { return alive_.begin(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Guesses, for the searches that would like some.
+/// Speculative decoding: asks the model to guess tokens for the searches that verify guesses.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,15 +23,15 @@
 
 namespace sluice::inline v0::detail {
 
-/// Collects what the sentences of a step would like guessed and asks the model once, if both guess at all; learns what a guess
-/// costs.
+/// Collects the drafts that the sentences of a step want, and asks the model for all of them in one call. Does nothing unless
+/// model and search support guesses. Learns what a guess costs.
 template <class = void>
 class LazySpeculation {
  public:
   LazySpeculation(LoopState& state, Results& results)
       : state_(state), results_(results), on_(state.model.proposes && state.searches.drafts) {}
 
-  /// After a run: what the step took, and its guesses.
+  /// To be called after a step has run: notes how long it and its guesses took.
   void learn(StepPlan const& step) {
     drafts_.clear();
     if (!on_) return;
@@ -43,7 +43,7 @@ class LazySpeculation {
     added_ = times_.added(rows);
   }
 
-  /// Whether a sentence that goes on would like guesses.
+  /// Asks a sentence that continues whether it wants guesses.
   void ask(Running& s) {
     if (!on_ || !s.prefill.done()) return;
     Draft draft{.slot = s.base, .added = added_, .explore = times_.explore()};
@@ -54,7 +54,7 @@ class LazySpeculation {
     }
   }
 
-  /// Has the model guess for all that would. If it throws, they end.
+  /// Has the model guess for all sentences that want it. If it throws, these sentences end.
   void propose(Step& step) {
     if (drafts_.empty()) return;
     state_.stopwatch.book(state_.statistics.seconds.search);

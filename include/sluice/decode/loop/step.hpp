@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One step: who takes part, what they want run, the run, and telling them.
+/// One step: choose sentences, plan, run the model, advance the searches.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -39,15 +39,15 @@ class LazyStep {
   LazyStep(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
       : state_(state), results_(results), capacity_(capacity), preemption_(preemption), planning_(state, results) {}
 
-  /// Who takes part in the step; empty if nobody is alive.
+  /// The sentences in the step; empty if none is running.
   std::vector<Running*> const& chosen() const { return chosen_; }
   StepPlan const& plan() const { return planning_.plan(); }
-  /// What model or expander threw in this step, or null.
+  /// The exception of model or expander in this step, or null.
   std::exception_ptr const& problem() const { return problem_; }
-  /// Whether nothing was run since there was no room for it.
+  /// Whether the step was not run because the KV cache has no room for it.
   bool no_room() const { return no_room_; }
 
-  /// Has the schedule choose.
+  /// Lets the schedule choose the sentences of the step.
   void choose() {
     auto& running = state_.running;
     do pick();
@@ -70,10 +70,10 @@ class LazyStep {
     for (auto const& s : running) ++s->age, ++s->idle;
   }
 
-  /// Has those chosen plan.
+  /// Makes the plan of the step.
   void make_plan() { planning_.make(chosen_); }
 
-  /// The model and the expander.
+  /// Runs the model and the expander.
   void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
@@ -101,7 +101,7 @@ class LazyStep {
     state_.tell([&](AnyTrace& trace) { trace.answered(plan(), answers_); });
   }
 
-  /// Tells one sentence what came of it; false if it has ended.
+  /// Gives one sentence its part of the answer; false if it has ended.
   bool advance(Running& s) {
     if (s.ended) return false;
     if (problem_ != nullptr && s.rows() > 0) {
@@ -134,7 +134,7 @@ class LazyStep {
     return !over;
   }
 
-  /// After a step for which there was no room: those who took part start again later. Who is alone ends.
+  /// After a step for which there was no room: preempts the sentences in it. A sentence that was alone ends.
   void preempt_step() {
     auto const alive = state_.running.size();
     auto const alone = alive == 1 && state_.cache.kept().empty();
@@ -148,7 +148,7 @@ class LazyStep {
       }
   }
 
-  /// The guesses' model threw: ends the sentence whose fault it is not, and notes why.
+  /// Model::propose threw: ends or preempts a sentence that asked for guesses, and notes the exception.
   void fail(Running& s, std::exception_ptr const& problem) {
     if (is_no_room(problem)) {
       if (state_.running.size() == 1) return results_.finish(s, Failure::no_room, describe(problem));
@@ -160,14 +160,14 @@ class LazyStep {
   }
 
  private:
-  /// Tokens of trees that no slot keeps when the step is over.
+  /// Tokens of trees that no slot holds after the step.
   std::int64_t discarded_tokens() const {
     std::int64_t sum = 0;
     for (auto const& row : plan().rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
     return sum;
   }
 
-  /// What requests ask of their lines beside their searches; nullptr: nothing.
+  /// The queries of Request::confidence; nullptr: no request in the step asks.
   ExtraQueries const* extra_queries() {
     auto const asks = [](Running const* s) { return s->confidence.asks() && s->lines() > 0 && !s->ended; };
     if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
@@ -186,7 +186,7 @@ class LazyStep {
     return &extra_;
   }
 
-  /// Has sentences keep what the model attached to their lines.
+  /// Gives sentences what the model attached to their lines.
   void attach() {
     auto const attached = state_.model.attachments(plan().queries.size());
     if (attached.values.rows == 0) return;
@@ -196,7 +196,7 @@ class LazyStep {
                              static_cast<std::ptrdiff_t>(s->part.from.queries));
   }
 
-  /// What the schedule chooses.
+  /// Asks the schedule, and checks its choice.
   void pick() {
     picked_.clear();
     list_running(state_, results_, live_);
@@ -228,9 +228,9 @@ class LazyStep {
   ExtraQueries extra_;
   Expansion answers_;
   std::exception_ptr problem_;
-  std::exception_ptr refusal_;  // the engine's own NoRoom, if it was not foreseen
+  std::exception_ptr refusal_;  // the NoRoom that the engine threw; null: the budget foresaw it
   bool no_room_ = false;
-  std::int64_t front_ = 0;  // of Live::turn: the first that is taken
+  std::int64_t front_ = 0;  // the lowest Live::turn so far
 };
 using Step = LazyStep<>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Who of those that the schedule chose can step now.
+/// Which of the sentences that the schedule chose can step now.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,15 +23,15 @@
 
 namespace sluice::inline v0::detail {
 
-/// Leaves out who waits for the beginning of his prompt, for his turn to feed a part of it, or for room. The oldest never
-/// waits; where there is no room for him, the youngest goes back to those who are not yet admitted.
+/// Leaves out sentences that wait for a shared prefix, for their share of the prompt chunk, or for room in the KV cache. The
+/// oldest sentence never waits: if it has no room, the youngest is preempted.
 template <class = void>
 class LazyStepCapacity {
  public:
   LazyStepCapacity(LoopState& state, Preemption& preemption, std::int32_t prompt_chunk)
       : state_(state), preemption_(preemption), prefix_cache_(state), prompt_chunk_(prompt_chunk) {}
 
-  /// Takes those out of `picked` who cannot step. False: somebody has gone back, and the schedule is to choose again.
+  /// Removes from `picked` what cannot step. False: a sentence was preempted, and the schedule must choose again.
   bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     if (picked.empty()) return true;
     std::sort(picked.begin(), picked.end());  // the oldest first
@@ -48,7 +48,7 @@ class LazyStepCapacity {
  private:
   Running& at(std::int32_t i) { return state_.running[static_cast<std::size_t>(i)]; }
 
-  /// Whose prompt somebody older is about to feed waits for it.
+  /// A sentence waits if an older one is about to feed a prefix of its prompt.
   void wait_for_prefixes(std::vector<std::int32_t>& picked) {
     auto const waits = [&](std::int32_t i) {
       auto& s = at(i);
@@ -60,7 +60,7 @@ class LazyStepCapacity {
     if (waits(picked.front()) && picked.size() > 1) picked.erase(picked.begin());
   }
 
-  /// Deals out the tokens of prompts that the step may feed.
+  /// Chunked prefill: divides the prompt tokens that the step may feed.
   void chunk_prompts(std::vector<std::int32_t>& picked) {
     auto left = prompt_chunk_ > 0 ? prompt_chunk_ : (std::numeric_limits<std::int32_t>::max)();
     std::erase_if(picked, [&](std::int32_t i) {
@@ -73,7 +73,7 @@ class LazyStepCapacity {
     });
   }
 
-  /// By the most that each could need: what is shared within a sentence, or given up by it, is known only when it plans.
+  /// Counts the most tokens that each sentence could need. What it shares or releases is known only when it plans.
   bool fit_cache(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     auto const need = [&](std::int32_t i) -> std::int64_t {
       return at(i).prefill.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;

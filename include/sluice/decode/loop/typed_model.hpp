@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model and its expander, a schedule and a trace of one type, as the loop sees them.
+/// Implements the interfaces of the loop for types of model, expander, schedule and trace.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -47,7 +47,7 @@ struct ModelSideOf final : AnyModelSide {
     if constexpr (ReleasingModel<M>) {
       try {
         model.release(slot_numbers);
-      } catch (...) {  // it must not; nobody's result hangs on it, and a server's thread must not end for it
+      } catch (...) {  // it must not throw; no result depends on it, and a server's thread must not end
       }
     }
   }
@@ -72,7 +72,7 @@ struct ModelSideOf final : AnyModelSide {
     } else return {};
   }
   std::shared_ptr<void> encode([[maybe_unused]] std::span<void const* const> sources) const override {
-    if constexpr (EncodingModel<M>) {  // in another thread, perhaps: nothing of this object is written
+    if constexpr (EncodingModel<M>) {  // may run in another thread: must not write to this object
       std::vector<Source const*> some;
       for (auto const* source : sources) some.push_back(static_cast<Source const*>(source));
       return std::make_shared<typename M::Encoded>(std::as_const(model).encode(std::span<Source const* const>(some)));

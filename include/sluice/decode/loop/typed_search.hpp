@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Requests and searches of one type, as the loop sees them.
+/// Implements the interfaces of the loop for types of request and search.
 #pragma once
 
 #include <sluice/language.hpp>
