@@ -115,10 +115,10 @@ class LazyAdmission {
       waiting.pop();
     }
     state_.stopwatch.book(state_.statistics.seconds.search);
-    if (!starts_.empty())
-      for (auto i = start_batch(0, starts_.size()); i < starts_.size();
-           ++i)  // whoever cannot be started alone is to blame
+    if (!starts_.empty()) {  // what the batch did not start is started alone, to see which of them fail
+      for (auto i = start_batch(0, starts_.size()); i < starts_.size(); ++i)
         if (start_batch(i, 1) == 0) fail_or_preempt(*starting_[i]);
+    }
     state_.running.sweep();
     encoded_.reset();  // frees the encoded batch if these were its last
     state_.stopwatch.book(state_.statistics.seconds.encode);

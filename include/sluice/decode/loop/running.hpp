@@ -48,7 +48,7 @@ class LazyRoster {
  public:
   explicit LazyRoster(AnySearches const& searches) : searches_(searches) {}
 
-  /// CacheBudget for a sentence, to be given to add() or back().
+  /// Memory for a sentence. Pass it to add() or give_back().
   std::unique_ptr<Running> take() {
     if (!spare_.empty()) {
       auto one = std::move(spare_.back());
