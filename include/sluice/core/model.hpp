@@ -87,7 +87,7 @@ struct DraftTree {
     std::int32_t first = 0, count = 0;
   };
   std::vector<Range> drawn{};            ///< [guess], draws: the part of `candidates` that it was drawn from
-  std::vector<Candidate> candidates{};  ///< scores proportional to probabilities in each part; all other tokens have probability 0
+  std::vector<Candidate> candidates{};  ///< in proportion to their probabilities in each part; others have 0
 
   void clear() { parents.clear(), drawn.clear(), candidates.clear(); }
 };

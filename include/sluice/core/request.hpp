@@ -37,10 +37,9 @@ struct Request {
   std::vector<Token> prefix{};          ///< the output begins with these
   std::optional<SearchType> search{};   ///< replaces the decoder's search
   std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
-  std::optional<TokenSet>
-      shortlist{};             ///< the output has only these tokens, those of its prefix, those that the search
-                               ///< needs, and eos; probabilities are over them only. See
-                               ///< ShortlistProjection
+  /// The output has only these tokens, those of its prefix, those that the search needs, and eos; probabilities are over them
+  /// only. See ShortlistProjection.
+  std::optional<TokenSet> shortlist{};
   std::int32_t direction = 0;  ///< of a multilingual model: which clusters to use, see ClusteredProjection
   Confidence confidence{};     ///< which logprobs to return; none by default
 };

@@ -58,7 +58,7 @@ struct Progress {
 /// A search sees one sentence. It is a const object of options. All that changes is in its `State`, which is reused for later
 /// sentences (begin() must not depend on what it holds).
 ///
-///  - `slot_count()`: how many slots it needs at most, >= 1. It numbers them 0 .. slot_count() - 1; slot 0 holds the started source;
+///  - `slot_count()`: how many slots it needs at most, >= 1. It numbers them from 0; slot 0 holds the started source;
 ///  - `begin(state, sentence)`: begins a sentence. Throws std::invalid_argument for a request that it cannot serve;
 ///  - `plan(state, plan)`: plans which rows to run, and the query for each line; see Plan. The rows of the first plan continue
 ///    slot 0 with Sentence::last, or there are none;

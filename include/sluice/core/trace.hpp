@@ -36,9 +36,9 @@ namespace sluice::inline v0 {
 ///  - `wants_entropy() const`: if true, every query for probabilities asks for the line's entropy too.
 ///
 /// A trace never changes a result. If it throws, the decoder goes on, and calls it again. Its first exception goes to the
-/// caller at the end of Decoder::step, when results can be polled. This is the next step if submit, cancel, settled or end_all called the
-/// trace, or if the step throws an exception of a model or a schedule. A Server drops exceptions of traces. A trace must not call
-/// the decoder that calls it.
+/// caller at the end of Decoder::step, when results can be polled. This is the next step if submit, cancel, settled or end_all
+/// called the trace, or if the step throws an exception of a model or a schedule. A Server drops exceptions of traces. A trace
+/// must not call the decoder that calls it.
 ///
 /// TraceFile (sluice/decode/trace_file.hpp) writes all of this to a file.
 struct NoTrace {};

@@ -83,10 +83,9 @@ struct Limits {
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
   std::int32_t slot_count = unlimited;  ///< slots at once; slot numbers stay below
   std::int32_t length = unlimited;      ///< tokens in one slot, prompt included
-  std::int64_t tokens = (std::numeric_limits<
-                         std::int64_t>::max)();  ///< tokens in all slots together; a prefix that a fork and its parent
-      ///< share counts once. For KV caches that slots share: a sentence waits
-      ///< until there is room, or is preempted
+  /// Tokens in all slots together; a prefix that a fork and its parent share counts once. For KV caches that slots share: a
+  /// sentence waits until there is room, or is preempted.
+  std::int64_t tokens = (std::numeric_limits<std::int64_t>::max)();
 };
 
 /// What a model claims to support, by an optional `static constexpr Abilities abilities`. Nothing by default: then every row of
