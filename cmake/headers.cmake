@@ -39,31 +39,32 @@ set(SLUICE_HEADERS
   include/sluice/decode/detail/trace_json.hpp
   include/sluice/decode/detail/trace_page_source.hpp
   include/sluice/decode/loop/admission.hpp
-  include/sluice/decode/loop/answering.hpp
-  include/sluice/decode/loop/attaching.hpp
-  include/sluice/decode/loop/beginnings.hpp
+  include/sluice/decode/loop/attachments.hpp
+  include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_answer.hpp
+  include/sluice/decode/loop/check_needs.hpp
   include/sluice/decode/loop/check_plan.hpp
-  include/sluice/decode/loop/confiding.hpp
-  include/sluice/decode/loop/drafting.hpp
   include/sluice/decode/loop/encoding.hpp
-  include/sluice/decode/loop/fitting.hpp
+  include/sluice/decode/loop/interfaces.hpp
+  include/sluice/decode/loop/list_running.hpp
   include/sluice/decode/loop/loop.hpp
-  include/sluice/decode/loop/needs.hpp
-  include/sluice/decode/loop/opening.hpp
-  include/sluice/decode/loop/orders.hpp
-  include/sluice/decode/loop/parts.hpp
+  include/sluice/decode/loop/loop_state.hpp
   include/sluice/decode/loop/planning.hpp
-  include/sluice/decode/loop/returning.hpp
-  include/sluice/decode/loop/room.hpp
+  include/sluice/decode/loop/preemption.hpp
+  include/sluice/decode/loop/prefill.hpp
+  include/sluice/decode/loop/prefix_cache.hpp
+  include/sluice/decode/loop/results.hpp
   include/sluice/decode/loop/running.hpp
   include/sluice/decode/loop/slot_blocks.hpp
+  include/sluice/decode/loop/sorting.hpp
+  include/sluice/decode/loop/speculation.hpp
+  include/sluice/decode/loop/step.hpp
+  include/sluice/decode/loop/step_capacity.hpp
   include/sluice/decode/loop/step_times.hpp
-  include/sluice/decode/loop/stepping.hpp
+  include/sluice/decode/loop/token_confidence.hpp
   include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed_model.hpp
   include/sluice/decode/loop/typed_search.hpp
-  include/sluice/decode/loop/view.hpp
   include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is kept of sentences that have ended, and who may join those alive, against lists and numbered cells.
-#include <sluice/decode/loop/room.hpp>
+#include <sluice/decode/loop/cache_budget.hpp>
 #include <sluice/schedule/intake.hpp>
 
 #include <support/catch.hpp>
@@ -28,7 +28,9 @@ struct Releasing final : detail::AnyModelSide {
   void release(std::span<Slot const> slots) override { released.insert(released.end(), slots.begin(), slots.end()); }
   std::int32_t source_length(void const*) const override { return -1; }
   void start(std::span<void const* const>, std::span<Slot const>) override { no(); }
-  Expansion step(StepPlan const&, detail::Aside const*, Statistics::Seconds&, detail::Stopwatch&) override { no(); }
+  Expansion step(StepPlan const&, detail::ExtraQueries const*, Statistics::Seconds&, detail::Stopwatch&) override {
+    no();
+  }
   void propose(std::span<Draft const>) override { no(); }
   Attachments attachments(std::size_t) override { no(); }
   std::shared_ptr<void> encode(std::span<void const* const>) const override { no(); }
@@ -69,7 +71,7 @@ struct Kept {
 
 }  // namespace
 
-TEST_CASE("of sentences that have ended one slot is kept, as long as there is room for it", "[room]") {
+TEST_CASE("of sentences that have ended one slot is kept, as long as there is room for it", "[cache budget]") {
   std::size_t kept_ones = 0, forgotten = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     std::mt19937_64 random(seed);
@@ -79,16 +81,16 @@ TEST_CASE("of sentences that have ended one slot is kept, as long as there is ro
     Releasing model;
     if (seed % 2 == 0) model.limits.tokens = 500;
     Kept kept{.shared = seed % 5 == 4 ? 0 : 20 + below(60)};
-    detail::Room room(model, {.shared_tokens = kept.shared});
-    CHECK(room.shares() == (kept.shared > 0));
-    CHECK(room.limited() == (seed % 2 == 0));
-    if (!room.shares() && !room.limited()) continue;  // it follows nothing
+    detail::CacheBudget cache(model, {.shared_tokens = kept.shared});
+    CHECK(cache.caches_prefixes() == (kept.shared > 0));
+    CHECK(cache.limited() == (seed % 2 == 0));
+    if (!cache.caches_prefixes() && !cache.limited()) continue;  // it follows nothing
     std::map<Slot, std::int32_t> blocks;
     std::deque<std::vector<Token>> fed;
     for (int i = 0; i < 60; ++i) {
       INFO("seed " << seed << ", " << i << ", shared " << kept.shared);
       auto const size = 1 + below(3);
-      auto const base = *room.slot_blocks.take(size);
+      auto const base = *cache.slot_blocks.take(size);
       blocks[base] = size;
       std::vector<Row> rows;
       // Goes on from a kept slot, or from nothing; then forks.
@@ -97,14 +99,14 @@ TEST_CASE("of sentences that have ended one slot is kept, as long as there is ro
         auto const length = static_cast<std::int32_t>(kept.cells.length(from));
         rows.push_back({from, base, below(3) == 0 ? below(length + 1) : length,
                         fed.emplace_back(static_cast<std::size_t>(1 + below(6)), 3)});
-        room.touch(from);
+        cache.touch(from);
         auto const at = std::ranges::find(kept.slots, from);
         std::rotate(at, at + 1, kept.slots.end());
       } else {
-        room.slot_blocks.start(base), kept.cells.start(base);
+        cache.slot_blocks.start(base), kept.cells.start(base);
         rows.push_back({base, base, 0, fed.emplace_back(static_cast<std::size_t>(1 + below(20)), 3)});
       }
-      auto const apply = [&] { room.slot_blocks.follow(rows), room.slot_blocks.hold(rows), kept.cells.apply(rows); };
+      auto const apply = [&] { cache.slot_blocks.follow(rows), cache.slot_blocks.hold(rows), kept.cells.apply(rows); };
       apply();
       auto const length = static_cast<std::int32_t>(kept.cells.length(base));
       rows.clear();
@@ -112,66 +114,66 @@ TEST_CASE("of sentences that have ended one slot is kept, as long as there is ro
         if (slot == base || below(3) > 0)
           rows.push_back({base, slot, length, fed.emplace_back(static_cast<std::size_t>(1 + below(4)), 3)});
       apply();
-      if (room.limited()) CHECK(room.left() == 500 - static_cast<std::int64_t>(kept.cells.used()));
-      else CHECK(room.left() == Limits{}.tokens);
+      if (cache.limited()) CHECK(cache.free_tokens() == 500 - static_cast<std::int64_t>(kept.cells.used()));
+      else CHECK(cache.free_tokens() == Limits{}.tokens);
       model.released.clear(), kept.released.clear();
       auto const ended = std::next(blocks.begin(), below(static_cast<std::int32_t>(blocks.size())));
       if (below(3) > 0) {
         auto const keep = below(4) > 0;
-        room.leave(ended->first, ended->second, keep), kept.leave(ended->first, ended->second, keep);
+        cache.give_back(ended->first, ended->second, keep), kept.leave(ended->first, ended->second, keep);
         blocks.erase(ended);
       } else if (below(3) == 0) {
         auto const spared = kept.slots.empty() || below(2) == 0 ? std::optional<Slot>{} : kept.slots.front();
         std::size_t at = 0;
         while (at < kept.slots.size() && kept.slots[at] == spared) ++at;
-        CHECK(room.forget(spared) == (at < kept.slots.size()));
+        CHECK(cache.evict(spared) == (at < kept.slots.size()));
         if (at < kept.slots.size()) kept.forget(at);
       } else if (!kept.slots.empty() && below(3) == 0) {
         auto const slot = kept.slots.front();
-        CHECK(room.take_over(slot));
-        CHECK_FALSE(room.take_over(slot));
+        CHECK(cache.take_over(slot));
+        CHECK_FALSE(cache.take_over(slot));
         kept.slots.erase(kept.slots.begin());
         blocks[slot] = 1;
       }
-      REQUIRE(std::ranges::equal(room.kept(), kept.slots));
+      REQUIRE(std::ranges::equal(cache.kept(), kept.slots));
       // What never held anything is not told of.
       std::ranges::sort(model.released), std::ranges::sort(kept.released);
       CHECK(std::ranges::includes(kept.released, model.released));
-      CHECK(room.slot_blocks.tree().used() == static_cast<std::int64_t>(kept.cells.used()));
+      CHECK(cache.slot_blocks.tree().used() == static_cast<std::int64_t>(kept.cells.used()));
       kept_ones += kept.slots.size(), forgotten += kept.released.size();
     }
-    while (room.forget()) {
+    while (cache.evict()) {
     }
-    CHECK(room.kept().empty());
+    CHECK(cache.kept().empty());
   }
   CHECK(kept_ones > 1000);
   CHECK(forgotten > 1000);
 }
 
-TEST_CASE("who was sent back is let in again when somebody has ended, one more each time", "[room]") {
+TEST_CASE("who was sent back is let in again when somebody has ended, one more each time", "[cache budget]") {
   Releasing model;
-  detail::Room room(model, {});
-  for (std::size_t const alive : {0u, 1u, 1000u}) CHECK(room.admits(alive));
-  room.close();
-  CHECK(room.admits(0));
-  CHECK_FALSE(room.admits(1));
-  room.open();
-  CHECK(room.admits(1000));  // nobody said how many there may be
+  detail::CacheBudget cache(model, {});
+  for (std::size_t const alive : {0u, 1u, 1000u}) CHECK(cache.can_admit(alive));
+  cache.stop_admission();
+  CHECK(cache.can_admit(0));
+  CHECK_FALSE(cache.can_admit(1));
+  cache.resume_admission();
+  CHECK(cache.can_admit(1000));  // nobody said how many there may be
   auto const most = [&] {
     std::size_t alive = 0;
-    while (room.admits(alive)) ++alive;
+    while (cache.can_admit(alive)) ++alive;
     return alive;
   };
-  room.halve(13);
+  cache.halve_running(13);
   CHECK(most() == 1);  // closed
-  room.open();
+  cache.resume_admission();
   CHECK(most() == 7);
-  room.open();
+  cache.resume_admission();
   CHECK(most() == 8);
-  room.halve(1);
-  room.open();
+  cache.halve_running(1);
+  cache.resume_admission();
   CHECK(most() == 2);
-  room.halve(4);
-  room.open();
+  cache.halve_running(4);
+  cache.resume_admission();
   CHECK(most() == 3);
 }

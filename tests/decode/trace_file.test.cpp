@@ -53,16 +53,16 @@ Replay::Judge judged_by(std::vector<std::uint64_t> const& seeds) {
   };
 }
 
-/// Whether a search may have made the one of the other, by taking off `malus` any number of times.
-bool follows(float told, float found, float malus) {
-  if (malus == 0) return told == found;
-  auto const times = (told - found) / malus;
+/// Whether a search may have made the one of the other, by taking off `penalty` any number of times.
+bool follows(float told, float found, float penalty) {
+  if (penalty == 0) return told == found;
+  auto const times = (told - found) / penalty;
   return times > -0.1f && std::abs(times - std::round(times)) < 1e-4f;
 }
 
 /// That the trace tells the results, and how they came about.
 void check_replay(Replay const& replay, std::map<std::uint64_t, Result> const& results, Statistics const& statistics,
-                  float malus) {
+                  float penalty) {
   REQUIRE(replay.results.size() == results.size());
   for (auto const& [id, result] : results) {
     auto const& told = replay.results.at(id);
@@ -79,7 +79,7 @@ void check_replay(Replay const& replay, std::map<std::uint64_t, Result> const& r
         if (t >= prefix) {  // of a generated token, the number is that of a line
           REQUIRE(line != replay.told.at(id).end());
           REQUIRE(line->second.contains(h.tokens[t]));
-          if (!follows(line->second.at(h.tokens[t]), h.log_probs[t], malus))
+          if (!follows(line->second.at(h.tokens[t]), h.log_probs[t], penalty))
             CHECK(line->second.at(h.tokens[t]) == h.log_probs[t]);
         }
         context.push_back(h.tokens[t]);
@@ -93,7 +93,7 @@ void check_replay(Replay const& replay, std::map<std::uint64_t, Result> const& r
 
 /// Random requests of random schedules.
 template <class M, class S>
-Replay replayed(M& model, S const& search, std::mt19937_64& random, bool prefixes = true, float malus = 0) {
+Replay replayed(M& model, S const& search, std::mt19937_64& random, bool prefixes = true, float penalty = 0) {
   std::vector<std::uint64_t> seeds;
   std::ostringstream lines;
   std::map<std::uint64_t, Result> results;
@@ -119,7 +119,7 @@ Replay replayed(M& model, S const& search, std::mt19937_64& random, bool prefixe
         .size = 1 + random() % 6, .refill_below = 0.5, .max_rows = static_cast<std::int32_t>(random() % 2 * 7)});
   CHECK(lines.str().find('<') == std::string::npos);  // nothing in it could end a part of a page
   Replay const replay(lines.str(), judged_by(seeds));
-  check_replay(replay, results, statistics, malus);
+  check_replay(replay, results, statistics, penalty);
   CHECK(replay.answers == statistics.model_calls);
   CHECK(replay.about.at(13) == "sentence <13>");
   CHECK(replay.eos == std::vector<Token>{eos});
@@ -128,10 +128,10 @@ Replay replayed(M& model, S const& search, std::mt19937_64& random, bool prefixe
 }
 
 template <class S>
-Replay replayed(S const& search, std::uint64_t seed, bool prefixes = true, float malus = 0) {
+Replay replayed(S const& search, std::uint64_t seed, bool prefixes = true, float penalty = 0) {
   std::mt19937_64 random(seed);
   TableModel<everything> model(table);
-  return replayed(model, search, random, prefixes, malus);
+  return replayed(model, search, random, prefixes, penalty);
 }
 
 }  // namespace

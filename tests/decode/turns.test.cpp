@@ -130,7 +130,7 @@ TEST_CASE("a schedule that cannot begin with what it sees is shown more", "[deco
   }
 }
 
-TEST_CASE("whoever waits for the beginning of a prompt does not keep others from stepping", "[room]") {
+TEST_CASE("whoever waits for the beginning of a prompt does not keep others from stepping", "[cache budget]") {
   for (std::size_t const count : {1u, 2u, 3u}) {
     std::vector<Request<EmptySource, Greedy>> requests(6);
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -158,7 +158,7 @@ TEST_CASE("a search whose progress throws fails alone", "[decoder]") {
   }
 }
 
-TEST_CASE("who cannot be started for want of room waits until somebody has ended", "[room]") {
+TEST_CASE("who cannot be started for want of room waits until somebody has ended", "[cache budget]") {
   Narrow model;
   std::vector<std::uint64_t> sources(10);
   for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = i;

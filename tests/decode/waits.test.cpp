@@ -17,7 +17,7 @@
 using namespace sluice;
 using namespace sluice::test;
 
-TEST_CASE("a sentence goes back only where the model has no token left for the oldest", "[room]") {
+TEST_CASE("a sentence goes back only where the model has no token left for the oldest", "[cache budget]") {
   Table const endless{.size = 12, .has_eos = false};
   struct Case {
     std::size_t count;  // of sentences that hold ten tokens each in the end
@@ -38,7 +38,7 @@ TEST_CASE("a sentence goes back only where the model has no token left for the o
   }
 }
 
-TEST_CASE("a newcomer is let in where there is room for all that others have still to feed", "[room]") {
+TEST_CASE("a newcomer is let in where there is room for all that others have still to feed", "[cache budget]") {
   Table const endless{.size = 12, .has_eos = false};
   for (std::int32_t const shared : {0, 50})
     for (std::int64_t cells = 14; cells < 26; ++cells) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a rule says which guesses may stand, and the exact one. The others: sluice/search/blockwise/acceptance_rules.hpp.
+/// The AcceptanceRule concept, and the exact rule. For other rules see sluice/search/blockwise/acceptance_rules.hpp.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,14 +17,14 @@
 namespace sluice::inline v0 {
 
 // clang-format off
-/// The rule by which guesses are kept. Each line of a block is the model's own view of one position.
+/// The rule by which guesses are accepted. Each line of a block is the model's own answer for one position.
 ///
-///  - `ask(query, seed, position, vocabulary_size)`: says what it wants to know of the line that decides about token
+///  - `ask(query, seed, position, vocabulary_size)`: fills in the query for the line that decides about token
 ///    `position` of the output;
 ///  - `own(line, seed, position, scratch)`: the model's own choice there; a token of -1 if there is none;
 ///  - `accepts(line, own, guess)`: whether `guess` may stand in its place;
-///  - `lossless`: whether every output is one that the model would have given by itself;
-///  - `draws`, optional: guesses are to be drawn, and which of the model's outputs comes depends on them.
+///  - `lossless`: whether every output is one that the model would have given without guesses;
+///  - `draws`, optional: guesses must be drawn at random, and the output depends on them.
 template <class A>
 concept Acceptance = requires(A const& rule, Query& query, Line const& line, Candidate own, Token guess,
                               std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One way to refuse an argument, and to say what was thrown.
+/// Errors: checks of arguments, NoRoom, messages of exceptions.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,14 +23,14 @@ void require(bool condition, std::string_view name, Value const& value, std::str
   throw std::invalid_argument(text.append(": ").append(rule));
 }
 
-/// What a model's `step` (or `start`) throws that has no room now and would have when there is less in its slots. Not a
-/// failure: the sentences of that step start again, later and fewer at a time. One that finds no room although it is alone
-/// ends with Failure::no_room.
+/// A model's `step` (or `start`) throws this if it has no room now, but would have if its slots held less. It is no failure: the
+/// sentences of that step are preempted, and start again later, fewer at a time. A sentence that has no room even alone ends
+/// with Failure::no_room.
 struct NoRoom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What an exception says of itself.
+/// The message of an exception.
 inline std::string describe(std::exception_ptr const& problem) {
   try {
     std::rethrow_exception(problem);

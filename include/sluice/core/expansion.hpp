@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a search is told of each line, and the Expander concept: who tells it.
+/// The answers that a search gets for each line, and the Expander concept, which makes them.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0 {
 
-/// A token and its log-probability (natural log), or its plain score where Query::normalise is off.
+/// A token and its log-probability (natural log), or its score if Query::normalise is off.
 struct Candidate {
   Token token;
   float log_prob;
@@ -27,7 +27,7 @@ struct Line {
   std::span<Candidate const> best;  ///< best first: higher first, then the lower token; under noise by perturbed value
   std::span<float const> probes;    ///< in the order of Query::probes
   float log_sum_exp = 0;  ///< of the scores, after edits before the softmax and temperature; 0 if not normalised
-  float entropy = 0;      ///< of the line, in nats, where it was asked for
+  float entropy = 0;      ///< of the line, in nats, if Query::entropy asks
   bool valid = true;      ///< false: the scores, masks and edits applied, held a NaN or +infinity; all else is empty
 };
 
@@ -35,7 +35,7 @@ struct Line {
 /// its next call.
 class Expansion {
  public:
-  /// Where one line's entries lie in the common arrays.
+  /// Where the entries of one line begin in the common arrays.
   struct Entry {
     std::size_t best = 0, probes = 0;  ///< first index
     std::size_t best_count = 0, probe_count = 0;
@@ -55,11 +55,11 @@ class Expansion {
             e.valid};
   }
   Line back() const { return (*this)[size() - 1]; }
-  /// Lines first .. first + count - 1 alone.
+  /// Only the lines first .. first + count - 1.
   Expansion window(std::size_t first, std::size_t count) const {
     return {entries_.subspan(first, count), best_, probes_};
   }
-  /// Whether every line is.
+  /// Whether every line is valid.
   bool valid() const {
     for (auto const& e : entries_)
       if (!e.valid) return false;
@@ -73,10 +73,10 @@ class Expansion {
 };
 
 // clang-format off
-/// Turns a model's answer into what the search asked: `queries` has one entry per line of the answer, `groups` says which
-/// lines belong to one sentence (in order; their `lines` add up). A line's answer depends on that line alone, or, where
-/// Group::keep says so, on its group. One answer may be expanded twice, the second time for Request::confidence. One that
-/// refuses Query::entropy says so by `static constexpr bool answers_entropy = false`, and a trace that wants it goes without.
+/// Turns a model's answer into answers to queries: `queries` has one entry per line of the model's answer, `groups` says which
+/// lines belong to one sentence (in order; their `lines` add up). The answer for a line depends on that line only, or on its
+/// group if Group::keep > 0. A model's answer may be expanded twice: Request::confidence needs a pass of its own. An expander
+/// that cannot answer Query::entropy has `static constexpr bool answers_entropy = false`; a trace that wants it gets none.
 template <class E, class AnswerType>
 concept Expander = requires(E& expander, AnswerType const& answer, std::span<Query const> queries,
                             std::span<Group const> groups) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Views of row-major matrices, and the two kinds of answer that a model gives: scores or hidden vectors.
+/// Views of row-major matrices, and the two kinds of answers that models return: scores or hidden vectors.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,7 +11,7 @@
 
 namespace sluice::inline v0 {
 
-/// A row-major matrix [rows, columns] in memory that somebody else owns; row i starts at data + i * stride.
+/// A row-major matrix [rows, columns] that does not own its memory; row i starts at data + i * stride.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
@@ -23,20 +23,20 @@ struct MatrixView {
   std::span<T> operator[](std::ptrdiff_t i) const { return {data + i * stride, static_cast<std::size_t>(columns)}; }
 };
 
-/// What the numbers of a Scores are.
+/// What the numbers of Scores mean.
 enum class Kind : std::uint8_t {
-  logits,     ///< anything; a softmax makes probabilities of them
-  log_probs,  ///< log-probabilities (natural), taken as they are unless a query changes the line before the softmax
+  logits,     ///< any scores; a softmax turns them into probabilities
+  log_probs,  ///< log-probabilities (natural); used as they are unless a query changes the line before the softmax
 };
 
-/// A model's answer: one line of V scores for every line asked, [lines, V]. Valid until the model's next step.
+/// A model's answer: one line of V scores for every line asked for, [lines, V]. Valid until the model's next step.
 template <class T>
 struct Scores : MatrixView<T const> {
   using Value = T;
   Kind kind = Kind::logits;
 };
 
-/// A model's answer: one hidden vector for every line asked, [lines, d]. A projection makes scores of them. Valid until
+/// A model's answer: one hidden vector for every line asked for, [lines, d]. A projection turns them into scores. Valid until
 /// the model's next step.
 template <class T>
 struct Hidden : MatrixView<T const> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The Model concept: what a user brings.
+/// The Model concept, which users implement.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -32,19 +32,19 @@ namespace sluice::inline v0 {
 ///
 ///  - `Source`: what one sentence is decoded from (a token list, an image, nothing);
 ///  - `vocabulary()`: constant over the life of the model;
-///  - `start(sources, slots)`: slot `slots[i]` now holds the start of `*sources[i]`, without any token. The sources live
-///    until their sentence ends. If it throws, all these slots are free again;
-///  - `step(rows)`: does what the rows say (see Row) and returns one line per line asked, in row order, valid until the
+///  - `start(sources, slots)`: afterwards slot `slots[i]` holds the start of `*sources[i]`, without any token. The sources
+///    live until their sentence ends. If it throws, all these slots are free again;
+///  - `step(rows)`: runs the rows (see Row) and returns one line per line asked for, in row order, valid until the
 ///    next step: `Scores<T>`, `Hidden<T>`, or a type for which the user has an Expander.
 ///
-/// A slot that no row names stays as it is until it is named, overwritten as a `to`, or released; start only gets free
-/// slots. If step throws, its rows' slots hold anything or nothing, and release must bear it. release must not throw; what
-/// it throws all the same is dropped.
-/// Found, never demanded: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`,
-/// `attachments()`; the compiler refuses what has one of these names and another signature.
+/// A slot that no row names stays as it is until a row names it or it is released. start only gets free slots. If step throws,
+/// the content of its rows' slots is unspecified, and release must accept such slots. release must not throw; if it does, the
+/// exception is dropped.
+/// Optional members: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`,
+/// `attachments()`; a member with one of these names and another signature is a compile error.
 ///
-/// Semantic requirements: a line depends on its slot's source and tokens only, so that a batch never changes a result.
-/// (A model whose numerics depend on the batch works; then only the search, not the numbers, is batch-independent.)
+/// Semantic requirement: a line depends on its slot's source and tokens only, so that the batch never changes a result. (A model
+/// whose numerics depend on the batch works too; then the numbers depend on the batch, and only the search does not.)
 template <class M>
 concept Model = requires(M& model, std::span<typename M::Source const* const> sources,
                          std::span<Slot const> slot_numbers, std::span<Row const> rows) {
@@ -53,19 +53,19 @@ concept Model = requires(M& model, std::span<typename M::Source const* const> so
   model.step(rows);
 } && !std::is_void_v<decltype(std::declval<M&>().step(std::declval<std::span<Row const>>()))>;
 
-/// What a model's step returns.
+/// The type that a model's step returns.
 template <Model M>
 using Answer = std::remove_cvref_t<decltype(std::declval<M&>().step(std::declval<std::span<Row const>>()))>;
 
-/// A model that wants to know which slots are no longer needed (to free memory).
+/// A model that is told which slots are no longer needed (to free memory).
 template <class M>
 concept ReleasingModel = Model<M> && requires(M& model, std::span<Slot const> slot_numbers) { model.release(slot_numbers); };
 
 /// A model whose encoder can run apart from the decoder, in another thread: `encode` is const and touches no slot;
-/// `start(encoded, items, slots)` puts sentence `items[i]` of one encoded batch into `slots[i]`, again if that, or
-/// the start of another model beside this one, throws: leave what is encoded as it is.
-/// `encode` may run in one thread beside all other members in another. The sources live as long as its call: what is
-/// encoded must not refer to them.
+/// `start(encoded, items, slots)` puts sentence `items[i]` of one encoded batch into `slots[i]`. It may be called again after
+/// an exception (its own, or of another model of an ensemble): do not change what is encoded.
+/// `encode` may run in one thread while other members run in another. The sources may be gone after the call: what is encoded
+/// must not refer to them.
 template <class M>
 concept EncodingModel = Model<M> &&
   requires(M& model, M const& same, std::span<typename M::Source const* const> sources, typename M::Encoded& encoded,
@@ -74,75 +74,76 @@ concept EncodingModel = Model<M> &&
     model.start(encoded, items, slot_numbers);
   };
 
-/// Guesses that branch: what a search that takes a tree of them asks for, and who guesses fills in beside Draft::tokens.
-/// Of siblings the more probable ones come first; a guess comes behind the one that it follows.
+/// A tree of guesses: the search sets what it wants, and the model fills in the rest, besides Draft::tokens. More probable
+/// siblings come first; a guess comes after its parent.
 struct DraftTree {
-  std::int32_t nodes = 0;   ///< guesses in all, at most; Draft::count bounds those of a path
-  std::int32_t leaves = 1;  ///< paths, at most. The sentence has as many slots, from Draft::slot on
-  double cost = 0;          ///< of a guess, as a part of a step: > 0: those that are not worth it need not be made
-  bool draws = false;       ///< siblings are to be drawn independently of one distribution, which `drawn` tells
-  /// [guess]: which guess it follows; -1: Draft::pending. Where it ends too early: the one before.
+  std::int32_t nodes = 0;   ///< guesses in all, at most; Draft::count bounds the length of a path
+  std::int32_t leaves = 1;  ///< paths, at most. The sentence has that many slots, from Draft::slot on
+  double cost = 0;          ///< of a guess, as a fraction of a step. > 0: guesses that do not pay need not be made
+  bool draws = false;       ///< siblings must be drawn independently from one distribution; `drawn` tells it
+  /// [guess]: its parent; -1: Draft::pending. Guesses beyond its end follow the guess before them.
   std::vector<std::int32_t> parents{};
   struct Range {
     std::int32_t first = 0, count = 0;
   };
   std::vector<Range> drawn{};            ///< [guess], draws: the part of `candidates` that it was drawn from
-  std::vector<Candidate> candidates{};  ///< in proportion to their probabilities in each part; others have none
+  std::vector<Candidate> candidates{};  ///< in proportion to their probabilities in each part; others have 0
 
   void clear() { parents.clear(), drawn.clear(), candidates.clear(); }
 };
 
-/// A sentence that would like its next tokens guessed (blockwise decoding).
+/// Asks the model to guess the next tokens of a sentence (speculative decoding, see Blockwise).
 struct Draft {
   Slot slot = 0;
-  std::int32_t length = 0;           ///< tokens of the slot that stay
+  std::int32_t length = 0;           ///< tokens of the slot that are kept
   std::span<Token const> pending{};  ///< chosen since, not yet in the slot
   std::int32_t count = 0;            ///< guesses wanted, at most
   std::vector<Token>* tokens = nullptr;  ///< where they are appended
-  std::uint64_t seed = 0;                ///< of the sentence: who draws with it draws what Sample does
+  std::uint64_t seed = 0;                ///< of the sentence: drawing with it gives the draws of Sample
   std::int32_t position = 0;             ///< of the first token to be guessed, in the output
-  double added = -1;     ///< what a guess adds to a step, as a part of it, for each sentence; < 0: not known
-  bool explore = false;  ///< now and then a guess is wanted to learn that
+  double added = -1;     ///< what one guess per sentence adds to a step, as a fraction of it; < 0: not known
+  bool explore = false;  ///< true now and then: guess to learn that
   DraftTree* tree = nullptr;  ///< not null: guesses may branch
-  /// Where the model answered what pending's last token was chosen from: line `seen_line` of the last row that went to slot
-  /// `seen`. -1: behind the first `length` tokens of `slot`.
+  /// The line from which the last token of `pending` was chosen: line `seen_line` of the last row that went to slot `seen`.
+  /// -1: the line after the first `length` tokens of `slot`.
   Slot seen = -1;
   std::int32_t seen_line = 0;
 };
 
-/// A model that guesses tokens ahead: `propose` is asked once a step, for all sentences that take part.
+/// A model that guesses tokens ahead: `propose` is called once a step, for all sentences in it that want guesses.
 template <class M>
 concept ProposingModel = Model<M> && requires(M& model, std::span<Draft const> drafts) { model.propose(drafts); };
 
-/// Small things that a model attaches to the lines of a step: attention over the source, the number of a frame.
+/// Small data that a model attaches to the lines of a step: attention over the source, the number of a frame.
 struct Attachments {
-  MatrixView<float const> values{};         ///< [lines of the step, the widest]; no rows: nothing is attached
+  MatrixView<float const> values{};         ///< [lines of the step, widest line]; no rows: nothing is attached
   std::span<std::int32_t const> widths{};  ///< [lines]: how many numbers each has; empty: all columns
 };
 
-/// A model that attaches things to lines. Asked after every step; valid until the next. They come back in
-/// Hypothesis::attached, whatever the search: a decoder keeps those of all lines of a sentence until it ends.
+/// A model that attaches data to lines. `attachments` is called after every step; what it returns is valid until the next. Any
+/// search works: the decoder keeps the attachments of all lines of a sentence until it ends, and returns them in
+/// Hypothesis::attached.
 template <class M>
 concept AttachingModel = Model<M> && requires(M& model) {
   { model.attachments() } -> std::convertible_to<Attachments>;
 };
 // clang-format on
 
-/// Whether the compiler knows what M can do: `static constexpr Abilities abilities`, or none of that name.
+/// Whether the abilities of M are known at compile time: `static constexpr Abilities abilities`, or no member of that name.
 template <class M>
 concept KnownAbilities = !detail::names_abilities<M>() || requires {
   typename std::bool_constant<M::abilities.ragged>;
 };
 
-/// The abilities that M claims; none where it says nothing. Only where the compiler knows.
+/// The abilities that M claims at compile time; none if it has no such member.
 template <KnownAbilities M>
 consteval Abilities abilities() {
   if constexpr (requires { M::abilities; }) return M::abilities;
   else return {};
 }
 
-/// The abilities that a model claims, be it when it is compiled (`static constexpr Abilities abilities`) or when it is
-/// loaded (`Abilities abilities() const`; the same over the life of the model).
+/// The abilities that a model claims, at compile time (`static constexpr Abilities abilities`) or at run time
+/// (`Abilities abilities() const`; constant over the life of the model).
 template <class M>
 constexpr Abilities abilities(M const& model) {
   if constexpr (requires {
@@ -156,7 +157,7 @@ constexpr Abilities abilities(M const& model) {
   }
 }
 
-/// The model's limits; none where it says nothing.
+/// The model's limits; none if it has no limits().
 template <class M>
 Limits limits(M const& model) {
   if constexpr (requires {
@@ -169,7 +170,7 @@ Limits limits(M const& model) {
   }
 }
 
-/// How long a source is, for limits that are a factor of it: `model.source_length(source)`, else `source.size()`, else
+/// The length of a source, for limits that are a multiple of it: `model.source_length(source)`, else `source.size()`, else
 /// -1 (unknown).
 template <Model M>
 std::int32_t source_length(M const& model, typename M::Source const& source) {
@@ -185,7 +186,7 @@ std::int32_t source_length(M const& model, typename M::Source const& source) {
   }
 }
 
-/// Whether sentences can be encoded ahead. A model that learns it when it is loaded has `bool encodes() const`.
+/// Whether sources can be encoded ahead. A model that knows it only at run time has `bool encodes() const`.
 template <Model M>
 bool encodes(M const& model) {
   if constexpr (requires {
@@ -195,7 +196,7 @@ bool encodes(M const& model) {
   else return EncodingModel<M>;
 }
 
-/// Whether the model guesses. A model that learns it when it is loaded has `bool proposes() const`.
+/// Whether the model guesses. A model that knows it only at run time has `bool proposes() const`.
 template <Model M>
 bool proposes(M const& model) {
   if constexpr (requires {
@@ -207,7 +208,7 @@ bool proposes(M const& model) {
 
 namespace detail {
 
-/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+/// Compile errors for members that have the name of an optional member and another signature: they would never be called.
 template <Model M>
 consteval bool model_names() {
   static_assert(ReleasingModel<M> || !stray_release<M>(),
@@ -223,14 +224,14 @@ consteval bool model_names() {
   return true;
 }
 
-/// What the compiler knows of M's abilities.
+/// The abilities of M, if known at compile time.
 template <class M>
 consteval Abilities known_abilities() {
   if constexpr (KnownAbilities<M>) return abilities<M>();
   else return {};
 }
 
-/// What a wrapper claims: a member where the compiler knows it, else a function.
+/// The abilities that a wrapper claims: a static member if known at compile time, else a function.
 template <bool Known, Abilities A>
 struct Claim {
   explicit constexpr Claim(Abilities) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random numbers that are functions of what they are for: the same in every batch, on every machine and in any order.
+/// Counter-based random numbers: a function of seed and use, so the same in every batch, on every machine and in any order.
 #pragma once
 
 #include <sluice/language.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a search says what it wants run: rows, one query per line, slots it no longer needs.
+/// The plan of a search: rows to run, one query per line, slots that it no longer needs.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0 {
 
-/// The plans of all sentences that take part in a step, joined: what goes to the model and to the expander.
+/// The joined plans of all sentences in a step: the input of the model and of the expander.
 struct StepPlan {
   std::vector<Row> rows;
   std::vector<Query> queries;
@@ -25,9 +25,9 @@ struct StepPlan {
   void clear() { rows.clear(), queries.clear(), groups.clear(), released.clear(); }
 };
 
-/// One sentence's part of a step. The search speaks of its own slots, 0 .. slot_count() - 1; the plan adds where the
-/// sentence's block of slots begins. The loop looks at every plan before it is run; one that breaks a clause of row(),
-/// branch(), ask() or release() ends its sentence, and no other, with Failure::search and a message that names the clause.
+/// One sentence's part of a step. The search numbers its own slots 0 .. slot_count() - 1; the plan adds the first slot of the
+/// sentence's block. The loop checks every plan before it is run. A plan that breaks a clause of row(), branch(), ask() or
+/// release() ends its sentence, and no other, with Failure::search and a message that names the clause.
 template <class = void>
 class LazyPlan {
  public:
@@ -36,42 +36,44 @@ class LazyPlan {
     step_.groups.push_back({});
   }
 
-  /// Runs `tokens` (at least one; valid until the search is told the answer) after the first `length` tokens of `from`, in
-  /// `to`. `from` holds something, and `length` is what it holds; less needs Abilities::roll_back. Rows ascend in `to`, and no row goes on from a slot that another one forks into. `lines` calls of ask() belong to
-  /// it, in order, at least one and at most one a token. Several tokens need Abilities::blocks.
+  /// Runs `tokens` (at least one; valid until advance()) in slot `to`, after the first `length` tokens of slot `from`. `from` is
+  /// not empty, and `length` is what it holds; a smaller `length` needs Abilities::roll_back. Rows ascend in `to`, and no row
+  /// continues a slot that another one forks into. The row has `lines` lines, for its last `lines` tokens: at least one, at most
+  /// one a token. Call ask() for each, in order. Several tokens need Abilities::blocks.
   void row(Slot from, Slot to, std::int32_t length, std::span<Token const> tokens, std::int32_t lines = 1) {
     step_.rows.push_back({from + base_, to + base_, length, tokens, lines});
   }
-  /// The tokens of the row just planned branch: Row::depths, one for each, valid as they are. Needs Abilities::trees.
+  /// Makes the tokens of the row just planned a tree. `depths`: see Row::depths; must live as long as the tokens. Needs
+  /// Abilities::trees.
   void branch(std::span<std::int32_t const> depths) { step_.rows.back().depths = depths.data(); }
-  /// What is wanted of the next line.
+  /// The query for the next line.
   void ask(Query const& query) { step_.queries.push_back(query), ++step_.groups.back().lines; }
   /// Only the sentence's `best` candidates by base + log_prob and, among equals, rank matter (Group::keep).
   void keep(std::int32_t best) { step_.groups.back().keep = best; }
-  /// The slot holds nothing that is needed any more. Released before the step's rows are run: none of them goes on from it.
+  /// Releases a slot that is no longer needed. It is released before the step's rows are run, so no row may continue it.
   void release(Slot slot) { step_.released.push_back(slot + base_); }
 
-  /// The first plan only: the log-probabilities of a forced prefix are not wanted, and count as 0.
+  /// For the first plan only: the log-probabilities of a forced prefix are not computed, and count as 0.
   void ignore_prefix_scores() { prefix_scored_ = false; }
   bool prefix_scored() const { return prefix_scored_; }
 
-  /// What the request says of all its lines: tokens that it allows (nullptr: all), its direction.
+  /// Sets what the request says about all its lines: its shortlist (nullptr: none) and its direction.
   void restrict_to(TokenSet const* shortlist, std::int32_t direction) {
     if (shortlist != nullptr)
       for (auto& query : queries()) query.shortlist = shortlist;
     for (auto& group : std::span(step_.groups).subspan(group_)) group.direction = direction;
   }
 
-  /// A plan for a search inside this one, whose slot 0 is this one's `first`; its lines follow those planned so far, as a
-  /// group of their own.
+  /// A plan for an inner search, whose slot 0 is this plan's slot `first`. Its lines follow those planned so far, in a group of
+  /// their own.
   LazyPlan part(Slot first) { return {step_, base_ + first}; }
 
-  /// Takes rows of this sentence back, with what was asked of their lines: the i-th where out[i] is not 0. For wrappers of a
-  /// search that know the answer. Rows of a search inside this one too, if all plans' rows and questions came in turn.
+  /// Removes rows of this sentence, with their queries: the i-th if out[i] is not 0. For wrappers of a search that know the
+  /// answer. Also removes rows of inner searches, if no plan was added to while another was unfinished.
   /// \param out  [rows().size()]
   void take_back(std::span<std::uint8_t const> out) {
     auto group = group_;
-    auto left = step_.groups[group].lines;  // that group's, of rows not yet seen
+    auto left = step_.groups[group].lines;  // lines of that group in rows not yet visited
     auto row = row_, query = query_, line = query_;
     for (std::size_t i = 0; i < out.size(); ++i) {
       auto const one = step_.rows[row_ + i];
@@ -87,7 +89,7 @@ class LazyPlan {
     step_.rows.resize(row), step_.queries.resize(query);
   }
 
-  /// This sentence's rows so far, with the model's slot numbers; base() is its first slot. For wrappers of a search.
+  /// This sentence's rows so far, in the model's slot numbers; base() is its first slot. For wrappers of a search.
   std::span<Row const> rows() const { return std::span(step_.rows).subspan(row_); }
   std::span<Query> queries() { return std::span(step_.queries).subspan(query_); }
   Slot base() const { return base_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a search asks of one line of scores.
+/// Query: what a search asks about one line of scores.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,7 +17,7 @@
 
 namespace sluice::inline v0 {
 
-/// A change to one token's score. Penalty first, then add.
+/// A change to one token's score: first `penalty`, then `add`.
 struct Edit {
   Token token = 0;
   float add = 0;      ///< -infinity forbids the token
@@ -26,11 +26,11 @@ struct Edit {
   static constexpr Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
 };
 
-/// When edits and `only` act.
+/// When edits and `only` are applied.
 enum class Stage : std::uint8_t {
-  before_softmax,  ///< on the scores: what is left is normalised to one
-  after_softmax,  ///< on the log-probabilities, which are not normalised again. Ranked by scores all the same: a sum is the
-                  ///< score's, rounded as that is, and a penalised log-probability becomes a score again
+  before_softmax,  ///< to the scores: the remaining probabilities sum to one
+  after_softmax,  ///< to the log-probabilities, which are not normalised again. Tokens are still ranked by scores: `add` is added
+                  ///< to the score and rounded there; a penalised log-probability is converted back to a score
 };
 
 /// A set of tokens of one vocabulary: a shortlist, the tokens that a grammar allows.
@@ -40,7 +40,7 @@ class TokenSet {
   /// The empty set over a vocabulary of `size` tokens.
   explicit TokenSet(std::int32_t size) : words_((static_cast<std::size_t>(size) + 63) / 64) {}
 
-  /// The set grows where it was made for a smaller vocabulary.
+  /// Inserts a token. The set grows if it was made for a smaller vocabulary.
   /// \throws std::invalid_argument  for a negative token
   void insert(Token token) {
     require(token >= 0, "TokenSet: token", token, "must not be negative");
@@ -50,21 +50,21 @@ class TokenSet {
   void insert(std::span<Token const> tokens) {
     for (auto const token : tokens) insert(token);
   }
-  /// All that another set holds.
+  /// Inserts all tokens of another set.
   void insert(TokenSet const& other) {
     if (words_.size() < other.words_.size()) words_.resize(other.words_.size());
     for (std::size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
   }
-  /// Only what another set holds too.
+  /// Keeps only the tokens that another set holds too.
   void keep(TokenSet const& other) {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= i < other.words_.size() ? other.words_[i] : 0;
   }
   void erase(Token token) {
     if (contains(token)) words_[word(token)] &= ~bit(token);
   }
-  /// A token outside the vocabulary is not in the set.
+  /// Whether the set holds the token; false for a token outside the vocabulary.
   bool contains(Token token) const { return word(token) < words_.size() && (words_[word(token)] & bit(token)) != 0; }
-  /// Its token, if it has one alone; else -1.
+  /// Its token if it has exactly one; else -1.
   Token only() const {
     Token found = -1;
     for (std::size_t i = 0; i < words_.size(); ++i) {
@@ -74,7 +74,7 @@ class TokenSet {
     }
     return found;
   }
-  /// Bit t % 64 of word t / 64: whether it holds token t.
+  /// The bits: bit t % 64 of word t / 64 says whether it holds token t.
   std::span<std::uint64_t const> words() const { return words_; }
 
  private:
@@ -83,19 +83,19 @@ class TokenSet {
   std::vector<std::uint64_t> words_;
 };
 
-/// What a search asks of one line. The fields that make the list (`best` to `at_least`) ask together: it holds every token that
-/// any of them wants, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed. Under
-/// noise alone the order is that of the perturbed values.
+/// What a search asks about one line. The fields `best` to `at_least` select the list: it holds every token that any of them
+/// selects, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed. With `noise`,
+/// and only then, the order is that of the perturbed values.
 ///
-/// The order of what happens to a line: edits and `only` at Stage::before_softmax, shortlist, temperature, softmax, edits and `only`
-/// at Stage::after_softmax, selection. Every span must live until the answer has been given.
+/// Order of processing: edits and `only` at Stage::before_softmax, shortlist, temperature, softmax, edits and `only` at
+/// Stage::after_softmax, selection. Every span must live until the answer has been given.
 struct Query {
-  double base = 0;        ///< the hypothesis' log-probability so far; only Group::keep looks at it, and at `rank`
+  double base = 0;        ///< the hypothesis' log-probability so far; like `rank`, used only by Group::keep
   std::int32_t rank = 0;  ///< its place in the beam: decides between equal candidates, the lower first
   std::int32_t best = 1;  ///< list so many best tokens; 0 = none
   float mass = 0;         ///< list the best tokens until they hold this probability (top-p); in [0, 1]
   float within = 0;       ///< list all tokens at least this times as probable as the best (min-p); in [0, 1]; 0 = off
-  float typical = 0;      ///< list the tokens whose information is nearest to that entropy, until they hold this
+  float typical = 0;      ///< list the tokens whose information is nearest to the entropy, until they hold this
   float deviations =
       0;  ///< list all tokens whose score is at most so many standard deviations of the line's scores (those of
           ///< -infinity left out) below the best (top-n-sigma); 0 = off
@@ -104,30 +104,30 @@ struct Query {
   std::span<Edit const> edits{};    ///< a token named twice is edited twice
   Stage stage = Stage::before_softmax;
   TokenSet const* only = nullptr;       ///< all other tokens are forbidden
-  TokenSet const* shortlist = nullptr;  ///< so are those that this lacks, always before the softmax
+  TokenSet const* shortlist = nullptr;  ///< so are tokens not in this, always before the softmax
   float temperature =
-      1;  ///< scores are divided by it; > 0. A best one that leaves the range of floats so is subtracted
-          ///< from all of them before, on the host; log_sum_exp is then the largest float
+      1;  ///< scores are divided by it; > 0. If the best one would leave the range of floats, it is subtracted from
+          ///< all of them first, on the host; log_sum_exp is then the largest float
   bool normalise = true;  ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;   ///< the line's entropy is wanted (after Stage::before_softmax; later edits do not count)
+  bool entropy = false;   ///< compute the line's entropy (after Stage::before_softmax; later edits do not count)
   std::int32_t bank =
-      -1;  ///< for a trace alone: the bank that its hypothesis is in (progress of its constraints); -1: none
+      -1;  ///< for traces only: the bank that its hypothesis is in (progress of its constraints); -1: none
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
-                            ///< `within`, `typical`, `deviations` and `at_least` select by log_prob all the same
+                            ///< `within`, `typical`, `deviations` and `at_least` still select by log_prob
 
-  /// Whether the list takes more than the `best` tokens: another look at the line.
+  /// Whether more than the `best` tokens may be listed, which takes a second pass over the line.
   bool selects() const { return mass > 0 || within > 0 || typical > 0 || deviations > 0 || at_least > 0; }
   /// Whether it asks for a list.
   bool lists() const { return best > 0 || selects(); }
 };
 
-/// The lines of one sentence in a step: queries come grouped.
+/// The lines of one sentence in a step. Queries are in the order of groups.
 struct Group {
   std::int32_t lines = 0;
-  /// > 0: candidates of which the group has `keep` better ones may be left out of the lists. Better: by base + log_prob (or
-  /// that plus noise), then by Query::rank, then the earlier line, then the earlier in its list. 0: every list is complete.
+  /// > 0: the lists may leave out a candidate if the group has `keep` better ones. Better: by base + log_prob (plus noise, if
+  /// any), then by Query::rank, then the earlier line, then the earlier in its list. 0: every list is complete.
   std::int32_t keep = 0;
-  std::int32_t direction = 0;  ///< Request::direction: which of the expander's sets of clusters serves it
+  std::int32_t direction = 0;  ///< Request::direction: which of the expander's sets of clusters to use
 };
 
 }  // namespace sluice::inline v0

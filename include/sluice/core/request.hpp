@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What goes in.
+/// Request: the input of a decoder.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,29 +19,29 @@
 
 namespace sluice::inline v0 {
 
-/// What is told of the choice of every token, as Hypothesis::choices, whatever the search. It is the model's own distribution over
-/// the tokens that may be generated: rules, temperature and truncation do not show. A step in which somebody asks makes two passes
-/// of the expander; nothing else changes, and who does not ask pays nothing.
+/// Which logprobs to return for the choice of every token, as Hypothesis::choices; works with every search. They are of the
+/// model's own distribution over the tokens that may be generated, before rules, temperature and truncation. A step with a
+/// request that asks runs the expander twice; nothing else changes, and steps without such a request cost nothing more.
 struct Confidence {
-  bool entropy = false;           ///< of the distribution, those tokens included that are never generated
-  std::int32_t alternatives = 0;  ///< so many of the best tokens, and the rank of the one taken among them; >= 0
+  bool entropy = false;           ///< the entropy of the distribution, including tokens that are never generated
+  std::int32_t alternatives = 0;  ///< how many of the best tokens, and the rank of the chosen one among them; >= 0
 
   bool asks() const { return entropy || alternatives > 0; }
 };
 
-/// One sentence to decode, with what is special about it.
+/// One sentence to decode, with options of its own.
 template <class Source, class SearchType>
 struct Request {
   Source source{};
   std::vector<Token> prompt{};          ///< fed, not part of the output; empty = bos
   std::vector<Token> prefix{};          ///< the output begins with these
-  std::optional<SearchType> search{};   ///< in place of the decoder's own
+  std::optional<SearchType> search{};   ///< replaces the decoder's search
   std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
-  std::optional<TokenSet> shortlist{};  ///< the output holds these tokens only, those of its prefix, of what its search
-                                        ///< must have, and the end; probabilities are over them alone. See
-                                        ///< ShortlistProjection
-  std::int32_t direction = 0;           ///< of a multilingual model: which clusters serve it, see ClusteredProjection
-  Confidence confidence{};              ///< what is told of every choice; nothing
+  /// The output has only these tokens, those of its prefix, those that the search needs, and eos; probabilities are over them
+  /// only. See ShortlistProjection.
+  std::optional<TokenSet> shortlist{};
+  std::int32_t direction = 0;  ///< of a multilingual model: which clusters to use, see ClusteredProjection
+  Confidence confidence{};     ///< which logprobs to return; none by default
 };
 
 namespace detail {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The Schedule concept: who is admitted, and who steps.
+/// The Schedule concept: which requests are admitted, and which sentences step.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,33 +18,33 @@ SLUICE_NAMES(adapt)
 
 namespace sluice::inline v0 {
 
-/// A sentence that is being decoded, as a schedule sees it.
+/// A running sentence, as a schedule sees it.
 struct Live {
   std::int32_t length = 0;  ///< tokens that its slots hold
   std::int32_t width = 1;   ///< hypotheses, ended ones that the beam still carries included
   std::int32_t rows = 1;    ///< tokens that it would feed next, and the ended hypotheses that it carries
   std::int32_t block = 1;   ///< tokens in each row that it would plan next
-  std::int32_t age = 0;     ///< steps of the decoder since it was admitted, whether or not it took part
-  std::int64_t turn = 0;    ///< its place, ascending, in a list to whose front move those that take part in a step,
-                            ///< in their order there, and to whose end come those that are admitted
+  std::int32_t age = 0;     ///< steps of the decoder since it was admitted, whether it took part or not
+  std::int64_t turn = 0;    ///< its place in a list, lowest first. The sentences of a step move to its front, in their
+                            ///< order; admitted sentences are added at its end
   std::int32_t source_length = 0;  ///< -1: unknown
 };
 
 // clang-format off
-/// Two pure functions. A schedule changes when sentences are run, never what comes out.
+/// Two pure functions. A schedule changes when sentences are run, never their results.
 ///
-///  - `admit(live, waiting)`: how many of the waiting sentences (their source lengths, in order) join those alive (oldest
-///    first) now; asked before every step, again after each admission, until it says 0. Where nobody is alive and nobody will come,
-///    it must let somebody in.
-///    Who waits may be a part of all: if it takes all it sees, it is shown more, if there are more, and asked again;
-///  - `select(live, chosen)`: appends the indices of those that take part in the next step, ascending, none twice; at least
-///    one if any are alive. Where the model is not `ragged` the decoder runs those of one length, the shortest chosen, that
-///    feed as many tokens a row as the first of them;
-///  - `adapt(abilities)`, optional, called once, before anything else: what the model can;
+///  - `admit(live, waiting)`: how many of the waiting sentences (their source lengths, in order) join the running ones (oldest
+///    first) now. Called before every step, and again after each admission, until it returns 0. If none runs and no more
+///    requests will come, it must admit at least one. `waiting` may be a part of the queue: if it takes all that it sees, it
+///    is called again with more, if there are more;
+///  - `select(live, chosen)`: appends the indices of the sentences of the next step, ascending, none twice; at least one if
+///    any runs. If the model is not `ragged`, the decoder runs only the chosen sentences of the shortest length that feed as many
+///    tokens a row as the first of them;
+///  - `adapt(abilities)`, optional, called once, before anything else, with the model's abilities;
 ///  - `check()`, optional: throws std::invalid_argument for options that make no sense.
 ///
-/// The compiler refuses an `adapt` or `check` of another signature. A schedule that throws, or breaks a clause, ends what decode()
-/// or a Server has left with Failure::schedule.
+/// An `adapt` or `check` of another signature is a compile error. If a schedule throws or breaks a clause, all that decode() or a
+/// Server has left ends with Failure::schedule.
 template <class S>
 concept Schedule = requires(S const& schedule, std::span<Live const> live, std::span<std::int32_t const> waiting,
                             std::vector<std::int32_t>& chosen) {
@@ -64,7 +64,7 @@ concept CheckedSchedule = requires(S const& schedule) {
   schedule.check();
 };
 
-/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+/// Compile errors for members that have the name of an optional member and another signature: they would never be called.
 template <Schedule S>
 consteval bool schedule_names() {
   static_assert(AdaptingSchedule<S> || !stray_adapt<S>(), "sluice: a schedule's `adapt` must take an Abilities const&");

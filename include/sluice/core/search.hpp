@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The Search concept: one sentence, from its start to its hypotheses.
+/// The Search concept: decodes one sentence, from its start to its hypotheses.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,53 +28,56 @@ SLUICE_NAMES(goes_back)
 
 namespace sluice::inline v0 {
 
-/// What a search is told of the sentence it starts. Everything it points to lives as long as the search's state is used.
+/// What a search knows about a sentence when it begins. Everything it points to lives as long as the search's state is used.
 ///
-/// Prompt and forced prefix are the loop's affair: when a search plans for the first time, its slot 0 holds them but for the
-/// last token (`held` tokens), and `last` is to be fed next, as after any other step. The loop puts the prefix before the
-/// tokens of every hypothesis and of what is settled.
+/// The loop does the prefill of prompt and forced prefix: when a search plans for the first time, its slot 0 holds all of their
+/// tokens except the last (`held` tokens), and the search feeds `last` next, as after any other step. The loop puts the prefix in
+/// front of the tokens of every hypothesis and of the settled tokens.
 struct Sentence {
   Vocabulary const* vocabulary = nullptr;
-  std::span<Token const> prompt{};          ///< fed, not part of the output; never empty (bos by default)
-  std::span<Token const> prefix{};          ///< the output begins with these
-  Token last = 0;                           ///< the last token of the two
-  std::int32_t held = 0;                    ///< tokens of theirs that slot 0 holds at the first plan: all but the last
-  double const* prefix_log_prob = nullptr;  ///< of the prefix: known from the first advance on; null: 0
+  std::span<Token const> prompt{};  ///< fed, not part of the output; never empty (bos by default)
+  std::span<Token const> prefix{};  ///< the output begins with these
+  Token last = 0;                   ///< the last token of prompt and prefix
+  std::int32_t held = 0;            ///< tokens in slot 0 at the first plan: all of prompt and prefix but the last
+  double const* prefix_log_prob = nullptr;  ///< of the prefix: valid from the first advance on; null: 0
   std::int32_t source_length = -1;          ///< -1: unknown
   std::uint64_t seed = 0;                   ///< of the sentence's random numbers
-  Abilities abilities{};                    ///< what rows it may plan
+  Abilities abilities{};                    ///< of the model: which rows it may plan
   Limits limits{};                          ///< of the model
 };
 
-/// How far a sentence is.
+/// The progress of a sentence, for schedules.
 struct Progress {
   std::int32_t length = 0;  ///< tokens that its live slots hold (as of the rows it would plan next)
-  std::int32_t width = 1;   ///< hypotheses alive, ended ones that the beam still carries included
+  std::int32_t width = 1;   ///< live hypotheses, and ended ones that the beam still carries
   std::int32_t rows = 0;    ///< tokens that it would feed next, and the ended hypotheses it carries; 0 = width
   std::int32_t block = 1;   ///< tokens in each row that it would plan next
 };
 
 // clang-format off
-/// A search sees one sentence. It is a const object of options; what changes is its `State`, which is reused for sentence
-/// after sentence (begin() makes no assumption about what it holds).
+/// A search sees one sentence. It is a const object of options. All that changes is in its `State`, which is reused for later
+/// sentences (begin() must not depend on what it holds).
 ///
-///  - `slot_count()`: slots it needs at most, >= 1; it names them 0 .. slot_count() - 1; slot 0 holds the started source;
-///  - `begin(state, sentence)`. Throws std::invalid_argument for a request that it cannot serve;
-///  - `plan(state, plan)`: which rows to run, what to ask of each line; see Plan. The first plan has rows that go on from
-///    slot 0 with Sentence::last, or none;
-///  - `advance(state, answer)`: is told; returns true when the sentence has ended. No rows planned: an empty answer;
-///  - `progress(state)`;
-///  - `finish(state, result)`: writes the hypotheses into a Result&, or says by Result::fail why there are none (Failure::none and
-///    a message where that is as it should be); callable at any time after the first advance. A sentence that has ended and
-///    has neither ends with Failure::search.
+///  - `slot_count()`: how many slots it needs at most, >= 1. It numbers them from 0; slot 0 holds the started source;
+///  - `begin(state, sentence)`: begins a sentence. Throws std::invalid_argument for a request that it cannot serve;
+///  - `plan(state, plan)`: plans which rows to run, and the query for each line; see Plan. The rows of the first plan continue
+///    slot 0 with Sentence::last, or there are none;
+///  - `advance(state, answer)`: takes the answers; returns true when the sentence has ended. Without rows the answer is empty;
+///  - `progress(state)`: see Progress;
+///  - `finish(state, result)`: writes the hypotheses into a Result&, or calls Result::fail if there are none (with Failure::none
+///    and a message if that is no failure). It may be called at any time after the first advance. If a sentence has ended, and
+///    finish does neither, its result is Failure::search.
 ///
-/// plan and advance alternate. Found, never demanded (the compiler refuses what has one of these names and another
-/// signature): `check()` throws std::invalid_argument for options that make no sense, naming the option and its value;
-/// `needs`: the Abilities without which it cannot work; `draft(state, draft)`: whether, and for what, it would like guesses;
-/// `settled(state, tokens)`: see SettlingSearch; `insert_into(set)`: adds the tokens without which it cannot work to a
-/// request's shortlist; `static constexpr bool takes_prefix = true`: a request's prefix is the search's own affair, and the
-/// loop feeds the prompt alone; `static constexpr bool goes_back = true`: it may go on from, or roll back, what any row of
-/// its left in a slot, also behind an end: a wrapper that knows a row's answer (Ruled) has the row run all the same.
+/// plan and advance alternate. Optional members (one of these names with another signature is a compile error):
+///
+///  - `check()`: throws std::invalid_argument for invalid options, naming the option and its value;
+///  - `needs`: the Abilities that it requires of the model;
+///  - `draft(state, draft)`: whether it wants guesses, and for what (speculative decoding);
+///  - `settled(state, tokens)`: see SettlingSearch;
+///  - `insert_into(set)`: inserts the tokens that it requires into a request's shortlist;
+///  - `static constexpr bool takes_prefix = true`: the search feeds a request's prefix itself; the loop feeds the prompt only;
+///  - `static constexpr bool goes_back = true`: it may continue, or roll back to, what any of its rows left in a slot, even after
+///    an end. So a wrapper that knows a row's answer (Ruled) runs the row nevertheless.
 template <class S>
 concept Search = std::default_initializable<typename S::State> &&
   requires(S const& search, typename S::State& state, Sentence const& sentence, Plan& plan, Expansion const& answer,
@@ -87,36 +90,36 @@ concept Search = std::default_initializable<typename S::State> &&
     search.finish(state, result);
   };
 
-/// A search that would like guesses.
+/// A search that wants guesses (speculative decoding).
 template <class S>
 concept DraftingSearch = Search<S> && requires(S const& search, typename S::State& state, Draft& draft) {
   { search.draft(state, draft) } -> std::same_as<bool>;
 };
 
-/// A search that can say, while it runs, what its result will begin with:
+/// A search that can say, while it runs, what its result will begin with (token streaming):
 ///
-///  - `settled(state, tokens)`: `tokens` becomes the longest beginning that all hypotheses share which may still be
-///    returned. It only grows.
+///  - `settled(state, tokens)`: sets `tokens` to the longest common prefix of all hypotheses that may still be returned. It
+///    only grows.
 template <class S>
 concept SettlingSearch = Search<S> && requires(S const& search, typename S::State& state, std::vector<Token>& tokens) {
   search.settled(state, tokens);
 };
 // clang-format on
 
-/// Whether the compiler knows what S needs: `static constexpr Abilities needs`, or none of that name.
+/// Whether the needs of S are known at compile time: `static constexpr Abilities needs`, or no member of that name.
 template <class S>
 concept KnownNeeds = !detail::names_needs<S>() || requires {
   typename std::bool_constant<S::needs.ragged>;
 };
 
-/// The abilities without which S cannot work; none where it says nothing. Only where the compiler knows.
+/// The abilities that S requires, at compile time; none if it has no such member.
 template <KnownNeeds S>
 consteval Abilities needs() {
   if constexpr (requires { S::needs; }) return S::needs;
   else return {};
 }
 
-/// The same of one search, whose options may decide (`Abilities needs() const`).
+/// The same for a search object: its options may decide (`Abilities needs() const`).
 template <class S>
 constexpr Abilities needs(S const& search) {
   if constexpr (requires {
@@ -131,21 +134,21 @@ constexpr Abilities needs(S const& search) {
   }
 }
 
-/// Whether a request's prefix is the search's own affair.
+/// Whether the search feeds a request's prefix itself.
 template <class S>
 consteval bool takes_prefix() {
   if constexpr (requires { S::takes_prefix; }) return S::takes_prefix;
   else return false;
 }
 
-/// Whether a search may go on from what any row left in a slot, so that no row of its may be left out.
+/// Whether a search may continue what any of its rows left in a slot, so that none of its rows may be left out.
 template <class S>
 consteval bool goes_back() {
   if constexpr (requires { S::goes_back; }) return S::goes_back;
   else return false;
 }
 
-/// Lets a search check its options.
+/// Calls the search's check() of its options, if it has one.
 template <class S>
 void check(S const& search) {
   if constexpr (requires { search.check(); }) search.check();
@@ -154,13 +157,13 @@ void check(S const& search) {
 
 namespace detail {
 
-/// A search that must have some tokens in a shortlist.
+/// A search that requires some tokens in a shortlist.
 template <class S>
 concept InsertingSearch = requires(S const& search, TokenSet& set) {
   search.insert_into(set);
 };
 
-// Members that take what they are to write by value, or const: they take one that nobody reads.
+// Members that take their output by value, or const: what they write would be lost.
 template <class S>
 concept FinishesCopy = requires(S const& search, typename S::State& state) {
   search.finish(state, Result{});
@@ -178,7 +181,7 @@ concept InsertsIntoCopy = requires(S const& search) {
   search.insert_into(TokenSet(1));
 };
 
-/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+/// Compile errors for members that have the name of an optional member and another signature: they would never be called.
 template <Search S>
 consteval bool search_names() {
   static_assert(!FinishesCopy<S>,

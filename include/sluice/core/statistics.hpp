@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a decoder did, and where the time went.
+/// Counts of a decoder's work, and where the time went.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,17 +15,17 @@ namespace sluice::inline v0 {
 
 /// Counts and seconds of one Decoder since its construction. Add up those of several with +=.
 struct Statistics {
-  std::uint64_t sentences = 0;      ///< ended, failed ones included
-  std::uint64_t tokens = 0;         ///< of the best hypotheses, eos and forced prefix included
+  std::uint64_t sentences = 0;      ///< ended, including failed ones
+  std::uint64_t tokens = 0;         ///< of the best hypotheses, including eos and forced prefix
   std::uint64_t steps = 0;          ///< rounds: plan, model, advance
-  std::uint64_t model_calls = 0;    ///< Model::step (a round in which nobody plans a row calls no model)
+  std::uint64_t model_calls = 0;    ///< calls of Model::step (none in a round without rows)
   std::uint64_t rows = 0;           ///< run through the decoder
   std::uint64_t fed = 0;            ///< tokens in these rows
   std::uint64_t expansions = 0;     ///< rows, plus the ended hypotheses that beams carried (the papers' count)
   std::uint64_t forks = 0;          ///< rows that copied a slot
-  std::uint64_t restarted = 0;      ///< sentences that went back to wait, since the model had no room for all that ran
-  std::uint64_t shared = 0;         ///< tokens of prompts that were not fed, since a slot held them
-  std::uint64_t encoder_calls = 0;  ///< Model::start; Model::encode where sentences are encoded ahead
+  std::uint64_t restarted = 0;      ///< preemptions: sentences that went back to the queue since the model had no room
+  std::uint64_t shared = 0;         ///< tokens of prompts that were not fed since a slot held them (prefix caching)
+  std::uint64_t encoder_calls = 0;  ///< calls of Model::start; of Model::encode if sources are encoded ahead
   std::uint64_t encoded = 0;        ///< sentences in these calls
   std::vector<std::uint64_t> rows_histogram;  ///< [n]: model calls with n rows
   struct Seconds {
@@ -61,7 +61,7 @@ struct Statistics {
 
 namespace detail {
 
-/// Adds the time since it was last asked to one of several accounts.
+/// Adds the time since its last call to one of several sums.
 class Stopwatch {
  public:
   void restart() { last_ = Clock::now(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a model's tokens are as text.
+/// TokenBytes: the tokens of a model as text.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,15 +21,15 @@
 
 namespace sluice::inline v0 {
 
-/// The bytes of every token: what the tokeniser puts into a text for it, and nothing for control tokens. A byte-fallback
-/// token is one byte; where a tokeniser writes a space in its own way, the space. Characters need not be whole.
+/// The bytes of every token: what the tokeniser puts into a text for it; none for control tokens. A byte-fallback token is one
+/// byte. A space is a space, however the tokeniser marks it. A token may be part of a character.
 ///
-/// Immutable and shared: a copy costs a reference count. All bytes lie in one buffer, in which the bytes of a token that has
-/// no more than 15 are found with one look.
+/// Immutable and shared: a copy costs a reference count. All bytes are in one buffer. A token of up to 15 bytes is found with
+/// one memory access.
 template <class = void>
 class LazyTokenBytes {
  public:
-  /// Of no tokens.
+  /// No tokens.
   LazyTokenBytes() = default;
   /// \param tokens  [Vocabulary::size]: the bytes of each
   explicit LazyTokenBytes(std::span<std::string const> tokens) : size_(static_cast<std::int32_t>(tokens.size())) {
@@ -54,11 +54,11 @@ class LazyTokenBytes {
   }
   explicit LazyTokenBytes(std::vector<std::string> const& tokens) : LazyTokenBytes(std::span(tokens)) {}
 
-  /// Tokens: 0 .. size() - 1.
+  /// How many tokens there are: 0 .. size() - 1.
   std::int32_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  /// Valid as long as any copy lives.
+  /// The bytes of a token; valid as long as any copy lives.
   /// \throws std::invalid_argument  for a token that is not one of them
   std::string_view bytes(Token token) const {
     if (token < 0 || token >= size_)
@@ -70,7 +70,7 @@ class LazyTokenBytes {
     return {buffer_.get() + where.begin, where.length};
   }
 
-  /// The bytes of all of them, one after the other.
+  /// The joined bytes of several tokens.
   /// \throws std::invalid_argument  as bytes() does
   std::string text(std::span<Token const> tokens) const {
     std::string out;
@@ -79,8 +79,8 @@ class LazyTokenBytes {
   }
 
  private:
-  static constexpr std::size_t cell = 16;  // bytes of each token, the last their number
-  static constexpr char elsewhere = 16;    // in its place: they lie behind all cells
+  static constexpr std::size_t cell = 16;  // bytes of a cell; the last is the number of bytes
+  static constexpr char elsewhere = 16;    // that number if the bytes are after all cells
   struct Elsewhere {
     std::uint64_t begin;
     std::uint32_t length;

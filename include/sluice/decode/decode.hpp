@@ -16,8 +16,8 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/misfits.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
@@ -42,14 +42,14 @@ enum class ResultOrder : std::uint8_t {
 
 namespace detail {
 
-/// A range of inputs, each taken when somebody wants to see it.
+/// A range of inputs. Each is read when the queue asks for it.
 template <class Decoder, class Iterator, class Sentinel>
 class InputSupply final : public Supply {
  public:
   InputSupply(Decoder& decoder, Iterator first, Sentinel last)
       : decoder_(decoder), next_(std::move(first)), last_(std::move(last)) {}
 
-  /// What the range throws ends it; see problem().
+  /// If the range throws, it ends; see problem().
   bool submit_next() override {
     try {
       if (problem_ != nullptr || next_ == last_) return false;
@@ -74,7 +74,7 @@ class InputSupply final : public Supply {
   std::exception_ptr problem_;
 };
 
-/// Steps until nothing is left and hands out every result. A step that fails without a sentence that is to blame ends all.
+/// Steps until nothing is left and hands out every result. If a step throws and no sentence has failed, ends all.
 template <class F>
 void run_to_end(Loop& loop, F&& hand_out) {
   auto const collect = [&] {
@@ -98,7 +98,7 @@ void run_to_end(Loop& loop, F&& hand_out) {
   collect();
 }
 
-/// Holds results back until those before them have come.
+/// Holds back each result until all results before it have come.
 template <class = void>
 class LazyInOrder {
  public:
@@ -107,7 +107,7 @@ class LazyInOrder {
     if (results_.size() <= at) results_.resize(at + 1);
     results_[at] = std::move(result);
   }
-  /// The next in order, if it has come.
+  /// The next result in order, if it has come.
   std::optional<Result> take() {
     if (results_.empty() || !results_.front()) return std::nullopt;
     auto result = std::move(results_.front());
@@ -123,21 +123,20 @@ using InOrder = LazyInOrder<>;
 
 }  // namespace detail
 
-/// Decodes every input and calls sink(Result&&) for each, in the thread that calls. Inputs are read when the schedule wants to see
-/// them (those that lie side by side in memory at once), and results are gone when they are handed out: a lazy range of ten
-/// million lines is decoded in bounded memory. In the order of the inputs, a sentence that takes long holds back those behind
-/// it.
+/// Decodes every input and calls sink(Result&&) for each, in the calling thread. A contiguous range is read at once; any other
+/// as the schedule wants to see more. Results are not kept after they are handed out. So a lazy range of ten million lines is
+/// decoded in bounded memory. With ResultOrder::input, a sentence that takes long holds back the results after it.
 ///
 /// \param model     see Model
-/// \param inputs    a range of Source, or of Request<Source, S> where inputs bring prompts, prefixes, options of their own
+/// \param inputs    a range of Source, or of Request<Source, S> if inputs have prompts, prefixes or options of their own
 /// \param search    e.g. Greedy{}, BeamSearch{.width = 5}
-/// \param sink      takes a Result; what it throws goes to the caller, and ends the decoding
+/// \param sink      takes a Result; an exception of it ends the decoding and goes to the caller
 /// \param schedule  e.g. Batched{.size = 64}; changes speed, never results
-/// \param expander  what makes candidates of the model's answers; a DenseProjection for models that give hidden vectors
+/// \param expander  turns the model's answers into candidates; a DenseProjection for models that return hidden vectors
 /// \param intake    sorting windows, encoding ahead
-/// \returns what was done, and where the time went
-/// \throws std::invalid_argument  for options that make no sense, before any work. What happens to single inputs, an
-///                  exception from the model included, is in their results. What the range throws is thrown again when all
+/// \returns counts of the work done, and where the time went
+/// \throws std::invalid_argument  for options that make no sense, before any work. The failure of a single input, an
+///                  exception of the model included, is in its result. An exception of the range is thrown again when all
 ///                  inputs before it have been decoded and handed out
 template <Model M, class Inputs, Search S, std::invocable<Result&&> Sink, Schedule P = Batched,
           detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What users write: a model, a search, a schedule. A thin shell of types over decode/loop/.
+/// Decoder: a model, a search and a schedule. A thin typed shell around decode/loop/.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,8 +15,8 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/detail/misfits.hpp>
+#include <sluice/decode/loop/check_needs.hpp>
 #include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/needs.hpp>
 #include <sluice/decode/loop/typed_model.hpp>
 #include <sluice/decode/loop/typed_search.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
@@ -38,15 +38,15 @@ namespace sluice::inline v0 {
 ///
 ///     Decoder decoder(model, search, schedule);
 ///     decoder.submit({.source = s});                       // as often as you like, also between steps
-///     while (decoder.step())                               // one round; false: nobody alive, nobody waiting
+///     while (decoder.step())                               // one step; false: nothing runs or waits
 ///       while (decoder.poll(result)) use(result);          // in the order in which sentences end
 ///     while (decoder.poll(result)) use(result);
 ///
-/// A request that fails has its own Failure; the others never notice. Neither batch nor schedule changes a result (given a
-/// model whose rows do not depend on each other). More threads = more decoders, over models that share their weights.
+/// A request that fails has a Failure of its own and does not affect the others. Neither batch nor schedule changes a result (if
+/// the model's rows do not depend on each other). For more threads use more decoders, over models that share their weights.
 ///
-/// \tparam M  the model; it belongs to this decoder while the decoder lives
-/// \tparam E  what turns the model's answer into candidates; LogSoftmaxTopK for models that give scores
+/// \tparam M  the model; no other decoder may use it while this one lives
+/// \tparam E  turns the model's answers into candidates; LogSoftmaxTopK for models that return scores
 /// \tparam T  a trace, see NoTrace
 template <Model M, Search S, Schedule P = Batched, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK,
           class T = NoTrace>
@@ -64,8 +64,8 @@ class Decoder {
   using Source = typename M::Source;
   using SearchRequest = Request<Source, S>;
 
-  /// Throws std::invalid_argument for options of search or schedule, or a vocabulary, that make no sense, and where the search
-  /// needs what the model cannot do (the compiler refuses it where it knows).
+  /// Throws std::invalid_argument if the options of search or schedule, or the vocabulary, make no sense, or if the search needs
+  /// an ability that the model lacks (a compile error if the abilities are known then).
   explicit Decoder(M& model, S search = {}, P schedule = {}, E expander = {}, T trace = {}, Intake const& intake = {})
       : model_(model, std::move(expander)),
         searches_(std::move(search)),
@@ -86,10 +86,10 @@ class Decoder {
   Decoder(Decoder const&) = delete;
   Decoder& operator=(Decoder const&) = delete;
 
-  /// Queues a request and returns its id (0, 1, 2 ...). Never throws for what the request says: one that makes no sense
-  /// ends with Failure::bad_request, at once or when it would be admitted.
+  /// Queues a request and returns its id (0, 1, 2 ...). Never throws for a bad request: it ends with Failure::bad_request, at
+  /// once or when it would be admitted.
   std::uint64_t submit(SearchRequest request) { return loop_.submit(wrap(std::move(request))); }
-  /// What is no such request is refused by the compiler, in a sentence.
+  /// Anything else is a compile error that says what was expected.
   template <class X>
     requires(!std::convertible_to<X, SearchRequest>)
   std::uint64_t submit(X&&) {
@@ -102,12 +102,12 @@ class Decoder {
     return 0;
   }
 
-  /// Admits, chooses, plans, runs, advances: one round. Returns false when nobody is running, and nobody waits whom the
-  /// schedule lets in. If the model (or the expander) throws, the sentences of this step end with Failure::model and the
-  /// exception goes on to the caller; the decoder stays usable.
-  /// \throws std::logic_error  if the schedule chooses nobody although somebody is alive, somebody who is not there, or not in
-  ///                           ascending order; nobody has ended then
-  /// What a trace throws is thrown again when the step is done, see NoTrace.
+  /// One step: admits, chooses, plans, runs, advances. Returns false if nothing runs and the schedule admits nothing. If the
+  /// model (or the expander) throws, the sentences of this step end with Failure::model and the exception goes on to the
+  /// caller; the decoder stays usable.
+  /// \throws std::logic_error  if sentences run and the schedule chooses none, one that does not exist, or not in ascending
+  ///                           order; no sentence ends then
+  /// An exception of a trace is thrown again when the step is done, see NoTrace.
   bool step() {
     auto const more = loop_.step();
     if constexpr (!std::same_as<T, NoTrace>)
@@ -115,33 +115,34 @@ class Decoder {
     return more;
   }
 
-  /// Takes a result that is ready; false if there is none.
+  /// Takes the next result; false if none is ready.
   bool poll(Result& result) { return loop_.poll(result); }
 
-  /// Ends a waiting or running request with Failure::cancelled (or another) and what hypotheses there are. False if it
-  /// has ended already (or never was). O(waiting + running).
+  /// Ends a waiting or running request with Failure::cancelled (or another) and the hypotheses so far. False if it has ended
+  /// already, or never existed. O(waiting + running).
   bool cancel(std::uint64_t id, Failure why = Failure::cancelled) { return loop_.cancel(id, why); }
 
-  /// Ends all that is waiting or running, with what hypotheses there are.
+  /// Ends all waiting and running requests, with the hypotheses so far.
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause = {}) {
     loop_.end_all(why, message, cause);
   }
 
-  /// Calls f(id, tokens) for every live sentence of the last step of which wanted(id), with what its result will begin
-  /// with, as far as that is certain. Whoever's search throws then ends with Failure::search. Both may call submit(), poll(),
-  /// cancel() and end_all(): one that is ended so is told of no more. What they throw goes to the caller.
-  /// \throws std::logic_error  where one of them calls step() or settled()
+  /// Token streaming: calls f(id, tokens) for every running sentence of the last step for which wanted(id) is true. `tokens` is
+  /// the beginning of its result, as far as that is certain. If its search throws, the sentence ends with Failure::search. Both
+  /// functions may call submit(), poll(), cancel() and end_all(); f is not called for a sentence that was ended so. Their
+  /// exceptions go to the caller.
+  /// \throws std::logic_error  if one of them calls step() or settled()
   template <class Wanted, class F>
     requires SettlingSearch<S>
   void settled(Wanted&& wanted, F&& f) { loop_.settled(std::forward<Wanted>(wanted), std::forward<F>(f)); }
 
   std::size_t waiting() const { return loop_.waiting(); }  ///< requests not yet admitted
-  std::size_t running() const { return loop_.running(); }  ///< sentences alive
+  std::size_t running() const { return loop_.running(); }  ///< sentences that are running
   Statistics const& statistics() const { return loop_.statistics(); }
   E const& expander() const { return model_.expander; }
   T& trace() { return trace_.trace; }
 
-  /// The same without its types, for what is built on it (decode(), Server).
+  /// The decoder without its types, for what is built on it (decode(), Server).
   detail::Loop& loop() { return loop_; }
   std::unique_ptr<detail::AnyRequest> wrap(SearchRequest request) const {
     return std::make_unique<detail::RequestOf<Source, S>>(std::move(request), model_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A decoder for many threads: submit from any of them while one worker steps.
+/// A decoder for many threads: any thread submits, one worker steps.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -32,19 +32,19 @@
 
 namespace sluice::inline v0 {
 
-/// Decodes requests as they come:
+/// Decodes requests as they come, with continuous batching:
 ///
 ///     Server server(model, BeamSearch{.width = 5}, Streaming{.size = 64, .refill_below = 1});
 ///     auto result = server.submit({.source = s});              // a std::future<Result>; or with callbacks:
 ///     server.submit({.source = s}, {.done = ..., .settled = ..., .deadline = ...});
 ///
-/// Every request that is not refused gets exactly one result, whatever fails, is late, is withdrawn or is left when the
-/// server is destroyed. Results are those of decode(), bit for bit (samples: if the request brings a seed; ids depend on
-/// who comes first).
+/// Every request that is not refused gets exactly one result, even if it fails, is late, is cancelled, or is left when the server
+/// is destroyed. Results are those of decode(), bit for bit (samples: if the request has a seed, since ids depend on the order
+/// of arrival).
 ///
-/// All functions but trace() may be called from any thread. The model belongs to the worker while the server lives.
+/// All functions except trace() may be called from any thread. Only the worker may use the model while the server lives.
 ///
-/// \tparam T  a trace, see NoTrace: called in the worker's thread; what it throws is dropped
+/// \tparam T  a trace, see NoTrace: called in the worker's thread; its exceptions are dropped
 template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK,
           class T = NoTrace>
 class Server {
@@ -60,8 +60,8 @@ class Server {
                  impatient(options)),
         serving_(decoder_.loop(), options, SettlingSearch<S>) {}
 
-  /// Queues a request and returns its id (0, 1, 2 ...); nothing if it is refused, because the queue is full (and
-  /// ServerOptions says so, or this is the worker's own thread) or the server closed: `done` is then not called.
+  /// Queues a request and returns its id (0, 1, 2 ...). Returns nothing, and never calls `done`, if the request is refused: the
+  /// server is closed, or the queue is full and ServerOptions::full says refuse (or this is the worker's thread).
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved in a call that depends on types
   std::optional<std::uint64_t> submit(SearchRequest request, Delivery delivery) {
     return serving_.submit(decoder_.wrap(std::move(request)), std::move(delivery));
@@ -69,7 +69,7 @@ class Server {
 
   /// The same with a future. A refused request's result has Failure::refused, and no id.
   std::future<Result> submit(SearchRequest request) { return submit(std::move(request), (Clock::time_point::max)()); }
-  /// What is no such request is refused by the compiler, in a sentence.
+  /// Anything else is a compile error that says what was expected.
   template <class X>
     requires(!std::convertible_to<X, SearchRequest>)
   std::future<Result> submit(X&&) {
@@ -95,11 +95,10 @@ class Server {
     return future;
   }
 
-  /// Ends a request with Failure::cancelled and what hypotheses there are, before the next step. Does nothing if it has
-  /// ended.
+  /// Ends a request with Failure::cancelled and the hypotheses so far, before the next step. Does nothing if it has ended.
   void cancel(std::uint64_t id) { serving_.cancel(id); }
 
-  /// Refuses requests from now on; those queued are served.
+  /// Refuses requests from now on; serves those in the queue.
   void close() { serving_.close(); }
 
   /// Waits until every request has been answered. Not from a callback.
@@ -108,12 +107,12 @@ class Server {
   std::size_t open() const { return serving_.open(); }             ///< requests that have no result yet
   Statistics statistics() const { return serving_.statistics(); }  ///< as of the last step
 
-  /// The worker's, like the model: for callbacks (see Delivery), and for others while no request is open (see drain()) and nobody
-  /// submits.
+  /// Belongs to the worker, like the model: callbacks may use it (see Delivery), other threads only while no request is open (see
+  /// drain()) and none is submitted.
   T& trace() { return decoder_.trace(); }
 
  private:
-  /// Who comes need not wait for others to end.
+  /// A new request need not wait for others to end.
   static P usual() {
     if constexpr (std::same_as<P, Streaming>) return {.refill_below = 1};
     else return {};

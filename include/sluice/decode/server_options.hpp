@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a Server is told: its options, and what goes with a request.
+/// The options of a Server and of one of its requests.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -36,14 +36,14 @@ struct ServerOptions {
 
 using ServerClock = std::chrono::steady_clock;
 
-/// What goes with one request of a Server. Callbacks run in the worker's thread, one at a time: keep them short. They may
-/// call the server's functions (submit() refuses there instead of waiting), but not destroy it. What they throw is dropped.
+/// Callbacks and deadline of one request of a Server. Callbacks run in the worker's thread, one at a time: keep them short. They
+/// may call the server's functions (submit() refuses there instead of waiting), but not destroy it. Their exceptions are dropped.
 struct Delivery {
   std::function<void(Result)> done;  ///< called exactly once
-  /// Where given: called whenever more of the output is certain, with all that is (see SettlingSearch); the result's
-  /// hypotheses begin with it.
+  /// Token streaming, optional: called whenever more of the output is certain, with all certain tokens (see SettlingSearch). The
+  /// hypotheses of the result begin with them.
   std::function<void(std::uint64_t id, std::span<Token const> tokens)> settled{};
-  /// When it passes, the result is what there is, with Failure::late. Looked at between steps.
+  /// When it passes, the request ends with Failure::late and the hypotheses so far. Checked between steps.
   ServerClock::time_point deadline = (ServerClock::time_point::max)();
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A trace that writes what happened, a line of JSON an event: docs/viewer.md says what stands in them.
+/// A trace that writes one line of JSON per event. docs/viewer.md describes the lines.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,26 +26,27 @@
 
 namespace sluice::inline v0 {
 
-/// Writes what one decoder does, as it does it:
+/// Writes what a decoder does while it works:
 ///
 ///     Decoder decoder(model, search, schedule, LogSoftmaxTopK(), TraceFile(lines, [&](Token t) { return text_of(t); }));
 ///
-/// Works with every search, schedule and wrapper, since it sees rows, questions and answers. Its memory is a number for
-/// every slot and a bit for every token that has a text. write_trace_page() makes a page of the lines, TracePage writes one
-/// as they come. Nothing is thrown where the lines cannot be written: decoding goes on, and the stream tells.
+/// Works with every search, schedule and wrapper, since it sees rows, queries and answers. Its memory is a number for every
+/// slot and a bit for every token that has a text. write_trace_page() makes a page of the lines; TracePage writes one as they
+/// come. If lines cannot be written, nothing is thrown: decoding goes on, and the stream's state says so.
 template <class = void>
 class LazyTraceFile {
  public:
-  using Texts = std::function<std::string(Token)>;  ///< the bytes of a token, as TokenBytes has them; need not be UTF-8
+  using Texts =
+      std::function<std::string(Token)>;  ///< returns the bytes of a token, as TokenBytes does; need not be UTF-8
 
   /// \param lines  must outlive this
-  /// \param texts  is asked once for every token that comes up; none: tokens are numbers
+  /// \param texts  is called once for every token that occurs; none: tokens are shown as numbers
   explicit LazyTraceFile(std::ostream& lines, Texts texts = {}) : lines_(&lines), texts_(std::move(texts)) {
     line_.open('{').key("sluice_trace").number(1).close('}');
     write();
   }
 
-  /// What a reader is to see of a sentence: its text, where it came from. At any time after it has been submitted.
+  /// Describes a sentence to the reader, e.g. by its text. To be called at any time after it has been submitted.
   /// \param source  what lies at each position that the model attaches attention to, as texts; none: they are numbered
   void describe(std::uint64_t id, std::string_view about, std::span<std::string const> source = {}) {
     line_.open('{').key("sentence").number(id).key("about").string(about);
@@ -161,7 +162,7 @@ class LazyTraceFile {
     line_.close('}');
   }
 
-  /// Writes the texts of tokens that come up for the first time.
+  /// Writes the texts of tokens that occur for the first time.
   void tell(std::span<Token const> tokens) {
     if (!texts_) return;
     for (auto const token : tokens) {
@@ -187,7 +188,7 @@ class LazyTraceFile {
   std::string text_of(Token token) const {
     try {
       return texts_(token);
-    } catch (...) {  // no reason to lose a translation
+    } catch (...) {  // must not end the decoding
       return {};
     }
   }
@@ -197,7 +198,7 @@ class LazyTraceFile {
   std::ostream* lines_;
   Texts texts_;
   detail::JsonLine line_;
-  std::vector<std::uint64_t> ids_;  // [slots]: who has, or last had, the slot
+  std::vector<std::uint64_t> ids_;  // [slots]: the sentence that has, or last had, the slot
   std::vector<bool> told_;          // [tokens]: whether its text has been written
   std::vector<Token> prompt_, prefix_;
   std::int32_t source_length_ = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A trace as one page of HTML that needs nothing beside it: docs/viewer.md shows what is on it.
+/// A trace as one self-contained page of HTML. docs/viewer.md shows what is on it.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0 {
 
-/// The page around lines that are written into the same stream, by a TraceFile:
+/// Writes the page around the lines that a TraceFile writes into the same stream:
 ///
 ///     TracePage page(file);
 ///     {
@@ -27,7 +27,7 @@ namespace sluice::inline v0 {
 template <class = void>
 class LazyTracePage {
  public:
-  /// Writes what stands before the lines. \param page  must outlive this
+  /// Writes the part before the lines. \param page  must outlive this
   explicit LazyTracePage(std::ostream& page) : page_(page) { write(detail::trace_page_before); }
   LazyTracePage(LazyTracePage const&) = delete;
   LazyTracePage& operator=(LazyTracePage const&) = delete;
@@ -35,8 +35,8 @@ class LazyTracePage {
     if (!finished_) write(detail::trace_page_after);
   }
 
-  /// Writes what stands behind the lines; the destructor does so too, where nobody has, and cannot tell of failure.
-  /// \throws std::runtime_error  where any of it, or of the lines, could not be written
+  /// Writes the part after the lines. If it is not called, the destructor does it, and cannot report failure.
+  /// \throws std::runtime_error  if part of the page, or of the lines, could not be written
   void finish() {
     if (!finished_) write(detail::trace_page_after);
     finished_ = true;
@@ -55,9 +55,9 @@ class LazyTracePage {
 };
 using TracePage = LazyTracePage<>;
 
-/// Makes a page of the lines of a TraceFile. Lines from elsewhere cannot leave their place in it: what could end it, or is
-/// no UTF-8, is written in another way.
-/// \throws std::runtime_error  where the page cannot be written
+/// Makes a page of the lines of a TraceFile. Lines from an untrusted source are safe: what could end the script, or is not UTF-8,
+/// is escaped.
+/// \throws std::runtime_error  if the page cannot be written
 template <class = void>
 void write_trace_page(std::istream& lines, std::ostream& page) {
   TracePage around(page);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether a class has a member of a name, whatever its signature: what the library looks for by name must not vanish for a
-/// parameter that is slightly wrong.
+/// Tells whether a class has a member of a name, whatever its signature: an optional member with a slightly wrong parameter must
+/// not be ignored.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -10,8 +10,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// A class whose members are there under conditions (a wrapper that passes on what it wraps) says what it wraps, by
-/// `using Wrapped = ...`, and is judged by its concepts alone.
+/// A class with conditional members (a wrapper that forwards to what it wraps) has `using Wrapped = ...`. Only its concepts are
+/// checked.
 template <class T>
 concept Conditional = requires {
   typename T::Wrapped;
@@ -19,9 +19,9 @@ concept Conditional = requires {
 
 }  // namespace sluice::inline v0::detail
 
-/// Defines in sluice::detail names_x<T>(): T has a member called x, of whatever kind, overloaded or not (a name that is found both
-/// in T and in another base is ambiguous; of a final class only what is not overloaded is found); and stray_x<T>(): the same,
-/// where that is for the library to judge.
+/// Defines in sluice::detail names_x<T>(): T has a member called x, of any kind, overloaded or not (a name that is found both
+/// in T and in another base is ambiguous; in a final class only members that are not overloaded are found). Also defines
+/// stray_x<T>(): the same, but false for classes with conditional members.
 #define SLUICE_NAMES(x)                                                                                                \
   namespace sluice::inline v0::detail {                                                                                \
   struct Decoy_##x {                                                                                                   \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is said to who gives a decoder what does not fit its model or its search.
+/// Compile errors for arguments that do not fit a decoder's model or search.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// The expander that nobody chose passes, so that a sentence can say what it lacks.
+/// The default expander always passes, so that a static_assert can say what is missing.
 template <class E, class AnswerType>
 concept ExpanderOrDefault = Expander<E, AnswerType> || std::same_as<E, LogSoftmaxTopK>;
 
@@ -25,7 +25,7 @@ inline constexpr bool is_hidden = false;
 template <class T>
 inline constexpr bool is_hidden<Hidden<T>> = true;
 
-/// What can be made of everything, so that `{.source = ...}` of the wrong type leads somewhere.
+/// Converts from everything, so that `{.source = ...}` of a wrong type finds an overload with a clear error.
 struct Anything {
   Anything() = default;
   template <class T>
@@ -33,7 +33,7 @@ struct Anything {
 };
 using AnyFields = Request<Anything, Anything>;
 
-/// Whether X is a request of another model, or of another search, than Own.
+/// Whether X is a request for another model, or for another search, than Own.
 template <class X, class Own>
 inline constexpr bool is_other_source = false;
 template <class Source, class S, class OwnSource, class Own>
@@ -44,7 +44,7 @@ template <class Source, class S, class OwnSource, class Own>
 inline constexpr bool is_other_search<Request<Source, S>, Request<OwnSource, Own>> =
     std::same_as<Source, OwnSource> && !std::same_as<S, Own>;
 
-/// Whether X is one of these; then the compiler has said so.
+/// Whether X is one of these. If so, this is a compile error.
 template <class X, class Own>
 consteval bool refuse_other() {
   static_assert(!is_other_source<X, Own>,
@@ -55,7 +55,7 @@ consteval bool refuse_other() {
   return is_other_source<X, Own> || is_other_search<X, Own>;
 }
 
-/// Refuses what is no Own: the compiler says why.
+/// The compile error for an argument that is no Own.
 template <class X, class Own>
 consteval bool refuse_request() {
   static_assert(refuse_other<X, Own>(),
@@ -64,7 +64,7 @@ consteval bool refuse_request() {
   return true;
 }
 
-/// Whether what a range refers to is a request, or what one can be made of.
+/// Whether the elements of a range are requests, or sources of requests.
 template <class Reference, class Own>
 concept InputOf = std::same_as<std::remove_cvref_t<Reference>, Own> || requires(Reference&& input) {
   Own{.source = std::forward<Reference>(input)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The thread behind a Server, and the queue before it.
+/// The worker thread of a Server, and its queue.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -9,8 +9,8 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/parts.hpp>
 #include <sluice/decode/server_options.hpp>
 
 #include <condition_variable>
@@ -29,19 +29,19 @@
 
 namespace sluice::inline v0::detail {
 
-/// What Server is a typed shell of; its members are Server's.
+/// The server without its types. See Server for the members.
 template <class = void>
 class LazyServing {
  public:
   using Clock = ServerClock;
 
-  /// \param settles  whether the searches can say what is settled
+  /// \param settles  whether the searches can say which tokens are settled
   LazyServing(Loop& loop, ServerOptions const& options, bool settles)
       : options_(options), loop_(loop), settles_(settles), worker_([this] { work(); }) {}
   LazyServing(LazyServing const&) = delete;
   LazyServing& operator=(LazyServing const&) = delete;
 
-  /// Ends what is left with Failure::cancelled, delivers it, and returns.
+  /// Ends what is left with Failure::cancelled, and delivers the results.
   ~LazyServing() {
     {
       std::lock_guard const lock(mutex_);
@@ -51,8 +51,8 @@ class LazyServing {
     worker_.join();
   }
 
-  /// Queues a request and returns its id (0, 1, 2 ...); nothing if it is refused, because the queue is full (and
-  /// ServerOptions says so, or this is the worker's own thread) or the server closed: `done` is then not called.
+  /// Queues a request and returns its id (0, 1, 2 ...). Returns nothing, and never calls `done`, if the request is refused: the
+  /// server is closed, or the queue is full and ServerOptions::full says refuse (or this is the worker's thread).
   std::optional<std::uint64_t> submit(std::unique_ptr<AnyRequest> request, Delivery delivery) {
     std::unique_lock lock(mutex_);
     auto const free = [this] { return closed_ || queued_ < options_.queue; };
@@ -60,14 +60,13 @@ class LazyServing {
     if (closed_ || !free()) return std::nullopt;
     auto const id = next_id_;
     inbox_.push_back({id, std::move(request), std::move(delivery)});
-    ++next_id_, ++queued_, ++open_;  // not where moving the request throws
+    ++next_id_, ++queued_, ++open_;  // not if moving the request throws
     lock.unlock();
     wake_.notify_one();
     return id;
   }
 
-  /// Ends a request with Failure::cancelled and what hypotheses there are, before the next step. Does nothing if it has
-  /// ended.
+  /// Ends a request with Failure::cancelled and the hypotheses so far, before the next step. Does nothing if it has ended.
   void cancel(std::uint64_t id) {
     {
       std::lock_guard const lock(mutex_);
@@ -76,7 +75,7 @@ class LazyServing {
     wake_.notify_one();
   }
 
-  /// Refuses requests from now on; those queued are served.
+  /// Refuses requests from now on; serves those in the queue.
   void close() {
     {
       std::lock_guard const lock(mutex_);
@@ -108,9 +107,9 @@ class LazyServing {
     std::unique_ptr<AnyRequest> request;
     Delivery delivery;
   };
-  struct Open {
+  struct InFlight {
     Delivery delivery{};
-    std::size_t told = 0;  // settled tokens that the caller knows of
+    std::size_t told = 0;  // settled tokens that the caller has
   };
   using Deadline = std::pair<Clock::time_point, std::uint64_t>;
 
@@ -126,7 +125,7 @@ class LazyServing {
       try {
         idle = !loop_.step();
       } catch (...) {
-        // Whoever took part has a result that says so. If nobody has, nobody ever will.
+        // The sentences of the step have results that say so. If there are none, the next step would throw the same.
         if (loop_.statistics().sentences == answered)
           loop_.end_all(Failure::schedule, describe(std::current_exception()), std::current_exception());
       }
@@ -138,7 +137,7 @@ class LazyServing {
     deliver();
   }
 
-  /// Gives the decoder what has come; false when it is time to stop.
+  /// Gives the decoder the new requests and cancellations; false when it is time to stop.
   bool take() {
     auto stop = false;
     {
@@ -149,10 +148,10 @@ class LazyServing {
     }
     for (auto& one : incoming_) {
       auto const deadline = one.delivery.deadline;
-      loop_.submit(std::move(one.request));  // counts as we do: both give numbers in the order of submission
+      loop_.submit(std::move(one.request));  // gives the same id: both count submissions
       if (deadline != (Clock::time_point::max)()) deadlines_.emplace(deadline, one.id);
       if (settles_) listeners_ += one.delivery.settled != nullptr;
-      opened_.emplace(one.id, Open{std::move(one.delivery)});
+      in_flight_.emplace(one.id, InFlight{std::move(one.delivery)});
     }
     for (auto const id : leaving_) loop_.cancel(id, Failure::cancelled);
     incoming_.clear(), leaving_.clear();
@@ -171,9 +170,9 @@ class LazyServing {
 
   void tell() {
     if (listeners_ == 0) return;
-    loop_.settled([this](std::uint64_t id) { return opened_.find(id)->second.delivery.settled != nullptr; },
+    loop_.settled([this](std::uint64_t id) { return in_flight_.find(id)->second.delivery.settled != nullptr; },
                   [this](std::uint64_t id, std::span<Token const> tokens) {
-                    auto& one = opened_.find(id)->second;
+                    auto& one = in_flight_.find(id)->second;
                     if (tokens.size() <= one.told) return;
                     one.told = tokens.size();
                     call([&] { one.delivery.settled(id, tokens); });
@@ -183,12 +182,12 @@ class LazyServing {
   void deliver() {
     std::size_t count = 0;
     for (Result result; loop_.poll(result); result = {}, ++count) {
-      auto const found = opened_.find(result.id);
-      if (found == opened_.end()) continue;
+      auto const found = in_flight_.find(result.id);
+      if (found == in_flight_.end()) continue;
       auto one = std::move(found->second);
       deadlines_.erase({one.delivery.deadline, result.id});
       if (settles_) listeners_ -= one.delivery.settled != nullptr;
-      opened_.erase(found);
+      in_flight_.erase(found);
       if (one.delivery.done) call([&] { one.delivery.done(std::move(result)); });
     }
     std::lock_guard const lock(mutex_);
@@ -209,20 +208,20 @@ class LazyServing {
   static void call(F&& f) {
     try {
       f();
-    } catch (...) {  // the caller's, and nobody else's business
+    } catch (...) {  // exceptions of callbacks are dropped
     }
   }
 
   ServerOptions options_;
-  Loop& loop_;  // the worker's, like the next four
+  Loop& loop_;  // used by the worker alone, like all members before mutex_
   bool settles_;
-  std::unordered_map<std::uint64_t, Open> opened_;
+  std::unordered_map<std::uint64_t, InFlight> in_flight_;
   std::set<Deadline> deadlines_;
   std::vector<Submitted> incoming_;
   std::vector<std::uint64_t> leaving_;
   std::size_t listeners_ = 0;
 
-  mutable std::mutex mutex_;  // of all that follows
+  mutable std::mutex mutex_;  // guards all that follows
   std::condition_variable wake_, room_;
   std::vector<Submitted> inbox_;
   std::vector<std::uint64_t> withdrawn_;
@@ -231,7 +230,7 @@ class LazyServing {
   bool closed_ = false, stop_ = false;
   Statistics statistics_;
   std::thread::id worker_id_{};
-  std::thread worker_;  // last: works on all of it
+  std::thread worker_;  // last: uses all other members
 };
 using Serving = LazyServing<>;
 

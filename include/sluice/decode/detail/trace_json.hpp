@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The few things of JSON that a trace is written in.
+/// Writes the JSON of a trace.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// How many bytes of `text` its first character has, 0 where it does not begin with one of UTF-8 (Unicode 15, table 3-7).
+/// The length in bytes of the first character of `text`; 0 if it does not begin with valid UTF-8 (Unicode 15, table 3-7).
 inline std::size_t utf8_character(std::string_view text) {
   auto const at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   auto const inside = [&](std::size_t i, int low = 0x80, int high = 0xBF) { return at(i) >= low && at(i) <= high; };
@@ -39,8 +39,8 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// One line of JSON, written from left to right. Numbers come back bit for bit when they are read; what is no number is null.
-/// Of '<', '>' and '&' there are none in it, so that it may stand in a page of HTML as it is.
+/// One line of JSON, written from left to right. Numbers are read back bit for bit; NaN and infinity become null. '<', '>' and
+/// '&' are escaped, so that the line can be put into a page of HTML.
 template <class = void>
 class LazyJsonLine {
  public:
@@ -79,7 +79,7 @@ class LazyJsonLine {
     text_ += x ? "true" : "false";
     return *this;
   }
-  /// What is not UTF-8 becomes U+FFFD.
+  /// Invalid UTF-8 becomes U+FFFD.
   LazyJsonLine& string(std::string_view text) {
     separate();
     text_ += '"';
@@ -100,7 +100,7 @@ class LazyJsonLine {
     return close(']');
   }
 
-  /// The line so far; the next begins.
+  /// Returns the line so far, and begins the next.
   std::string_view finish() {
     text_ += '\n', done_.swap(text_), text_.clear(), fresh_ = true;
     return done_;
@@ -126,7 +126,7 @@ class LazyJsonLine {
   }
 
   std::string text_, done_;
-  bool fresh_ = true;  // nothing before it in its array or object
+  bool fresh_ = true;  // the next value is the first of its array or object
 };
 using JsonLine = LazyJsonLine<>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From a request that waits to a sentence that is alive.
+/// Admission: a waiting request becomes a running sentence.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -10,13 +10,14 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/beginnings.hpp>
 #include <sluice/decode/loop/encoding.hpp>
-#include <sluice/decode/loop/parts.hpp>
-#include <sluice/decode/loop/returning.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/list_running.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
+#include <sluice/decode/loop/preemption.hpp>
+#include <sluice/decode/loop/prefix_cache.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
-#include <sluice/decode/loop/view.hpp>
 #include <sluice/decode/loop/waiting_queue.hpp>
 #include <sluice/schedule/intake.hpp>
 
@@ -34,254 +35,256 @@
 
 namespace sluice::inline v0::detail {
 
-/// Asks the schedule how many may come, gives them their slots, and has the model start them.
+/// Asks the schedule how many requests to admit, gives them slots, and starts them in the model.
 template <class = void>
 class LazyAdmission {
  public:
-  LazyAdmission(Shared& shared, Answering& answering, Intake const& intake)
-      : waiting(shared.model, intake),
-        shared_(shared),
-        answering_(answering),
-        returning_(shared, waiting),
-        beginnings_(shared),
+  LazyAdmission(LoopState& state, Results& results, Intake const& intake)
+      : waiting(state.model, intake),
+        state_(state),
+        results_(results),
+        preemption_(state, waiting),
+        prefix_cache_(state),
         wait_for_encoder_(intake.wait_for_encoder) {
     if (intake.shared_tokens == 0) return;
-    auto const& model = shared.model;
+    auto const& model = state.model;
     require(model.alike, "shared_tokens", intake.shared_tokens, "sources differ, their class is not empty: must be 0");
     require(model.abilities.ragged && model.abilities.roll_back, "shared_tokens", intake.shared_tokens,
             "the model does not claim `ragged` and `roll_back`: must be 0");
   }
 
-  /// Who is not yet admitted.
+  /// The requests that are not yet admitted.
   WaitingQueue waiting;
 
-  /// Queues a request. Throws what it is to be refused for.
+  /// Queues a request. Throws if the request is bad; the caller then refuses it.
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
-    check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, shared_.model.vocabulary);
+    check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
     r.check();
     auto const& confidence = r.confidence;
     require(confidence.alternatives >= 0, "confidence.alternatives", confidence.alternatives, "must not be negative");
-    require(!confidence.entropy || shared_.model.answers_entropy, "confidence.entropy", true,
+    require(!confidence.entropy || state_.model.answers_entropy, "confidence.entropy", true,
             "the expander tells no entropy (Expander)");
-    r.source_length = shared_.model.source_length(r.source());
+    r.source_length = state_.model.source_length(r.source());
     waiting.push(id, std::move(request));
   }
 
-  /// Admits whom the schedule lets in and slots are left for.
-  void let_in() {
+  /// Admits what the schedule asks for, as far as slots and cache suffice.
+  void admit() {
     while (waiting.any()) {
-      view(shared_, answering_, live_);
+      list_running(state_, results_, live_);
       auto wanted = std::size_t{0};
-      do wanted = shared_.schedule.admit(live_, waiting.lengths());
-      while (hungry(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));
+      do wanted = state_.schedule.admit(live_, waiting.lengths());
+      while (wants_more(wanted) && waiting.look_further((std::max)(wanted, waiting.arranged())));
       wanted = (std::min)(wanted, waiting.lengths().size());
-      if (wanted == 0 || !let_in(wanted)) break;
+      if (wanted == 0 || !admit(wanted)) break;
     }
     waiting.feed();
   }
 
  private:
-  /// Whether the schedule should see more of who waits: it takes all that it sees, or cannot begin with it.
-  bool hungry(std::size_t wanted) const {
+  /// Whether the schedule should see more of the queue: it takes all that it sees, or takes nothing while nothing runs.
+  bool wants_more(std::size_t wanted) const {
     return wanted > 0 ? wanted >= waiting.arranged() : live_.empty() && waiting.supply != nullptr;
   }
 
-  /// Starts up to `count` waiting sentences; false if no more can be started now.
-  bool let_in(std::size_t count) {
-    auto& seconds = shared_.statistics.seconds;
+  /// Starts up to `count` waiting requests; false if no more can be started now.
+  bool admit(std::size_t count) {
+    auto& seconds = state_.statistics.seconds;
     while (count > 0) {
-      shared_.stopwatch.book(seconds.search);
-      auto const patient = wait_for_encoder_ || shared_.running.empty();
+      state_.stopwatch.book(seconds.search);
+      auto const patient = wait_for_encoder_ || state_.running.empty();
       auto const run = waiting.ready(count, patient, [&](EncodedBatch const& encoded) {
-        shared_.statistics.encoder_calls += encoded.calls, shared_.statistics.encoded += encoded.sources.size();
+        state_.statistics.encoder_calls += encoded.calls, state_.statistics.encoded += encoded.sources.size();
         if (waiting.threaded()) seconds.beside += encoded.seconds;
       });
-      shared_.stopwatch.book(seconds.encode);
-      if (run.count == 0 || seat(run) < run.count) return false;
+      state_.stopwatch.book(seconds.encode);
+      if (run.count == 0 || admit(run) < run.count) return false;
       count -= run.count;
     }
     return true;
   }
 
-  std::size_t seat(WaitingQueue::Run const& run) {
-    sources_.clear(), starts_.clear(), places_.clear(), seated_.clear();
+  /// Starts the requests of a run in one batch. Returns how many left the queue.
+  std::size_t admit(WaitingQueue::Run const& run) {
+    sources_.clear(), starts_.clear(), places_.clear(), starting_.clear();
     encoded_ = run.encoded;
     std::size_t taken = 0;
     for (; taken < run.count; ++taken) {
-      if (!seat(waiting[0])) break;
+      if (!admit(waiting[0])) break;
       waiting.pop();
     }
-    shared_.stopwatch.book(shared_.statistics.seconds.search);
-    if (!starts_.empty())
-      for (auto i = hand_over(0, starts_.size()); i < starts_.size();
-           ++i)  // whoever cannot be started alone is to blame
-        if (hand_over(i, 1) == 0) blame(*seated_[i]);
-    shared_.running.sweep();
-    encoded_.reset();  // what has been encoded goes with the last of them
-    shared_.stopwatch.book(shared_.statistics.seconds.encode);
+    state_.stopwatch.book(state_.statistics.seconds.search);
+    if (!starts_.empty()) {  // what the batch did not start is started alone, to see which of them fail
+      for (auto i = start_batch(0, starts_.size()); i < starts_.size(); ++i)
+        if (start_batch(i, 1) == 0) fail_or_preempt(*starting_[i]);
+    }
+    state_.running.sweep();
+    encoded_.reset();  // frees the encoded batch if these were its last
+    state_.stopwatch.book(state_.statistics.seconds.encode);
     return taken;
   }
 
-  /// Gives a request its slots and its search; false if there is no room. One that cannot be served is answered.
-  bool seat(WaitingQueue::Entry& next) {
-    auto s = shared_.running.take();
+  /// Gives a request its slots and its search; false if there is no room. A request that cannot be served is refused.
+  bool admit(WaitingQueue::Entry& next) {
+    auto s = state_.running.take();
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
     try {
       s->search->take(*next.request);
       s->slot_count = s->search->slot_count();
       require(s->slot_count >= 1, "slot_count", s->slot_count, "a search needs at least 1");
       auto const& request = *next.request;
-      auto const opening = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
-      if (opening > shared_.room.tokens()) {
-        answering_.refuse(next.id, Failure::no_room,
-                          "prompt and prefix have " + std::to_string(opening) + " tokens, and the model has room for " +
-                              std::to_string(shared_.room.tokens()));
+      auto const length = std::max<std::int64_t>(1, std::ssize(request.prompt)) + std::ssize(request.prefix);
+      if (length > state_.cache.capacity()) {
+        results_.refuse(next.id, Failure::no_room,
+                        "prompt and prefix have " + std::to_string(length) + " tokens, and the model has room for " +
+                            std::to_string(state_.cache.capacity()));
         return true;
       }
-      auto const base = place(*s, request, opening, held);
+      auto const base = place(*s, request, length, held);
       if (!base) {
-        shared_.running.give_back(std::move(s));
+        state_.running.give_back(std::move(s));
         return false;
       }
       s->base = *base;
     } catch (...) {
-      answering_.refuse_by_exception(next.id, Failure::search);
+      results_.refuse_by_exception(next.id, Failure::search);
       return true;
     }
     s->id = next.id, s->request = std::move(next.request);
     s->age = s->idle = 0, s->turn = back_++, s->ended = false, s->share = 0;
     try {
       auto const sentence = begin_search(*s);
-      shared_.tell([&](AnyTrace& trace) { trace.began(s->id, sentence); });
-      shared_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
+      state_.tell([&](AnyTrace& trace) { trace.began(s->id, sentence); });
+      state_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
     } catch (...) {
       return refuse(*s, Failure::search);
     }
-    if (held > 0) {  // nothing is started: the slot goes on
-      s->opening.skip(static_cast<std::size_t>(held));
-      shared_.statistics.shared += static_cast<std::uint64_t>(held);
+    if (held > 0) {  // nothing is started: the sentence continues a kept slot
+      s->prefill.skip(static_cast<std::size_t>(held));
+      state_.statistics.shared += static_cast<std::uint64_t>(held);
     } else {
       sources_.push_back(s->request->source()), starts_.push_back(s->base), places_.push_back(next.place);
-      seated_.push_back(s.get());
+      starting_.push_back(s.get());
     }
-    shared_.running.add(std::move(s));
+    state_.running.add(std::move(s));
     return true;
   }
 
-  /// Slots for a sentence, if there are any and the model has room for its tokens. What is kept of others gives way; of a slot
-  /// that holds nothing but the beginning of this prompt, or that would have to go, the sentence takes over `held` tokens.
-  std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t opening, std::int32_t& held) {
-    auto& room = shared_.room;
-    auto const alive = shared_.running.size();
-    if (!room.admits(alive)) return std::nullopt;
+  /// Slots for a sentence, if there are any and the KV cache has room for its tokens. Evicts kept slots as needed. If a kept
+  /// slot holds nothing but a prefix of this prompt, or would be evicted, the sentence takes it over with its `held` tokens.
+  std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length, std::int32_t& held) {
+    auto& cache = state_.cache;
+    auto const alive = state_.running.size();
+    if (!cache.can_admit(alive)) return std::nullopt;
     auto const shareable = std::span(request.prompt).first(request.prompt.empty() ? 0 : request.prompt.size() - 1);
-    auto const begins = room.shares() ? beginnings_.find(shareable) : Beginning{};
-    if (room.limited()) {
-      auto need = opening - begins.length + s.slot_count;
-      for (auto const& one : shared_.running)
-        need += one->opening.done() ? one->slot_count
-                                    : std::ssize(one->opening.rest()) - (one->opening.fresh() ? one->share : 0);
-      while (need > room.left() && room.forget(begins.slot)) {
+    auto const match = cache.caches_prefixes() ? prefix_cache_.find(shareable) : PrefixMatch{};
+    if (cache.limited()) {
+      auto need = length - match.length + s.slot_count;
+      for (auto const& one : state_.running)
+        need += one->prefill.done() ? one->slot_count
+                                    : std::ssize(one->prefill.rest()) - (one->prefill.fresh() ? one->share : 0);
+      while (need > cache.free_tokens() && cache.evict(match.slot)) {
       }
-      if (need > room.left() && alive > 0) return std::nullopt;
+      if (need > cache.free_tokens() && alive > 0) return std::nullopt;
     }
     auto const take_over = [&]() -> std::optional<Slot> {
-      if (s.slot_count > 1 || !begins.slot || !room.take_over(*begins.slot)) return std::nullopt;
-      held = begins.length;
-      return begins.slot;
+      if (s.slot_count > 1 || !match.slot || !cache.take_over(*match.slot)) return std::nullopt;
+      held = match.length;
+      return match.slot;
     };
-    if (begins.slot && begins.length == room.slot_blocks.tree().length(*begins.slot))
+    if (match.slot && match.length == cache.slot_blocks.tree().length(*match.slot))
       if (auto const own = take_over()) return own;
-    auto base = room.slot_blocks.take(s.slot_count);
-    while (!base && room.forget(begins.slot)) base = room.slot_blocks.take(s.slot_count);
+    auto base = cache.slot_blocks.take(s.slot_count);
+    while (!base && cache.evict(match.slot)) base = cache.slot_blocks.take(s.slot_count);
     if (!base) base = take_over();
-    while (!base && room.forget()) base = room.slot_blocks.take(s.slot_count);
+    while (!base && cache.evict()) base = cache.slot_blocks.take(s.slot_count);
     return base;
   }
 
-  /// Of a sentence that could not be started alone.
-  void blame(Running& s) {
-    if (is_no_room(problem_) && shared_.running.size() > 1) {
-      shared_.room.close();
-      returning_.send(s);
+  /// Handles a sentence that could not be started even alone.
+  void fail_or_preempt(Running& s) {
+    if (is_no_room(problem_) && state_.running.size() > 1) {
+      state_.cache.stop_admission();
+      preemption_.preempt(s);
     } else {
-      answering_.end(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_, false);
+      results_.finish(s, is_no_room(problem_) ? Failure::no_room : Failure::source, describe(problem_), problem_,
+                      false);
     }
   }
 
   bool refuse(Running& s, Failure why) {
-    answering_.refuse_by_exception(s.id, why);
-    shared_.room.leave(s.base, s.slot_count, false);
+    results_.refuse_by_exception(s.id, why);
+    state_.cache.give_back(s.base, s.slot_count, false);
     return true;
   }
 
-  /// Returns what the search was told.
+  /// Begins the search. Returns what it was told.
   Sentence begin_search(Running& s) {
     auto& request = *s.request;
-    auto const& vocabulary = shared_.model.vocabulary;
-    auto const fed = shared_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
+    auto const& vocabulary = state_.model.vocabulary;
+    auto const fed = state_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
     if (request.prompt.empty()) request.prompt.assign(1, vocabulary.bos);
     if (auto& shortlist = request.shortlist) shortlist->insert(vocabulary.eos), shortlist->insert(request.prefix);
     for (auto const token : fed)
       require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
-    s.opening.reset(request.prompt, fed, shared_.model.abilities);
-    s.confiding.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
-    if (shared_.model.attaches) s.attaching.begin(s.base, s.slot_count, request.prompt.size());
+    s.prefill.reset(request.prompt, fed, state_.model.abilities);
+    s.confidence.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
+    if (state_.model.attaches) s.attachments.begin(s.base, s.slot_count, request.prompt.size());
     Sentence const sentence{.vocabulary = &vocabulary,
                             .prompt = request.prompt,
                             .prefix = request.prefix,
-                            .last = s.opening.last(),
-                            .held = s.opening.held(),
-                            .prefix_log_prob = &s.opening.log_prob(),
+                            .last = s.prefill.last(),
+                            .held = s.prefill.held(),
+                            .prefix_log_prob = &s.prefill.log_prob(),
                             .source_length = request.source_length,
                             .seed = request.seed.value_or(s.id),
-                            .abilities = shared_.model.abilities,
-                            .limits = shared_.model.limits};
+                            .abilities = state_.model.abilities,
+                            .limits = state_.model.limits};
     s.search->begin(sentence);
     if (auto& shortlist = request.shortlist) {
       auto const given = *shortlist;
       if (!s.search->insert_into(*shortlist)) return sentence;
-      for (auto const token : vocabulary.never)  // the bos that a phrase begins with
+      for (auto const token : vocabulary.never)  // e.g. a bos that a phrase begins with
         if (!given.contains(token)) shortlist->erase(token);
     }
     return sentence;
   }
 
-  /// Has the model start some of those just admitted. Returns how many have been: all, or fewer, and the problem, if it
-  /// throws.
-  std::size_t hand_over(std::size_t first, std::size_t count) {
+  /// Has the model start some of those just admitted. Returns how many it started; fewer than `count` if it threw, and
+  /// problem_ then says what.
+  std::size_t start_batch(std::size_t first, std::size_t count) {
     auto const slot_numbers = std::span<Slot const>(starts_).subspan(first, count);
     std::size_t begun = 0;
     try {
       if (encoded_ != nullptr) {
-        encoded_->hand_over(shared_.model, std::span(places_).subspan(first, count), slot_numbers, begun);
+        encoded_->start(state_.model, std::span(places_).subspan(first, count), slot_numbers, begun);
       } else {
-        ++shared_.statistics.encoder_calls, shared_.statistics.encoded += count;
-        shared_.model.start(std::span<void const* const>(sources_).subspan(first, count), slot_numbers);
+        ++state_.statistics.encoder_calls, state_.statistics.encoded += count;
+        state_.model.start(std::span<void const* const>(sources_).subspan(first, count), slot_numbers);
         begun = count;
       }
     } catch (...) {
       problem_ = std::current_exception();
     }
-    for (auto const slot : slot_numbers.first(begun)) shared_.room.slot_blocks.start(slot);
+    for (auto const slot : slot_numbers.first(begun)) state_.cache.slot_blocks.start(slot);
     return begun;
   }
 
-  Shared& shared_;
-  Answering& answering_;
-  Returning returning_;
-  Beginnings beginnings_;
+  LoopState& state_;
+  Results& results_;
+  Preemption preemption_;
+  PrefixCache prefix_cache_;
   bool wait_for_encoder_;
   std::vector<Live> live_;
   std::vector<void const*> sources_;
   std::vector<Slot> starts_;
-  std::vector<Running*> seated_;
-  std::vector<std::size_t> places_;  // among those encoded with them
+  std::vector<Running*> starting_;
+  std::vector<std::size_t> places_;  // [starting]: position in its encoded batch
   std::shared_ptr<EncodedBatch> encoded_;
-  std::int64_t back_ = 0;  // of Live::turn: the next behind
+  std::int64_t back_ = 0;  // the next Live::turn at the end
   std::exception_ptr problem_;
 };
 using Admission = LazyAdmission<>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether a model answered what it was asked.
+/// Checks that a model's answer has the shape that was asked for.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,8 +14,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// Throws std::logic_error for an answer of another shape than [lines, vocabulary]: an expander would read what is not
-/// there. Looks at `rows`, and at `columns` where the answer holds scores; other kinds of answer are their expander's.
+/// Throws std::logic_error if the shape is not [lines, vocabulary]: an expander would read out of bounds. Checks `rows`,
+/// and `columns` if the answer holds scores. Other kinds of answer are for their expander to check.
 template <class A>
 void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
   if constexpr (requires { answer.rows; })
@@ -28,7 +28,7 @@ void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
                              " scores, its vocabulary " + std::to_string(vocabulary));
 }
 
-/// The same of what it attaches.
+/// The same for attachments.
 inline void check_attachments(Attachments const& attached, std::size_t lines) {
   auto const& [values, widths] = attached;
   if (values.rows != 0 && values.rows != static_cast<std::ptrdiff_t>(lines))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether a search planned what a model can run: a search that misbehaves must not reach its neighbours' slots.
+/// Checks that a search's plan can be run: a faulty search must not touch the slots of other sentences.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,21 +24,21 @@ struct PlanMark {
   static PlanMark of(StepPlan const& step) {
     return {step.rows.size(), step.queries.size(), step.groups.size(), step.released.size()};
   }
-  /// Takes back what has been added since.
+  /// Removes what has been added since.
   void restore(StepPlan& step) const {
     step.rows.resize(rows), step.queries.resize(queries), step.groups.resize(groups), step.released.resize(released);
   }
 };
 
-/// What a sentence's plan has to keep to.
+/// The limits of a sentence's plan.
 struct PlanRules {
   Slot base = 0;
   std::int32_t slot_count = 1;
   Abilities abilities{};
   std::int32_t vocabulary = 0;
-  bool first = false;                 ///< only slot 0 holds anything:
-  std::int32_t begun = 0;             ///< of a first plan: so many tokens
-  std::int32_t const* held{};         ///< [slots]: of any other: tokens in each of the search's slots; -1: nothing
+  bool first = false;                 ///< the search's first plan: only slot 0 holds anything
+  std::int32_t begun = 0;             ///< first plan: tokens in slot 0
+  std::int32_t const* held{};         ///< [slots], later plans: tokens in each of the search's slots; -1: empty
   std::vector<std::uint8_t>* seen{};  ///< scratch
 };
 
@@ -47,14 +47,14 @@ struct PlanRules {
                          std::to_string(row.to - base) + ": " + clause);
 }
 
-/// Throws std::logic_error naming the clause of Plan::row, Plan::ask or Plan::release that what has been added since `mark`
-/// breaks. O(rows + tokens + slots + probes).
+/// Checks what has been added since `mark`. Throws std::logic_error naming the clause of Plan::row, Plan::ask or
+/// Plan::release that it breaks. O(rows + tokens + slots + probes).
 template <class = void>
 void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
   auto const rows = std::span(step.rows).subspan(mark.rows);
   auto const inside = [&](Slot slot) { return slot >= rules.base && slot - rules.base < rules.slot_count; };
   auto const of = [&] { return " is not one of the search's " + std::to_string(rules.slot_count); };
-  auto& seen = *rules.seen;  // [slot]: 1: goes on in itself or is forked from; 2: is forked into
+  auto& seen = *rules.seen;  // [slot]: bit 1: a row continues it; bit 2: a row forks into it
   seen.assign(static_cast<std::size_t>(rules.slot_count), 0);
   auto const at = [&](Slot slot) -> std::uint8_t& { return seen[static_cast<std::size_t>(slot - rules.base)]; };
   std::int64_t lines = 0;
@@ -114,7 +114,7 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
   }
 }
 
-/// Where the model is not ragged: throws unless the rows since `mark` are like the step's first.
+/// For models that are not ragged: throws unless the rows since `mark` have the shape of the step's first row.
 template <class = void>
 void check_alike(StepPlan const& step, PlanMark const& mark, Slot base) {
   for (auto const& row : std::span(step.rows).subspan(mark.rows)) {

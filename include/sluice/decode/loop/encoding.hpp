@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Encoding sentences before they are admitted.
+/// Encodes sources before their requests are admitted.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -23,7 +23,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Sentences that are encoded in one call.
+/// Sources that are encoded in one call.
 template <class = void>
 struct LazyEncodedBatch {
   struct Place {
@@ -32,10 +32,10 @@ struct LazyEncodedBatch {
     std::exception_ptr problem{};
   };
 
-  /// Starts sentences in the model's slots; throws what encoding one of them, or starting some, threw. The first `begun`
-  /// slots have been started then: a batch in several parts is several calls.
-  void hand_over(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
-                 std::size_t& begun) {
+  /// Starts sentences in the model's slots. Throws what encoding one of them, or starting some of them, threw; the first `begun`
+  /// slots have been started then. Calls the model once per part of the batch.
+  void start(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
+             std::size_t& begun) {
     begun = 0;
     for (auto const i : which)
       if (places[i].problem != nullptr) std::rethrow_exception(places[i].problem);
@@ -47,16 +47,16 @@ struct LazyEncodedBatch {
       begun = last;
     }
   }
-  std::vector<void const*> sources;          // somebody keeps them until `done`
+  std::vector<void const*> sources;          // the requests keep them alive until `done`
   std::vector<std::shared_ptr<void>> parts;  // one, unless the call failed
   std::vector<Place> places;                 // [source]
-  std::vector<std::int32_t> items;           // of hand_over()
+  std::vector<std::int32_t> items;           // of start()
   std::uint64_t calls = 0;                   // of Model::encode
   double seconds = 0;
   bool done = false, counted = false;
-  std::vector<std::unique_ptr<AnyRequest>> left;  // withdrawn meanwhile; kept for their sources
+  std::vector<std::unique_ptr<AnyRequest>> left;  // cancelled meanwhile; kept for their sources
 
-  /// Those that cannot be encoded together are tried one by one: whoever cannot be encoded alone is to blame.
+  /// If encoding the batch fails, encodes its sources one by one: only those that fail alone have a problem.
   void run(AnyModelSide const& model) {
     auto const began = std::chrono::steady_clock::now();
     try {
@@ -83,7 +83,7 @@ struct LazyEncodedBatch {
 };
 using EncodedBatch = LazyEncodedBatch<>;
 
-/// A thread that encodes batches in the order in which they come.
+/// A thread that encodes batches, first in, first out.
 template <class = void>
 class LazyEncoderThread {
  public:
@@ -91,7 +91,7 @@ class LazyEncoderThread {
   LazyEncoderThread(LazyEncoderThread const&) = delete;
   LazyEncoderThread& operator=(LazyEncoderThread const&) = delete;
 
-  /// Waits for the call that is running; what is still to come is dropped.
+  /// Waits for the call that is running; drops the batches after it.
   ~LazyEncoderThread() {
     {
       std::lock_guard const lock(mutex_);
@@ -104,7 +104,8 @@ class LazyEncoderThread {
   void post(std::shared_ptr<EncodedBatch> batch) {
     {
       std::lock_guard const lock(mutex_);
-      std::erase_if(batches_, [](auto const& one) { return one.use_count() == 1; });  // all of it withdrawn meanwhile
+      std::erase_if(batches_,
+                    [](auto const& one) { return one.use_count() == 1; });  // all its requests have been cancelled
       batches_.push_back(std::move(batch));
     }
     work_.notify_one();
@@ -127,7 +128,7 @@ class LazyEncoderThread {
       auto const batch = std::move(batches_.front());
       batches_.pop_front();
       lock.unlock();
-      if (batch.use_count() > 1) batch->run(model_);  // else nobody wants it any more
+      if (batch.use_count() > 1) batch->run(model_);  // else all its requests have been cancelled
       lock.lock();
       batch->done = true;
       done_.notify_all();

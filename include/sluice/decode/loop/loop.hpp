@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The loop: joins the plans of all sentences that step into one call of the model.
+/// The loop of continuous batching: joins the plans of the sentences that step into one call of the model.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -10,12 +10,13 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/admission.hpp>
-#include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/drafting.hpp>
-#include <sluice/decode/loop/fitting.hpp>
-#include <sluice/decode/loop/parts.hpp>
-#include <sluice/decode/loop/returning.hpp>
-#include <sluice/decode/loop/stepping.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
+#include <sluice/decode/loop/preemption.hpp>
+#include <sluice/decode/loop/results.hpp>
+#include <sluice/decode/loop/speculation.hpp>
+#include <sluice/decode/loop/step.hpp>
+#include <sluice/decode/loop/step_capacity.hpp>
 #include <sluice/schedule/intake.hpp>
 
 #include <algorithm>
@@ -31,20 +32,20 @@
 
 namespace sluice::inline v0::detail {
 
-/// What Decoder is a typed shell of; its members are Decoder's.
+/// The decoder without its types. See Decoder for the members.
 template <class = void>
 class LazyLoop {
  public:
   LazyLoop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
            Intake const& intake)
-      : shared_(model, searches, schedule, trace, intake),
-        admission_(shared_, answering_, intake),
-        fitting_(shared_, returning_, intake.prompt_chunk) {}
+      : state_(model, searches, schedule, trace, intake),
+        admission_(state_, results_, intake),
+        capacity_(state_, preemption_, intake.prompt_chunk) {}
   LazyLoop(LazyLoop const&) = delete;
   LazyLoop& operator=(LazyLoop const&) = delete;
   ~LazyLoop() {
-    for (auto const& s : shared_.running) shared_.room.leave(s->base, s->slot_count, false);
-    while (shared_.room.forget()) {
+    for (auto const& s : state_.running) state_.cache.give_back(s->base, s->slot_count, false);
+    while (state_.cache.evict()) {
     }
   }
 
@@ -53,118 +54,118 @@ class LazyLoop {
     try {
       admission_.push(id, std::move(request));
     } catch (...) {
-      answering_.refuse_by_exception(id, Failure::bad_request);
+      results_.refuse_by_exception(id, Failure::bad_request);
     }
     return id;
   }
-  /// Where more requests come from while the loop runs; they must outlive it, or be taken back (nullptr).
+  /// Sets where more requests come from. The supply must outlive the loop, or be reset (nullptr).
   void draw_from(Supply* supply) { admission_.waiting.supply = supply; }
 
   bool step() {
     alone("step()");
-    auto& seconds = shared_.statistics.seconds;
-    shared_.stopwatch.restart();
-    auto const answered = shared_.statistics.sentences;
-    admission_.let_in();
-    stepping_.choose();
-    if (stepping_.chosen().empty()) {
-      shared_.stopwatch.book(seconds.search);
+    auto& seconds = state_.statistics.seconds;
+    state_.stopwatch.restart();
+    auto const answered = state_.statistics.sentences;
+    admission_.admit();
+    step_.choose();
+    if (step_.chosen().empty()) {
+      state_.stopwatch.book(seconds.search);
       return !admission_.waiting.empty() &&
-             shared_.statistics.sentences > answered;  // whoever would have stepped has failed
+             state_.statistics.sentences > answered;  // the sentences that would have stepped have failed
     }
-    stepping_.make_plan();
-    stepping_.run();
-    if (stepping_.no_room()) {
-      stepping_.send_back();
-      shared_.running.sweep();
-      shared_.stopwatch.book(seconds.search);
+    step_.make_plan();
+    step_.run();
+    if (step_.no_room()) {
+      step_.preempt_step();
+      state_.running.sweep();
+      state_.stopwatch.book(seconds.search);
       return true;
     }
-    drafting_.learn(stepping_.plan());
-    for (auto* s : stepping_.chosen())
-      if (stepping_.advance(*s)) drafting_.ask(*s);
-    drafting_.propose(stepping_);
-    shared_.running.sweep();
-    ++shared_.statistics.steps;
-    shared_.stopwatch.book(seconds.search);
-    if (stepping_.problem() != nullptr) std::rethrow_exception(stepping_.problem());
+    speculation_.learn(step_.plan());
+    for (auto* s : step_.chosen())
+      if (step_.advance(*s)) speculation_.ask(*s);
+    speculation_.propose(step_);
+    state_.running.sweep();
+    ++state_.statistics.steps;
+    state_.stopwatch.book(seconds.search);
+    if (step_.problem() != nullptr) std::rethrow_exception(step_.problem());
     return true;
   }
 
-  /// What the trace threw first since this was last asked, or null; step() does not throw it.
-  std::exception_ptr take_trace_problem() { return std::exchange(shared_.trace_problem, nullptr); }
+  /// The first exception of the trace since the last call, or null; step() does not throw it.
+  std::exception_ptr take_trace_problem() { return std::exchange(state_.trace_problem, nullptr); }
 
-  bool poll(Result& result) { return answering_.poll(result); }
+  bool poll(Result& result) { return results_.poll(result); }
 
   bool cancel(std::uint64_t id, Failure why) {
     if (admission_.waiting.remove(id)) {
-      answering_.refuse(id, why, std::string(name(why)) + " while waiting");
+      results_.refuse(id, why, std::string(name(why)) + " while waiting");
       return true;
     }
-    for (auto const& s : shared_.running)
+    for (auto const& s : state_.running)
       if (s->id == id && !s->ended) {
-        answering_.end(*s, why, std::string(name(why)) + " while running");
-        shared_.running.sweep();
+        results_.finish(*s, why, std::string(name(why)) + " while running");
+        state_.running.sweep();
         return true;
       }
     return false;
   }
 
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
-    for (auto const& s : shared_.running)
-      if (!s->ended) answering_.end(*s, why, message, cause);
-    shared_.running.sweep();
+    for (auto const& s : state_.running)
+      if (!s->ended) results_.finish(*s, why, message, cause);
+    state_.running.sweep();
     while (admission_.waiting.any()) {
       auto const id = admission_.waiting[0].id;
       admission_.waiting.remove(id);
-      answering_.refuse(id, why, message, cause);
+      results_.refuse(id, why, message, cause);
     }
   }
 
-  /// See Decoder::settled; the two are called once a sentence, and may submit, poll, cancel and end_all.
+  /// See Decoder::settled. Both functions are called once per sentence, and may submit, poll, cancel and end_all.
   template <class Wanted, class F>
   void settled(Wanted&& wanted, F&& f) {
     alone("settled()");
-    Roster::Visit const visit(shared_.running);  // ends also where f throws
-    for (auto const& s : shared_.running)
+    Roster::Visit const visit(state_.running);  // ends also where f throws
+    for (auto const& s : state_.running)
       if (s->idle == 0 && s->age > 0 && !s->ended && wanted(s->id) && !s->ended && settle(*s))
         f(s->id, std::span<Token const>(settled_));
   }
 
   std::size_t waiting() const { return admission_.waiting.size(); }
   std::size_t running() const {
-    auto const& all = shared_.running;
+    auto const& all = state_.running;
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](auto const& s) { return !s->ended; }));
   }
-  Statistics const& statistics() const { return shared_.statistics; }
+  Statistics const& statistics() const { return state_.statistics; }
 
  private:
-  /// For what cannot be called by those whom settled() calls.
+  /// Throws if a function that settled() calls calls `function`.
   void alone(char const* function) const {
-    if (shared_.running.visited())
+    if (state_.running.visited())
       throw std::logic_error(std::string("sluice: ") + function +
                              " from a function that settled() calls: call it when settled() has returned");
   }
   bool settle(Running& s) {
     settled_.clear();
-    if (!s.opening.done()) return true;
+    if (!s.prefill.done()) return true;
     try {
       s.search->settled(settled_);
     } catch (...) {
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
       return false;
     }
-    if (!shared_.searches.takes_prefix) s.opening.complete(settled_);
+    if (!state_.searches.takes_prefix) s.prefill.complete(settled_);
     return true;
   }
 
-  Shared shared_;
-  Answering answering_{shared_};
+  LoopState state_;
+  Results results_{state_};
   Admission admission_;
-  Returning returning_{shared_, admission_.waiting};
-  Fitting fitting_;
-  Stepping stepping_{shared_, answering_, fitting_, returning_};
-  Drafting drafting_{shared_, answering_};
+  Preemption preemption_{state_, admission_.waiting};
+  StepCapacity capacity_;
+  Step step_{state_, results_, capacity_, preemption_};
+  Speculation speculation_{state_, results_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;
 };

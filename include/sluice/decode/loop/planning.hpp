@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One call of the model out of what many sentences want run.
+/// Makes one call of the model out of the plans of many sentences.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/beginnings.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
+#include <sluice/decode/loop/prefix_cache.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <algorithm>
@@ -27,40 +28,40 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class LazyPlanning {
  public:
-  LazyPlanning(Shared& shared, Answering& answering) : shared_(shared), answering_(answering), beginnings_(shared) {}
+  LazyPlanning(LoopState& state, Results& results) : state_(state), results_(results), prefix_cache_(state) {}
 
-  /// Of the step.
+  /// The plan of the step.
   StepPlan& plan() { return step_; }
   StepPlan const& plan() const { return step_; }
 
-  /// Has sentences plan, which come in the order of their slots. A search that throws, or plans what cannot be run, ends; its
-  /// neighbours never notice.
+  /// Makes the plan of a step. `chosen` is in the order of slots. If a search throws or plans what cannot be run, its sentence
+  /// ends; the others are not affected.
   void make(std::vector<Running*> const& chosen) {
     step_.clear();
     forking_.clear();
     for (auto* s : chosen)
-      if (s->share > 0 && s->opening.fresh()) forking_.push_back(s);
+      if (s->share > 0 && s->prefill.fresh()) forking_.push_back(s);
       else add_plan(*s, {});
     for (auto* s : forking_) {
-      auto const found = beginnings_.find_beside(s->opening.prompt().first(s->opening.shareable()), step_);
-      if (found.slot) shared_.room.touch(*found.slot);
-      s->opening.skip(static_cast<std::size_t>(found.length));
-      shared_.statistics.shared += static_cast<std::uint64_t>(found.length);
+      auto const found = prefix_cache_.find_during_step(s->prefill.prompt().first(s->prefill.shareable()), step_);
+      if (found.slot) state_.cache.touch(*found.slot);
+      s->prefill.skip(static_cast<std::size_t>(found.length));
+      state_.statistics.shared += static_cast<std::uint64_t>(found.length);
       add_plan(*s, found.slot);
     }
     if (!forking_.empty()) arrange(chosen);
-    shared_.room.slot_blocks.release(step_.released);
-    if (shared_.model.answers_entropy)
-      shared_.tell([&](AnyTrace& trace) {
+    state_.cache.slot_blocks.release(step_.released);
+    if (state_.model.answers_entropy)
+      state_.tell([&](AnyTrace& trace) {
         if (!trace.wants_entropy()) return;
         for (auto& query : step_.queries) query.entropy = query.entropy || query.normalise;
       });
-    shared_.tell([&](AnyTrace& trace) { trace.planned(step_); });
+    state_.tell([&](AnyTrace& trace) { trace.planned(step_); });
   }
 
  private:
-  /// Adds a sentence's plan to the step's; `parent`: whose slot its prompt's beginning is forked from. A search that plans
-  /// what cannot be run ends.
+  /// Adds a sentence's plan to the step's, or ends the sentence. `parent`: the slot from which a prefix of its prompt is
+  /// forked, if any.
   void add_plan(Running& s, std::optional<Slot> parent) {
     auto const mark = PlanMark::of(step_);
     try {
@@ -69,12 +70,12 @@ class LazyPlanning {
         for (auto& row : std::span(step_.rows).subspan(mark.rows)) row.from = *parent;
     } catch (...) {
       mark.restore(step_);
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
     }
     s.part = {mark, PlanMark::of(step_)};
   }
 
-  /// Puts the sentences' parts into the order of their slots.
+  /// Sorts the parts of the sentences by their slots.
   void arrange(std::vector<Running*> const& chosen) {
     sorted_.clear();
     for (auto* s : chosen) {
@@ -93,21 +94,21 @@ class LazyPlanning {
     std::swap(step_, sorted_);
   }
 
-  /// One sentence's.
+  /// Adds the plan of one sentence, and checks it.
   void plan_one(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
                           .slot_count = s.slot_count,
-                          .abilities = shared_.model.abilities,
-                          .vocabulary = shared_.model.vocabulary.size,
-                          .first = !s.opening.done(),
-                          .begun = s.opening.progress().length,
-                          .held = shared_.room.slot_blocks.held(s.base),
+                          .abilities = state_.model.abilities,
+                          .vocabulary = state_.model.vocabulary.size,
+                          .first = !s.prefill.done(),
+                          .begun = s.prefill.progress().length,
+                          .held = state_.cache.slot_blocks.held(s.base),
                           .seen = &seen_};
-    if (s.opening.done()) {
+    if (s.prefill.done()) {
       Plan own(step_, s.base);
       s.search->plan(own);
     } else {
-      s.opening.plan(*s.search, step_, rules, static_cast<std::size_t>(s.chunk));
+      s.prefill.plan(*s.search, step_, rules, static_cast<std::size_t>(s.chunk));
     }
     check_plan(step_, mark, rules);
     if (!rules.abilities.ragged) check_alike(step_, mark, s.base);
@@ -117,11 +118,11 @@ class LazyPlanning {
     for (auto i = mark.groups; i < step_.groups.size(); ++i) step_.groups[i].direction = request.direction;
   }
 
-  Shared& shared_;
-  Answering& answering_;
-  Beginnings beginnings_;
+  LoopState& state_;
+  Results& results_;
+  PrefixCache prefix_cache_;
   std::vector<std::uint8_t> seen_;  // of check_plan()
-  std::vector<Running*> forking_;   // whose prompts begin in somebody's slot
+  std::vector<Running*> forking_;   // sentences that fork a prefix of their prompts
   StepPlan step_, sorted_;
 };
 using Planning = LazyPlanning<>;

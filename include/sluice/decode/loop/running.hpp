@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The sentences that are alive.
+/// The running sentences.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/attaching.hpp>
+#include <sluice/decode/loop/attachments.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
-#include <sluice/decode/loop/confiding.hpp>
-#include <sluice/decode/loop/opening.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/prefill.hpp>
+#include <sluice/decode/loop/token_confidence.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,30 +25,30 @@ struct Running {
   std::uint64_t id = 0;
   std::unique_ptr<AnyRequest> request{};
   std::unique_ptr<AnySearch> search{};
-  Opening opening{};
-  Attaching attaching{};
-  Confiding confiding{};
+  Prefill prefill{};
+  AttachmentTree attachments{};
+  TokenConfidence confidence{};
   Slot base = 0;
   std::int32_t slot_count = 0, age = 0, idle = 0;
   std::int64_t turn = 0;  // see Live
   struct {
     PlanMark from{}, to{};
-  } part{};                // of the step
-  std::int32_t chunk = 0;  // tokens of its opening that the step may feed
-  std::int32_t share = 0;  // of its prompt, that somebody's slot is expected to hold
+  } part{};                // its part of the step's plan
+  std::int32_t chunk = 0;  // tokens of its prefill that the step may feed
+  std::int32_t share = 0;  // tokens of its prompt that another slot is expected to hold
   bool ended = false;
 
   std::size_t rows() const { return part.to.rows - part.from.rows; }
   std::size_t lines() const { return part.to.queries - part.from.queries; }
 };
 
-/// Sentences, oldest first, each at an address of its own. The memory of those that have ended is used again.
+/// Sentences, oldest first. The address of each is constant. The memory of those that have ended is used again.
 template <class = void>
 class LazyRoster {
  public:
   explicit LazyRoster(AnySearches const& searches) : searches_(searches) {}
 
-  /// Room for a sentence, to be given to add() or back().
+  /// Memory for a sentence. Pass it to add() or give_back().
   std::unique_ptr<Running> take() {
     if (!spare_.empty()) {
       auto one = std::move(spare_.back());
@@ -62,20 +62,20 @@ class LazyRoster {
   void give_back(std::unique_ptr<Running> one) { spare_.push_back(std::move(one)); }
   void add(std::unique_ptr<Running> one) { alive_.push_back(std::move(one)); }
 
-  /// Takes out those that have ended; while somebody visits all, when that is over.
+  /// Removes the sentences that have ended. During a Visit: does nothing, the end of the visit does it.
   void sweep() {
     if (visited_) return;
     std::size_t kept = 0;
     for (auto& one : alive_) {
       if (one->ended) {
-        one->request.reset();  // what the caller gave is the caller's again
+        one->request.reset();  // frees what the caller gave
         spare_.push_back(std::move(one));
       } else std::swap(alive_[kept++], one);
     }
     alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(kept), alive_.end());
   }
 
-  /// Nobody leaves as long as one of these is there, so that whoever is told of a sentence may end it, or another.
+  /// While one of these lives, no sentence is removed. So a callback may end any sentence during an iteration.
   class Visit {
    public:
     explicit Visit(LazyRoster& roster) : roster_(roster) { roster_.visited_ = true; }
@@ -91,7 +91,7 @@ class LazyRoster {
   };
   bool visited() const { return visited_; }
 
-  std::size_t size() const { return alive_.size(); }  ///< in a visit also those that have ended in it
+  std::size_t size() const { return alive_.size(); }  ///< during a Visit: includes those that have ended in it
   bool empty() const { return alive_.empty(); }
   Running& operator[](std::size_t i) { return *alive_[i]; }
   auto begin() const { return alive_.begin(); }

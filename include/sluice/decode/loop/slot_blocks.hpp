@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which slots belong to which sentence.
+/// Allocates slots to sentences.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/token_tree.hpp>
 
 #include <algorithm>
@@ -18,14 +18,14 @@
 
 namespace sluice::inline v0::detail {
 
-/// Hands out blocks of neighbouring slots, the lowest that fit, so that slot numbers stay small; knows how much the model keeps
-/// in each of them.
+/// Allocates blocks of neighbouring slots, the lowest that fit, so that slot numbers stay small. Knows how many tokens the model
+/// holds in each slot.
 template <class = void>
 class LazySlotLedger {
  public:
   explicit LazySlotLedger(std::int32_t limit) : limit_(limit) {}
 
-  /// The first slot of a free block, or nothing if there is none below the limit.
+  /// Allocates a block and returns its first slot; nothing if none is free below the limit.
   std::optional<Slot> take(std::int32_t size) {
     for (auto gap = free_.begin(); gap != free_.end(); ++gap) {
       if (gap->size < size) continue;
@@ -44,19 +44,19 @@ class LazySlotLedger {
   }
 
   static constexpr std::int32_t nothing = -1;
-  /// From now on, a slot of a block that has been taken holds so many tokens.
+  /// Notes that an allocated slot holds so many tokens.
   void hold(Slot slot, std::int32_t tokens) { held_[static_cast<std::size_t>(slot)] = tokens; }
   /// [slot]: of a block that has been taken and its neighbours behind it: tokens that they hold, or `nothing`.
   std::int32_t const* held(Slot first) const { return &held_[static_cast<std::size_t>(first)]; }
 
-  /// Those of the slots in which the model keeps something, and from now on nothing. Good until the next call.
+  /// Notes that the slots are empty. Returns those that were not empty before; valid until the next call.
   std::span<Slot const> release(std::span<Slot const> slot_numbers) {
     releasing_.clear();
     for (auto const slot : slot_numbers) release(slot);
     return releasing_;
   }
 
-  /// Takes a block back; returns as release() does.
+  /// Frees a block. Returns what release() of its slots returns.
   std::span<Slot const> give_back(Slot first, std::int32_t size) {
     releasing_.clear();
     if (size == 0) return {};
@@ -86,14 +86,14 @@ class LazySlotLedger {
   }
 
   std::vector<Gap> free_;           // ascending, no two touch
-  std::vector<std::int32_t> held_;  // [slot]: tokens that the model keeps there, or nothing
+  std::vector<std::int32_t> held_;  // [slot]: tokens that the model holds there, or `nothing`
   std::vector<Slot> releasing_;
   Slot top_ = 0;  // all slots from here on are free too
   std::int32_t limit_;
 };
 using SlotLedger = LazySlotLedger<>;
 
-/// The slots of a model, which is told of those that are released; follows what they hold, where that is asked for.
+/// The slots of a model. Tells the model which slots are released. If `counts`, follows which tokens each slot holds.
 template <class = void>
 class LazySlotBlocks {
  public:
@@ -106,10 +106,11 @@ class LazySlotBlocks {
     ledger_.hold(slot, 0);
     clear(slot);
   }
-  /// The model is to run these rows; it is about to.
+  /// Updates the tree of tokens for rows that are about to run.
   void follow(std::span<Row const> rows) {
     if (follows_) tree_.apply(rows);
   }
+  /// Notes how many tokens the slots hold after these rows.
   void hold(std::span<Row const> rows) {
     for (auto const& row : rows) ledger_.hold(row.to, row.length + static_cast<std::int32_t>(row.kept()));
   }
@@ -119,7 +120,7 @@ class LazySlotBlocks {
     for (auto const slot : slot_numbers) clear(slot);
     tell(ledger_.release(slot_numbers));
   }
-  /// Releases what the model still keeps in the block.
+  /// Frees a block, and releases what the model still holds in it.
   void give_back(Slot first, std::int32_t size) {
     for (auto slot = first; slot < first + size; ++slot) clear(slot);
     tell(ledger_.give_back(first, size));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a guess costs on this machine, learnt from the steps.
+/// Learns from the steps what a guess costs on this machine.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -10,18 +10,18 @@
 
 namespace sluice::inline v0::detail {
 
-/// Learns how long a step takes: fixed + each * sentences + guess * guesses seconds, by least squares in which the past
-/// fades. Begins with a belief that few steps correct.
+/// Learns how long a step takes: fixed + each * sentences + guess * guesses seconds. Least squares with exponential forgetting,
+/// and a prior that few steps override.
 template <class = void>
 class LazyStepTimes {
  public:
-  /// \param seconds  of a step and of making the guesses that it verified
+  /// \param seconds  the time of a step, and of making the guesses that it verified
   void note(double seconds, double sentences, double guesses) {
     if (!(seconds > 0) || !(sentences > 0)) return;
     if (steps_++ == 0) believe(seconds, sentences);
     Three const x{1, sentences, guesses};
     auto const expected = (std::max)(x[0] * times_[0] + x[1] * times_[1] + x[2] * times_[2], 0.1 * believed_[0]);
-    auto const y = (std::min)(seconds, 2 * expected);  // more: somebody else had the processor
+    auto const y = (std::min)(seconds, 2 * expected);  // an outlier: another program had the processor
     auto const weight = 1 / (y * y);                   // relative errors count
     for (int i = 0; i < 3; ++i) {
       for (int j = 0; j < 3; ++j) products_[i][j] = fade * products_[i][j] + weight * x[i] * x[j];
@@ -30,7 +30,7 @@ class LazyStepTimes {
     solve();
   }
 
-  /// What a guess for each sentence adds to a step of so many, as a part of it; < 0: not known.
+  /// What one guess per sentence adds to a step of so many sentences, as a fraction of the step; < 0: not known.
   double added(double sentences) const {
     if (steps_ == 0) return -1;
     auto const plain =
@@ -38,7 +38,7 @@ class LazyStepTimes {
     return std::clamp(times_[2] * sentences / plain, 0.01, 10.0);
   }
 
-  /// Whether it is time to guess although it did not pay lately.
+  /// Whether to guess in this step even if guesses did not pay lately.
   bool explore() const { return steps_ % 128 == 127; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the slots of a model hold: how many tokens in all, and who begins like whom.
+/// The tokens in the slots of a model: how many in all, and which slots share a prefix.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,18 +15,17 @@
 
 namespace sluice::inline v0::detail {
 
-/// The tokens of all slots as a tree: what a fork and its parent both begin with is one path. Follows the rows of every
-/// step; amortised O(1) a token, whatever the slots hold, and no allocation once warm.
+/// The tokens of all slots as a tree (as a radix tree, but by forks): a prefix that a fork and its parent share is one path.
+/// Follows the rows of every step. Amortised O(1) a token, whatever the slots hold; no allocation once warm.
 template <class = void>
 class LazyTokenTree {
  public:
-  /// The slot holds nothing, be it that it has been started or released.
+  /// The slot holds nothing: it has been started or released.
   void clear(Slot slot) {
     if (auto& end = at(slot); end != none) drop(end), end = none;
   }
 
-  /// Forks, cuts and appends, as a model does. Of a row that goes on from a slot that is not followed nothing but its own
-  /// tokens is known.
+  /// Forks, cuts and appends, as a model does. If a row continues a slot that is not in the tree, only its own tokens are known.
   void apply(std::span<Row const> rows) {
     for (auto const& row : rows) {
       if (row.from == row.to) continue;
@@ -41,23 +40,23 @@ class LazyTokenTree {
     }
   }
 
-  /// Tokens in all slots; what several begin with counts once.
+  /// Tokens in all slots; a shared prefix counts once.
   std::int64_t used() const { return used_; }
-  /// Tokens in one.
+  /// Tokens in one slot.
   std::int32_t length(Slot slot) const {
     auto const i = static_cast<std::size_t>(slot);
     return i < ends_.size() ? depth(ends_[i]) : 0;
   }
 
-  /// Whether `inner` holds a beginning of what `outer` holds, and has it from there (or the other from it).
+  /// Whether `inner` holds a prefix of what `outer` holds, and one was forked from the other.
   bool within(Slot inner, Slot outer) {
     auto node = at(outer);
     while (node != none && node != at(inner)) node = nodes_[index(node)].parent;
     return node == at(inner);
   }
 
-  /// How many of `tokens` the slot begins with. Until the next change, nodes that were asked for the same tokens (same
-  /// `fresh` call) are not compared again: asking all slots costs what they have in common, once.
+  /// How many of `tokens` the slot begins with. Call fresh() first for other tokens. Nodes that have been compared since are not
+  /// compared again, so asking all slots compares each shared prefix once.
   std::int32_t common(Slot slot, std::span<Token const> tokens) {
     path_.clear();
     auto node = at(slot);
@@ -76,10 +75,10 @@ class LazyTokenTree {
     }
     return matched;
   }
-  /// Begins asking for other tokens.
+  /// Forgets what common() has compared.
   void fresh() { ++stamp_; }
 
-  /// Tokens that some slots hold together. Begins a count that `fresh` ends, too.
+  /// Tokens in some slots; a shared prefix counts once. Calls fresh().
   std::int64_t together(std::span<Slot const> slot_numbers) {
     fresh();
     std::int64_t sum = 0;
@@ -95,11 +94,11 @@ class LazyTokenTree {
 
  private:
   static constexpr std::int32_t none = -1;
-  /// Some tokens in a row; a slot ends where a node ends.
+  /// A run of tokens. The tokens of a slot end at the end of a node.
   struct Node {
-    std::int32_t parent = none, start = 0, users = 0;  // users: slots that end here, nodes that go on from here
+    std::int32_t parent = none, start = 0, users = 0;  // users: slots that end here, and child nodes
     std::int32_t matched = 0;
-    std::uint64_t seen = 0;  // when it was last asked
+    std::uint64_t seen = 0;  // stamp of the last common()
     std::vector<Token> tokens{};
   };
 
@@ -122,7 +121,7 @@ class LazyTokenTree {
     return node;
   }
 
-  /// One user less, and so on towards the root.
+  /// Removes a user; frees nodes without users, towards the root.
   void drop(std::int32_t node) {
     while (node != none && --nodes_[index(node)].users == 0) {
       auto& one = nodes_[index(node)];
@@ -132,7 +131,7 @@ class LazyTokenTree {
     }
   }
 
-  /// The node, on the way from `node` to the root, that ends after `length` tokens: cut in two where none does.
+  /// The node, between `node` and the root, that ends after `length` tokens. Splits a node if none ends there.
   std::int32_t ending(std::int32_t node, std::int32_t length) {
     while (node != none && nodes_[index(node)].start >= length) node = nodes_[index(node)].parent;
     if (node == none || depth(node) <= length) return node;
@@ -169,7 +168,7 @@ class LazyTokenTree {
   void append(Slot slot, std::span<Token const> tokens) {
     auto& end = at(slot);
     if (end == none || nodes_[index(end)].users > 1)
-      end = make(end, depth(end));  // its place among the users is the child's
+      end = make(end, depth(end));  // the slot's use of the parent becomes the child's
     auto& one = nodes_[index(end)];
     one.tokens.insert(one.tokens.end(), tokens.begin(), tokens.end()), one.seen = 0;
     used_ += std::ssize(tokens);

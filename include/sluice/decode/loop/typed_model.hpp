@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model and its expander, a schedule and a trace of one type, as the loop sees them.
+/// Implements the interfaces of the loop for types of model, expander, schedule and trace.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -9,7 +9,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/loop/check_answer.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -47,16 +47,16 @@ struct ModelSideOf final : AnyModelSide {
     if constexpr (ReleasingModel<M>) {
       try {
         model.release(slot_numbers);
-      } catch (...) {  // it must not; nobody's result hangs on it, and a server's thread must not end for it
+      } catch (...) {  // it must not throw; no result depends on it, and a server's thread must not end
       }
     }
   }
-  Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
+  Expansion step(StepPlan const& step, ExtraQueries const* extra, Statistics::Seconds& seconds,
                  Stopwatch& stopwatch) override {
     auto&& answer = model.step(std::span<Row const>(step.rows));
     stopwatch.book(seconds.model);
     check_answer(answer, step.queries.size(), vocabulary.size);
-    if (aside != nullptr) aside->told(expander.expand(answer, aside->queries, aside->groups));
+    if (extra != nullptr) extra->receive(expander.expand(answer, extra->queries, extra->groups));
     auto const expansion = expander.expand(answer, step.queries, step.groups);
     stopwatch.book(seconds.output);
     return expansion;
@@ -72,7 +72,7 @@ struct ModelSideOf final : AnyModelSide {
     } else return {};
   }
   std::shared_ptr<void> encode([[maybe_unused]] std::span<void const* const> sources) const override {
-    if constexpr (EncodingModel<M>) {  // in another thread, perhaps: nothing of this object is written
+    if constexpr (EncodingModel<M>) {  // may run in another thread: must not write to this object
       std::vector<Source const*> some;
       for (auto const* source : sources) some.push_back(static_cast<Source const*>(source));
       return std::make_shared<typename M::Encoded>(std::as_const(model).encode(std::span<Source const* const>(some)));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Requests and searches of one type, as the loop sees them.
+/// Implements the interfaces of the loop for types of request and search.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/request.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/decode/loop/needs.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/check_needs.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <cstdint>
 #include <memory>

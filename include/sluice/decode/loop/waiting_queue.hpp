@@ -7,8 +7,8 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/decode/loop/encoding.hpp>
-#include <sluice/decode/loop/orders.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/sorting.hpp>
 #include <sluice/schedule/intake.hpp>
 
 #include <algorithm>
@@ -23,19 +23,18 @@
 
 namespace sluice::inline v0::detail {
 
-/// First in, first out, but for sorting in windows; encodes ahead where asked. The source lengths lie in one span, for
-/// schedules that look ahead. Behind those that were submitted may stand a supply of more, which is asked for no more than
-/// somebody wants to see.
+/// First in, first out, except for sorting in windows; encodes ahead if asked. The source lengths are in one span, for schedules
+/// that look ahead. A supply may submit more requests: it is asked for no more than a schedule or the encoder wants to see.
 template <class = void>
 class LazyWaitingQueue {
  public:
   struct Entry {
     std::uint64_t id = 0;
     std::unique_ptr<AnyRequest> request{};
-    std::shared_ptr<EncodedBatch> encoded{};  // with whom it is encoded ahead, if it is
-    std::size_t place = 0;                    // among them
+    std::shared_ptr<EncodedBatch> encoded{};  // the batch it is encoded in, if it is encoded ahead
+    std::size_t place = 0;                    // its index in that batch
   };
-  /// The first `count` entries, with what has encoded all of them, if anything.
+  /// The first `count` entries, and the encoded batch that has all of them, if any.
   struct Run {
     std::size_t count = 0;
     std::shared_ptr<EncodedBatch> encoded{};
@@ -54,7 +53,7 @@ class LazyWaitingQueue {
     if (intake_.window == 0) ++arranged_;
     else if (size() - arranged_ >= intake_.window) arrange();
   }
-  /// Has one that was admitted wait again, before all others.
+  /// Puts a preempted request before all others.
   void push_front(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     if (gone_ == 0) lengths_.insert(lengths_.begin(), 0), gone_ = 1;
     lengths_[--gone_] = request->source_length;
@@ -62,7 +61,7 @@ class LazyWaitingQueue {
     ++arranged_;
     if (sent_ > 0) send(0, 1);
   }
-  /// Where more come from when those here do not suffice; nullptr: nowhere. Reset when it is used up.
+  /// Where more requests come from if those in the queue do not suffice; may be null. Reset when it is used up.
   Supply* supply = nullptr;
 
   std::size_t size() const { return entries_.size(); }
@@ -70,17 +69,18 @@ class LazyWaitingQueue {
   Entry& operator[](std::size_t i) { return entries_[i]; }
 
   bool threaded() const { return thread_.has_value(); }
+  /// How many of the first entries have their final places.
   std::size_t arranged() const { return arranged_; }
-  /// Of those whose places are settled; if there are none, of the window that would be next, as they came.
+  /// The source lengths of the arranged entries; if there are none, of the next window, unsorted.
   std::span<std::int32_t const> lengths() const {
     return std::span(lengths_).subspan(gone_, arranged_ > 0 ? arranged_ : (std::min)(intake_.window, size()));
   }
-  /// Has somebody wait, if there is anybody left.
+  /// Whether a request waits; asks the supply for one if the queue is empty.
   bool any() {
     if (empty()) draw(1);
     return !empty();
   }
-  /// Settles the places of more than `count`: of one more window, full or not; false if there is none.
+  /// Arranges more than `count` entries: sorts one more window, full or not; false if there is none.
   bool look_further(std::size_t count) {
     auto const before = arranged_;
     draw(count + 1);
@@ -88,8 +88,8 @@ class LazyWaitingQueue {
     return arranged_ > before;
   }
 
-  /// How many of the first `count` can be started together. Waits until they are encoded, or says 0 where they are not and
-  /// `patient` is false. `done(encoded)` is called for everything that has been encoded when it is.
+  /// How many of the first `count` can be started together. If they are not yet encoded, waits if `patient`, else returns 0.
+  /// Calls `done(encoded)` once for each encoded batch.
   template <class F>
   Run ready(std::size_t count, bool patient, F&& done) {
     if (intake_.encode_ahead == 0) return {.count = count};
@@ -106,7 +106,7 @@ class LazyWaitingQueue {
     return run;
   }
 
-  /// Gives the encoder thread what may be encoded ahead.
+  /// Gives the encoder thread the sources that may be encoded ahead.
   void feed() {
     if (!thread_) return;
     auto const group = intake_.group();
@@ -129,7 +129,7 @@ class LazyWaitingQueue {
     if (auto const encoded = std::move(entry->encoded)) encoded->left.push_back(std::move(entry->request));
     entries_.erase(entry);
     if (i == 0) {
-      if (arranged_ == 0) ++arranged_;  // which drop_first() takes back
+      if (arranged_ == 0) ++arranged_;  // drop_first() undoes it
       drop_first();
       return true;
     }
@@ -139,7 +139,7 @@ class LazyWaitingQueue {
   }
 
  private:
-  /// Has the supply submit until the places of `count` are settled, or it is used up.
+  /// Asks the supply to submit until `count` entries are arranged or it is used up.
   void draw(std::size_t count) {
     while (supply != nullptr && arranged_ < count)
       if (!supply->submit_next()) supply = nullptr;
@@ -147,12 +147,12 @@ class LazyWaitingQueue {
 
   void drop_first() {
     ++gone_, --arranged_, sent_ -= sent_ > 0;
-    if (gone_ * 2 <= lengths_.size()) return;  // moved down now and then: constant time a request
+    if (gone_ * 2 <= lengths_.size()) return;  // moved down rarely: amortised constant time a request
     lengths_.erase(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(gone_));
     gone_ = 0;
   }
 
-  /// Sorts the next window. Equal lengths stay in the order in which they came.
+  /// Sorts the next window. Equal lengths stay in their order.
   void arrange() {
     auto const count = (std::min)(intake_.window, size() - arranged_);
     longest_first(std::span(lengths_).subspan(gone_ + arranged_, count), order_);
@@ -165,7 +165,7 @@ class LazyWaitingQueue {
     arranged_ += count;
   }
 
-  /// Has the next `count` encoded, whose places are settled.
+  /// Sends the next `count` entries to be encoded. They must be arranged.
   void send(std::size_t count) { send(sent_, count); }
   void send(std::size_t first, std::size_t count) {
     auto const encoded = std::make_shared<EncodedBatch>();
@@ -182,13 +182,13 @@ class LazyWaitingQueue {
   AnyModelSide const& model_;
   Intake intake_;
   std::deque<Entry> entries_;
-  std::vector<std::int32_t> lengths_;  // those before gone_ have left
-  std::vector<std::size_t> order_;     // of arrange(), and the next
+  std::vector<std::int32_t> lengths_;  // those before gone_ are no longer in the queue
+  std::vector<std::size_t> order_;     // scratch of arrange(), like moving_
   std::vector<Entry> moving_;
   std::size_t gone_ = 0;
-  std::size_t arranged_ = 0;             // so many of the first have their final places
-  std::size_t sent_ = 0;                 // so many of the first are encoded, or will be
-  std::optional<EncoderThread> thread_;  // last: ends before what it reads
+  std::size_t arranged_ = 0;             // see arranged()
+  std::size_t sent_ = 0;                 // how many of the first have been sent to be encoded
+  std::optional<EncoderThread> thread_;  // last: ends before the members that it reads
 };
 using WaitingQueue = LazyWaitingQueue<>;
 

@@ -44,14 +44,14 @@ inline bool better(BeamState::Pick const& a, BeamState::Pick const& b) {
 template <class = void>
 void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Line const& line, double bar) {
   auto const& parent = s.beam[static_cast<std::size_t>(rank)];
-  auto malus = 0.0;
+  auto penalty = 0.0;
   auto const add = [&](Token token, float log_prob, bool eos) {
     auto const gain = static_cast<double>(log_prob);
     auto const order = static_cast<std::int32_t>(s.picks.size());
     if (gain > -std::numeric_limits<double>::infinity())
       s.picks.push_back(
-          {parent.value + gain - malus, parent.log_prob + gain, rank, order, token, log_prob, eos, false});
-    malus += options.sibling_penalty;
+          {parent.value + gain - penalty, parent.log_prob + gain, rank, order, token, log_prob, eos, false});
+    penalty += options.sibling_penalty;
   };
   if (forced(options, s)) {
     for (std::size_t i = 0; i < line.probes.size(); ++i) add(s.vocabulary->eos[i], line.probes[i], true);

@@ -23,7 +23,7 @@ namespace sluice::inline v0::detail {
 template <class = void>
 void add_wanted(BeamSearch const& options, BeamState& s, std::size_t r, Line const& line, std::span<Token const> wanted,
                 std::size_t first, BankChoice& choice) {
-  auto malus = options.sibling_penalty * static_cast<double>(line.best.size());
+  auto penalty = options.sibling_penalty * static_cast<double>(line.best.size());
   for (std::size_t i = 0; i < line.probes.size(); ++i) {
     auto const token = wanted[i];
     auto const listed = std::find_if(s.picks.begin() + static_cast<std::ptrdiff_t>(first), s.picks.end(),
@@ -34,10 +34,10 @@ void add_wanted(BeamSearch const& options, BeamState& s, std::size_t r, Line con
     }
     auto const gain = static_cast<double>(line.probes[i]);
     if (!(gain > -std::numeric_limits<double>::infinity())) continue;
-    s.picks.push_back({s.beam[r].value + gain - malus, s.beam[r].log_prob + gain, static_cast<std::int32_t>(r),
+    s.picks.push_back({s.beam[r].value + gain - penalty, s.beam[r].log_prob + gain, static_cast<std::int32_t>(r),
                        static_cast<std::int32_t>(s.picks.size()), token, line.probes[i], s.is_eos(token), false});
     choice.grow(s.picks.size(), true);
-    malus += options.sibling_penalty;
+    penalty += options.sibling_penalty;
   }
 }
 

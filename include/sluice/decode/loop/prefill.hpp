@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What every output begins with: prompt and forced prefix, fed before a search is told anything.
+/// Prefill: feeds prompt and forced prefix before the search gets its first answer.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,7 +11,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,11 +22,11 @@
 
 namespace sluice::inline v0::detail {
 
-/// Feeds prompt and prefix into a sentence's slot 0 and notes the prefix's log-probabilities. The last of their tokens is the
-/// first that the search feeds: its first plan is asked for at once, since the prefix is scored as that plan scores, and run
-/// when it is due. Where rows may differ and bring several tokens, all of it is one row.
+/// Feeds prompt and prefix into slot 0 of a sentence, and notes the log-probabilities of the prefix. The search feeds the last
+/// of these tokens with its first plan. The plan is made at the start, since the prefix is scored as that plan scores, and is
+/// run when all other tokens have been fed. If the model is ragged and takes blocks, a row feeds as many tokens as allowed.
 template <class = void>
-class LazyOpening {
+class LazyPrefill {
  public:
   void reset(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
     tokens_.assign(prompt.begin(), prompt.end());
@@ -43,27 +43,27 @@ class LazyOpening {
   std::int32_t held() const { return static_cast<std::int32_t>(tokens_.size()) - 1; }
   double const& log_prob() const { return log_prob_; }
 
-  /// Whether the search has been told its first answer.
+  /// Whether the prefill is over: the search has its first answer.
   bool done() const { return done_; }
-  /// Until then.
+  /// For the schedule, while it is not done().
   Progress progress() const {
     return {static_cast<std::int32_t>(fed_), 1, blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) : 1};
   }
 
-  /// Whether nothing has been fed yet, and something could be had from elsewhere.
+  /// Whether nothing has been fed yet, and a prefix of the prompt could be forked from another slot.
   bool fresh() const { return fed_ == 0 && !asked_ && prompt_ > 1; }
-  std::span<Token const> rest() const { return std::span(tokens_).subspan(fed_); }  ///< not fed yet
+  std::span<Token const> rest() const { return std::span(tokens_).subspan(fed_); }  ///< tokens not fed yet
   std::span<Token const> prompt() const { return std::span(tokens_).first(prompt_); }
-  /// Tokens that one row could bring, if `count` of the prompt come from elsewhere.
+  /// Tokens that the next row can feed if `count` tokens of the prompt are forked.
   std::int32_t next(std::int32_t count = 0) const {
     return blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) - count : 1;
   }
-  /// How many of the prompt's tokens can be had from elsewhere: what comes after the last of them is asked for.
+  /// How many tokens of the prompt can be forked: all but the last, after which scores are needed.
   std::size_t shareable() const { return prompt_ - 1; }
-  /// The slot from which the next row goes on holds the first `count` tokens.
+  /// Skips `count` tokens: the slot that the next row continues holds them.
   void skip(std::size_t count) { fed_ = count; }
 
-  /// Plans the next row, of at most `most` tokens where it can be cut, or what the search has planned.
+  /// Plans the next row, of at most `most` tokens if it can be split, or adds the search's first plan.
   void plan(AnySearch& search, StepPlan& step, PlanRules const& rules, std::size_t most) {
     if (!asked_ && tokens_.size() == 1) {
       Plan plan(step, rules.base);
@@ -78,12 +78,12 @@ class LazyOpening {
     plan_row(step, rules.base, blocks_ ? (std::min)(rest - 1, most) : 1);
   }
 
-  /// Takes the answer; what of it is the search's, if anything is: see done().
+  /// Takes the answer. Returns the part of it that is the search's: empty until done().
   Expansion advance(Expansion const& answer) {
     auto const own = own_ == all ? answer.size() : own_;
     auto const before = answer.size() - own;
     for (std::size_t j = 0; j < before; ++j) {
-      auto const i = first_line_ + j;  // the line after token i
+      auto const i = first_line_ + j;  // this is the line after token i
       if (i + 1 < prompt_ || !scored_) continue;
       log_probs_.push_back(normalised_ ? answer[j].probes[0] : std::numeric_limits<float>::quiet_NaN());
     }
@@ -95,7 +95,7 @@ class LazyOpening {
     return answer.window(before, own);
   }
 
-  /// Puts the prefix before what the search has found.
+  /// Puts the prefix in front of the search's tokens.
   void complete(Result& result) const {
     if (tokens_.size() == prompt_) return;
     for (auto& h : result.hypotheses) {
@@ -114,7 +114,7 @@ class LazyOpening {
 
   std::span<Token const> prefix() const { return std::span(tokens_).subspan(prompt_); }
 
-  /// The search's first plan, with its slots as it numbers them.
+  /// Gets the search's first plan, with slots numbered from 0.
   void ask(AnySearch& search, PlanRules const& rules) {
     first_.clear();
     Plan plan(first_, 0);
@@ -128,7 +128,7 @@ class LazyOpening {
     asked_ = true;
   }
 
-  /// Whether the first plan is one row that the tokens before it can be put in front of.
+  /// Whether the first plan is one row that can feed the tokens before it too.
   bool widens() const {
     if (first_.rows.size() != 1) return false;
     auto const& row = first_.rows.front();
@@ -136,7 +136,7 @@ class LazyOpening {
            static_cast<std::size_t>(row.lines) == row.tokens.size();
   }
 
-  /// The first plan, `more` of the tokens before it in front of its row.
+  /// Adds the first plan, with the `more` tokens before it in its row.
   void plan_first(StepPlan& step, Slot base, std::size_t more = 0) {
     auto const group = step.groups.size();
     step.groups.insert(step.groups.end(), first_.groups.begin(), first_.groups.end());
@@ -157,12 +157,12 @@ class LazyOpening {
     due_ = true, now_ = more, own_ = first_.queries.size();
   }
 
-  /// A row of `count` tokens that are not the last.
+  /// Adds a row of `count` tokens that does not feed the last.
   void plan_row(StepPlan& step, Slot base, std::size_t count) {
     step.groups.push_back({});
     auto const tokens = std::span<Token const>(tokens_).subspan(fed_, count);
     auto lines = ask_before(step, count);
-    if (lines == 0) {  // a row asks for something
+    if (lines == 0) {  // a row must ask for a line
       step.queries.push_back({.best = 0, .normalise = false});
       lines = 1, first_line_ = fed_ + count - 1;
     }
@@ -171,7 +171,7 @@ class LazyOpening {
     due_ = false, now_ = count, own_ = 0;
   }
 
-  /// Asks for the log-probabilities of the prefix's tokens behind the next `count`, and of nothing else; how many lines.
+  /// Asks for the log-probabilities of the prefix tokens that follow the next `count` tokens. Returns how many lines that is.
   std::int32_t ask_before(StepPlan& step, std::size_t count) {
     first_line_ = (std::max)(prompt_ - 1, fed_);
     std::int32_t lines = 0;
@@ -191,6 +191,6 @@ class LazyOpening {
   float temperature_ = 1;
   bool blocks_ = false, asked_ = false, done_ = false, due_ = false, scored_ = true, normalised_ = true;
 };
-using Opening = LazyOpening<>;
+using Prefill = LazyPrefill<>;
 
 }  // namespace sluice::inline v0::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the model thought where each token was chosen, for requests that ask.
+/// The model's logprobs and entropy where each token was chosen, for requests that ask.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,7 +12,7 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/attaching.hpp>
+#include <sluice/decode/loop/attachments.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -23,24 +23,24 @@
 
 namespace sluice::inline v0::detail {
 
-/// Asks more of the lines of one sentence than its search does, and keeps the answers as if the model had attached them: entropy,
-/// then token and log-probability of each alternative. So they follow the rows, and no search knows of them.
+/// Asks queries of its own about the lines of one sentence, and keeps the answers as if the model had attached them: entropy,
+/// then token and log-probability of each alternative. They follow the rows, so searches need no code for them.
 template <class = void>
-class LazyConfiding {
+class LazyTokenConfidence {
  public:
-  /// As Attaching::begin.
+  /// See AttachmentTree::begin.
   void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slot_count,
              std::size_t prompt) {
     asked_ = asked;
     if (!asked_.asks()) return;
-    asked_.alternatives = (std::min)(asked.alternatives, vocabulary.size);  // memory is for as many
+    asked_.alternatives = (std::min)(asked.alternatives, vocabulary.size);  // bounds the memory
     never_.clear();
     for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
     kept_.begin(base, slot_count, prompt);
   }
   bool asks() const { return asked_.asks(); }
 
-  /// What is asked of every line.
+  /// The query for every line.
   Query query(TokenSet const* shortlist) const {
     return {.best = asked_.alternatives,
             .edits = never_,
@@ -49,7 +49,7 @@ class LazyConfiding {
             .entropy = asked_.entropy};
   }
 
-  /// The sentence's rows of a step, and the answers to their lines.
+  /// Takes the sentence's rows of a step, and the answers for their lines.
   void apply(std::span<Row const> rows, Expansion const& answer) {
     auto const columns = 1 + 2 * std::ptrdiff_t{asked_.alternatives};
     numbers_.assign(answer.size() * static_cast<std::size_t>(columns), 0);
@@ -64,7 +64,7 @@ class LazyConfiding {
     kept_.apply(rows, {{numbers_.data(), std::ssize(answer), columns, columns}, widths_}, 0);
   }
 
-  /// Gives hypotheses their choices.
+  /// Fills in Hypothesis::choices.
   void complete(std::vector<Hypothesis>& hypotheses) {
     if (!asked_.asks()) return;
     std::vector<Hypothesis> all(hypotheses.size());
@@ -95,10 +95,10 @@ class LazyConfiding {
 
   Confidence asked_{};
   std::vector<Edit> never_;  // tokens that are not generated
-  Attaching kept_;
+  AttachmentTree kept_;
   std::vector<float> numbers_;  // [line][column]
   std::vector<std::int32_t> widths_;
 };
-using Confiding = LazyConfiding<>;
+using TokenConfidence = LazyTokenConfidence<>;
 
 }  // namespace sluice::inline v0::detail

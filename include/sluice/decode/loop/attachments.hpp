@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a model attaches to its lines, until somebody asks for it.
+/// Keeps what a model attaches to its lines until the sentence ends.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,22 +16,23 @@
 
 namespace sluice::inline v0::detail {
 
-/// Keeps what was attached to the lines of one sentence as a tree of the tokens that led to them. It follows the rows, so that
-/// no search knows of it: a fork goes on from a node, a cut goes back to one. Everything stays until the sentence ends.
+/// Keeps what was attached to the lines of one sentence, as a tree of the tokens that led to them. It follows the rows, so
+/// searches need no code for it: a fork continues from a node, a roll-back returns to one. Nothing is dropped
+/// before the sentence ends.
 template <class = void>
-class LazyAttaching {
+class LazyAttachmentTree {
  public:
-  /// A sentence in the slots `base` ... `base + slots - 1`, whose prompt has so many tokens.
+  /// Begins a sentence in the slots `base` ... `base + slot_count - 1`. `prompt`: tokens in its prompt.
   void begin(Slot base, std::int32_t slot_count, std::size_t prompt) {
     base_ = base, prompt_ = static_cast<std::int32_t>(prompt);
     ends_.assign(static_cast<std::size_t>(slot_count), none);
     nodes_.clear(), numbers_.clear();
   }
 
-  /// The sentence's rows of a step, whose lines begin at `line` of all.
+  /// Takes the sentence's rows of a step. Their lines begin at line `line` of `attached`.
   void apply(std::span<Row const> rows, Attachments const& attached, std::ptrdiff_t line) {
     from_.clear();
-    for (auto const& row : rows) from_.push_back(before(row));  // forks first, then what is fed
+    for (auto const& row : rows) from_.push_back(before(row));  // all parents first: feeding changes ends_
     for (std::size_t i = 0; i < rows.size(); ++i) {
       auto const& row = rows[i];
       auto const unasked = std::ssize(row.tokens) - row.lines;
@@ -55,7 +56,7 @@ class LazyAttaching {
     }
   }
 
-  /// Gives hypotheses what was attached to the lines that their tokens were chosen from.
+  /// Gives each token of a hypothesis what was attached to the line it was chosen from.
   void complete(std::vector<Hypothesis>& hypotheses) {
     if (nodes_.empty()) return;
     for (auto& hypothesis : hypotheses) {
@@ -74,22 +75,22 @@ class LazyAttaching {
   static constexpr std::int32_t none = -1;
   struct Node {
     std::int32_t parent = none, child = none, sibling = none;
-    std::int32_t depth = 0;  // behind the prompt
+    std::int32_t depth = 0;  // tokens after the prompt
     Token token = 0;
-    std::ptrdiff_t first = 0, count = 0;  // of its line, in numbers_
+    std::ptrdiff_t first = 0, count = 0;  // where the line's numbers are in numbers_
   };
   static std::size_t index(std::int32_t node) { return static_cast<std::size_t>(node); }
 
-  /// Behind the prompt.
+  /// The node after the prompt.
   std::int32_t root() {
     if (nodes_.empty()) nodes_.push_back({});
     return 0;
   }
 
-  /// What the row goes on from; none within the prompt.
+  /// The node that the row continues; none within the prompt.
   std::int32_t before(Row const& row) const {
     auto const depth = row.length - prompt_;
-    auto const slot = row.from - base_;  // outside: a prompt that is shared
+    auto const slot = row.from - base_;  // outside: forked from another sentence's prompt
     if (depth < 0 || slot < 0 || slot >= std::ssize(ends_)) return none;
     auto node = ends_[static_cast<std::size_t>(slot)];
     while (node != none && nodes_[index(node)].depth > depth) node = nodes_[index(node)].parent;
@@ -119,12 +120,12 @@ class LazyAttaching {
 
   Slot base_ = 0;
   std::int32_t prompt_ = 0;
-  std::vector<std::int32_t> ends_;  // [slot]: what it holds
+  std::vector<std::int32_t> ends_;  // [slot]: the node of its last token
   std::vector<std::int32_t> from_;  // [row]
-  std::vector<std::int32_t> path_;  // [depth]: of the row: what its token goes on from
+  std::vector<std::int32_t> path_;  // [depth]: in a row, the node that a token at this depth continues
   std::vector<Node> nodes_;
   std::vector<float> numbers_;
 };
-using Attaching = LazyAttaching<>;
+using AttachmentTree = LazyAttachmentTree<>;
 
 }  // namespace sluice::inline v0::detail

@@ -132,7 +132,7 @@ void fuzz(S const& search, std::uint64_t seed, std::size_t& restarted, std::size
 
 }  // namespace
 
-TEST_CASE("a tree of tokens counts what the slots of a model hold", "[room]") {
+TEST_CASE("a tree of tokens counts what the slots of a model hold", "[cache budget]") {
   std::mt19937_64 random(5);
   for (int round = 0; round < 60; ++round) {
     Cells cells;
@@ -179,7 +179,7 @@ TEST_CASE("a tree of tokens counts what the slots of a model hold", "[room]") {
   }
 }
 
-TEST_CASE("whoever finds no room waits, starts again, or fails alone", "[room]") {
+TEST_CASE("whoever finds no room waits, starts again, or fails alone", "[cache budget]") {
   std::size_t restarted = 0, failed = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     fuzz<everything>(Greedy{.length = {.max = 30}}, seed, restarted, failed);
@@ -192,7 +192,7 @@ TEST_CASE("whoever finds no room waits, starts again, or fails alone", "[room]")
   CHECK(failed > 50);
 }
 
-TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[room]") {
+TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[cache budget]") {
   CellModel<everything> model(table, 30, true);
   std::vector<Prompted<Greedy>> requests(3);
   requests[1].prompt.assign(28, 5), requests[1].prefix.assign(3, 5);
@@ -203,7 +203,7 @@ TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[r
   CHECK(results[1].message == "prompt and prefix have 31 tokens, and the model has room for 30");
 }
 
-TEST_CASE("a sentence that outgrows the model keeps what it has", "[room]") {
+TEST_CASE("a sentence that outgrows the model keeps what it has", "[cache budget]") {
   Table const endless{.size = 12, .has_eos = false};
   for (auto const told : {true, false}) {
     CellModel<everything> model(endless, 30, told);
@@ -219,7 +219,7 @@ TEST_CASE("a sentence that outgrows the model keeps what it has", "[room]") {
   }
 }
 
-TEST_CASE("512 cells are enough for 64 requests", "[room]") {
+TEST_CASE("512 cells are enough for 64 requests", "[cache budget]") {
   std::mt19937_64 random(3);
   std::vector<Prompted<BeamSearch>> requests(64);
   for (auto& request : requests) request.prompt.assign(20 + random() % 60, static_cast<Token>(3 + random() % 9));
@@ -233,7 +233,7 @@ TEST_CASE("512 cells are enough for 64 requests", "[room]") {
   }
 }
 
-TEST_CASE("long prompts are fed in pieces beside the steps of others", "[room]") {
+TEST_CASE("long prompts are fed in pieces beside the steps of others", "[cache budget]") {
   Table const endless{.size = 12, .has_eos = false};
   Greedy const search{.length = {.max = 40}};
   std::vector<Prompted<Greedy>> requests(4);
@@ -259,7 +259,7 @@ TEST_CASE("long prompts are fed in pieces beside the steps of others", "[room]")
   }
 }
 
-TEST_CASE("prompts that begin alike are fed once", "[room]") {
+TEST_CASE("prompts that begin alike are fed once", "[cache budget]") {
   Table const endless{.size = 12, .has_eos = false};
   auto const asked = [](std::size_t i) {
     std::vector<Token> prompt(1000, 4);
@@ -340,7 +340,7 @@ TEST_CASE("prompts that begin alike are fed once", "[room]") {
   }
 }
 
-TEST_CASE("wrappers of models follow prompts that are shared", "[room]") {
+TEST_CASE("wrappers of models follow prompts that are shared", "[cache budget]") {
   Table const other{.size = 12, .scale = 3, .order = 1};
   std::uint64_t shared = 0;
   auto const check = [&](auto& model, auto const& search, auto const& requests, std::vector<Result> const& reference) {
@@ -388,7 +388,7 @@ TEST_CASE("wrappers of models follow prompts that are shared", "[room]") {
   CHECK(shared > 1000);  // else nothing was tried
 }
 
-TEST_CASE("sharing needs a model that cuts, and sources that say nothing", "[room]") {
+TEST_CASE("sharing needs a model that cuts, and sources that say nothing", "[cache budget]") {
   CellModel<Abilities{.ragged = true}> uncut(table, 100, false);
   CHECK_THROWS_MATCHES(
       decode(uncut, std::vector<EmptySource>(1), Greedy{}, Batched{}, LogSoftmaxTopK{}, {.shared_tokens = 5}),

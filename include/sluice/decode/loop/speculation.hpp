@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Guesses, for the searches that would like some.
+/// Speculative decoding: asks the model to guess tokens for the searches that verify guesses.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -8,11 +8,12 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/step.hpp>
 #include <sluice/decode/loop/step_times.hpp>
-#include <sluice/decode/loop/stepping.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,59 +23,59 @@
 
 namespace sluice::inline v0::detail {
 
-/// Collects what the sentences of a step would like guessed and asks the model once, if both guess at all; learns what a guess
-/// costs.
+/// Collects the drafts that the sentences of a step want, and asks the model for all of them in one call. Does nothing unless
+/// model and search support guesses. Learns what a guess costs.
 template <class = void>
-class LazyDrafting {
+class LazySpeculation {
  public:
-  LazyDrafting(Shared& shared, Answering& answering)
-      : shared_(shared), answering_(answering), on_(shared.model.proposes && shared.searches.drafts) {}
+  LazySpeculation(LoopState& state, Results& results)
+      : state_(state), results_(results), on_(state.model.proposes && state.searches.drafts) {}
 
-  /// After a run: what the step took, and its guesses.
+  /// To be called after a step has run: notes how long it and its guesses took.
   void learn(StepPlan const& step) {
     drafts_.clear();
     if (!on_) return;
     std::size_t tokens = 0;
     for (auto const& row : step.rows) tokens += row.tokens.size();
-    auto const seconds = shared_.statistics.seconds.model + shared_.statistics.seconds.output;
+    auto const seconds = state_.statistics.seconds.model + state_.statistics.seconds.output;
     auto const rows = static_cast<double>(step.rows.size());
     times_.note(seconds - std::exchange(seconds_, seconds), rows, static_cast<double>(tokens) - rows);
     added_ = times_.added(rows);
   }
 
-  /// Whether a sentence that goes on would like guesses.
+  /// Asks a sentence that continues whether it wants guesses.
   void ask(Running& s) {
-    if (!on_ || !s.opening.done()) return;
+    if (!on_ || !s.prefill.done()) return;
     Draft draft{.slot = s.base, .added = added_, .explore = times_.explore()};
     try {
       if (s.search->draft(draft)) drafts_.push_back(draft);
     } catch (...) {
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
     }
   }
 
-  /// Has the model guess for all that would. If it throws, they end.
-  void propose(Stepping& stepping) {
+  /// Has the model guess for all sentences that want it. If it throws, these sentences end.
+  void propose(Step& step) {
     if (drafts_.empty()) return;
-    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    state_.stopwatch.book(state_.statistics.seconds.search);
     try {
-      shared_.model.propose(drafts_);
-      shared_.stopwatch.book(shared_.statistics.seconds.model);
+      state_.model.propose(drafts_);
+      state_.stopwatch.book(state_.statistics.seconds.model);
     } catch (...) {
-      for (auto* s : stepping.chosen())
+      for (auto* s : step.chosen())
         if (!s->ended && std::any_of(drafts_.begin(), drafts_.end(), [&](Draft const& d) { return d.slot == s->base; }))
-          stepping.fail(*s, std::current_exception());
+          step.fail(*s, std::current_exception());
     }
   }
 
  private:
-  Shared& shared_;
-  Answering& answering_;
+  LoopState& state_;
+  Results& results_;
   bool on_;
   std::vector<Draft> drafts_;
   StepTimes times_;
   double seconds_ = 0, added_ = -1;  // of all steps so far; by a guess
 };
-using Drafting = LazyDrafting<>;
+using Speculation = LazySpeculation<>;
 
 }  // namespace sluice::inline v0::detail

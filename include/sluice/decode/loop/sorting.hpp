@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Orders of sentences. No templates, so that a program with many decoders has them compiled once.
+/// Sorts sentences and requests. Independent of the decoder's types, so compiled once for many decoders.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,26 +16,26 @@
 
 namespace sluice::inline v0::detail {
 
-/// Puts `who` in the order of their keys, which are all different.
+/// Sorts `indices` by their keys, which are all different.
 template <class = void>
-void sort_by(std::vector<std::int32_t>& who, std::span<std::int64_t const> keys) {
-  std::sort(who.begin(), who.end(), [keys](std::int32_t a, std::int32_t b) {
+void sort_by(std::vector<std::int32_t>& indices, std::span<std::int64_t const> keys) {
+  std::sort(indices.begin(), indices.end(), [keys](std::int32_t a, std::int32_t b) {
     return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
   });
 }
 
-/// Leaves those of `who` that a model can step at once although its rows have to be alike: as long as the shortest, with
-/// blocks as long as its.
+/// For models that are not ragged: keeps those of `indices` that can share a step. These are as long as the shortest, with the
+/// same block length.
 template <class = void>
-void keep_alike(std::vector<std::int32_t>& who, std::span<Live const> live) {
+void keep_alike(std::vector<std::int32_t>& indices, std::span<Live const> live) {
   auto const at = [live](std::int32_t i) -> Live const& { return live[static_cast<std::size_t>(i)]; };
-  auto first = at(who.front());
-  for (auto const i : who)
+  auto first = at(indices.front());
+  for (auto const i : indices)
     if (at(i).length < first.length) first = at(i);
-  std::erase_if(who, [&](std::int32_t i) { return at(i).length != first.length || at(i).block != first.block; });
+  std::erase_if(indices, [&](std::int32_t i) { return at(i).length != first.length || at(i).block != first.block; });
 }
 
-/// The places of `lengths`, longest first; equal lengths stay in their order.
+/// The indices of `lengths`, longest first; equal lengths stay in their order.
 template <class = void>
 void longest_first(std::span<std::int32_t const> lengths, std::vector<std::size_t>& order) {
   order.resize(lengths.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One step: who takes part, what they want run, the run, and telling them.
+/// One step: choose sentences, plan, run the model, advance the searches.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -10,14 +10,15 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
-#include <sluice/decode/loop/answering.hpp>
-#include <sluice/decode/loop/fitting.hpp>
-#include <sluice/decode/loop/orders.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/list_running.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/planning.hpp>
-#include <sluice/decode/loop/returning.hpp>
+#include <sluice/decode/loop/preemption.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
-#include <sluice/decode/loop/view.hpp>
+#include <sluice/decode/loop/sorting.hpp>
+#include <sluice/decode/loop/step_capacity.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,28 +34,24 @@ namespace sluice::inline v0::detail {
 
 /// Joins the plans of the sentences that the schedule chose into one call of the model.
 template <class = void>
-class LazyStepping {
+class LazyStep {
  public:
-  LazyStepping(Shared& shared, Answering& answering, Fitting& fitting, Returning& returning)
-      : shared_(shared),
-        answering_(answering),
-        fitting_(fitting),
-        returning_(returning),
-        planning_(shared, answering) {}
+  LazyStep(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
+      : state_(state), results_(results), capacity_(capacity), preemption_(preemption), planning_(state, results) {}
 
-  /// Who takes part in the step; empty if nobody is alive.
+  /// The sentences in the step; empty if none is running.
   std::vector<Running*> const& chosen() const { return chosen_; }
   StepPlan const& plan() const { return planning_.plan(); }
-  /// What model or expander threw in this step, or null.
+  /// The exception of model or expander in this step, or null.
   std::exception_ptr const& problem() const { return problem_; }
-  /// Whether nothing was run since there was no room for it.
+  /// Whether the step was not run because the KV cache has no room for it.
   bool no_room() const { return no_room_; }
 
-  /// Has the schedule choose.
+  /// Lets the schedule choose the sentences of the step.
   void choose() {
-    auto& running = shared_.running;
+    auto& running = state_.running;
     do pick();
-    while (!fitting_.fit(live_, picked_));
+    while (!capacity_.fit(live_, picked_));
     chosen_.clear();
     if (picked_.empty()) return;
     keys_.clear();
@@ -68,32 +65,32 @@ class LazyStepping {
     for (auto const i : picked_) {
       chosen_.push_back(&running[static_cast<std::size_t>(i)]);
       chosen_.back()->idle = -1;
-      shared_.statistics.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
+      state_.statistics.expansions += static_cast<std::uint64_t>(live_[static_cast<std::size_t>(i)].width);
     }
     for (auto const& s : running) ++s->age, ++s->idle;
   }
 
-  /// Has those chosen plan.
+  /// Makes the plan of the step.
   void make_plan() { planning_.make(chosen_); }
 
-  /// The model and the expander.
+  /// Runs the model and the expander.
   void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
-    shared_.room.slot_blocks.follow(plan().rows);
-    if (shared_.room.left() < (shared_.room.limited() ? unkept() : 0)) {
+    state_.cache.slot_blocks.follow(plan().rows);
+    if (state_.cache.free_tokens() < (state_.cache.limited() ? discarded_tokens() : 0)) {
       no_room_ = true;
       return;
     }
-    shared_.room.slot_blocks.hold(plan().rows);
-    shared_.statistics.count(plan());
-    shared_.stopwatch.book(shared_.statistics.seconds.search);
+    state_.cache.slot_blocks.hold(plan().rows);
+    state_.statistics.count(plan());
+    state_.stopwatch.book(state_.statistics.seconds.search);
     try {
-      answers_ = shared_.model.step(plan(), wonder(), shared_.statistics.seconds, shared_.stopwatch);
+      answers_ = state_.model.step(plan(), extra_queries(), state_.statistics.seconds, state_.stopwatch);
       if (answers_.size() != plan().queries.size())
         throw std::logic_error("sluice: the expander was asked for " + std::to_string(plan().queries.size()) +
                                " lines and answered " + std::to_string(answers_.size()));
-      if (shared_.model.attaches) attach();
+      if (state_.model.attaches) attach();
     } catch (NoRoom const&) {
       answers_ = {}, no_room_ = true, refusal_ = std::current_exception();
       return;
@@ -101,28 +98,28 @@ class LazyStepping {
       answers_ = {}, problem_ = std::current_exception();
       return;
     }
-    shared_.tell([&](AnyTrace& trace) { trace.answered(plan(), answers_); });
+    state_.tell([&](AnyTrace& trace) { trace.answered(plan(), answers_); });
   }
 
-  /// Tells one sentence what came of it; false if it has ended.
+  /// Gives one sentence its part of the answer; false if it has ended.
   bool advance(Running& s) {
     if (s.ended) return false;
     if (problem_ != nullptr && s.rows() > 0) {
-      answering_.end(s, Failure::model, describe(problem_), problem_);
+      results_.finish(s, Failure::model, describe(problem_), problem_);
       return false;
     }
     auto answer = s.lines() > 0 ? answers_.window(s.part.from.queries, s.lines()) : Expansion{};
     if (!answer.valid()) {
-      answering_.end(
+      results_.finish(
           s, Failure::not_a_number,
           "the model's scores hold a NaN or +infinity, or leave the range of floats when divided by the temperature");
       return false;
     }
     auto over = false;
     try {
-      if (!s.opening.done()) {
-        answer = s.opening.advance(answer);
-        if (!s.opening.done()) return true;
+      if (!s.prefill.done()) {
+        answer = s.prefill.advance(answer);
+        if (!s.prefill.done()) return true;
         over = s.search->advance(answer);
         if (!over && s.rows() == 0)
           throw std::logic_error("sluice: plan: the first plan has no rows, so the sentence must be over");
@@ -130,82 +127,82 @@ class LazyStepping {
         over = s.search->advance(answer);
       }
     } catch (...) {
-      answering_.end_by_exception(s, Failure::search);
+      results_.finish_by_exception(s, Failure::search);
       return false;
     }
-    if (over) answering_.end(s);
+    if (over) results_.finish(s);
     return !over;
   }
 
-  /// After a step for which there was no room: those who took part start again later. Who is alone ends.
-  void send_back() {
-    auto const alive = shared_.running.size();
-    auto const alone = alive == 1 && shared_.room.kept().empty();
-    while (shared_.room.forget()) {
+  /// After a step for which there was no room: preempts the sentences in it. A sentence that was alone ends.
+  void preempt_step() {
+    auto const alive = state_.running.size();
+    auto const alone = alive == 1 && state_.cache.kept().empty();
+    while (state_.cache.evict()) {
     }
-    if (!alone) shared_.room.halve(alive);
+    if (!alone) state_.cache.halve_running(alive);
     for (auto i = alive; i-- > 0;)  // the youngest first
-      if (auto& s = shared_.running[i]; s.idle == 0 && !s.ended) {
-        if (alone) answering_.end(s, Failure::no_room, refusal_ ? describe(refusal_) : fitting_.too_long());
-        else returning_.send(s);
+      if (auto& s = state_.running[i]; s.idle == 0 && !s.ended) {
+        if (alone) results_.finish(s, Failure::no_room, refusal_ ? describe(refusal_) : capacity_.too_long());
+        else preemption_.preempt(s);
       }
   }
 
-  /// The guesses' model threw: ends the sentence whose fault it is not, and notes why.
+  /// Model::propose threw: ends or preempts a sentence that asked for guesses, and notes the exception.
   void fail(Running& s, std::exception_ptr const& problem) {
     if (is_no_room(problem)) {
-      if (shared_.running.size() == 1) return answering_.end(s, Failure::no_room, describe(problem));
-      shared_.room.close();
-      return returning_.send(s);
+      if (state_.running.size() == 1) return results_.finish(s, Failure::no_room, describe(problem));
+      state_.cache.stop_admission();
+      return preemption_.preempt(s);
     }
     problem_ = problem;
-    answering_.end(s, Failure::model, describe(problem), problem);
+    results_.finish(s, Failure::model, describe(problem), problem);
   }
 
  private:
-  /// Tokens of trees that no slot keeps when the step is over.
-  std::int64_t unkept() const {
+  /// Tokens of trees that no slot holds after the step.
+  std::int64_t discarded_tokens() const {
     std::int64_t sum = 0;
     for (auto const& row : plan().rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
     return sum;
   }
 
-  /// What requests ask of their lines beside their searches; nullptr: nothing.
-  Aside const* wonder() {
-    auto const asks = [](Running const* s) { return s->confiding.asks() && s->lines() > 0 && !s->ended; };
+  /// The queries of Request::confidence; nullptr: no request in the step asks.
+  ExtraQueries const* extra_queries() {
+    auto const asks = [](Running const* s) { return s->confidence.asks() && s->lines() > 0 && !s->ended; };
     if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
-    aside_.queries.assign(plan().queries.size(), {.best = 0, .normalise = false});
-    aside_.groups = plan().groups;
-    for (auto& group : aside_.groups) group.keep = 0;
+    extra_.queries.assign(plan().queries.size(), {.best = 0, .normalise = false});
+    extra_.groups = plan().groups;
+    for (auto& group : extra_.groups) group.keep = 0;
     for (auto const* s : chosen_)
       for (auto i = s->part.from.queries; asks(s) && i < s->part.to.queries; ++i)
-        aside_.queries[i] = s->confiding.query(plan().queries[i].shortlist);
-    aside_.told = [this, asks](Expansion const& answer) {
+        extra_.queries[i] = s->confidence.query(plan().queries[i].shortlist);
+    extra_.receive = [this, asks](Expansion const& answer) {
       for (auto* s : chosen_)
         if (asks(s))
-          s->confiding.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()),
-                             answer.window(s->part.from.queries, s->lines()));
+          s->confidence.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()),
+                              answer.window(s->part.from.queries, s->lines()));
     };
-    return &aside_;
+    return &extra_;
   }
 
-  /// Has sentences keep what the model attached to their lines.
+  /// Gives sentences what the model attached to their lines.
   void attach() {
-    auto const attached = shared_.model.attachments(plan().queries.size());
+    auto const attached = state_.model.attachments(plan().queries.size());
     if (attached.values.rows == 0) return;
     for (auto* s : chosen_)
       if (!s->ended)
-        s->attaching.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()), attached,
-                           static_cast<std::ptrdiff_t>(s->part.from.queries));
+        s->attachments.apply(std::span<Row const>(plan().rows).subspan(s->part.from.rows, s->rows()), attached,
+                             static_cast<std::ptrdiff_t>(s->part.from.queries));
   }
 
-  /// What the schedule chooses.
+  /// Asks the schedule, and checks its choice.
   void pick() {
     picked_.clear();
-    view(shared_, answering_, live_);
-    auto const alive = shared_.running.size();
+    list_running(state_, results_, live_);
+    auto const alive = state_.running.size();
     if (alive == 0) return;
-    shared_.schedule.select(live_, picked_);
+    state_.schedule.select(live_, picked_);
     if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
     for (std::size_t n = 0; n < picked_.size(); ++n) {
       auto const i = picked_[n];
@@ -216,25 +213,25 @@ class LazyStepping {
         throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " behind sentence " +
                                std::to_string(picked_[n - 1]) + ": `chosen` must ascend, and name nobody twice");
     }
-    if (!shared_.model.abilities.ragged) keep_alike(picked_, live_);
+    if (!state_.model.abilities.ragged) keep_alike(picked_, live_);
   }
 
-  Shared& shared_;
-  Answering& answering_;
-  Fitting& fitting_;
-  Returning& returning_;
+  LoopState& state_;
+  Results& results_;
+  StepCapacity& capacity_;
+  Preemption& preemption_;
   Planning planning_;
   std::vector<Live> live_;
   std::vector<std::int32_t> picked_;
   std::vector<std::int64_t> keys_;
   std::vector<Running*> chosen_;
-  Aside aside_;
+  ExtraQueries extra_;
   Expansion answers_;
   std::exception_ptr problem_;
-  std::exception_ptr refusal_;  // the engine's own NoRoom, if it was not foreseen
+  std::exception_ptr refusal_;  // the NoRoom that the engine threw; null: the budget foresaw it
   bool no_room_ = false;
-  std::int64_t front_ = 0;  // of Live::turn: the first that is taken
+  std::int64_t front_ = 0;  // the lowest Live::turn so far
 };
-using Stepping = LazyStepping<>;
+using Step = LazyStep<>;
 
 }  // namespace sluice::inline v0::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The sentences alive as a schedule sees them.
+/// The running sentences as a schedule sees them.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -8,24 +8,25 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/decode/loop/answering.hpp>
+#include <sluice/decode/loop/loop_state.hpp>
+#include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
-/// Describes everybody, oldest first. Whoever's search throws ends, and is not seen.
+/// Lists the running sentences, oldest first. A sentence whose search throws ends and is not listed.
 template <class = void>
-void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
+void list_running(LoopState& state, Results& results, std::vector<Live>& live) {
   live.clear();
   auto ended = false;
-  for (auto const& s : shared.running) {
+  for (auto const& s : state.running) {
     Progress progress;
     try {
-      progress = s->opening.done() ? s->search->progress() : s->opening.progress();
+      progress = s->prefill.done() ? s->search->progress() : s->prefill.progress();
     } catch (...) {
-      answering.end_by_exception(*s, Failure::search);
+      results.finish_by_exception(*s, Failure::search);
       ended = true;
       continue;
     }
@@ -37,7 +38,7 @@ void view(Shared& shared, Answering& answering, std::vector<Live>& live) {
                     .turn = s->turn,
                     .source_length = s->request->source_length});
   }
-  if (ended) shared.running.sweep();
+  if (ended) state.running.sweep();
 }
 
 }  // namespace sluice::inline v0::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether a model can do what a search needs: said by the compiler where it knows, else when a decoder is made.
+/// Checks that a model can do what a search needs: at compile time if the abilities are known, else when a decoder is made.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -9,13 +9,13 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/parts.hpp>
+#include <sluice/decode/loop/interfaces.hpp>
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 
-// One text for both, and static_assert takes nothing but literals.
+// Macros: static_assert takes literals only, and the run-time check uses the same text.
 #define SLUICE_LACKS_ROLL_BACK                                                                                         \
   "sluice: this search rolls the model back, and the model does not say that it can (Abilities::roll_back); "          \
   "wrap it in sluice::Restarting, or choose another search"
@@ -27,7 +27,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Refused by the compiler.
+/// The check at compile time.
 template <Model M, Search S>
 consteval bool known_needs() {
   if constexpr (KnownAbilities<M> && KnownNeeds<S>) {
@@ -38,7 +38,7 @@ consteval bool known_needs() {
   return true;
 }
 
-/// Refused when a decoder is made, or a request submitted: by std::invalid_argument.
+/// The check when a decoder is made or a request is submitted. Throws std::invalid_argument.
 template <class = void>
 void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& model) {
   auto const& able = model.abilities;
@@ -50,7 +50,7 @@ void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& 
   if (!able.include(needed)) throw std::invalid_argument(SLUICE_LACKS_ABILITIES);
 }
 
-/// Options, slots and needs of a search.
+/// Checks options, slots and needs of a search.
 template <Search S>
 void check_search(S const& search, AnyModelSide const& model) {
   sluice::check(search);

@@ -57,7 +57,7 @@ struct Watching {
 
 }  // namespace
 
-TEST_CASE("a prompt takes as many calls as it has pieces", "[opening]") {
+TEST_CASE("a prompt takes as many calls as it has pieces", "[prefill]") {
   for (std::int32_t const chunk : {0, 1, 3, 8})
     for (std::size_t const prompt : {1u, 2u, 3u, 4u, 8u, 9u, 16u, 17u})
       for (std::size_t const prefix : {0u, 1u, 2u}) {
@@ -77,7 +77,7 @@ TEST_CASE("a prompt takes as many calls as it has pieces", "[opening]") {
       }
 }
 
-TEST_CASE("a prefix is scored as the search scores", "[opening]") {
+TEST_CASE("a prefix is scored as the search scores", "[prefill]") {
   for (int able = 0; able < 8; ++able)
     for (auto const temperature : {1.0f, 2.0f}) {
       Abilities const abilities{.ragged = (able & 1) != 0, .blocks = (able & 2) != 0, .roll_back = (able & 4) != 0};
@@ -109,7 +109,7 @@ TEST_CASE("a prefix is scored as the search scores", "[opening]") {
     }
 }
 
-TEST_CASE("what a first plan releases is its own", "[opening]") {
+TEST_CASE("what a first plan releases is its own", "[prefill]") {
   for (auto const prompt : {1, 3}) {
     std::vector<TableRequest<Generous>> requests(6);
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -124,7 +124,7 @@ TEST_CASE("what a first plan releases is its own", "[opening]") {
   }
 }
 
-TEST_CASE("groups are the sentences', those that share their prompts among them", "[opening]") {
+TEST_CASE("groups are the sentences', those that share their prompts among them", "[prefill]") {
   CellModel<everything> model(opened, 1 << 20, false);
   Decoder decoder(model, Greedy{.length = {.max = 8}}, Batched{}, Watching{}, NoTrace{}, Intake{.shared_tokens = 1});
   std::vector<Token> const common(20, 4);

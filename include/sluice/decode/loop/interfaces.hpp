@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the loop knows of model, searches, schedule and trace: one call for a sentence (or a step) and a phase. Their types are
-/// the affair of typed_*.hpp, so that a program compiles the loop once, whatever it combines.
+/// The interfaces through which the loop calls model, searches, schedule and trace: one virtual call per phase, for a sentence or
+/// a step. typed_*.hpp implement them for each type, so a program compiles the loop once, whatever it combines.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -27,17 +27,17 @@
 
 namespace sluice::inline v0::detail {
 
-struct Part {
-  Part() = default;
-  Part(Part const&) = delete;
-  Part& operator=(Part const&) = delete;
-  virtual ~Part() = default;
+struct Interface {
+  Interface() = default;
+  Interface(Interface const&) = delete;
+  Interface& operator=(Interface const&) = delete;
+  virtual ~Interface() = default;
 };
 
-/// A request whose source and search are somebody else's affair. It stays where it is as long as its sentence lives.
-struct AnyRequest : Part {
+/// A request. Its source and search are typed in RequestOf. Its address is constant until its sentence ends.
+struct AnyRequest : Interface {
   virtual void const* source() const = 0;  ///< a Source const*
-  virtual void check() const = 0;          ///< of a search of its own; throws
+  virtual void check() const = 0;          ///< throws if the request's own search is bad
 
   std::vector<Token> prompt{}, prefix{};
   std::optional<std::uint64_t> seed{};
@@ -47,12 +47,12 @@ struct AnyRequest : Part {
   std::int32_t source_length = -1;
 };
 
-/// A search and its state, of one sentence.
-struct AnySearch : Part {
-  virtual void take(AnyRequest const& request) = 0;  ///< its options: the request's, or the decoder's
+/// A search and its state for one sentence.
+struct AnySearch : Interface {
+  virtual void take(AnyRequest const& request) = 0;  ///< takes the search of the request, or the decoder's
   virtual std::int32_t slot_count() const = 0;
   virtual void begin(Sentence const& sentence) = 0;
-  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: it has nothing to insert
+  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: the search inserts nothing
   virtual void plan(Plan& plan) = 0;
   virtual bool advance(Expansion const& answer) = 0;
   virtual Progress progress() const = 0;
@@ -62,30 +62,30 @@ struct AnySearch : Part {
 };
 
 /// Makes searches.
-struct AnySearches : Part {
+struct AnySearches : Interface {
   virtual std::unique_ptr<AnySearch> make() const = 0;
   bool takes_prefix = false, drafts = false;
 };
 
-/// What the loop itself wants to know of the lines of a step.
-struct Aside {
+/// Queries of the loop itself about the lines of a step, for Request::confidence.
+struct ExtraQueries {
   std::vector<Query> queries{};
   std::vector<Group> groups{};
-  std::function<void(Expansion const&)> told{};
+  std::function<void(Expansion const&)> receive{};
 };
 
 /// The model and the expander.
-struct AnyModelSide : Part {
+struct AnyModelSide : Interface {
   virtual std::int32_t source_length(void const* source) const = 0;
   virtual void start(std::span<void const* const> sources, std::span<Slot const> slot_numbers) = 0;
   virtual void release(std::span<Slot const> slot_numbers) = 0;
-  /// Runs the rows and expands the answer; books the seconds. With an aside (or nullptr) its questions come first.
-  virtual Expansion step(StepPlan const& step, Aside const* aside, Statistics::Seconds& seconds,
+  /// Runs the rows and expands the answer; books the seconds. `extra` (or nullptr) is expanded first.
+  virtual Expansion step(StepPlan const& step, ExtraQueries const* extra, Statistics::Seconds& seconds,
                          Stopwatch& stopwatch) = 0;
   virtual void propose(std::span<Draft const> drafts) = 0;
-  /// Of the step just run, whose plan had so many lines.
+  /// The attachments of the step just run, whose plan had so many lines.
   virtual Attachments attachments(std::size_t lines) = 0;
-  /// What the model makes of some sources, to be started from.
+  /// Encodes sources. start() takes what it returns.
   virtual std::shared_ptr<void> encode(std::span<void const* const> sources) const = 0;
   virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) = 0;
 
@@ -94,15 +94,15 @@ struct AnyModelSide : Part {
   Abilities abilities{};
   bool encodes = false, proposes = false;
   bool attaches = false, answers_entropy = true;
-  bool alike = false;  ///< sources say nothing: all is in the prompts
+  bool alike = false;  ///< sources are empty: the input is in the prompts
 };
 
-struct AnySchedule : Part {
+struct AnySchedule : Interface {
   virtual std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const = 0;
   virtual void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const = 0;
 };
 
-struct AnyTrace : Part {
+struct AnyTrace : Interface {
   virtual void began(std::uint64_t id, Sentence const& sentence) = 0;
   virtual void admitted(std::uint64_t id, Slot base, std::int32_t slot_count) = 0;
   virtual void planned(StepPlan const& step) = 0;
@@ -111,9 +111,9 @@ struct AnyTrace : Part {
   virtual bool wants_entropy() const = 0;
 };
 
-/// Where requests come from that nobody has submitted yet.
-struct Supply : Part {
-  virtual bool submit_next() = 0;  ///< false: there are none left
+/// A source of requests that are not yet submitted.
+struct Supply : Interface {
+  virtual bool submit_next() = 0;  ///< submits one; false: there are none left
 };
 
 }  // namespace sluice::inline v0::detail
