@@ -44,8 +44,8 @@ class LazyForbidden {
   }
   LazyForbidden(std::initializer_list<Phrase> phrases) : LazyForbidden(std::vector<Phrase>(phrases)) {}
 
-  /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end or
-  ///   bos after the beginning of a phrase
+  /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end
+  ///     or bos after the beginning of a phrase
   State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return PhraseMatcher::root;
     for (std::size_t i = 0; i < data_->phrases.size(); ++i)
