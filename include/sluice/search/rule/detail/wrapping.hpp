@@ -11,8 +11,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// A property of S for its wrapper: a constant if it is known at compile time, else a function that asks the wrapper's
-/// `search`.
+/// The `needs` of a wrapper of S: a constant if they are known at compile time, otherwise a function that asks the
+/// wrapper's `search`.
 template <class Wrapper, class S>
 struct NeedsOf {
   Abilities needs() const { return sluice::needs(static_cast<Wrapper const&>(*this).search); }
