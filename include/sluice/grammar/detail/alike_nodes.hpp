@@ -15,9 +15,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// For each node, the first node that reads all texts of up to `depth` bytes in the same way. For example, a rule that
-/// counts up to a hundred characters has such groups for all but its last nodes. (Partition refinement, Moore 1956,
-/// stopped early.)
+/// For each node, the first node that reads all texts of up to `depth` bytes in the same way. In a count of up to a
+/// hundred characters, all nodes but the last ones are alike. (Partition refinement, Moore 1956, stopped early.)
 inline std::vector<std::int32_t> alike_nodes(Automaton const& a, std::int32_t depth) {
   auto const nodes = static_cast<std::size_t>(a.nodes());
   std::vector<std::int32_t> of(nodes), next(nodes);

@@ -29,7 +29,7 @@ class AdaptiveBlock {
   void count_guesses(std::size_t guesses, std::int32_t wanted) {
     spread_ = 0.8 * spread_ + 0.2 * static_cast<double>(guesses) / wanted;
   }
-  /// Counts a round that requests so many guesses.
+  /// Counts a round that requests `count` guesses.
   void ask(std::int32_t count) { resting_ = count == 0 ? resting_ + 1 : 0; }
 
   /// Guesses verified, and how many of them were right.

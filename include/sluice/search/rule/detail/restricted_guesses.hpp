@@ -28,7 +28,7 @@ class RestrictedGuesses {
   /// \param most  maximum length of an output; Limits::unlimited: unknown
   void begin(std::int32_t most) { most_ = most, guesses_ = nullptr; }
 
-  /// The number of tokens that may still follow so many.
+  /// The number of tokens that may still follow after `outputs` tokens.
   std::int32_t left(std::size_t outputs) const {
     return most_ == Limits::unlimited ? most_ : most_ - static_cast<std::int32_t>(outputs);
   }
