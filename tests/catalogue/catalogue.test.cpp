@@ -34,7 +34,7 @@ std::string what(auto const& call) {
   return "nothing was thrown";
 }
 
-/// All that a catalogue says, against the sorted sequences themselves.
+/// Compares all answers of a catalogue with the sorted sequences.
 void says_what_it_holds(Catalogue const& catalogue, Sequences const& all) {
   REQUIRE(catalogue.size() == static_cast<Item>(all.size()));
   auto const by_size = [](auto const& a, auto const& b) { return a.size() < b.size(); };
@@ -64,7 +64,7 @@ void says_what_it_holds(Catalogue const& catalogue, Sequences const& all) {
     auto const node = catalogue.find_beginning(beginning);
     REQUIRE((node.first == range.first && node.last == range.second));
     REQUIRE(catalogue.is_item(node) == (!beginning.empty() && all[static_cast<std::size_t>(range.first)] == beginning));
-    // The children are the beginnings that are one token longer.
+    // The children are the prefixes that are one token longer.
     auto longer = beginning;
     std::vector<Token> found;
     auto const& expected = children[beginning];

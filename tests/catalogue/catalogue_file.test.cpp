@@ -27,7 +27,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(Catalogue const& catalogue) { return {catalogue.bytes().begin(), catalogue.bytes().end()}; }
 
-/// Lists, bits, tokens of one and of two bytes, items that begin others.
+/// Lists, bits, tokens of one and of two bytes, items that are prefixes of others.
 Catalogue small() {
   std::mt19937_64 random(5);
   auto all = random_sequences(random, 90, 3, 0, 40);
@@ -45,7 +45,7 @@ std::string problem(Bytes const& bytes, CatalogueCheck check = CatalogueCheck::a
   return "";
 }
 
-/// Asks for everything. What comes out may be wrong; where it comes from is for the sanitizers to see.
+/// Calls every query. Answers may be wrong; the sanitizers check that reads stay within bounds.
 std::size_t ask(Catalogue const& catalogue) {
   std::size_t answers = 0;
   auto inside = true;
@@ -66,7 +66,7 @@ std::size_t ask(Catalogue const& catalogue) {
   return answers;
 }
 
-/// That items ascend, and are found where they are.
+/// Checks that items ascend and can be found.
 void is_a_catalogue(Catalogue const& catalogue) {
   std::vector<Token> before;
   auto right = true;
@@ -93,7 +93,7 @@ TEST_CASE("a catalogue's file gives it back, mapped by any number", "[catalogue]
   CHECK(std::ranges::equal(one.bytes(), catalogue.bytes()));
   CHECK(one.bytes().data() != two.bytes().data());
   is_a_catalogue(one), is_a_catalogue(two);
-  std::filesystem::remove(path);  // who has it mapped keeps it
+  std::filesystem::remove(path);  // processes that have it mapped keep it
   CHECK(one.tokens(90) == catalogue.tokens(90));
 
   auto const open = [&](std::string const& what) {
@@ -129,7 +129,7 @@ TEST_CASE("a catalogue that is cut off or damaged is refused", "[catalogue]") {
       auto changed = whole;
       changed[i] ^= static_cast<std::byte>(flip);
       REQUIRE(problem(changed) != "");
-      if (problem(changed, CatalogueCheck::head).empty())  // what lies behind is not looked at
+      if (problem(changed, CatalogueCheck::head).empty())  // the rest is not checked
         REQUIRE(ask(Catalogue::from_bytes(changed, CatalogueCheck::head)) < 10'000);
     }
   auto newer = whole;
@@ -148,13 +148,13 @@ TEST_CASE("a catalogue made to harm is refused, or is one", "[catalogue]") {
     if (!problem(changed).empty()) ++refused;
     else is_a_catalogue(Catalogue::from_bytes(changed)), ++taken;
   };
-  for (std::size_t i = 8; i < whole.size(); ++i)  // each byte, with hashes that are right
+  for (std::size_t i = 8; i < whole.size(); ++i)  // each byte, with correct hashes
     for (auto const value : {0, 77, 255}) {
       auto changed = whole;
       changed[i] = static_cast<std::byte>(value);
       look(changed);
     }
-  for (int round = 0; round < 3000; ++round) {  // some bytes, or numbers of the table
+  for (int round = 0; round < 3000; ++round) {  // some bytes, or numbers of the level table
     auto changed = whole;
     for (auto n = 1 + random() % 4; n > 0; --n) {
       auto const table = random() % 2 == 0;
@@ -166,7 +166,7 @@ TEST_CASE("a catalogue made to harm is refused, or is one", "[catalogue]") {
   }
   CAPTURE(refused, taken, unseen);
   CHECK(refused > 3000);
-  CHECK(taken > 0);  // a token that stays between its siblings
+  CHECK(taken > 0);  // a changed token that still lies between its siblings
   CHECK(unseen > 3000);
 }
 

@@ -36,7 +36,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// A table, and a catalogue of sequences of its tokens.
+/// A table, and a catalogue over its tokens.
 struct Shop {
   explicit Shop(std::uint64_t seed, bool has_eos = true, std::size_t shortest = 1)
       : random(seed), table{.size = 9, .eos_bias = 2, .has_eos = has_eos} {
@@ -44,7 +44,7 @@ struct Shop {
     sequences = random_sequences(random, 1 + random() % 40, longest, 3, 8, has_eos ? shortest : longest);
     catalogue = catalogue_of(sequences);
   }
-  /// Some of the items, on top of others; never all.
+  /// Some of the items, layered on a shared set; never all.
   SwitchedOff off() {
     auto const kept = static_cast<Item>(random() % sequences.size());
     auto const some = [&](std::uint64_t one_in) {
@@ -63,14 +63,14 @@ struct Shop {
   Catalogue catalogue;
 };
 
-/// An item, with the log-probability of its tokens and the end.
+/// An item, with the log-probability of its tokens and eos.
 struct Scored {
   double score;
   std::vector<Token> tokens;
 };
 
-/// All items that are left and begin so, best first: the sums of their tokens' log-probabilities, over all tokens or
-/// over those that may follow in a catalogue.
+/// All remaining items with this prefix, best first: the sums of their tokens' log-probabilities, normalised over all
+/// tokens or over those that may follow in a catalogue.
 std::vector<Scored> enumerate(Shop const& shop, SwitchedOff const& off, std::uint64_t source, Among among,
                               std::vector<Token> const& prefix = {}, bool prefix_scored = false) {
   auto const size = static_cast<std::size_t>(shop.table.size);
@@ -213,7 +213,7 @@ TEST_CASE("CatalogueBeam finds, bit for bit, what BeamSearch finds under the rul
 
 namespace {
 
-/// Everything that comes out is an item, finished, and none that is switched off; batches change nothing.
+/// Every output is a finished item that is not switched off; batching changes nothing.
 template <class S>
 std::size_t obeys(S const& plain, std::uint64_t shops = 12) {
   std::size_t outputs = 0;

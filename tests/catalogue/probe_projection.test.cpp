@@ -40,7 +40,7 @@ TEST_CASE("the probes of ProbeProjection are those of DenseProjection, bit for b
       OutputLayer layer(seed, vocabulary, 24);
       auto dense = layer.dense(precision);
       ProbeProjection probing(layer.view(), layer.bias, dense.weights());
-      // Lines that ask for much the same, or not; among them some that ask for something else.
+      // Lines with similar probes, or different ones; some of them request something else.
       auto const most = 1 + below(layer.random, seed % 3 == 0 ? 90 : 4);
       std::vector<std::vector<Token>> probes;
       std::vector<Query> queries;

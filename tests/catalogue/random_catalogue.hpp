@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Catalogues drawn at random, and the sequences that they are of.
+/// Random catalogues and the sequences in them.
 #pragma once
 
 #include <sluice/catalogue/catalogue.hpp>
@@ -19,14 +19,14 @@ namespace sluice::test {
 
 using Sequences = std::vector<std::vector<Token>>;
 
-/// So many different sequences of tokens in [lowest, highest], sorted.
+/// `count` different sequences of tokens in [lowest, highest], sorted.
 inline Sequences random_sequences(std::mt19937_64& random, std::size_t count, std::size_t longest, Token lowest,
                                   Token highest, std::size_t shortest = 1) {
   auto const draw = [&](std::uint64_t n) { return random() % n; };
   std::set<std::vector<Token>> all;
   for (std::size_t tries = 0; all.size() < count && tries < 20 * count; ++tries) {
     std::vector<Token> one;
-    if (!all.empty() && draw(3) == 0) {  // begins as another, or goes on behind it
+    if (!all.empty() && draw(3) == 0) {  // shares a prefix with another, or extends it
       one = *std::next(all.begin(), static_cast<std::ptrdiff_t>(draw(all.size())));
       one.resize(std::min(one.size(), std::size_t{1} + draw(longest)));
     }

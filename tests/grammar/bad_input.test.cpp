@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is endless, huge, deep, ambiguous or broken gives an error with its place, or works; nothing hangs or eats memory.
+// Endless, huge, deeply nested, ambiguous or broken input gives an error with its position, or works; nothing hangs or
+// exhausts memory.
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/grammar.hpp>
@@ -28,7 +29,7 @@ std::string times(std::string const& text, int count) {
   return out;
 }
 
-/// What it says against it; empty: it compiles, and can be used: the sets of its first tokens are worked out.
+/// The error message; empty: it compiles and can be used, and the masks of its first tokens have been computed.
 std::string objection(std::function<Grammar()> const& compile) {
   static TokenTrie const trie = [] {
     std::vector<std::string> tokens;
@@ -64,13 +65,13 @@ void judge(std::vector<Case> const& cases, std::function<Grammar(std::string con
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     CAPTURE(said);
     CHECK((why.empty() ? said.empty() : said.find(why) != std::string::npos));
-    CHECK(seconds < 20);  // and mostly takes milliseconds
+    CHECK(seconds < 20);  // usually takes milliseconds
   }
 }
 
 constexpr int ten_megabytes = 10 << 20;
 
-/// `before` 1000 `behind`, `before` 1001 `behind`, ...
+/// Builds `before` 1000 `behind`, `before` 1001 `behind`, ...
 std::string numbered(std::string const& before, int count, std::string const& behind) {
   std::string out;
   for (int i = 0; i < count; ++i) out += (i == 0 ? "" : ",") + before + std::to_string(1000 + i) + behind;
@@ -130,7 +131,7 @@ TEST_CASE("many values", "[bad_input]") {
     return R"({"oneOf":[)" + numbered(R"({"type":"object","required":["t"],"properties":{)" + before, count, "}}}") +
            "]}";
   };
-  std::string pairs;  // each two differ, by no property that all of them have
+  std::string pairs;  // each two differ, but no property is common to all
   for (int i = 0; i < 400; ++i) {
     std::string names, properties;
     for (int bit = 0; bit < 9; ++bit) {
@@ -153,7 +154,7 @@ TEST_CASE("many values", "[bad_input]") {
           {R"({"oneOf":[)" + pairs + "]}", "oneOf has too many schemas for comparing each with each"},
       },
       [](std::string const& text) { return Grammar::from_json_schema(text); });
-  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 20);  // mostly 2
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 20);  // usually 2
 }
 
 TEST_CASE("equal values", "[bad_input]") {

@@ -32,7 +32,7 @@ TEST_CASE("one space at the beginning is not judged", "[grammar]") {
     }
     auto const behind = grammar.behind_space();
     for (auto number = 0; number < 5 * 81; ++number) {
-      std::string output;  // all up to four long, the shorter ones more than once
+      std::string output;  // all of up to four tokens, the shorter ones more than once
       for (auto i = number / 81, digits = number % 81; i > 0; --i, digits /= 3)
         output += "a b"[static_cast<std::size_t>(digits % 3)];
       auto const judged = output.starts_with(' ') ? output.substr(1) : output;

@@ -36,7 +36,7 @@ TokenBytes const certain_bytes{
 
 TokenTrie certain_trie() { return {certain_bytes, {.size = 14, .bos = bos, .eos = {eos}, .never = {pad, bos}}}; }
 
-/// Grammars in which much is certain.
+/// Grammars in which much text is certain.
 std::string certain_grammar(std::mt19937_64& random) {
   auto const one_of = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   auto const word = [&] {
@@ -159,11 +159,11 @@ TEST_CASE("the longest token is chosen as far as none reaches beyond what is cer
   };
   CHECK(only(R"(root ::= "abcab" [()])") == 9);        // abc
   CHECK(only(R"(root ::= "abcab" [()])", {9}) == 6);   // ab
-  CHECK(only(R"(root ::= "ab" [abc]*)") == -1);        // abc reaches beyond
+  CHECK(only(R"(root ::= "ab" [abc]*)") == -1);        // abc extends beyond
   CHECK(only(R"(root ::= "ab" [ab]*)") == 6);          // abc is not allowed
-  CHECK(only(R"(root ::= "ab" "c"?)") == -1);          // the text may end behind ab
-  CHECK(only(R"(root ::= "(" [abc])") == 12);          // one token alone
-  CHECK(only(R"(root ::= "a" "(")", {3, 12}) == eos);  // what is left is the end
+  CHECK(only(R"(root ::= "ab" "c"?)") == -1);          // the text may end after ab
+  CHECK(only(R"(root ::= "(" [abc])") == 12);          // only one token
+  CHECK(only(R"(root ::= "a" "(")", {3, 12}) == eos);  // only eos is left
   CHECK(only(R"(root ::= [ab] "c")") == -1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Outputs drawn from what a grammar allows, token by token.
+/// Draws outputs token by token from what a grammar allows.
 #pragma once
 
 #include <sluice/grammar/structure.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::test {
 
-/// All bytes, and pieces that JSON is often made of; the last is the end.
+/// All bytes, and common JSON fragments; the last token is eos.
 inline std::vector<std::string> json_tokens() {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
@@ -25,7 +25,7 @@ inline std::vector<std::string> json_tokens() {
   return tokens;
 }
 
-/// An output drawn from what is allowed, of up to `most` tokens.
+/// Draws an output of up to `most` tokens from the allowed ones.
 inline std::string draw_output(Structure const& structure, std::vector<std::string> const& tokens,
                                std::mt19937_64& random, std::int32_t most) {
   std::string text;

@@ -74,7 +74,7 @@ TEST_CASE("ambiguous grammars are read in a time that does not explode", "[gbnf]
   CHECK(any.matches(std::string(60, 'a')));
   auto const nested = Grammar::from_gbnf("root ::= ((\"a\"*)*)* (\"\" | \"b\"*)*");
   CHECK(nested.matches("aaabbb"));
-  // A set of places for each subset of the last twenty letters: too many, so that they are followed one by one.
+  // A set of places for each subset of the last twenty letters: too many, so the places are followed one by one.
   auto const wide = Grammar::from_gbnf("root ::= [ab]* \"a\" [ab]{20}");
   CHECK(wide.matches("babab" + std::string("a") + std::string(20, 'b')));
   CHECK_FALSE(wide.matches("bbbbb" + std::string(21, 'b')));

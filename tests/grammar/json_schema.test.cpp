@@ -181,7 +181,7 @@ TEST_CASE("what is drawn under random schemas is complete, JSON, and valid", "[j
     for (int i = 0; i < 12; ++i) {
       auto const text = draw_output(structure, tokens, random, 20 + static_cast<std::int32_t>(random() % 60));
       CAPTURE(text);
-      if (text == "impossible") continue;  // so short
+      if (text == "impossible") continue;  // no text is that short
       ++drawn;
       REQUIRE(grammar.matches(text));
       auto const instance = json::parse(text, nullptr, false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every case of the JSON-Schema-Test-Suite that is there: its schema is compiled, or refused by name, and where it is compiled
-// no instance is judged wrongly. SLUICE_JSON_SCHEMA_SUITE names another copy than the package's, draft 2020-12 included.
+// Runs the JSON-Schema-Test-Suite that is installed: each schema is compiled or refused by name, and if it is compiled,
+// every instance is judged correctly. SLUICE_JSON_SCHEMA_SUITE names a copy other than the package's, which may include
+// draft 2020-12.
 #include <sluice/grammar/grammar.hpp>
 
 #include <support/catch.hpp>
@@ -30,8 +31,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Texts of a value as JSON writes it without white space, first as it was given: members in every order, whole numbers with and
-/// without a point; up to some thousands.
+/// JSON texts of a value without white space, the original first: members in every order, whole numbers with and
+/// without a point; up to a few thousand texts.
 std::vector<std::string> writings(Json const& value) {
   constexpr std::size_t most = 5000;
   if (value.is_number_float()) {
@@ -47,7 +48,7 @@ std::vector<std::string> writings(Json const& value) {
   if (!value.is_structured()) return {value.dump()};
   std::vector<std::size_t> order(value.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::vector<std::pair<std::string, std::vector<std::string>>> parts;  // what stands before a part, and the part
+  std::vector<std::pair<std::string, std::vector<std::string>>> parts;  // the text before a part, and the part
   for (auto const& [name, part] : value.items())
     parts.emplace_back(value.is_object() ? Json(name).dump() + ":" : "", writings(part));
   std::vector<std::string> out;
@@ -67,10 +68,10 @@ std::vector<std::string> writings(Json const& value) {
 
 struct Counts {
   int schemas = 0, compiled = 0;
-  int valid = 0, as_given = 0, otherwise = 0, refused = 0;  // valid instances, and which of their texts is accepted
-  int invalid = 0, wrong = 0;                               // invalid instances, and those of them that are accepted
-  std::map<std::string, int> reasons;                       // for which schemas are refused
-  std::vector<std::string> refusals;                        // of valid instances
+  int valid = 0, as_given = 0, otherwise = 0, refused = 0;  // valid instances, by which of their texts is accepted
+  int invalid = 0, wrong = 0;                               // invalid instances, and how many are accepted
+  std::map<std::string, int> reasons;                       // why schemas are refused
+  std::vector<std::string> refusals;                        // valid instances that are refused
 };
 
 class Suite {
@@ -128,7 +129,7 @@ class Suite {
       if (fits(texts.front())) ++counts_.as_given;
       else if (std::ranges::any_of(texts, fits)) ++counts_.otherwise;
       else {
-        CHECK(file.find("format") != std::string::npos);  // what docs/structure.md says of them
+        CHECK(file.find("format") != std::string::npos);  // what docs/structure.md says about them
         ++counts_.refused;
         counts_.refusals.push_back(name + ": " + test.at("description").get<std::string>() + ": " +
                                    texts.front().substr(0, 100));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Sets of allowed tokens beside what trying all tokens finds.
+/// Compares token masks with the result of trying all tokens.
 #pragma once
 
 #include <sluice/core/token_bytes.hpp>
@@ -25,7 +25,7 @@ namespace sluice::test {
 
 inline constexpr int far = 1000;
 
-/// The fewest tokens that complete a text, by trying all; `far`: more than the depth.
+/// The minimum number of tokens that complete a text, by trying all; `far`: more than the depth.
 class ByTrying {
  public:
   ByTrying(std::function<bool(std::string const&)> complete, std::vector<std::string> const& tokens)
@@ -50,11 +50,11 @@ class ByTrying {
   std::map<std::string, bool> known_;
 };
 
-/// Goes through outputs of up to `steps` tokens and compares every set of allowed tokens with what trying all finds.
+/// Walks through outputs of up to `steps` tokens and compares every mask with the result of trying all tokens.
 struct Comparison {
   Structure const& structure;
   ByTrying& trying;
-  std::vector<std::string> const& tokens;  // the last is the end
+  std::vector<std::string> const& tokens;  // the last is eos
   int depth = 3;
   int sets = 0;
 
@@ -87,18 +87,18 @@ inline Vocabulary vocabulary_of(std::vector<std::string> const& tokens) {
   return {.size = size, .bos = size - 1, .eos = {size - 1}};
 }
 
-/// How much is compared. SLUICE_GRAMMAR_ROUNDS is the number of grammars, else what a test takes by itself.
+/// The number of grammars to compare: SLUICE_GRAMMAR_ROUNDS, else the test's default.
 inline int rounds(int usual) {
   auto const* const asked = std::getenv("SLUICE_GRAMMAR_ROUNDS");
   return asked == nullptr ? times(usual) : std::stoi(asked);
 }
 
-/// Of many grammars.
+/// Comparisons over many grammars.
 struct Comparisons {
   int compared = 0, refused = 0, sets = 0, impossible = 0;
 
-  /// \param tokens    the last is the end
-  /// \param complete  whether a whole text obeys
+  /// \param tokens    the last is eos
+  /// \param complete  whether a whole text matches
   void compare(Grammar const& grammar, std::vector<std::string> const& tokens,
                std::function<bool(std::string const&)> complete, int depth = 3, int steps = 2) {
     INFO([&] {

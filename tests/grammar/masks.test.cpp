@@ -30,11 +30,11 @@ std::vector<std::string> random_tokens(std::mt19937_64& random, std::string cons
       token += letters[static_cast<std::size_t>(draw(0, static_cast<int>(letters.size()) - 1))];
     out.push_back(token);
   }
-  out.emplace_back();  // the end
+  out.emplace_back();  // eos
   return out;
 }
 
-/// Pieces of small values, without zeros and escapes.
+/// Fragments of small values, without zeros and escapes.
 std::vector<std::string> value_tokens(std::mt19937_64& random) {
   std::vector<std::string> const all{"1",  "2",     "12",   "-",    "\"",    "a",   "b",     "[",   "]",
                                      "{",  "}",     ",",    ":",    "\":",   ",\"", "{\"",   "a\"", "[1",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random grammars, written as text, and a recogniser that knows nothing of how the library does it.
+/// Random grammars as text, and a recogniser that shares no code with the library.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct Part {
   int minimum = 0, maximum = -1, number = 0;
 };
 
-/// Where texts of a part that begin at one place of `text` may end, found by trying everything, until nothing new is found: rules
-/// that have no text may begin with themselves.
+/// Finds where texts of a part that begin at one position of `text` may end. Tries everything until nothing new is
+/// found, so rules without any text may be left-recursive.
 class Recogniser {
  public:
   Recogniser(std::vector<Part> const& rules, std::string_view text) : rules_(rules), text_(text) {}
@@ -99,7 +99,7 @@ inline bool recognises(std::vector<Part> const& rules, std::string_view text) {
   return Recogniser(rules, text).matches();
 }
 
-/// Draws grammars of a few rules over the letters given.
+/// Draws grammars of a few rules over the given letters.
 class RandomGrammar {
  public:
   RandomGrammar(std::mt19937_64& random, std::string letters) : random_(random), letters_(std::move(letters)) {}

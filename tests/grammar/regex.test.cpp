@@ -29,7 +29,7 @@ std::string problem(std::string const& pattern) {
   return "";
 }
 
-/// What both libraries write the same.
+/// The syntax that both libraries share.
 std::string pattern(Part const& part) {
   std::string out;
   switch (part.kind) {

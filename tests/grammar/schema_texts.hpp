@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random small schemas over few letters, and which texts they accept, by trying everything. Knows nothing of how the library
-/// does it.
+/// Random small schemas over few letters, and the texts they accept, found by trying everything. Shares no code with
+/// the library.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@
 
 namespace sluice::test {
 
-/// Where compact texts of values that begin at one place may end.
+/// Finds where compact texts of values that begin at one position may end.
 class SchemaTexts {
  public:
   using Json = nlohmann::ordered_json;
@@ -61,7 +61,7 @@ class SchemaTexts {
   void take(std::string_view word, std::size_t from, Ends& ends) const {
     if (text_.substr(from).starts_with(word)) ends.insert(from + word.size());
   }
-  /// Of whole numbers alone: there is no point among the letters.
+  /// Whole numbers only: there is no point among the letters.
   void numbers(Json const& schema, std::size_t from, Ends& ends) const {
     auto const begin = from + (at(from) == '-' ? 1 : 0);
     for (auto end = begin; digit(end); ++end) {
@@ -70,7 +70,7 @@ class SchemaTexts {
       if (x >= schema.value("minimum", -1e300) && x <= schema.value("maximum", 1e300)) ends.insert(end + 1);
     }
   }
-  /// The first quotation mark ends: nothing is escaped.
+  /// The first quotation mark ends the string: nothing is escaped.
   void strings(Json const& schema, std::size_t from, Ends& ends) const {
     if (at(from) != '"') return;
     auto const end = text_.find('"', from + 1);
@@ -87,7 +87,7 @@ class SchemaTexts {
     auto const least = schema.value("minItems", std::size_t{0}), most = schema.value("maxItems", std::size_t{99});
     auto const first = schema.value("prefixItems", Json::array());
     auto const rest = schema.value("items", Json(true));
-    Ends places{from + 1};  // behind `count` items
+    Ends places{from + 1};  // after `count` items
     for (std::size_t count = 0; !places.empty() && count <= most; ++count) {
       Ends next;
       for (auto const place : places) {
@@ -108,7 +108,7 @@ class SchemaTexts {
     auto const others = schema.value("additionalProperties", Json(true));
     members(names, 0, required, properties, others, from + 1, true, ends);
   }
-  /// What follows where names before the i-th have been written or passed over.
+  /// The text after the names before the i-th have been written or skipped.
   void members(std::vector<std::string> const& names, std::size_t i, std::vector<std::string> const& required,
                Json const& properties, Json const& others, std::size_t from, bool first, Ends& ends) const {
     auto const behind_comma = first ? from : at(from) == ',' ? from + 1 : text_.size() + 1;

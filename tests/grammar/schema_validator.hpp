@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random JSON schemas, and a validator that goes by the specification, keyword by keyword.
+/// Random JSON schemas, and a validator written from the specification, keyword by keyword.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -87,7 +87,7 @@ inline bool valid(json const& root, json const& schema, json const& instance) {
   return true;
 }
 
-/// Schemas with all that is supported, and two definitions, which they may refer to.
+/// Schemas with all supported keywords, and two definitions that they may refer to.
 class SchemaDraw {
  public:
   /// \param refers  to #/$defs/x and y

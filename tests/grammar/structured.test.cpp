@@ -66,7 +66,7 @@ bool same(Result const& a, Result const& b) {
          });
 }
 
-/// Every output is finished and whole, alone as in a batch, whatever the maximum length.
+/// Every output is finished and complete, and the same alone as in a batch, for any maximum length.
 template <Search S>
 void obeys(S search, std::vector<Token> const& prefix = {}) {
   Language const language;
@@ -200,8 +200,8 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
         else if (kind == Guesses::as_they_are) forks += model.counters().forks;
       }
     }
-  CHECK(rounds < tokens);  // guesses that obey are kept
-  CHECK(forks > 20);       // each a path that was verified beside the first
+  CHECK(rounds < tokens);  // allowed guesses are kept
+  CHECK(forks > 20);       // one for each path verified in addition to the first
 }
 
 TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {

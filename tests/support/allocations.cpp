@@ -25,7 +25,7 @@ std::size_t sluice::test::allocations() { return count; }
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void* operator new(std::size_t size, std::nothrow_t const&) noexcept {
-  ++count;  // what std::stable_sort and its like ask for
+  ++count;  // used by std::stable_sort and similar functions
   return std::malloc(size != 0 ? size : 1);
 }
 void* operator new[](std::size_t size, std::nothrow_t const& tag) noexcept { return operator new(size, tag); }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Counts the program's heap allocations: allocations.cpp replaces the global operators. The build links it where a test
-/// includes this, and keeps such tests in programs of their own.
+/// Counts the program's heap allocations: allocations.cpp replaces the global operators. The build links it for tests
+/// that include this header, and keeps such tests in separate programs.
 #pragma once
 
 #include <cstddef>
 
 namespace sluice::test {
 
-/// Calls of operator new so far, by anybody in this (single-threaded) program.
+/// The number of calls of operator new so far, anywhere in this (single-threaded) program.
 std::size_t allocations();
 
 }  // namespace sluice::test

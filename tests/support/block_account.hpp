@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One sentence of a Blockwise without a decoder, and a plain account of what it must draft, plan and find. Trees of guesses, their
-/// rows and rules are taken as they are.
+/// One sentence of a Blockwise without a decoder, with a plain account of its expected drafts, plans and results. Trees
+/// of guesses, their rows and the rules are taken from the library.
 #pragma once
 
 #include <sluice/search/blockwise/blockwise.hpp>
@@ -20,7 +20,7 @@
 
 namespace sluice::test {
 
-/// One sentence of a Blockwise, told in words of tokens.
+/// One sentence of a Blockwise, in terms of tokens.
 template <class A>
 struct BlockAccount {
   static constexpr bool draws = Blockwise<A>::draws;
@@ -49,7 +49,7 @@ struct BlockAccount {
     return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n));
   }
 
-  /// Guesses in a row that there is room for: the token behind them is the last.
+  /// The number of guesses on one path that there is room for: the token after them is the last.
   std::int32_t most() const {
     auto room = std::max(0, std::min(search.block - 1, max - size() - 1));
     if (search.branches == 1 && search.nodes > 0) room = std::min(room, search.nodes);
@@ -72,10 +72,10 @@ struct BlockAccount {
     return {.trees = told.sentence.abilities.trees, .alike = !told.sentence.abilities.ragged};
   }
 
-  /// Somebody is asked for guesses, and makes some.
+  /// Requests guesses, and makes some.
   void draft() {
     std::vector<double> const known{-1, 0, 0.02, 0.3};
-    if (below(3) == 0) static_cast<void>(search.progress(state));  // anybody may ask, at any time
+    if (below(3) == 0) static_cast<void>(search.progress(state));  // it may be called at any time
     Draft draft{.slot = 20, .added = known[static_cast<std::size_t>(below(4))], .explore = below(2) == 0};
     auto const some = search.draft(state, draft);
     auto const cost = search.cost > 0 ? search.cost : draft.added >= 0 ? draft.added : 0.25;
@@ -105,7 +105,7 @@ struct BlockAccount {
       draft.tree->candidates = drafted.candidates;
   }
 
-  /// What it asks to be run and told must be this; what is told.
+  /// Compares the plan and the progress with the expected ones, and answers.
   bool step() {
     auto const now = tree();
     if (guesses.size() > 1) adapting.count_guesses(now.size() - 1, wanted);
@@ -151,7 +151,7 @@ struct BlockAccount {
       std::vector<Token> order;
       if (!kids.empty() && below(3) != 0) order.push_back(kids[random() % kids.size()]);
       while (order.size() < 7) order.push_back(1 + below(7));
-      if (draws) order = {2, 3, 4, 5, 6, 7, 1};  // one that has no name must be among them
+      if (draws) order = {2, 3, 4, 5, 6, 7, 1};  // one without a name must be among them
       std::vector<Token> listed;
       for (auto const token : order)
         if (allowed(token, node) && std::ranges::find(listed, token) == listed.end() && std::ssize(listed) < query.best)
@@ -170,7 +170,7 @@ struct BlockAccount {
     return over;
   }
 
-  /// What becomes of it.
+  /// Computes the expected result of a round.
   void tell(Tree const& now, Rows const& rows, Expansion const& answer, std::vector<std::vector<Token>> const& names,
             std::vector<std::vector<std::int32_t>> const& followers) {
     held += static_cast<std::int32_t>(pending.size());
@@ -190,7 +190,7 @@ struct BlockAccount {
       } else {
         own = search.accept.own(line, told.sentence.seed, size(), scratch);
       }
-      std::vector<std::size_t> right, possible;  // of the children
+      std::vector<std::size_t> right, possible;  // among the children
       for (std::size_t i = 0; i < kids.size(); ++i) {
         if (A::lossless ? kids[i] == own.token : search.accept.accepts(line, own, kids[i])) right.push_back(i);
         if (A::lossless || line.probes[i] > impossible) possible.push_back(i);
@@ -230,7 +230,7 @@ struct BlockAccount {
     std::vector<Token> settled{7, 7, 7};
     search.settled(state, settled);
     CHECK(settled == tokens);
-    result.failure = Failure::none;  // the loop's affair
+    result.failure = Failure::none;  // set by the decoding loop
     search.finish(state, result);
     REQUIRE(result.ok() == !stuck);
     REQUIRE(result.hypotheses.size() == (stuck ? 0 : 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Who guesses trees: of any shape, good or bad.
+/// A proposer of trees: of any shape, valid or not.
 #pragma once
 
 #include <sluice/core/model.hpp>
@@ -25,11 +25,11 @@ inline constexpr Abilities with_trees{.ragged = true, .blocks = true, .roll_back
 enum class Branches : std::uint8_t {
   best,      ///< a random shape, of a table's best tokens
   mixed,     ///< some of them changed; equal siblings
-  nonsense,  ///< any tokens, parents and number of guesses, most of it impossible
+  nonsense,  ///< any tokens, parents and number of guesses, mostly invalid
   chain,     ///< a tree that does not branch
 };
 
-/// A model of a table whose guesses are trees over the best tokens of another one. What it guesses depends on the text alone.
+/// A model of a table whose guesses are trees over the best tokens of another table. Guesses depend only on the text.
 template <Model M>
 class Branching : public detail::Forwarding<M> {
  public:
@@ -74,7 +74,7 @@ class Branching : public detail::Forwarding<M> {
     auto key = seed_;
     for (auto const token : text) key = hash_mix(key ^ static_cast<std::uint64_t>(token + 17));
     std::mt19937_64 random(key);
-    text.erase(text.begin());  // the start
+    text.erase(text.begin());  // the start symbol
     auto const any = [&](std::uint64_t count) { return random() % count; };
     auto& tokens = *draft.tokens;
     auto* parents = draft.tree == nullptr ? nullptr : &draft.tree->parents;

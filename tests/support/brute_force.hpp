@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Every sequence of a small table, best first: the truth that a wide enough search must find.
+/// Every sequence of a small table, best first: the reference for searches that are wide enough.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -26,11 +26,11 @@ struct Sequence {
   bool finished = false;
 };
 
-/// What counts as a sequence.
+/// Which sequences to enumerate.
 struct Universe {
   std::int32_t minimum = 0;            ///< eos only after so many tokens
   std::int32_t maximum = 6;            ///< tokens, eos included; where nothing else ends them, sequences end here
-  bool must_finish = true;             ///< at the maximum only eos is allowed; false: sequences may break off there
+  bool must_finish = true;             ///< at the maximum only eos is allowed; false: sequences may be cut there
   std::vector<Token> prompt{};         ///< context after bos
   std::vector<Token> prefix{};         ///< every sequence begins with these
   bool masked_before_softmax = false;  ///< a forbidden eos leaves its probability to the others
@@ -73,7 +73,7 @@ inline std::vector<Sequence> all_sequences(Table const& table, std::uint64_t see
   return found;
 }
 
-/// The `count` best by `score(sequence)`; equal scores by tokens.
+/// The `count` best by `score(sequence)`; ties by token.
 template <class Score>
 std::vector<Sequence> n_best(std::vector<Sequence> all, std::size_t count, Score score) {
   for (auto& s : all) s.score = score(s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Catch2, version 3 or 2: tests keep to what both have. WithinAbs and WithinRel instead of Approx, no SKIP, no
-/// string Contains.
+/// Catch2, version 3 or 2: tests use only what both have. WithinAbs and WithinRel instead of Approx, no SKIP, no string
+/// Contains.
 #pragma once
 
 #if __has_include(<catch2/catch_test_macros.hpp>)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A table whose slots share one cache of cells, as llama.cpp's unified cache has it: a fork shares its parent's cells.
+/// A table whose slots share one cache of cells, like llama.cpp's unified KV cache: a fork shares its parent's cells.
 #pragma once
 
 #include <sluice/core/error.hpp>
@@ -19,7 +19,7 @@
 
 namespace sluice::test {
 
-/// Counts cells by giving each a number: slow, and beyond doubt.
+/// Counts cells by giving each a number: slow but simple.
 class Cells {
  public:
   void start(Slot slot) { held_[slot].clear(); }
@@ -39,7 +39,7 @@ class Cells {
       for (auto const& cell : cells) all.insert(cell.number);
     return all.size();
   }
-  /// Of some slots.
+  /// The number of cells used by some slots.
   std::size_t used(std::span<Slot const> slots) const {
     auto some = *this;
     std::erase_if(some.held_, [&](auto const& one) { return std::ranges::count(slots, one.first) == 0; });
@@ -72,17 +72,17 @@ class Cells {
   std::uint64_t next_ = 0;
 };
 
-/// All is in the prompt.
+/// The source is empty: everything is in the prompt.
 struct EmptySource {};
 
-/// A table of one seed over a cache of so many cells.
+/// A table with one seed over a cache of a limited number of cells.
 template <Abilities A>
 class CellModel {
  public:
   using Source = EmptySource;
   static constexpr Abilities abilities = A;
 
-  /// `told`: limits() says how many cells there are; else who asks for too many is told by NoRoom alone.
+  /// `told`: limits() reports the number of cells; otherwise only NoRoom reveals that too many were requested.
   CellModel(Table const& table, std::int64_t cells, bool told, std::int32_t slots = Limits::unlimited)
       : table_(table), cells_(cells), told_(told), slots_(slots) {}
 
@@ -114,10 +114,10 @@ class CellModel {
   }
   std::size_t used() const { return held_.used(); }
 
-  std::size_t refusals = 0;        ///< calls that found no room
+  std::size_t refusals = 0;        ///< calls that ran out of room
   std::size_t most = 0;            ///< cells used at once
   std::size_t fed = 0;             ///< tokens
-  std::size_t most_in_blocks = 0;  ///< tokens of a step's rows that bring several
+  std::size_t most_in_blocks = 0;  ///< tokens of a step's rows that have several
 
  private:
   TableModel<A> table_;

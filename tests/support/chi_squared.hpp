@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether counts come from a distribution.
+/// A test of whether counts come from a distribution.
 #pragma once
 
 #include <support/catch.hpp>
@@ -14,14 +14,14 @@
 
 namespace sluice::test {
 
-/// Pearson's statistic as a normal number (Wilson and Hilferty 1931): above 4 once in 30,000 times.
+/// Pearson's statistic transformed to a normal variate (Wilson and Hilferty 1931): above 4 once in 30,000 times.
 struct ChiSquared {
   double z = 0;
   std::size_t cells = 0;
 };
 
 /// \param counts         [n]
-/// \param probabilities  [n], adding up to one; cells that expect less than 10 are made one
+/// \param probabilities  [n], adding up to one; cells with an expected count below 10 are merged
 inline ChiSquared chi_squared(std::span<std::int64_t const> counts, std::span<double const> probabilities) {
   double total = 0;
   for (auto const c : counts) total += static_cast<double>(c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Parts for tests of models that are made of models.
+/// Parts for tests of models built from other models.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
@@ -28,7 +28,7 @@ namespace sluice::test {
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-/// Gives the same line whatever it is asked.
+/// Always gives the same line.
 template <class T = float>
 struct FixedModel {
   using Source = std::uint64_t;
@@ -47,7 +47,7 @@ struct FixedModel {
   }
 };
 
-/// A table that cannot be started for one source.
+/// A table that fails to start one source.
 template <Abilities A = Abilities{}>
 struct FailingTable : TableModel<A> {
   using Source = std::uint64_t;
@@ -72,7 +72,7 @@ std::vector<double> normalised(std::vector<T> const& line) {
   return result;
 }
 
-/// Puts `source` into slot 0 and gives the line after `tokens`, fed one by one; then releases the slot.
+/// Starts `source` in slot 0 and returns the line after `tokens`, fed one by one; then releases the slot.
 template <class M>
 std::vector<double> line_after(M& model, typename M::Source const& source, std::vector<Token> const& tokens) {
   Slot const slot = 0;
@@ -89,7 +89,8 @@ std::vector<double> line_after(M& model, typename M::Source const& source, std::
   return line;
 }
 
-/// The first entry of two lines that differs by more than tolerance * (1 + |expected|); -1 if none does. NaN equals NaN.
+/// The first entry where two lines differ by more than tolerance * (1 + |expected|); -1 if there is none. NaN equals
+/// NaN.
 inline std::ptrdiff_t difference(std::vector<double> const& line, std::vector<double> const& expected,
                                  double tolerance) {
   if (line.size() != expected.size()) return 0;
@@ -101,7 +102,7 @@ inline std::ptrdiff_t difference(std::vector<double> const& line, std::vector<do
   return -1;
 }
 
-/// What f throws, as text; empty if nothing.
+/// The message that f throws; empty if it does not throw.
 inline std::string thrown(std::function<void()> const& f) {
   try {
     f();

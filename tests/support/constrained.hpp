@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random constrained searches, and what their results must fulfil.
+/// Random constrained searches, and checks of their results.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -35,7 +35,7 @@ inline LengthPenalty random_penalty(std::mt19937_64& random) {
   return penalty;
 }
 
-/// A random beam search that check() lets pass.
+/// A random beam search that passes check().
 inline BeamSearch random_beam(std::mt19937_64& random, std::int32_t widest, std::int32_t longest = 12) {
   for (;;) {
     BeamSearch search{.width = between(random, 1, widest)};
@@ -65,7 +65,7 @@ inline BeamSearch random_beam(std::mt19937_64& random, std::int32_t widest, std:
   }
 }
 
-/// A search that shows its state before and after each answer.
+/// A search that exposes its state before and after each answer.
 template <class S>
 struct Spy {
   S search{};
@@ -101,7 +101,7 @@ inline std::string text(ConstrainedBeamSearch<> const& s) {
          std::to_string(s.replace_impossible) + ", " + text(s.constraints.lists());
 }
 
-/// Checks that all complete hypotheses come first and are complete, that anything else is there only where it may be.
+/// Checks that complete hypotheses come first and are complete, and that incomplete ones are listed only where allowed.
 inline void check_constraints(Result const& result, PhraseLists const& lists, bool list_incomplete = false) {
   REQUIRE(result.ok());
   auto incomplete = false;

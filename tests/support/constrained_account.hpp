@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A plain account of how a constrained search chooses: hypotheses are tokens, banks are lists. What a BeamSearch does without
-/// constraints, and how large banks are, is taken as it is.
+/// A plain account of how a constrained search chooses: hypotheses are token lists, banks are lists. The unconstrained
+/// parts of BeamSearch and the bank sizes are taken from the library.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -27,18 +27,18 @@ struct ConstrainedAccount {
   using Beam = detail::BeamState;
 
   Inner search{};
-  std::function<void(std::size_t)> seen{};  // [kind]: what has been compared
+  std::function<void(std::size_t)> seen{};  // [kind]: called for each comparison
 
-  /// A candidate, and what the account thinks of it.
+  /// A candidate, with the account's view of it.
   struct Found {
     Beam::Pick pick;
-    std::int32_t bank;  // -1: may not come
+    std::int32_t bank;  // -1: not allowed
     bool certain = false, taken = false;
   };
   struct State {
     typename Inner::State inner;
-    typename A::State start;  // behind the prefix
-    Beam before;              // as it was planned
+    typename A::State start;  // after the prefix
+    Beam before;              // as planned
     std::vector<Beam::Ended> stranded;
   };
 
@@ -52,7 +52,7 @@ struct ConstrainedAccount {
   std::int32_t bank_of(typename A::State const& state) const {
     return std::max(0, std::min<std::int32_t>(search.constraints.progress(state), search.constraints.total()));
   }
-  /// Grid beam search: what a hypothesis offers comes, whatever others offer.
+  /// Grid beam search: a hypothesis's candidates count, whatever others offer.
   bool grid() const { return search.banks == Banks::equal && search.beam.pruning.max_per_parent < Pruning::unlimited; }
 
   /// All candidates, in the order in which they are found.
@@ -99,7 +99,7 @@ struct ConstrainedAccount {
     return all;
   }
 
-  /// Those that the beam takes, in order.
+  /// Those that the beam takes, in that order.
   std::vector<Beam::Pick> choose(Beam const& b, std::vector<Found> all) const {
     std::ranges::sort(all, {}, [](Found const& one) { return std::pair(-one.pick.value, one.pick.order); });
     auto const looked_at = detail::beam_loop::looked_at(search.beam, b);
@@ -137,7 +137,7 @@ struct ConstrainedAccount {
       if (search.banks == Banks::even) bank_sizes_even(counts, room, sizes);
       if (search.banks == Banks::paper) bank_sizes_paper(counts, room, sizes);
       if (search.banks == Banks::sockeye) bank_sizes_sockeye(counts, room, sizes);
-      if (search.banks == Banks::equal && again) {  // of each bank as many as ended there
+      if (search.banks == Banks::equal && again) {  // as many of each bank as ended there
         sizes.assign(banks, 0);
         for (auto const& one : all) sizes[static_cast<std::size_t>(one.bank)] += one.taken && one.pick.ended;
       } else if (search.banks == Banks::equal) {
@@ -152,7 +152,7 @@ struct ConstrainedAccount {
     return chosen;
   }
 
-  /// Drops of the next beam what lies too far behind.
+  /// Drops hypotheses of the next beam that are too far behind.
   void prune(State const& s, Beam& b) const {
     auto const& pruning = search.beam.pruning;
     if (pruning.by_total()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The model that ships with the examples, as CTranslate2 reads it, and what CTranslate2's own translation gives.
+/// The examples' model, loaded by CTranslate2, and the results of CTranslate2's own translation.
 #pragma once
 
 #include <sluice/core/result.hpp>
@@ -22,7 +22,7 @@
 
 namespace sluice::test {
 
-/// A folder that is gone in the end.
+/// A folder that is deleted at the end.
 class Folder {
  public:
   explicit Folder(std::string const& name)
@@ -41,7 +41,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Token 7 is called "t7", since only numbers matter here.
+/// Token 7 is called "t7", since only the numbers matter here.
 inline std::vector<std::string> ctranslate2_pieces() {
   std::vector<std::string> pieces{"<pad>", "<s>", "</s>", "<unk>"};
   while (pieces.size() < 8000) pieces.push_back("t" + std::to_string(pieces.size()));
@@ -79,7 +79,7 @@ inline std::vector<std::string> piece_names(std::vector<Token> const& tokens) {
   return names;
 }
 
-/// CTranslate2's own loop, all sentences in one batch.
+/// CTranslate2's own decoding, with all sentences in one batch.
 inline std::vector<ctranslate2::TranslationResult>
 own_translations(ctranslate2::models::Model const& model, std::vector<std::vector<Token>> const& sources,
                  ctranslate2::TranslationOptions options, std::vector<std::vector<Token>> const& prefixes = {}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Decoding with a checked table, and what every result must fulfil.
+/// Decoding with a checked table, and the properties of every result.
 #pragma once
 
 #include <sluice/core/request.hpp>
@@ -28,11 +28,11 @@ namespace sluice::test {
 
 inline constexpr Abilities plain{}, everything{.ragged = true, .blocks = true, .roll_back = true};
 
-/// A table that can do everything, claims what it is told and refuses any row that breaks the contract of slots: one
-/// type, and so one decoder for each search, whatever is claimed.
+/// A table with all abilities. It claims those it is told to claim and refuses any row that breaks the contract of
+/// slots. One type, and so one decoder per search, serves all claims.
 using TableChecker = CheckedModel<TableModel<everything>>;
 
-/// The same where the claim is a matter of types: a decoder for each.
+/// The same with the claim as part of the type: a decoder for each.
 template <Abilities A = plain>
 using CheckedTable = SlotChecker<TableModel<everything>, A>;
 
@@ -59,7 +59,7 @@ std::vector<Result> run(Table const& table, std::vector<TableRequest<S>> request
   return run(A, table, std::move(requests), search, schedule, options, counters);
 }
 
-/// One sentence.
+/// Decodes one sentence.
 template <Abilities A = plain, class S>
 Result run_one(Table const& table, std::uint64_t seed, S const& search, TableOptions const& options = {}) {
   return run<A>(table, std::vector<TableRequest<S>>{{.source = seed}}, search, Batched{}, options).at(0);
@@ -75,7 +75,7 @@ void for_all_abilities(F&& f) {
   (std::make_index_sequence<8>());
 }
 
-/// The same for four of them, in which any two abilities have all their values together: half the time to compile.
+/// The same for four of them, which contain all combinations of any two abilities: half the compile time.
 template <class F>
 void for_pairs_of_abilities(F&& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -94,13 +94,13 @@ inline bool same_output(Hypothesis const& a, Hypothesis const& b) {
            return same_bits(static_cast<double>(x), static_cast<double>(y));
          });
 }
-/// The same with what a search says of its own work: constraints, blocks.
+/// The same, plus what a search reports about its own work: constraints, blocks.
 inline bool identical(Hypothesis const& a, Hypothesis const& b) {
   return same_output(a, b) && a.constraints_met == b.constraints_met && a.constraints_total == b.constraints_total &&
          a.blocks == b.blocks;
 }
 
-/// What the exception behind a failure says; where there is none, nothing.
+/// The message of the exception behind a failure; empty if there is none.
 inline std::string cause(Result const& result) {
   if (!result.cause) return {};
   try {
@@ -112,19 +112,19 @@ inline std::string cause(Result const& result) {
   }
 }
 
-/// Whether two results hold the same outputs, or failed alike: for two searches that must find the same.
+/// Whether two results have the same outputs, or failed in the same way: for two searches that must agree.
 inline bool same_outputs(Result const& a, Result const& b) {
   return a.failure == b.failure && a.message == b.message && cause(a) == cause(b) &&
          std::ranges::equal(a.hypotheses, b.hypotheses, [](auto const& x, auto const& y) { return same_output(x, y); });
 }
-/// Whether two results are equal in everything that they hold, bit for bit, but for the id, which says who asked.
+/// Whether two results are equal in all members, bit for bit, except for the id.
 inline bool identical(Result const& a, Result const& b) {
   return same_outputs(a, b) &&
          std::ranges::equal(a.hypotheses, b.hypotheses, [](auto const& x, auto const& y) { return identical(x, y); });
 }
 
-/// Checks that a result's numbers belong to its tokens: log_probs to the table, log_prob to log_probs; that the list is
-/// sorted and without duplicates; that only the last token may be an end.
+/// Checks that a result's numbers match its tokens: log_probs the table, log_prob the log_probs; that the list is
+/// sorted and without duplicates; that only the last token may be eos.
 inline void check_result(Result const& result, Table const& table, std::uint64_t seed,
                          std::vector<Token> const& prompt = {}) {
   REQUIRE(result.ok());
@@ -152,7 +152,7 @@ inline void check_result(Result const& result, Table const& table, std::uint64_t
   }
 }
 
-/// Checks an n-best list against the truth. Sequences of nearly the same score may change places.
+/// Checks an n-best list against the expected one. Sequences with nearly the same score may change places.
 inline void check_n_best(Result const& result, std::vector<Sequence> const& expected, double tolerance = 1e-4) {
   REQUIRE(result.ok());
   REQUIRE(result.hypotheses.size() == expected.size());
@@ -184,7 +184,7 @@ inline Table random_table(std::mt19937_64& random, std::int32_t size) {
           .order = static_cast<std::int32_t>(pick(-1, -1, 0, 2))};
 }
 
-/// The same of 5 to `most` tokens, with logits below 1 to `scale`; now and then without an end, or with ties.
+/// The same with 5 to `most` tokens, and logits below a limit of 1 to `scale`; sometimes without eos, or with ties.
 inline Table any_table(std::mt19937_64& random, std::int32_t most, std::int32_t scale) {
   auto const below = [&](std::int32_t n) {
     return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n));

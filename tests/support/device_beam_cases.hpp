@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random searches of random tables for a DeviceBeam, and what BeamSearch finds in the same lists.
+/// Random searches of random tables for a DeviceBeam, and what BeamSearch finds from the same lists.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
@@ -29,10 +29,10 @@
 
 namespace sluice::test {
 
-/// A table in which some sentences come to a NaN.
+/// A table in which some sentences produce a NaN.
 class GoingBad : public TableModel<everything> {
  public:
-  /// \param length  tokens in a slot from which on it happens, to every third source; 0: never
+  /// \param length  number of tokens in a slot from which on every third source produces it; 0: never
   GoingBad(Table const& table, TableOptions const& options, std::int32_t length)
       : TableModel(table, options), length_(length) {}
 
@@ -84,7 +84,7 @@ class GoingBadOnDevice : public GoingBad {
   std::unique_ptr<OnDevice<float>> memory_;
 };
 
-/// Sentences to decode, and how.
+/// Sentences to decode, and the options.
 struct BeamCase {
   Table table{};
   TableOptions options{};
@@ -98,8 +98,8 @@ struct BeamCase {
   }
 };
 
-/// A case with all that matters to a beam: ties, ends that come early, late or never, sentences that are forced to end, prefixes,
-/// lines with fewer tokens than are asked for, NaN.
+/// A case with everything that matters to a beam: ties, ends that come early, late or never, sentences that are forced
+/// to end, prefixes, lines with fewer tokens than requested, NaN.
 inline BeamCase random_beam_case(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   auto const below = [&](std::int32_t n) {

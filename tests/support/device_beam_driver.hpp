@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A DeviceBeam run over a case, on a device or over the runtime in the host's memory.
+/// Runs a DeviceBeam over a case, on a device or on the runtime in the host's memory.
 #pragma once
 
 #include <sluice/core/result.hpp>
@@ -30,7 +30,7 @@
 
 namespace sluice::test {
 
-/// Numbers from the device, once the default stream has come this far.
+/// Copies numbers from the device, once the default stream has come this far.
 template <class T>
 std::vector<T> read_back(T const* from, std::int32_t count) {
   std::vector<T> to(static_cast<std::size_t>(count));
@@ -38,8 +38,8 @@ std::vector<T> read_back(T const* from, std::int32_t count) {
   return to;
 }
 
-/// A table as a model that is told on the device what to run, and answers there: all rows, NaN where nobody is. It refuses
-/// rows that break the contract of slots.
+/// A table as a model whose rows and scores are on the device: it computes all rows, and NaN for unused ones. It
+/// refuses rows that break the contract of slots.
 class BeamTable {
  public:
   explicit BeamTable(BeamCase const& one) : model_(GoingBad(one.table, one.options, one.bad), everything) {}
@@ -47,7 +47,7 @@ class BeamTable {
   Vocabulary vocabulary() const { return model_.vocabulary(); }
   std::string report() const { return model_.report(); }
 
-  /// Begins a sentence and feeds its first tokens.
+  /// Starts a sentence and feeds its first tokens.
   void start(Slot slot, std::uint64_t const& source, std::span<Token const> tokens) {
     auto const* const sources = &source;
     model_.start({&sources, 1}, {&slot, 1});
@@ -94,11 +94,11 @@ class BeamTable {
   std::unique_ptr<OnDevice<float>> scores_;
 };
 
-/// Runs a DeviceBeam over a case: what an engine does.
+/// Runs a DeviceBeam over a case, as an engine does.
 class BeamDriver {
  public:
-  /// \param places    sentences at once
-  /// \param expected  the host's results; only the prefixes' log-probabilities are looked at
+  /// \param places    number of sentences at once
+  /// \param expected  the host's results; only the prefixes' log-probabilities are used
   BeamDriver(BeamCase const& one, std::int32_t places, std::vector<Result> const& expected,
              cuda::StepOptions const& step = {.early_starts = true})
       : case_(one),
@@ -109,7 +109,7 @@ class BeamDriver {
         who_(static_cast<std::size_t>(places), nobody) {}
 
   /// \param step  step(beam, expander, scores): adds a step
-  /// \throws std::logic_error  where a step has gone wrong in a way that no result shows
+  /// \throws std::logic_error  if a step has gone wrong in a way that no result shows
   template <class Step>
   std::vector<Result> run(Step const& step) {
     results_.resize(case_.requests.size());
@@ -131,7 +131,7 @@ class BeamDriver {
  private:
   static constexpr auto nobody = std::numeric_limits<std::size_t>::max();
 
-  /// Collects who has ended, begins whom there is room for; whether anybody is left.
+  /// Collects sentences that have ended and starts others where there is room; returns whether any are left.
   bool settle() {
     for (auto again = true; again;) {
       again = false;
@@ -217,7 +217,7 @@ inline std::vector<Result> decode_at_once(BeamCase const& one) {
   return results;
 }
 
-/// Whether a DeviceBeam has found what the host's search did, but for the prefix.
+/// Whether a DeviceBeam has found what the host's search found, except for the prefix.
 inline bool same_beam(Result const& found, Result expected, std::size_t prefix) {
   for (auto& h : expected.hypotheses) {
     h.tokens.erase(h.tokens.begin(), h.tokens.begin() + static_cast<std::ptrdiff_t>(prefix));
@@ -226,7 +226,7 @@ inline bool same_beam(Result const& found, Result expected, std::size_t prefix) 
   return same_outputs(found, expected);
 }
 
-/// Holds what was found against what was expected, sentence by sentence.
+/// Compares results with the expected ones, sentence by sentence.
 inline void check_beams(BeamCase const& one, std::vector<Result> const& found, std::vector<Result> const& expected) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A device for tests, if there is one, and memory on it.
+/// The test device, if there is one, and memory on it.
 #pragma once
 
 #include <sluice/cuda/device/detail/setup.cuh>
@@ -17,7 +17,7 @@
 namespace sluice::test {
 
 #if !defined(SLUICE_EMULATED_DEVICE)
-/// Says so where a test has to be skipped for want of a device.
+/// Reports that a test is skipped because there is no device.
 inline bool no_device() {
   int count = 0;
   auto const status = cudaGetDeviceCount(&count);
@@ -28,15 +28,15 @@ inline bool no_device() {
 }
 #endif
 
-/// How often a property is tried: `n` times, and fewer under tools that slow kernels down, by $SLUICE_FEWER.
+/// The number of rounds of a test: `n`, or fewer ($SLUICE_FEWER) under tools that slow kernels down.
 inline std::uint64_t rounds(std::uint64_t n) {
   auto const* const text = std::getenv("SLUICE_FEWER");
   auto const fewer = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
   return fewer <= 1 ? n : (n + fewer - 1) / fewer;
 }
 
-/// Numbers on the device. Whole loads of 16 bytes may end behind the last of them: compute-sanitizer counts bytes where the
-/// machine counts in larger pieces.
+/// Numbers on the device. Loads of 16 bytes may extend beyond the last of them: compute-sanitizer checks single bytes,
+/// while the hardware protects larger units.
 template <class T>
 class OnDevice {
  public:

@@ -33,7 +33,7 @@ struct Queries {
       queries.push_back(made.back()->query);
     }
   }
-  /// Some that take another look at their lines, too.
+  /// Some queries also take a second pass over their lines.
   Queries(std::mt19937_64& random, std::size_t lines, std::size_t size, QueryFields const& fields) {
     for (std::size_t i = 0; i < lines; ++i)
       queries.push_back(made.emplace_back(std::make_unique<RandomQuery>(random, size, fields))->query);

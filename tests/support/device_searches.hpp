@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Searches that draw, over scores on a device, emulated or not, and over the host's.
+/// Sampling searches over scores on a device, emulated or not, and over the host's.
 #pragma once
 
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
@@ -21,7 +21,7 @@
 
 namespace sluice::test {
 
-/// What a search finds over scores on the device and over the host's.
+/// The results of a search over scores on the device and over the host's.
 template <class AnySearch>
 void check_search(AnySearch const& search, Table const& table) {
   std::vector<std::uint64_t> sources(4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draw_llama FILE [LAYERS [SEED]]: writes a small model of llama.cpp with drawn weights.
+// draw_llama FILE [LAYERS [SEED]]: writes a small llama.cpp model with random weights.
 #include <support/llama_models.hpp>
 
 #include <cstdint>

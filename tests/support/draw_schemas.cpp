@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// draw_schemas COUNT [SEED]: COUNT outputs drawn under random schemas, a JSON object {"schema": ..., "outputs": [...]} for
-// each schema that is compiled. For validators that know nothing of sluice.
+// draw_schemas COUNT [SEED]: draws COUNT outputs under random schemas and prints a JSON object {"schema": ...,
+// "outputs": [...]} for each schema that compiles. For validators that are independent of sluice.
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
@@ -53,7 +53,7 @@ int main(int count, char** arguments) {
     auto outputs = json::array();
     for (int i = 0; i < 20 && drawn < wanted; ++i) {
       auto text = draw_output(structure, tokens, random, 20 + static_cast<std::int32_t>(random() % 60));
-      if (text != "impossible") outputs.push_back(std::move(text)), ++drawn;  // else: so short
+      if (text != "impossible") outputs.push_back(std::move(text)), ++drawn;  // else: no text is that short
     }
     std::cout << json{{"schema", schema}, {"outputs", outputs}}.dump() << '\n';
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beam searches with options that are drawn.
+/// Beam searches with random options.
 #pragma once
 
 #include <sluice/search/beam/beam_declaration.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::test {
 
-/// A beam search that check() lets pass.
+/// A beam search that passes check().
 inline BeamSearch any_beam(std::mt19937_64& random, std::int32_t prefix) {
   auto const below = [&](std::uint64_t n) { return static_cast<std::int32_t>(random() % n); };
   for (;;) {

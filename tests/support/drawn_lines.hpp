@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Drives a search without a decoder: slots as lists of tokens, lines that are drawn.
+/// Drives a search without a decoder: slots are token lists, lines are random.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -24,8 +24,8 @@
 
 namespace sluice::test {
 
-/// The log-probabilities of all tokens after some others: multiples of 1/8, so that sums are exact and many are equal; some
-/// are -infinity.
+/// The log-probabilities of all tokens after a context: multiples of 1/8, so that sums are exact and many are equal;
+/// some are -infinity.
 struct DrawnLines {
   std::uint64_t seed = 0;
   std::int32_t size = 0;
@@ -44,7 +44,7 @@ struct DrawnLines {
     return line;
   }
 
-  /// All that may be chosen, best first.
+  /// All tokens that may be chosen, best first.
   std::vector<Candidate> list(std::span<Token const> context, std::span<Edit const> edits,
                               TokenSet const* only = nullptr) const {
     auto const line = (*this)(context, edits);
@@ -58,7 +58,7 @@ struct DrawnLines {
   }
 };
 
-/// A sentence, and all that it points to.
+/// A sentence and everything it refers to.
 struct DrawnSentence {
   Vocabulary vocabulary{.size = 7, .bos = 0, .never = {0}};
   std::vector<Token> prompt{0}, prefix{};
@@ -74,13 +74,13 @@ struct DrawnSentence {
     before = -static_cast<double>(random() % 16) / 4;
     lines = {.seed = random(), .size = vocabulary.size, .levels = 1 + random() % (random() % 4 == 0 ? 3 : 30)};
   }
-  /// Prompt, prefix and an output.
+  /// The prompt, the prefix and an output.
   std::vector<Token> context(std::vector<Token> const& output = {}) const {
     auto all = prompt;
     all.insert(all.end(), prefix.begin(), prefix.end()), all.insert(all.end(), output.begin(), output.end());
     return all;
   }
-  /// What slot 0 holds at first.
+  /// The initial tokens of slot 0.
   std::vector<Token> held() const {
     auto all = context();
     all.pop_back();
@@ -95,7 +95,7 @@ struct DrawnSentence {
             .prefix_log_prob = &before,
             .abilities = abilities};
   }
-  /// What may never be chosen, or not yet.
+  /// Bans for tokens that are forbidden always, or for now.
   std::vector<Edit> edits(bool eos_too_early) const {
     std::vector<Edit> all;
     for (auto const token : vocabulary.never) all.push_back(Edit::forbid(token));
@@ -105,13 +105,13 @@ struct DrawnSentence {
   }
 };
 
-/// Runs plans.
+/// Executes plans.
 class DrivenSlots {
  public:
   DrivenSlots(DrawnLines lines, std::vector<Token> const& first, Abilities abilities = {})
       : lines_(lines), abilities_(abilities), held_{{0, first}} {}
 
-  /// The answer to a plan, with nothing in it that the plan's groups can do without.
+  /// The answer to a plan, without anything that the plan's groups do not need.
   Expansion run(StepPlan const& plan) {
     for (auto const slot : plan.released) CHECK(held_.erase(slot) == 1);
     auto const before = held_;
@@ -135,7 +135,7 @@ class DrivenSlots {
     return {entries_, best_, probes_};
   }
 
-  std::vector<std::vector<Token>> contexts{};  ///< of the last plan's rows: all that their slots hold
+  std::vector<std::vector<Token>> contexts{};  ///< of the last plan's rows: all tokens in their slots
   std::map<Slot, std::vector<Token>> const& held() const { return held_; }
 
  private:

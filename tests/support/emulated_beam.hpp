@@ -18,7 +18,7 @@
 
 namespace sluice::test {
 
-inline DeviceFaults beam_faults{};     ///< what is taken away of BeamWarp
+inline DeviceFaults beam_faults{};     ///< faults injected into BeamWarp
 inline std::size_t beam_launches = 0;  ///< of the steps
 
 }  // namespace sluice::test
@@ -40,7 +40,7 @@ void launch_beam_advance(BeamTask const& task, cudaStream_t, Start start) {
     test::run_blocks<32, BeamWarpMemory>(
         task.sentences,
         [&](auto& block, BeamWarpMemory& memory, int number) {
-          if (test::beam_faults.skipped != Barrier::count_) {  // zeros go wrong, too, but not astray
+          if (test::beam_faults.skipped != Barrier::count_) {  // with zeros, results go wrong but no access goes astray
             if (block.thread() == 0) memory = {};
             block.sync(Barrier::cleared);
           }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The caches of a device over memory of the host, their kernels on an emulated device.
+/// Device caches in host memory, with their kernels on an emulated device.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -29,7 +29,7 @@ class EmulatedCache {
   explicit EmulatedCache(cuda::CacheIndirectionOptions const& options)
       : options_(options), books_(options), table_(size(), cuda::IndirectionView::none), memory_(size(), -7) {}
 
-  /// Updates the table, and puts the rows' tokens where it says.
+  /// Updates the table and stores the rows' tokens where it says.
   void step(EmulatedDevice<threads>& device, std::span<Slot const> released, std::span<Row const> rows,
             std::uint64_t seed, DeviceFaults faults = {}) {
     for (auto const slot : released) books_.release(slot);
@@ -66,7 +66,7 @@ class EmulatedCache {
     return true;
   }
 
-  /// New positions that went into another slot's memory.
+  /// The number of new positions that went into another slot's memory.
   int others() const { return others_; }
 
  private:
@@ -80,7 +80,7 @@ class EmulatedCache {
   int others_ = 0;
 };
 
-/// What element `e` of a token's position is.
+/// The value of element `e` of a token's position.
 template <class T>
 T number(Token token, std::int32_t e) {
   return static_cast<T>(token * 13 + e);
@@ -117,7 +117,7 @@ class EmulatedPages {
               number<T>(rows[i].tokens[j], e);
   }
 
-  /// Of what was last listed.
+  /// A view of the table last listed.
   cuda::PageView<T> view() {
     cuda::PageView<T> view;
     view.pool = reinterpret_cast<T*>(pool_.data());

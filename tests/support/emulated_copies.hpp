@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Mbarriers of a block and the bulk copies that complete on them, for an emulated device: copies come late and in any order, and
-/// what a program must not do is noticed.
+/// A block's mbarriers and the bulk copies that complete on them, for an emulated device. Copies arrive late and in any
+/// order, and invalid uses are detected.
 #pragma once
 
 #include <sluice/cuda/device/score_format.cuh>
@@ -17,12 +17,12 @@
 
 namespace sluice::test {
 
-/// Of one block. What is wrong is returned in words; nullptr: nothing is.
+/// The copies of one block. Errors are returned as text; nullptr: no error.
 class EmulatedCopies {
  public:
-  /// For another block.
+  /// Starts another block.
   /// \param shared    the block's shared memory
-  /// \param readable  what copies may read; empty: anything
+  /// \param readable  the memory that copies may read; empty: any
   void begin(std::span<std::byte const> shared, std::span<std::byte const> readable) {
     shared_ = shared, readable_ = readable;
     mbarriers_.clear(), pending_.clear(), stages_.clear(), waited_.clear();
@@ -46,7 +46,7 @@ class EmulatedCopies {
     mbarrier.turn();
     return nullptr;
   }
-  /// \param ordered  the thread has a proxy fence behind its last wait
+  /// \param ordered  whether the thread has executed a proxy fence after its last wait
   char const* issue(void* to, void const* from, std::size_t bytes, void const* at, bool ordered) {
     auto const found = mbarriers_.find(at);
     if (found == mbarriers_.end()) return "a copy is to complete on what is no mbarrier";
@@ -64,14 +64,14 @@ class EmulatedCopies {
     auto const before =
         std::erase_if(stages_, [&](Stage const& stage) { return first < stage.end && stage.begin < first + bytes; });
     if (before > 0 && !ordered) return "a stage is filled again without a proxy fence behind its readers";
-    std::memset(to, 0xff, bytes);  // NaN, until it comes
+    std::memset(to, 0xff, bytes);  // NaN until it arrives
     stages_.push_back({first, first + bytes, at, found->second.phase});
     pending_.push_back({static_cast<unsigned char const*>(from), stages_.back()});
     return nullptr;
   }
   bool pending() const { return !pending_.empty(); }
-  /// One copy comes.
-  /// \param any  which: any number
+  /// Completes one copy.
+  /// \param any  selects it: any number
   void deliver(std::size_t any) {
     std::swap(pending_[any % pending_.size()], pending_.back());
     auto const [from, stage] = pending_.back();
@@ -82,7 +82,7 @@ class EmulatedCopies {
     mbarrier.turn();
   }
 
-  /// Whether the phase of this parity has ended; if so, the thread knows what has come with it.
+  /// Whether the phase of this parity has ended; if so, the thread may read what arrived with it.
   bool passes(int thread, void const* at, unsigned parity) {
     auto const found = mbarriers_.find(at);
     if (found == mbarriers_.end() || found->second.phase % 2 == parity) return false;
@@ -90,7 +90,7 @@ class EmulatedCopies {
     return true;
   }
   bool exists(void const* at) const { return mbarriers_.contains(at); }
-  /// \param words  what is read
+  /// \param words  the words read
   char const* read(int thread, void const* from, cuda::Words& words) const {
     if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) return "a stage is not read at a multiple of 16";
     auto const* const at = static_cast<unsigned char const*>(from);
@@ -107,8 +107,8 @@ class EmulatedCopies {
  private:
   struct Mbarrier {
     unsigned count = 0, left = 0;
-    unsigned phase = 0;      // how many have ended
-    std::int64_t bytes = 0;  // that are still to come
+    unsigned phase = 0;      // number of phases that have ended
+    std::int64_t bytes = 0;  // bytes still to arrive
     bool published = false;
     void turn() {
       if (left == 0 && bytes == 0) ++phase, left = count;
@@ -117,7 +117,7 @@ class EmulatedCopies {
   struct Stage {
     unsigned char *begin, *end;
     void const* mbarrier;
-    unsigned phase;  // at whose end it is there
+    unsigned phase;  // it has arrived at the end of this phase
   };
   struct Copy {
     unsigned char const* from;
@@ -131,8 +131,8 @@ class EmulatedCopies {
   std::span<std::byte const> shared_, readable_;
   std::map<void const*, Mbarrier> mbarriers_;
   std::vector<Copy> pending_;
-  std::vector<Stage> stages_;                               // the latest copy to each place
-  std::map<std::pair<int, void const*>, unsigned> waited_;  // phases that have ended, as a thread knows
+  std::vector<Stage> stages_;                               // the latest copy to each address
+  std::map<std::pair<int, void const*>, unsigned> waited_;  // phases that have ended, as far as a thread knows
 };
 
 }  // namespace sluice::test

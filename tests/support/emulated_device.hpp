@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A machine that runs the blocks of a kernel as a device might, on one thread of the host: several blocks at once, their
-/// threads in any order between two barriers, stores that others see late.
+/// Runs the blocks of a kernel on one host thread as a device might: several blocks at once, their threads in any order
+/// between two barriers, with stores that other threads see late.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -28,16 +28,16 @@
 
 namespace sluice::test {
 
-/// What a mutation takes away.
+/// The mechanisms that a mutation removes.
 struct DeviceFaults {
   cuda::Barrier skipped = cuda::Barrier::count_;
-  bool no_fence = false;   ///< stores become visible when they like
-  bool no_ticket = false;  ///< every block believes that it is the last
+  bool no_fence = false;   ///< stores become visible at any time
+  bool no_ticket = false;  ///< every block considers itself the last
 
-  // Of rings. What waits for an mbarrier is a Barrier, too.
+  // For rings. A wait for an mbarrier counts as a Barrier too.
   bool no_init_fence = false;  ///< mbarriers are not published
-  bool no_arrival = false;     ///< nobody says that a stage is empty
-  bool no_bytes = false;       ///< nobody says how many bytes are to come
+  bool no_arrival = false;     ///< no thread reports that a stage is empty
+  bool no_bytes = false;       ///< no thread announces the number of bytes to come
   bool no_proxy_fence = false;
   bool nothing() const {
     return skipped == cuda::Barrier::count_ && !no_fence && !no_ticket && !no_init_fence && !no_arrival && !no_bytes &&
@@ -45,14 +45,14 @@ struct DeviceFaults {
   }
 };
 
-/// Runs blocks of `threads_` threads (fibers). Same seed, same order.
+/// Runs blocks of `threads_` threads (fibers). The same seed gives the same order.
 template <int threads_>
 class EmulatedDevice {
   struct Fiber;
   struct Team;
 
  public:
-  /// What a program sees of its block: what DeviceBlock has.
+  /// The interface of DeviceBlock, as a program sees its block.
   class Block {
    public:
     static constexpr int threads = threads_;
@@ -91,13 +91,13 @@ class EmulatedDevice {
         votes |= static_cast<std::uint32_t>(slots[static_cast<std::size_t>(32 * warp() + lane)]) << lane;
       return votes;
     }
-    /// mma.m16n8k16 as the PTX ISA documents it (9.7.14.5.8), with its names: which element of A, B and C each a_i, b_i and c_i
-    /// of a lane is. Products are exact in float32; they are added one after the other, in ascending order of k.
+    /// mma.m16n8k16 as the PTX ISA documents it (9.7.14.5.8), with its names: the elements of A, B and C that the a_i,
+    /// b_i and c_i of a lane hold. Products are exact in float32; they are added one by one, in ascending order of k.
     template <class Format>
     void multiply_add(float (&c)[4], std::uint32_t const (&a)[4], std::uint32_t const (&b)[2]) {
       static_assert(sizeof(typename Format::Bits) == 2);
       float A[16][16], B[16][8];
-      auto const element = [](std::uint64_t pair, int i) {  // i-th of four numbers
+      auto const element = [](std::uint64_t pair, int i) {  // the i-th of four numbers
         return Format::value(static_cast<std::uint16_t>(pair >> (16 * i)));
       };
       auto const pair = [](std::uint32_t low, std::uint32_t high) { return std::uint64_t{high} << 32 | low; };
@@ -203,7 +203,7 @@ class EmulatedDevice {
     static float log(float x) { return std::log(x); }
 
    private:
-    /// What all lanes of the warp give.
+    /// Collects a value from all lanes of the warp.
     std::array<std::uint64_t, 32> all_lanes(std::uint64_t value) {
       auto& slots = team_->slots[device_->current().exchanges++ % 2];
       slots[static_cast<std::size_t>(thread_)] = value;
@@ -218,9 +218,9 @@ class EmulatedDevice {
     int thread_;
   };
 
-  /// Program(Block&, Memory&, block number) for every thread of `blocks` blocks that share a Memory each, `residents` of
-  /// them at once. Memory begins as garbage: keys of
-  /// place 0, so that a mutation goes wrong without going astray.
+  /// Runs Program(Block&, Memory&, block number) for every thread of `blocks` blocks, each with its own Memory,
+  /// `residents` of them at once. Memory starts as garbage: keys of place 0, so that results of mutations go wrong but
+  /// no access goes astray.
   template <class Memory, class Program>
   void run(int blocks, int residents, std::uint64_t seed, DeviceFaults faults, Program const& program) {
     random_.seed(seed), faults_ = faults;
@@ -238,7 +238,7 @@ class EmulatedDevice {
         for (int t = 0; t < threads; ++t) begin<Memory>(team, t, next, program);
         ++next;
       }
-      for (auto turns = 1 + random_() % 64; turns > 0; --turns) {  // a while with one block
+      for (auto turns = 1 + random_() % 64; turns > 0; --turns) {  // stay with one block for a while
         auto& team = next_team(busy);
         while (!team.ready.empty() && !one_of(8 * threads)) {
           step(team);
@@ -255,15 +255,15 @@ class EmulatedDevice {
     }
   }
 
-  std::span<std::byte const> readable{};  ///< what bulk copies may read; empty: anything
+  std::span<std::byte const> readable{};  ///< the memory that bulk copies may read; empty: any
   std::uint64_t bulk_copies = 0;          ///< so far
-  bool racing = false;                    ///< one warp runs ahead of the others, sometimes another one
-  std::uint64_t tokens_read = 0;          ///< by all threads so far: looks at edits, where lines are read
-  bool uneven = false;                    ///< now and then one warp is left behind by the others
+  bool racing = false;                    ///< one warp runs ahead of the others, sometimes a different one
+  std::uint64_t tokens_read = 0;          ///< by all threads so far: reads of edits, where lines are read
+  bool uneven = false;                    ///< sometimes one warp falls behind the others
 
-  /// What went wrong in a way that no answer shows.
+  /// An error that no answer shows.
   std::string const& failure() const { return failure_; }
-  /// Whether a program ever came to this barrier.
+  /// Whether a program ever reached this barrier.
   bool has_seen(cuda::Barrier barrier) const { return seen_[static_cast<std::size_t>(barrier)]; }
 
  private:
@@ -279,7 +279,7 @@ class EmulatedDevice {
     int waits = running;
     void const* mbarrier = nullptr;
     unsigned parity = 0;
-    bool ordered = false;  // a proxy fence came behind its last wait
+    bool ordered = false;  // a proxy fence was executed after its last wait
     void publish() {
       for (auto const& store : stores) store();
       stores.clear();
@@ -326,7 +326,7 @@ class EmulatedDevice {
     self->wait(ended);
   }
 
-  /// One ready thread, until it waits.
+  /// Runs one ready thread until it waits.
   void step(Team& team) {
     auto at = random_() % team.ready.size();
     if (racing) {
@@ -345,7 +345,7 @@ class EmulatedDevice {
     if (fiber.waits == nowhere) team.ready.push_back(thread);
     if (fiber.waits == in_warp) release_warp(team, thread / 32);
     if (fiber.waits == ended) ++team.done, fiber.publish();
-    if (one_of(16)) fiber.publish();  // stores may be seen early, too
+    if (one_of(16)) fiber.publish();  // stores may also become visible early
     if (team.copies.pending() && one_of(threads)) deliver(team);
   }
 
@@ -368,7 +368,7 @@ class EmulatedDevice {
     team.copies.deliver(random_());
     wake(team);
   }
-  /// Threads whose mbarrier has come so far.
+  /// Wakes threads whose mbarrier phase has ended.
   void wake(Team& team) {
     for (int t = 0; t < threads; ++t) {
       auto& fiber = team.fibers[static_cast<std::size_t>(t)];
@@ -378,7 +378,7 @@ class EmulatedDevice {
     }
   }
 
-  /// All threads of a block have to come to the same barrier.
+  /// Requires all threads of a block to reach the same barrier, and releases them.
   void release(Team& team) {
     if (!team.ready.empty() || team.done == threads) return;
     auto const waits = [](Fiber const& fiber) { return fiber.waits == at_mbarrier; };
@@ -399,7 +399,7 @@ class EmulatedDevice {
 
   void fail_team(Team& team) {
     fail("the threads of a block wait at different barriers");
-    team.done = threads;  // leave them where they are
+    team.done = threads;  // abandon them
   }
   void trap(char const* wrong) {
     if (wrong != nullptr) fail(wrong);
@@ -420,8 +420,8 @@ class EmulatedDevice {
   ucontext_t scheduler_;
   Fiber* current_ = nullptr;
   int favoured_ = 0;      // warp
-  Team* left_ = nullptr;  // has a ticket, and others may come to theirs before it goes on:
-  int away_ = 0;          // it is left alone so many times
+  Team* left_ = nullptr;  // has a ticket, and others may take theirs before it continues:
+  int away_ = 0;          // it is skipped this many times
 };
 
 }  // namespace sluice::test

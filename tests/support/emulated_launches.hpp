@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernels of the output layers on emulated devices, for the host code that launches them. With host_cuda/ in place of
-/// CUDA's headers.
+/// The kernels of the output layers on emulated devices, for the host code that launches them. Use host_cuda/ in place
+/// of CUDA's headers.
 #pragma once
 
 #include <sluice/cuda/device/detail/key.cuh>
@@ -34,14 +34,14 @@
 
 namespace sluice::test {
 
-/// One for each size of blocks; every launch has another order of threads.
+/// One device for each block size; every launch has another order of threads.
 template <int threads>
 EmulatedDevice<threads>& emulated_device() {
   static EmulatedDevice<threads> device;
   return device;
 }
 
-/// Program(Block&, Memory&, number) on so many blocks.
+/// Runs Program(Block&, Memory&, number) on a number of blocks.
 template <int threads, class Memory, class Program>
 void run_blocks(int blocks, Program const& program, DeviceFaults faults = {}) {
   static std::uint64_t seed = 0;
@@ -52,7 +52,7 @@ void run_blocks(int blocks, Program const& program, DeviceFaults faults = {}) {
   if (device.failure() != "") throw std::runtime_error(device.failure());
 }
 
-/// Whether whole lines are answered in the plainest way, for tests of what is around them: fibers take long.
+/// Whether whole lines are answered by plain host code, for tests of the surrounding code: fibers are slow.
 inline bool plain_lines = false;
 
 struct PlainBlock {
@@ -139,7 +139,7 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
   });
 }
 
-/// As host_cuda says.
+/// Documented in host_cuda.
 template <int threads>
 int line_ring_blocks() {
   return test::HostCuda::get().ring_blocks;

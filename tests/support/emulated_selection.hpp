@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernels that take another look at lines, and that leave away keys, on emulated devices. emulated_launches.hpp includes it.
+/// The kernels that take a second pass over lines, and those that omit keys, on emulated devices. emulated_launches.hpp
+/// includes it.
 #pragma once
 
 #include <sluice/cuda/line/line_select.cuh>

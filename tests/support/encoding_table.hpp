@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A table with an encoder that may run in another thread, and that notices what is done to its sources.
+/// A table with an encoder that may run in another thread. It checks how its sources are used.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -21,8 +21,8 @@
 
 namespace sluice::test {
 
-/// A seed that lives on the heap: whoever reads it after its end is seen by the address sanitizer, whoever reads it
-/// after it was moved away by everybody. Counts how many there are.
+/// A seed on the heap: the address sanitizer detects reads after its end, and reads after a move are detected by null
+/// dereference. Counts its instances.
 class HeapSource {
  public:
   HeapSource() = default;
@@ -70,20 +70,20 @@ class HeapSource {
   std::unique_ptr<Data> data_;
 };
 
-/// What an EncodingTable was asked, by any thread.
+/// Counts of the calls of an EncodingTable, from any thread.
 struct EncodingCounts {
   std::atomic<std::size_t> encodes{0};        ///< calls of encode
   std::atomic<std::size_t> encoded{0};        ///< sentences in those that did not throw
-  std::atomic<std::size_t> starts{0};         ///< calls of start, either kind
+  std::atomic<std::size_t> starts{0};         ///< calls of start, of either kind
   std::atomic<std::size_t> started{0};        ///< sentences in those that did not throw
-  std::atomic<std::size_t> from_encoded{0};   ///< those of them that had been encoded before
+  std::atomic<std::size_t> from_encoded{0};   ///< of these, the ones encoded before
   std::atomic<std::size_t> steps{0};          ///< calls of step
-  std::atomic<std::int64_t> waiting{0};       ///< encoded, and neither started nor given up nor forgotten
+  std::atomic<std::int64_t> waiting{0};       ///< encoded, and not yet started, abandoned or forgotten
   std::atomic<std::int64_t> most_waiting{0};  ///< at once
-  std::atomic<std::int64_t> batches{0};       ///< Encoded objects that hold something
+  std::atomic<std::int64_t> batches{0};       ///< non-empty Encoded objects
   std::atomic<std::int64_t> most_batches{0};  ///< at once
   std::atomic<std::int64_t> encoding{0};      ///< calls that are running
-  std::atomic<std::size_t> broken{0};         ///< promises of the caller that were
+  std::atomic<std::size_t> broken{0};         ///< broken promises of the caller
 
   static void raise(std::atomic<std::int64_t>& most, std::int64_t now) {
     for (auto before = most.load(); before < now && !most.compare_exchange_weak(before, now);) {
@@ -91,16 +91,16 @@ struct EncodingCounts {
   }
 };
 
-/// Called before the work; what they throw, the model throws. They may wait.
+/// Called before the work; if they throw, the model throws. They may wait.
 struct EncodingHooks {
   std::function<void(std::uint64_t seed)> encode{};  ///< for every sentence of a call; in the encoder's thread
-  std::function<void(std::uint64_t seed)> start{};   ///< the same of start
+  std::function<void(std::uint64_t seed)> start{};   ///< the same for start
   std::function<void(std::size_t call)> step{};      ///< counted from 0
-  std::function<void()> release{};                   ///< behind the work
-  bool again = false;  ///< items may be started twice: a model beside this one throws, and the caller cannot know
+  std::function<void()> release{};                   ///< after the work
+  bool again = false;  ///< items may be started twice: a model next to this one throws, and the caller cannot know
 };
 
-/// A table with encode(). `counts()` may be read while others work.
+/// A table with encode(). `counts()` may be read while other threads work.
 template <Abilities A = Abilities{.ragged = true, .blocks = true, .roll_back = true}>
 class EncodingTable {
  public:
@@ -129,8 +129,8 @@ class EncodingTable {
       gone_[item] = true;
     }
     std::vector<std::uint64_t> seeds_;
-    std::vector<bool> gone_;     // no longer waits: started, or tried in vain
-    std::vector<bool> started_;  // must not be again
+    std::vector<bool> gone_;     // no longer waiting: started, or failed to start
+    std::vector<bool> started_;  // must not be started again
     std::shared_ptr<EncodingCounts> counts_;
   };
 
@@ -146,7 +146,7 @@ class EncodingTable {
     struct Running {
       EncodingCounts& counts;
       explicit Running(EncodingCounts& c) : counts(c) {
-        if (++counts.encoding > 1) ++counts.broken;  // nobody promised that encode may run twice at once
+        if (++counts.encoding > 1) ++counts.broken;  // encode must not run twice at once
       }
       Running(Running const&) = delete;
       Running& operator=(Running const&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A table in which things go wrong, on purpose and in one place.
+/// A table with deliberate faults.
 #pragma once
 
 #include <sluice/core/error.hpp>
@@ -23,15 +23,15 @@
 
 namespace sluice::test {
 
-/// What goes wrong.
+/// The faults.
 struct Faults {
-  std::set<std::uint64_t> no_start{};  ///< start throws where any of these sources is among the group
+  std::set<std::uint64_t> no_start{};  ///< start throws if any of these sources is in the group
   std::set<std::size_t> no_step{};     ///< these calls of step throw, counted from 0
-  std::set<std::size_t> no_room{};     ///< and these throw NoRoom
+  std::set<std::size_t> no_room{};     ///< and these calls throw NoRoom
   std::map<std::uint64_t, float>
-      scores{};             ///< all lines of this source hold this number in every place: NaN, -infinity
-  std::size_t after = 0;    ///< but only once a slot holds more than so many tokens
-  bool every_token = true;  ///< false: only in the place of token 3
+      scores{};             ///< all lines of this source have this number in every position: NaN, -infinity
+  std::size_t after = 0;    ///< but only once a slot holds more than this many tokens
+  bool every_token = true;  ///< false: only for token 3
 };
 
 /// A TableModel with faults.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory beside pages that cannot be read.
+/// Memory next to pages that cannot be read.
 #pragma once
 
 #include <support/catch.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::test {
 
-/// A copy of some numbers, directly before (at_end) or behind a page that cannot be read: whoever reads beyond them crashes.
+/// A copy of some numbers, directly before (at_end) or after a page that cannot be read: any read beyond them crashes.
 template <class T>
 class Fenced {
  public:

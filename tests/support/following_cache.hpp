@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A CacheIndirection that a DeviceBeam tells of its steps.
+/// A CacheIndirection that follows the steps of a DeviceBeam.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -19,7 +19,7 @@
 
 namespace sluice::test {
 
-/// A cache that is told of every step by a beam's moves, and what is in it, held against tokens that are copied.
+/// A cache that is updated by a beam's moves at every step; its contents are compared with copied tokens.
 class FollowingCache {
  public:
   FollowingCache(std::int32_t slots, std::int32_t width, std::int32_t positions)
@@ -28,7 +28,7 @@ class FollowingCache {
         memory_(static_cast<std::size_t>(slots * positions), -7),
         held_(static_cast<std::size_t>(slots)) {}
 
-  /// \returns whether every slot holds what it should
+  /// \returns whether every slot holds the right tokens
   bool step(cuda::BeamRows const& rows) {
     cudaStream_t const stream = nullptr;
     // [cache]
@@ -67,7 +67,7 @@ class FollowingCache {
   std::vector<std::vector<Token>> held_;  // [slot]
 };
 
-/// Whether a cache can follow the beam of a case, whose prompts and prefixes are left out.
+/// Checks that a cache can follow the beam of a case, without its prompts and prefixes.
 inline void check_following(BeamCase one) {
   for (auto& request : one.requests) request.prompt.clear(), request.prefix.clear();
   auto const expected = one.on_host();

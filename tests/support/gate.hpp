@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How tests of several threads wait for each other.
+/// Synchronisation for tests with several threads.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace sluice::test {
 
-/// A door that stays open once it is. Who waits for it is let through after a minute all the same, and told so: a test
-/// fails then, and does not hang.
+/// A gate that stays open once opened. A thread that waits is released after a minute anyway, and told so: the test
+/// then fails instead of hanging.
 class Gate {
  public:
   void open() {

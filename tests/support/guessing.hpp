@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Proposers that are right, wrong, silent or out of their minds.
+/// Proposers with right, wrong, missing or invalid guesses.
 #pragma once
 
 #include <sluice/core/model.hpp>
@@ -19,16 +19,16 @@
 namespace sluice::test {
 
 enum class Guesses : std::uint8_t {
-  as_they_are,  ///< those of the model inside
+  as_they_are,  ///< those of the inner model
   corrupted,    ///< some of them changed
   none,
-  too_many,  ///< more than were asked for
+  too_many,  ///< more than were requested
   eos_first,
-  out_of_range,  ///< no tokens at all, somewhere in between
+  out_of_range,  ///< some guesses are not in the vocabulary
   random,        ///< any tokens
 };
 
-/// A proposing model whose guesses go wrong in some way, by chance or (`any`) in all of them by turns.
+/// A proposing model whose guesses are wrong in one way, at random, or (`any`) in all ways by turns.
 template <ProposingModel M>
 class Guessing : public detail::Forwarding<M> {
  public:

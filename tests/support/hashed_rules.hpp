@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rules that do different things behind every output, by chance; and whether they are told of that output.
+/// Rules that act differently after every output, by a hash, and that check the output they are given.
 #pragma once
 
 #include <sluice/core/error.hpp>
@@ -17,7 +17,7 @@
 
 namespace sluice::test {
 
-/// A rule whose state is a number that all tokens of the output have a part in.
+/// A rule whose state is a hash of all output tokens.
 struct Following {
   using State = std::uint64_t;
   static State of(std::span<Token const> tokens) {
@@ -66,7 +66,7 @@ struct Restricting : Following {
   }
 };
 
-/// What Stopping<30>, and behind it Stopping<40>, say of an output.
+/// The stop that Stopping<30>, and then Stopping<40>, report for an output.
 inline std::int32_t hashed_stop(std::vector<Token> const& output) {
   Vocabulary const any{};
   auto const state = Following::of(output);

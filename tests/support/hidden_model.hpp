@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model of hidden vectors that are a hash of the source and the tokens so far.
+/// A model whose hidden vectors are a hash of the source and the tokens so far.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::test {
 
-/// Its vectors have numbers in [-scale, scale). Tokens as TableModel has them.
+/// Its vectors have numbers in [-scale, scale). Its tokens are those of TableModel.
 template <Abilities A = Abilities{}>
 class HiddenModel {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random lines and queries for those who answer them in one pass on a device, emulated or not.
+/// Random lines and queries for code that answers them in one pass on a device, emulated or not.
 #pragma once
 
 #include <sluice/core/query.hpp>
@@ -40,19 +40,19 @@ typename Format::Bits encode(float x) {
   }
 }
 
-/// Lines, a bias, what is asked of them, and what the answers have to be.
+/// Lines, a bias, the queries, and the expected answers.
 template <class Format>
 struct LineCase {
   using Bits = typename Format::Bits;
 
-  /// \param most  the longest line
-  /// \param lines at most so many
+  /// \param most   the longest line
+  /// \param lines  the maximum number
   LineCase(std::uint64_t seed, std::size_t most, std::size_t lines) : random(seed) {
     rows = 1 + below(lines);
     size = one_of(4) ? 1 + below(20) : 1 + below(most);
     stride = size + (one_of(3) ? 0 : below(19));
     offset = one_of(3) ? 0 : below(16 / sizeof(Bits));
-    // 16 bytes on both sides that belong to others.
+    // 16 bytes on both sides belong to other data.
     memory.assign(16 + offset + rows * stride + 16, encode<Format>(std::numeric_limits<float>::quiet_NaN()));
     if (one_of(3))
       for (std::size_t v = 0; v < size; ++v) bias.push_back(uniform(-2, 2));
@@ -77,11 +77,11 @@ struct LineCase {
 
   std::size_t first(std::size_t row) const { return 16 + offset + row * stride; }
 
-  /// Where the first line begins.
+  /// The beginning of the first line.
   /// \param base  16-byte aligned, a copy of `memory`
   Bits const* lines(Bits const* base) const { return base + first(0); }
 
-  /// The same lines elsewhere.
+  /// Moves the same lines to another layout.
   void move(std::size_t to_offset, std::size_t to_stride) {
     auto const from = memory;
     std::vector<std::size_t> starts;
@@ -133,7 +133,7 @@ struct LineCase {
   std::deque<TokenSet> sets;
 
  private:
-  /// Of few tokens, of most, of none; perhaps made for another vocabulary.
+  /// A set of few tokens, of most, or of none; possibly made for another vocabulary.
   TokenSet const* set() {
     auto& made = sets.emplace_back(static_cast<std::int32_t>(one_of(3) ? below(size) : size + below(100)));
     auto const share = one_of(8) ? size + 1 : 1 + below(5);
@@ -159,11 +159,11 @@ struct LineCase {
           if (!one_of(10)) value = none;
         break;
       case 5: std::fill(x.begin(), x.end(), none); break;
-      case 6:  // the best in the groups of few threads
+      case 6:  // the best among few threads
         for (std::size_t v = 0; v < size; ++v)
           if (v / Format::wide % 64 < 3) x[v] += 100;
         break;
-      case 7:  // the best side by side
+      case 7:  // the best next to each other
         for (std::size_t v = below(size), end = std::min(size, v + 100); v < end; ++v) x[v] += 200;
         break;
       case 8: x[below(size)] = one_of(2) ? std::numeric_limits<float>::quiet_NaN() : -none; break;
@@ -177,7 +177,7 @@ struct LineCase {
 
   void ask(std::size_t row) {
     Query query{.best = row == 0 ? k : static_cast<std::int32_t>(below(static_cast<std::size_t>(k) + 1))};
-    // Now and then one that the line does not have.
+    // Sometimes a token outside the line.
     auto const token = [&] {
       if (!one_of(12)) return static_cast<Token>(below(size));
       auto const behind = size + below(20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What core/query.hpp and core/expansion.hpp promise of one line, in double precision and in the plainest way.
+/// What core/query.hpp and core/expansion.hpp promise for one line, in double precision and plain code.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -27,18 +27,18 @@ inline constexpr double impossible = -std::numeric_limits<double>::infinity();
 /// The expected answer to one query.
 struct ExpectedLine {
   bool valid = true;
-  std::vector<double> log_probs;  ///< of every token, after everything
+  std::vector<double> log_probs;  ///< of every token, after all edits and restrictions
   std::vector<double> rank;       ///< the same plus noise
   double log_sum_exp = 0;
-  double largest = 0;       ///< magnitude among the scores: a float of that size has an error of its own
+  double largest = 0;       ///< largest magnitude of the scores: floats of that size have a rounding error of their own
   double entropy = 0;       ///< of the distribution, before edits after the softmax
   std::vector<Token> list;  ///< best first
-  bool doubtful = false;    ///< a cumulative probability came so close to its bound that rounding decides
+  bool doubtful = false;    ///< a cumulative probability is so close to its bound that rounding decides
 };
 
 inline void apply_edits(std::vector<double>& line, Query const& query) {
   for (auto const& edit : query.edits) {
-    if (static_cast<std::size_t>(edit.token) >= line.size()) continue;  // no token, or none of the line
+    if (static_cast<std::size_t>(edit.token) >= line.size()) continue;  // not a token of the line
     auto& x = line[static_cast<std::size_t>(edit.token)];
     x = (x > 0 ? x / static_cast<double>(edit.penalty) : x * static_cast<double>(edit.penalty)) +
         static_cast<double>(edit.add);
@@ -134,13 +134,14 @@ ExpectedLine expected_line(std::span<T const> scores, Kind kind, Query const& qu
           e.doubtful || std::abs(std::abs(-at(typical[i]) - entropy) - std::abs(-at(typical[i - 1]) - entropy)) < 1e-5;
     until(typical, static_cast<double>(query.typical));
   }
-  if (query.selects()) e.rank = line;  // together with other lists, what noise draws goes by log-probability
+  if (query.selects()) e.rank = line;  // with other lists, the noise ranks by log-probability
   for (auto t : query.selects() ? order : perturbed)
     if (wanted.contains(t)) e.list.push_back(t);
   return e;
 }
 
-/// Checks one line against what was expected. Tokens whose values differ by less than the tolerance may change places.
+/// Checks one line against the expected answer. Tokens whose values differ by less than the tolerance may change
+/// places.
 inline void check_line(Line const& line, ExpectedLine const& e, Query const& query, double tolerance = 1e-5) {
   REQUIRE(line.valid == e.valid);
   if (!e.valid) {

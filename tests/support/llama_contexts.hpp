@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Contexts of llama.cpp for tests, and what its own sampler makes of them.
+/// llama.cpp contexts for tests, and the results of its own sampler.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -26,8 +26,8 @@ struct LlamaDeleter {
 using LlamaModel = std::unique_ptr<llama_model, LlamaDeleter>;
 using LlamaContext = std::unique_ptr<llama_context, LlamaDeleter>;
 
-/// Once a process: no reports on stderr, and a processor to run on. `SLUICE_LLAMA_BACKENDS` is the folder of ggml's backends where
-/// they are loaded at run time.
+/// Once per process: silences reports on stderr, and loads a CPU backend. `SLUICE_LLAMA_BACKENDS` is the folder of
+/// ggml's backends if they are loaded at run time.
 inline void begin_llama() {
   static bool const begun = [] {
     llama_log_set([](ggml_log_level, char const*, void*) {}, nullptr);
@@ -39,7 +39,8 @@ inline void begin_llama() {
   static_cast<void>(begun);
 }
 
-/// Parameters with which a line does not depend on its batch: keys and values in float32, no flash attention; one thread.
+/// Parameters for which a line does not depend on its batch: keys and values in float32, no flash attention, one
+/// thread.
 inline llama_context_params exact_params(std::uint32_t sequences, std::uint32_t cells) {
   auto params = llama_context_default_params();
   params.n_seq_max = sequences, params.n_ctx = cells;
@@ -56,12 +57,12 @@ inline LlamaContext make_context(llama_model* model, llama_context_params const&
   return context;
 }
 
-/// What llama.cpp's own greedy sampler generates behind a prompt, the token that ends it included.
+/// The tokens that llama.cpp's own greedy sampler generates after a prompt, including the one that ends the output.
 inline std::vector<Token> own_greedy(llama_model* model, std::vector<Token> prompt, std::size_t most,
                                      std::vector<Token> const& ends = {}) {
   auto const context = make_context(model, exact_params(1, 1024));
   auto const* const tokens = llama_model_get_vocab(model);
-  std::vector<llama_logit_bias> never;  // as its own programs do it
+  std::vector<llama_logit_bias> never;  // as llama.cpp's own programs do
   std::int32_t count = 0;
   auto const* const suppressed = llama_vocab_get_suppress_tokens(tokens, &count);
   for (std::int32_t i = 0; i < count; ++i) never.push_back({suppressed[i], -std::numeric_limits<float>::infinity()});

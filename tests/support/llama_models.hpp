@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Models of llama.cpp with weights drawn from a seed, made in memory.
+/// llama.cpp models with random weights, created in memory.
 #pragma once
 
 #include <support/llama_contexts.hpp>
@@ -21,18 +21,18 @@
 
 namespace sluice::test {
 
-/// What a drawn model is like.
+/// The properties of a random model.
 struct LlamaShape {
   char const* architecture = "llama";  ///< "llama", "gemma2" (every other layer a sliding window), "mamba" (recurrent)
   std::uint32_t layers = 2, width = 64, heads = 4, hidden = 128;
-  std::uint32_t words = 0;      ///< tokens beside those of a small alphabet
-  std::uint32_t window = 0;     ///< of gemma2
-  std::uint32_t length = 1024;  ///< that it says it was trained for
+  std::uint32_t words = 0;      ///< tokens in addition to a small alphabet
+  std::uint32_t window = 0;     ///< for gemma2
+  std::uint32_t length = 1024;  ///< the training length that it states
   std::uint64_t seed = 1;
 };
 
-/// The tokens of drawn models: <unk>, <s>, </s>, <end> (of a turn: ends an output too), <spare> (suppressed), a line's end, and letters
-/// with and without a space before them; behind them as many words as a shape asks for.
+/// The tokens of random models: <unk>, <s>, </s>, <end> (end of turn: also ends an output), <spare> (suppressed), a
+/// line end, letters with and without a leading space; then as many words as a shape asks for.
 inline std::vector<std::string> llama_tokens(std::uint32_t words = 0) {
   std::vector<std::string> tokens{"<unk>", "<s>", "</s>", "<end>", "<spare>", "<0x0A>", "\u2581"};
   for (char c = 'a'; c <= 'z'; ++c) tokens.push_back(std::string("\u2581") + c);
@@ -43,7 +43,7 @@ inline std::vector<std::string> llama_tokens(std::uint32_t words = 0) {
 
 namespace detail {
 
-/// Numbers of mean 0 and variance 1, quickly: whole models are drawn.
+/// Fast random numbers of mean 0 and variance 1: whole models are drawn.
 struct Draws {
   std::uint64_t state;
   float operator()() {
@@ -52,7 +52,7 @@ struct Draws {
   }
 };
 
-/// A file of llama.cpp in the making: keys, and tensors that are drawn one after the other.
+/// Writes a llama.cpp file: keys, and tensors drawn one after another.
 class LlamaWriter {
  public:
   explicit LlamaWriter(LlamaShape const& shape)
@@ -127,7 +127,7 @@ class LlamaWriter {
   void weights() {
     auto const d = std::int64_t{shape_.width};
     auto const V = std::ssize(llama_tokens(shape_.words));
-    // Logits some units apart; gemma2 multiplies what it embeds, and projects with the same numbers.
+    // Logits differ by some units; gemma2 scales its embeddings, and projects with the same weights.
     tensor("token_embd.weight", d, V, is("gemma2") ? 0.5f / std::sqrt(static_cast<float>(d)) : 1);
     norm("output_norm", is("gemma2") ? 6 : 1);
     if (!is("gemma2")) matrix("output", d, V, 3);
@@ -164,10 +164,10 @@ class LlamaWriter {
 
 }  // namespace detail
 
-/// Writes a drawn model as a GGUF.
+/// Writes a random model as GGUF.
 inline void write_llama(LlamaShape const& shape, std::FILE* file) { detail::LlamaWriter(shape).write(file); }
 
-/// The same, read by llama.cpp.
+/// The same, loaded by llama.cpp.
 inline LlamaModel draw_llama(LlamaShape const& shape = {}) {
   begin_llama();
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(std::tmpfile(), std::fclose);
@@ -175,7 +175,7 @@ inline LlamaModel draw_llama(LlamaShape const& shape = {}) {
   write_llama(shape, file.get());
   std::rewind(file.get());
   auto params = llama_model_default_params();
-  params.use_extra_bufts = false;  // weights as they are, not repacked
+  params.use_extra_bufts = false;  // weights unchanged, not repacked
   params.load_mode = LLAMA_LOAD_MODE_NONE;
   LlamaModel model(llama_model_load_from_file_ptr(file.get(), params));
   if (model == nullptr)

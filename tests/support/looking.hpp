@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Looks at the guesses of another model.
+/// Observes the guesses of another model.
 #pragma once
 
 #include <sluice/core/model.hpp>
@@ -16,8 +16,8 @@
 
 namespace sluice::test {
 
-/// A proposing model that shows its guesses: calls f(draft, text, source) for each draft that was filled in; `text` is what the
-/// draft's slot holds, first the start.
+/// A proposing model that reports its guesses: calls f(draft, text, source) for each draft after it was filled in;
+/// `text` is the contents of the draft's slot, starting with the start symbol.
 template <ProposingModel M, class F>
 class Looking : public detail::Forwarding<M> {
  public:

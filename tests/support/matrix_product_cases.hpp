@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the product of few lines on matrix units promises, as tests: over a device, or over host_cuda/ and emulated ones. Who
-/// includes it has defined no_device().
+/// Tests of the product of few lines on matrix units, over a device, or over host_cuda/ and emulated ones. The
+/// including file must define no_device().
 #pragma once
 
 #include <sluice/cuda/device/detail/start.cuh>
@@ -27,12 +27,12 @@
 namespace sluice::test {
 namespace {
 
-/// A random launch in the device's memory. What no row has, between rows and behind them, is NaN.
+/// A random launch in device memory. Memory between and after rows is NaN.
 template <class Format>
 struct ProductCase {
   using Bits = std::uint16_t;
   static constexpr Bits nan = 0xffff;  // in both formats
-  static constexpr float nobody = 7;   // what nobody writes
+  static constexpr float nobody = 7;   // the value of untouched memory
   static constexpr std::int32_t each = 2;
 
   explicit ProductCase(std::uint64_t seed) : random(seed) {
@@ -47,14 +47,14 @@ struct ProductCase {
     weights = rows(vocabulary, weight_stride), hidden = rows(lines, hidden_stride);
     if (below(random, 2) == 0)
       for (Token t = 0; t < vocabulary; ++t) bias.push_back(Format::value(number()));
-    // Two neighbouring lines share a mask; those of the second two do not decide.
+    // Two adjacent lines share a mask; that of the second pair is ignored.
     words = (vocabulary + 31) / 32;
     for (int i = 0; i < 8 * words; ++i) masks.push_back(static_cast<std::uint32_t>(random() | random()));
     results.assign(9, {0, 1, 0});
     results[0].count = count, results[2].part = 0;
   }
 
-  /// The logits of the first lines, of columns first .. first + columns - 1; nobody's stay what they were.
+  /// The logits of the first lines, of columns first .. first + columns - 1; untouched ones keep their value.
   /// \param matrix_lines  see SkinnyLaunch
   std::vector<float> logits(std::int32_t matrix_lines, std::int32_t first_lines, std::int32_t first,
                             std::int32_t columns) const {
@@ -79,9 +79,9 @@ struct ProductCase {
     return std::binary_search(tokens.begin(), tokens.end(), token) &&
            (u == 1 || cuda::has_bit(masks.data() + u * words, static_cast<std::uint32_t>(token)));
   }
-  /// A logit in double precision, and how far another may be from it: depth + 2 additions to two sums and a bias, whose
-  /// products are exact. Where a device brings the 17 terms of an mma to the largest one's exponent and cuts them there, each
-  /// loses up to 2^-23 of it, and so does the sum of each.
+  /// A logit in double precision, and its tolerance: depth + 2 additions to two sums and a bias, with exact products.
+  /// If a device aligns the 17 terms of an mma to the largest exponent and truncates them, each term, and each sum,
+  /// loses up to 2^-23 of the largest.
   std::pair<double, double> expected(std::int32_t line, Token token) const {
     double sum = 0, magnitude = 0;
     auto const add = [&](double x) { sum += x, magnitude += std::abs(x); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random sentences' sorted lists, and what merging them should give.
+/// Random sentences' sorted lists, and the expected result of merging them.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -18,8 +18,8 @@
 
 namespace sluice::test {
 
-/// Lists as LogSoftmaxTopK leaves them, and groups of them. Lists fall at very different rates, so that the best
-/// candidates come from any part of any list, and often hold equal totals.
+/// Lists as LogSoftmaxTopK produces them, and groups of them. Lists fall at very different rates, so the best
+/// candidates come from any part of any list, and totals are often equal.
 struct MergeCase {
   MergeCase(std::uint64_t seed, std::size_t most_lines, std::size_t most_kept, std::size_t most_listed,
             std::size_t most_groups) {
@@ -47,7 +47,7 @@ struct MergeCase {
         auto log_prob = below(3) == 0 ? -0.0 : -number(3);
         auto const rate = std::vector<double>{0.01, 0.1, 1, 8}[below(4)];
         Token token = 0;
-        for (std::int32_t j = 0; j < k; ++j) {  // what lies behind the list is no candidate, however good
+        for (std::int32_t j = 0; j < k; ++j) {  // entries after the end of the list are not candidates, however good
           auto const inside = j < static_cast<std::int32_t>(listed);
           best.push_back({token, inside ? static_cast<float>(log_prob) : 1e9f});
           log_prob -= below(3) == 0 ? 0 : number(2 * rate);
@@ -73,7 +73,7 @@ struct MergeCase {
     return launch;
   }
 
-  /// What this case would be after a launch that is right.
+  /// The expected state of this case after a correct launch.
   MergeCase merged() const {
     struct Found {
       double total;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beam search over whole lists of tokens, as the documentation of its options has it.
+/// Beam search over whole token lists, written from the documentation of its options.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -29,7 +29,7 @@ struct NaiveBeam {
   };
   DrawnSentence const& sentence;
   BeamSearch options;
-  std::function<float(Token)> cost = {};  // of a token in this step; null: nothing
+  std::function<float(Token)> cost = {};  // the penalty of a token in this step; null: none
   std::vector<One> beam{One{}}, out{};    // best first; in the order in which they ended
   std::int32_t prefix = 0, generated = 0;
   bool top_ended = false, over = false;
@@ -75,7 +75,7 @@ struct NaiveBeam {
     if (full || beam.empty() || stops()) close(full);
   }
 
-  /// Whom finish() tells of, best first.
+  /// The hypotheses that finish() returns, best first.
   std::vector<One> told() const {
     auto const by_score = [&](One const& a, One const& b) { return score(a) > score(b); };
     auto all = out, alive = beam;
@@ -85,7 +85,7 @@ struct NaiveBeam {
     return all;
   }
 
-  /// What all begin with that may still be returned.
+  /// The common beginning of all hypotheses that may still be returned.
   std::vector<Token> settled() const {
     auto all = out;
     std::ranges::stable_sort(all, [&](One const& a, One const& b) { return score(a) > score(b); });
@@ -102,7 +102,7 @@ struct NaiveBeam {
   float log_prob(One const& one, Token token) const {
     return sentence.lines(sentence.context(one.tokens), edits())[static_cast<std::size_t>(token)];
   }
-  /// All that may be chosen, best first.
+  /// All tokens that may be chosen, best first.
   std::vector<Candidate> list(One const& one) const {
     auto all = sentence.lines.list(sentence.context(one.tokens), edits());
     if (!cost) return all;
@@ -191,7 +191,7 @@ struct NaiveBeam {
         next, [&](One const& one) { return (one.ended ? score(one) : one.log_prob) < best - pruning.below_finished; });
   }
 
-  /// The score of the n-th best that has ended.
+  /// The score of the n-th best finished hypothesis.
   double nth(std::int32_t n) const {
     std::vector<double> scores;
     for (auto const& one : out) scores.push_back(score(one));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What constraints mean, by searching for phrases in the text again and again: the truth for the automata.
+/// The meaning of constraints, by repeatedly searching for phrases in the text: the reference for the automata.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -33,7 +33,7 @@ inline bool ends_in(Tokens const& text, Phrase const& phrase, std::size_t count)
                                             text.end() - static_cast<std::ptrdiff_t>(count));
 }
 
-/// At how many places of `text` one of `phrases` ends.
+/// The number of positions of `text` at which one of `phrases` ends.
 inline std::int32_t places(Tokens const& text, std::set<Phrase> const& phrases) {
   std::int32_t count = 0;
   for (std::size_t n = 1; n <= text.size(); ++n) {
@@ -43,12 +43,12 @@ inline std::int32_t places(Tokens const& text, std::set<Phrase> const& phrases) 
   return count;
 }
 
-/// How far something is.
+/// The progress of a constraint.
 struct Standing {
-  std::int32_t credit = 0;  ///< tokens of what is met
-  std::int32_t begun = 0;   ///< tokens of the longest beginning of what is not
+  std::int32_t credit = 0;  ///< tokens of everything met
+  std::int32_t begun = 0;   ///< tokens of the longest prefix of anything not met
   std::int32_t met = 0;
-  std::int32_t remaining = 0;  ///< tokens of what is missing, as if nothing overlapped
+  std::int32_t remaining = 0;  ///< tokens of everything missing, as if nothing overlapped
 
   std::int32_t progress() const { return credit + begun; }
   friend Standing operator+(Standing const& a, Standing const& b) {
@@ -56,7 +56,7 @@ struct Standing {
   }
 };
 
-/// Items of which each must come as one of its phrases; `text` begins with bos.
+/// Items that must each occur as one of their phrases; `text` begins with bos.
 inline Standing naive_any(std::vector<std::vector<Phrase>> const& items, Tokens const& text) {
   std::map<std::set<Phrase>, std::int32_t> kinds;
   for (auto const& item : items) ++kinds[{item.begin(), item.end()}];
@@ -89,7 +89,7 @@ inline std::int32_t naive_total(std::vector<std::vector<Phrase>> const& items) {
   return static_cast<std::int32_t>(total);
 }
 
-/// Phrases that must come one behind the other.
+/// Phrases that must occur one after another.
 inline Standing naive_ordered(std::vector<Phrase> const& phrases, Tokens text) {
   Standing now;
   for (auto const& phrase : phrases) {
@@ -119,7 +119,7 @@ inline std::vector<std::vector<Phrase>> one_each(std::vector<Phrase> const& phra
   return items;
 }
 
-/// How many demands an output meets.
+/// The number of constraints that an output meets.
 inline std::int32_t naive_met(PhraseLists const& lists, Tokens output) {
   output.insert(output.begin(), bos);
   return naive_any(one_each(lists.all), output).met + naive_any(lists.any, output).met +
@@ -128,7 +128,7 @@ inline std::int32_t naive_met(PhraseLists const& lists, Tokens output) {
 inline std::int32_t naive_count(PhraseLists const& lists) {
   return static_cast<std::int32_t>(lists.all.size() + lists.any.size() + lists.ordered.size());
 }
-/// Whether it has nothing that is forbidden.
+/// Whether it contains nothing forbidden.
 inline bool naive_clean(PhraseLists const& lists, Tokens output) {
   output.insert(output.begin(), bos);
   return std::ranges::none_of(lists.none, [&](Phrase const& phrase) { return occurs(output, phrase); });
@@ -137,7 +137,7 @@ inline bool satisfies(PhraseLists const& lists, Tokens const& output) {
   return naive_met(lists, output) == naive_count(lists) && naive_clean(lists, output);
 }
 
-/// A phrase over `first` .. `last`; now and then with bos before or eos behind.
+/// A phrase over `first` .. `last`; sometimes with bos before or eos after it.
 inline Phrase random_phrase(std::mt19937_64& random, Token first, Token last, std::int32_t longest, bool edges) {
   Phrase phrase;
   for (auto n = between(random, 1, longest); n > 0; --n) phrase.push_back(between(random, first, last));
@@ -149,9 +149,9 @@ inline Phrase random_phrase(std::mt19937_64& random, Token first, Token last, st
 /// Which lists to fill.
 struct ListShape {
   Token first = 3, last = 5;
-  std::int32_t longest = 3;  ///< phrase
+  std::int32_t longest = 3;  ///< of a phrase
   bool edges = false;
-  std::int32_t all = 2, ordered = 0, any = 0, none = 0;  ///< phrases at most
+  std::int32_t all = 2, ordered = 0, any = 0, none = 0;  ///< maximum numbers of phrases
 };
 
 inline PhraseLists random_lists(std::mt19937_64& random, ListShape const& shape) {
@@ -161,7 +161,7 @@ inline PhraseLists random_lists(std::mt19937_64& random, ListShape const& shape)
     lists.all.push_back(!lists.all.empty() && random() % 5 == 0 ? lists.all.front() : phrase());
   for (auto n = between(random, 0, shape.ordered); n > 0; --n) {
     lists.ordered.push_back(phrase());
-    auto& added = lists.ordered.back();  // bos only first of all, eos only last of all
+    auto& added = lists.ordered.back();  // bos only at the very beginning, eos only at the very end
     if (lists.ordered.size() > 1) std::erase(added, bos);
     if (n > 1) std::erase(added, eos);
   }

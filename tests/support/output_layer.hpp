@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A random output layer with clusters, and what a projection of them should do, in double precision.
+/// A random output layer with clusters, and the expected results of its projections, in double precision.
 #pragma once
 
 #include <sluice/core/query.hpp>
@@ -54,7 +54,7 @@ struct OutputLayer {
     return {view(), bias, clusters, options, std::make_shared<PackedMatrix const>(view(), bias, precision)};
   }
 
-  /// Vectors [count, d] each of which is clearly nearest to one centroid, whatever the direction.
+  /// Vectors [count, d], each clearly nearest to one centroid, in any direction.
   std::vector<float> vectors(std::size_t count) {
     std::vector<float> all;
     while (all.size() < count * static_cast<std::size_t>(d)) {
@@ -64,7 +64,7 @@ struct OutputLayer {
     }
     return all;
   }
-  /// The nearest centroid; nothing where two are nearly as near.
+  /// The nearest centroid; nullopt if two are almost equally near.
   static std::optional<std::ptrdiff_t> nearest(Clusters const& c, std::span<float const> h) {
     double first = std::numeric_limits<double>::infinity(), second = first;
     std::ptrdiff_t best = 0;
@@ -84,7 +84,7 @@ struct OutputLayer {
   std::span<float const> row(std::vector<float> const& h, std::size_t i) const {
     return std::span(h).subspan(i * static_cast<std::size_t>(d), static_cast<std::size_t>(d));
   }
-  /// Logits of one vector; -infinity for all tokens that are not in `active` (where there is one).
+  /// Logits of one vector; -infinity for all tokens outside `active` (if set).
   std::vector<double> logits(std::span<float const> h, std::optional<std::set<Token>> const& active) const {
     std::vector<double> result;
     for (std::ptrdiff_t v = 0; v < size; ++v) {
@@ -96,7 +96,7 @@ struct OutputLayer {
     return result;
   }
 
-  /// The tokens that are projected for some lines; nothing where all are.
+  /// The tokens that are projected for some lines; nullopt if all are.
   std::optional<std::set<Token>> active(std::vector<float> const& h, std::size_t first, std::span<Query const> queries,
                                         std::span<std::int32_t const> directions,
                                         ClusteredOptions const& options) const {
@@ -154,7 +154,7 @@ struct Step {
         made.push_back(std::make_unique<RandomQuery>(layer.random, size,
                                                      QueryFields{.only = masks && below(layer.random, 9) == 0}));
         auto query = made.back()->query;
-        if (query.noise != 0) {  // the order then has two masters
+        if (query.noise != 0) {  // the order would then depend on two things
           query.mass = query.within = query.typical = 0;
           query.deviations = query.at_least = 0;
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lines in the host's memory, as if on a device, and a plain task over them; with host_cuda/ in place of CUDA's headers.
+/// Lines in host memory, as if on a device, and a plain task over them. Use host_cuda/ in place of CUDA's headers.
 #pragma once
 
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
+#define SLUICE_EMULATED_DEVICE  // from device_memory.hpp, only the memory
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/line/line_task.cuh>
@@ -35,7 +35,7 @@ struct PlainLines {
     task.best = best.data(), task.results = results.data();
     return task;
   }
-  /// Waits, and forgets what is there.
+  /// Waits, returns the answer, and clears it.
   std::vector<Candidate> answer() const {
     cuda::check(cudaStreamSynchronize(nullptr), "wait");
     auto const found = best.get();

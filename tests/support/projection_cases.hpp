@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the device's projections promise, as tests: over a device, or over host_cuda/ and emulated ones. Who includes it has
-/// defined no_device(), ProjectionTypes and projection_rounds.
+/// Tests of the device's projections, over a device, or over host_cuda/ and emulated ones. The including file must
+/// define no_device(), ProjectionTypes and projection_rounds.
 #pragma once
 
 #include <sluice/cuda/projection/clustered_projection.cuh>
@@ -46,7 +46,7 @@ T rounded(float x) {
   return static_cast<T>(x);
 }
 
-/// An output layer whose numbers are exact in T, as the device sees it: rows of d, or of more.
+/// An output layer whose numbers are exact in T, as the device sees it: rows of d numbers, or padded.
 template <class T>
 struct DeviceLayer {
   DeviceLayer(std::uint64_t seed, std::ptrdiff_t vocabulary, std::ptrdiff_t depth, std::size_t per_cluster = 12)
@@ -72,7 +72,7 @@ struct DeviceLayer {
     }
     return all;
   }
-  /// On the device, until the next call.
+  /// Copies them to the device; valid until the next call.
   cuda::Hidden<T> hidden(std::vector<float> const& h) {
     std::vector<T> numbers(h.size());
     std::transform(h.begin(), h.end(), numbers.begin(), rounded<T>);
@@ -122,7 +122,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
   std::set<std::string> ways;
   for (std::uint64_t seed = 1; seed <= 20 * projection_rounds; ++seed) {
     auto const unite = seed % 2 == 0 ? Union::sentence : Union::batch;
-    // Depths that can be read in place, and others.
+    // Depths that allow reading in place, and others.
     DeviceLayer<TestType> model(seed, 30 + static_cast<std::ptrdiff_t>(seed) * (seed % 10 == 0 ? 450 : 5),
                                 seed % 5 < 3 ? 8 * (1 + static_cast<std::ptrdiff_t>(seed % 2)) : 5);
     auto& layer = model.layer;
@@ -149,7 +149,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
         directions.insert(directions.end(), static_cast<std::size_t>(lines), groups.back().direction);
       }
       auto const size = static_cast<std::size_t>(layer.size);
-      // Lists of a few hundred at most: all of them have room, and every step counts once.
+      // Lists of at most a few hundred: there is room for all of them, and each step is counted once.
       auto const asked = seed % 3 == 1 && size <= 256
                              ? Queries(layer.random, directions.size(), size, QueryFields{.only = false})
                              : Queries(layer.random, directions.size(), size, 64);
@@ -206,7 +206,7 @@ TEST_CASE("cuda clustered_projection says what the host's says", "[cuda]") {
     std::vector<Group> const groups{{.lines = 3, .keep = 4}, {.lines = 1}, {.lines = 2}};
     options.few_lines = seed % 4 < 2 ? 16 : 0, options.token_cost = 1;
     Queries asked(layer.random, 6, static_cast<std::size_t>(layer.size), 8);
-    // Sets of tokens: shared by a sentence's lines, and perhaps one line's alone, or after the softmax.
+    // Token sets: shared by a sentence's lines, and sometimes for one line only, or after the softmax.
     TokenSet few(static_cast<std::int32_t>(layer.size)), other(static_cast<std::int32_t>(layer.size + 90));
     for (Token t = 0; t < layer.size + 90; ++t) {
       if (t < layer.size && below(layer.random, 5) == 0) few.insert(t);
@@ -256,7 +256,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection multiplies on matrix units fr
     CHECK(projection.statistics().reduced == 1);
     return got;
   };
-  auto const same = [](auto const& some, auto const& others) {  // to the last bit
+  auto const same = [](auto const& some, auto const& others) {  // bit for bit
     return std::equal(some.begin(), some.end(), others.begin(), others.end(),
                       [](auto const& a, auto const& b) { return same_line(a.view(), b.view()); });
   };
@@ -278,10 +278,10 @@ TEST_CASE("cuda clustered_projection gathers weights once while the union stays"
   CHECK(projection.statistics().reduced == 3);
   CHECK(projection.statistics().gathered == 1);
   std::vector<Token> const probes{299};
-  queries[3].probes = probes;  // another union
+  queries[3].probes = probes;  // another union of tokens
   projection.expand(model.hidden(h), queries, {});
   CHECK(projection.statistics().gathered == 2);
-  queries[3].probes = {};  // and the old one again
+  queries[3].probes = {};  // and the first one again
   auto const workspace = projection.workspace();
   auto const again = kept(projection.expand(model.hidden(h), queries, {}));
   CHECK(projection.statistics().gathered == 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random lines and queries, and whether two answers are the same, bit for bit.
+/// Random lines and queries, and bit-for-bit comparison of answers.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -37,7 +37,7 @@ struct QueryFields {
   bool edits = true, only = true, probes = true, after = true;
 };
 
-/// A random query about `size` tokens, and the memory that it points to. Most fields are left alone most of the time.
+/// A random query about `size` tokens, and the memory that it refers to. Most fields usually keep their defaults.
 struct RandomQuery {
   RandomQuery(std::mt19937_64& random, std::size_t size, QueryFields const& fields = {}) {
     auto const one_of = [&](std::size_t n) { return below(random, n) == 0; };
@@ -123,7 +123,7 @@ inline std::vector<KeptLine> kept(Expansion const& expansion) {
   return lines;
 }
 
-/// A line around the ends of chunks and blocks, in some of which there are ties and impossible tokens.
+/// A line with values around the ends of chunks and blocks; some lines have ties and impossible tokens there.
 inline std::vector<float> drawn_line(std::mt19937_64& random, std::uint64_t seed) {
   auto const sizes = std::array<std::size_t, 10>{1, 40, 63, 64, 65, 1023, 1024, 1025, 3000, 5000};
   auto const long_ones = std::array<std::size_t, 5>{32767, 32768, 32769, 33792, 65536};
@@ -136,7 +136,8 @@ inline std::vector<float> drawn_line(std::mt19937_64& random, std::uint64_t seed
   return line;
 }
 
-/// Scores a few floats apart, in any order, and one that is so much better that their log-probabilities round to few.
+/// Scores a few floats apart, in any order, and one that is so much better that the log-probabilities of the others
+/// round to few distinct values.
 inline std::vector<float> near_ties(std::mt19937_64& random, std::size_t size) {
   auto const bases = std::array<float, 6>{0.1f, 5, 1e-6f, 1e-30f, -3, 0.5f};
   auto const base = bases[below(random, bases.size())];
@@ -150,7 +151,7 @@ inline std::vector<float> near_ties(std::mt19937_64& random, std::size_t size) {
   return line;
 }
 
-/// near_ties() under edits after the softmax, bans or sums, and in what order they must be listed.
+/// near_ties() with edits after the softmax, bans or additions, and the order in which they must be listed.
 struct NearTies {
   explicit NearTies(std::uint64_t seed) : random(seed) {
     constexpr auto none = -std::numeric_limits<float>::infinity();
@@ -180,7 +181,7 @@ struct NearTies {
   NearTies& operator=(NearTies const&) = delete;
 
   float score(Token token) const { return edited[static_cast<std::size_t>(token)]; }
-  /// Whether a list has the best in order, then perhaps others in order.
+  /// Whether a list has the best in order, optionally followed by others in order.
   bool holds(std::span<Candidate const> best) const {
     auto const least = std::min(order.size(), static_cast<std::size_t>(query.best));
     auto at = order.begin();
@@ -192,7 +193,7 @@ struct NearTies {
     }
     return best.size() >= least;
   }
-  /// Neighbours of a list whose log-probabilities rounding has made equal.
+  /// The number of adjacent list entries whose log-probabilities rounding has made equal.
   std::size_t rounded(std::span<Candidate const> best) const {
     std::size_t count = 0;
     for (std::size_t i = 1; i < best.size(); ++i)

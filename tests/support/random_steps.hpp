@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random steps of a model: rows as decoders and searches may plan them, and worse.
+/// Random steps of a model: rows as decoders and searches may plan them, and harder ones.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -16,13 +16,14 @@
 
 namespace sluice::test {
 
-/// Forks, cuts, blocks of tokens and releases in groups of `width` slots; tokens count up, so that no two are alike.
+/// Forks, cuts, blocks of tokens and releases in groups of `width` slots; tokens count up, so they are all different.
 class RandomSteps {
  public:
   RandomSteps(std::uint64_t seed, std::int32_t slots, std::int32_t width, std::int32_t positions)
       : random_(seed), slots_(slots), width_(width), positions_(positions) {}
 
-  /// The next step. `rows` and `released` (before the rows) are what it says; `tokens` what slots hold afterwards.
+  /// Draws the next step. `rows` and `released` (before the rows) are its contents; `tokens` is what slots hold
+  /// afterwards.
   void next() {
     rows.clear(), released.clear(), fed_.clear();
     for (Slot first = 0; first < slots_; first += width_) {
@@ -55,7 +56,7 @@ class RandomSteps {
     rows.push_back({from, to, length, list});
   }
 
-  /// What a beam does: all live slots go on at one length, some in forks of others, some are left or released.
+  /// A beam's step: all live slots continue at one length, some fork others, some are abandoned or released.
   void beam(Slot first, Slot end) {
     std::int32_t length = 0;
     for (Slot slot = first; slot < end; ++slot) length = std::max(length, tokens.length(slot));
@@ -71,7 +72,7 @@ class RandomSteps {
     }
   }
 
-  /// What rows may say at all: every slot by itself, cuts of what others share, blocks.
+  /// Any rows that are allowed: every slot by itself, cuts of shared tokens, blocks.
   void any(Slot first, Slot end) {
     std::vector<Slot> read, other;
     for (Slot slot = first; slot < end; ++slot) (below(2) == 0 ? read : other).push_back(slot);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The beam searches of three engines, restated over dense arrays, one sentence, nothing shared with the library.
+/// The beam searches of three engines, reimplemented over dense arrays for one sentence. Shares no code with the
+/// library.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,7 @@ struct Cell {
   std::int32_t token;
 };
 
-/// The best of a matrix of scores, ties in row-major order; impossible ones never.
+/// The best cells of a matrix of scores, ties in row-major order; without impossible ones.
 inline std::vector<Cell> best_cells(std::vector<std::vector<double>> const& matrix, std::size_t count) {
   std::vector<Cell> cells;
   for (std::size_t r = 0; r < matrix.size(); ++r)
@@ -52,7 +53,7 @@ inline void sort_outputs(std::vector<Output>& outputs) {
 
 enum class Early { no, yes, never };
 
-/// Hugging Face transformers, vectorised beam search (4.50 and later): running beams, a pool of k finished ones.
+/// Hugging Face transformers' vectorised beam search (4.50 and later): running beams, and a pool of k finished ones.
 inline std::vector<Output> huggingface(Distribution const& next, Tokens const& ends, std::size_t k, double power,
                                        Early early, std::size_t longest) {
   struct Running {
@@ -113,7 +114,8 @@ inline std::vector<Output> huggingface(Distribution const& next, Tokens const& e
   return outputs;
 }
 
-/// Sockeye 3: costs; a finished row stays in its beam at its normalised cost. Stops when all rows are finished.
+/// Sockeye 3: works with costs; a finished row stays in its beam at its normalised cost. Stops when all rows are
+/// finished.
 inline std::vector<Output> sockeye(Distribution const& next, std::int32_t end, std::size_t k, double alpha, double beta,
                                    std::size_t longest) {
   struct Row {
@@ -127,7 +129,7 @@ inline std::vector<Output> sockeye(Distribution const& next, std::int32_t end, s
     for (auto const& row : beam) {
       auto const log_probs = next(row.finished ? Tokens{} : row.tokens);
       std::vector<double> scores(log_probs.size(), impossible);
-      if (row.finished) scores[0] = -row.cost;  // padding only
+      if (row.finished) scores[0] = -row.cost;  // only padding
       else if (t == longest)
         scores[static_cast<std::size_t>(end)] =
             -row.cost + static_cast<double>(log_probs[static_cast<std::size_t>(end)]);
@@ -156,7 +158,7 @@ inline std::vector<Output> sockeye(Distribution const& next, std::int32_t end, s
   return outputs;
 }
 
-/// Marian: finished hypotheses leave and take their place with them.
+/// Marian: finished hypotheses leave, and their places with them.
 inline std::vector<Output> marian(Distribution const& next, std::int32_t end, std::size_t k, double alpha,
                                   double word_penalty, std::size_t longest) {
   std::vector<Output> live{{{}, 0}}, outputs;

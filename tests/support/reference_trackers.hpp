@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How other engines follow what an output must contain, with their defects: automata that the library's own are
-/// compared with.
+/// How other engines track constraints, with their defects: automata to compare the library's own with.
 #pragma once
 
 #include <sluice/core/search.hpp>
@@ -19,13 +18,14 @@ namespace sluice::test {
 
 using PhraseList = std::vector<std::vector<Token>>;
 
-/// Sockeye 1.18: the phrases in a row, each token met or not. Inside a phrase only its next token counts: any other undoes
-/// the phrase, and is not tried again as the beginning of one. Outside, a token opens the first phrase that begins so.
+/// Sockeye 1.18: the phrases in a row, with each token met or not. Inside a phrase only its next token counts: any
+/// other token undoes the phrase, and is not tried again as the beginning of one. Outside, a token opens the first
+/// phrase that begins with it.
 class SockeyeTracker {
  public:
   struct State {
     std::vector<bool> met;
-    std::int32_t inside = -1;  // the place of the last token met, while its phrase goes on
+    std::int32_t inside = -1;  // the position of the last token met, while its phrase continues
   };
 
   SockeyeTracker() = default;
@@ -84,8 +84,8 @@ class SockeyeTracker {
   std::vector<Place> places_;
 };
 
-/// fairseq's `--constraints unordered`: a trie whose nodes count how often they were generated. A token that breaks off
-/// is tried again at the root, but against the counts before the broken phrase is taken back.
+/// fairseq's `--constraints unordered`: a trie whose nodes count how often they were generated. A token that breaks a
+/// phrase off is tried again at the root, but against the counts before the broken phrase is undone.
 class FairseqUnordered {
  public:
   struct State {
@@ -143,7 +143,8 @@ class FairseqUnordered {
   std::int32_t count() const { return node(0).below; }
   bool complete(State const& state) const { return met(state) == count(); }
   bool dead(State const&) const { return false; }
-  /// Also what raises nothing: the beginning of a phrase that is met, or of another than the one that is open.
+  /// Includes tokens that raise nothing: the first token of a phrase that is met, or of a phrase other than the open
+  /// one.
   void wanted(State const& state, std::vector<Token>& tokens) const {
     for (auto const& [token, child] : node(0).children) tokens.push_back(token);
     for (auto const& [token, child] : node(state.node).children)
@@ -161,7 +162,7 @@ class FairseqUnordered {
   static std::int32_t& at(std::vector<std::int32_t>& counts, std::int32_t i) {
     return counts[static_cast<std::size_t>(i)];
   }
-  /// The child, if it has not been generated as often as it is of use; otherwise the root.
+  /// The child, unless it has already been generated as often as is useful; otherwise the root.
   std::int32_t open_child(State const& state, std::int32_t from, Token token) const {
     auto const child = node(from).children.find(token);
     if (child == node(from).children.end()) return 0;
@@ -178,11 +179,11 @@ class FairseqUnordered {
   std::int32_t total_ = 0;
 };
 
-/// fairseq's `--constraints ordered`: one sequence and a place in it. Between two phrases anything may come; a mismatch
-/// within one forgets all that came before it.
+/// fairseq's `--constraints ordered`: one sequence and a position in it. Anything may come between two phrases; a
+/// mismatch within a phrase forgets everything before it.
 class FairseqOrdered {
  public:
-  using State = std::int32_t;  // the place of the last token met
+  using State = std::int32_t;  // the position of the last token met
 
   FairseqOrdered() = default;
   explicit FairseqOrdered(PhraseList const& phrases) {
@@ -207,7 +208,7 @@ class FairseqOrdered {
   std::int32_t count() const { return met(total() - 1); }
   bool complete(State state) const { return state + 1 == total(); }
   bool dead(State) const { return false; }
-  /// Also the very first token, to begin all over again.
+  /// Includes the very first token, to start again.
   void wanted(State state, std::vector<Token>& tokens) const {
     if (state > 0) tokens.push_back(place(0).token);
     if (!complete(state) && (state <= 0 || place(state + 1).token != place(0).token))

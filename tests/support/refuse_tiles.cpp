@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse_tiles PROGRAM ARGUMENTS...: runs a program in a world whose kernel does not grant the registers of matrix units, as
-// old kernels and some virtual machines do not.
+// refuse_tiles PROGRAM ARGUMENTS...: runs a program as if the kernel did not grant the registers of matrix units, like
+// old kernels and some virtual machines.
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Sentences for searches that draw, told their lines without a decoder.
+/// Sentences for searches that draw, without a decoder.
 #pragma once
 
 #include <sluice/core/search.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::test {
 
-/// Nine tokens, of which 0 begins, 0 and 8 never come, and 1 ends, mostly; a prompt, and perhaps a prefix.
+/// Nine tokens: 0 is bos, 0 and 8 are never generated, and 1 is usually eos; a prompt, and sometimes a prefix.
 struct SampledSentence {
   explicit SampledSentence(std::mt19937_64& random) {
     if (random() % 4 != 0) vocabulary.eos = {1};
@@ -25,7 +25,7 @@ struct SampledSentence {
     max = forced() + static_cast<std::int32_t>(prefix.empty() ? random() % 5 : 1 + random() % 5);
   }
 
-  /// Refers to this one.
+  /// The sentence, which refers to this object.
   Sentence sentence(std::uint64_t seed) const {
     return {.vocabulary = &vocabulary,
             .prompt = prompt,

@@ -15,7 +15,7 @@
 
 namespace sluice::test {
 
-/// What mirostat and adaptive-p remember.
+/// The state of mirostat and adaptive-p.
 struct ReferenceSampler {
   explicit ReferenceSampler(Sample const& options)
       : s(options),
@@ -23,8 +23,8 @@ struct ReferenceSampler {
         weight(1 / (1 - number(s.adaptive_p.decay))),
         weighted_sum(number(s.adaptive_p.target) * weight) {}
 
-  /// [V]: the probability of each token to be drawn; 0 where it was cut off. `doubtful` afterwards: a cut lay so near to a
-  /// token that floats may see it elsewhere.
+  /// [V]: the probability of drawing each token; 0 if it was cut off. Sets `doubtful` if a cut is so close to a token
+  /// that float arithmetic may decide differently.
   std::vector<double> probabilities(std::vector<double> const& scores, bool xtc_strikes) {
     x = scores, there.assign(x.size(), true), doubtful = false;
     for (auto const sampler : s.order.samplers()) apply(sampler, xtc_strikes);
@@ -70,7 +70,7 @@ struct ReferenceSampler {
     for (auto& one : p) one /= sum;
     return p;
   }
-  /// Those that are there, the best first; the impossible too.
+  /// The remaining tokens, most probable first, including impossible ones.
   std::vector<std::size_t> most_probable() const {
     std::vector<std::size_t> order;
     for (std::size_t v = 0; v < x.size(); ++v)
@@ -78,7 +78,7 @@ struct ReferenceSampler {
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return x[a] != x[b] ? x[a] > x[b] : a < b; });
     return order;
   }
-  /// Keeps the first until they hold `wanted`, and min_keep of them.
+  /// Keeps the first until they hold `wanted`, and at least min_keep of them.
   void keep_until(std::vector<std::size_t> const& order, double wanted) {
     auto const p = softmax(x);
     double held = 0;
@@ -161,7 +161,7 @@ struct ReferenceSampler {
   std::vector<bool> there;
 };
 
-/// Random options: most samplers are off most of the time. No state: without mirostat and adaptive-p.
+/// Random options: most samplers are usually off. Without `state`: no mirostat and no adaptive-p.
 inline Sample random_sampler(std::mt19937_64& random, bool state = true) {
   auto const one_of = [&](std::uint64_t n) { return random() % n == 0; };
   auto const part = [&] { return static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-53); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A search that plans what it is handed, whatever is answered: for tests of who wraps a search.
+/// A search that plans what it is given, whatever the answers: for tests of wrappers.
 #pragma once
 
 #include <sluice/core/plan.hpp>
@@ -17,10 +17,10 @@
 
 namespace sluice::test {
 
-/// What a search plans, what it is told, what it says in the end.
+/// What a search plans, the answers it gets, and its final result.
 struct Script {
   struct Asked {
-    Query query{};  // without the spans and sets that follow
+    Query query{};  // without the spans and sets below
     std::vector<Token> probes{};
     std::vector<Edit> edits{};
     TokenSet only{};
@@ -30,7 +30,7 @@ struct Script {
     Slot from = 0, to = 0;
     std::int32_t length = 0;
     std::vector<Token> tokens{};
-    std::vector<std::int32_t> depths{};  // none: a chain
+    std::vector<std::int32_t> depths{};  // empty: a chain
     std::vector<Asked> lines{};
     std::size_t kept() const {
       return Row{from, to, length, tokens, 1, depths.empty() ? nullptr : depths.data()}.kept();
@@ -44,13 +44,13 @@ struct Script {
     friend bool operator==(Told const&, Told const&) = default;
   };
   std::vector<Planned> rows{};
-  std::size_t surplus = 0;  // questions of no row
+  std::size_t surplus = 0;  // queries that belong to no row
   std::vector<Told> told{};
   std::vector<Hypothesis> hypotheses{};
   std::vector<Token> settled{};
 };
 
-/// Flags: as the members of that name.
+/// The flags set the members of those names.
 template <bool Back = false, bool Takes = false, bool Chooses = false>
 struct Scripted {
   static constexpr bool goes_back = Back, takes_prefix = Takes, chooses_probes = Chooses;
@@ -92,7 +92,8 @@ struct Scripted {
 
 using SlotContents = std::map<Slot, std::vector<Token>>;
 
-/// Random rows that a plan may have, for what slots hold; a slot is forked only where it goes on itself. No lines.
+/// Random rows that a plan may have, given the slots' contents; a slot is forked only if it is also continued in place.
+/// No lines.
 inline std::vector<Script::Planned> random_rows(std::mt19937_64& random, SlotContents const& held, bool blocks) {
   std::vector<Slot> in_place;
   for (auto const& [slot, tokens] : held)
@@ -115,7 +116,7 @@ inline std::vector<Script::Planned> random_rows(std::mt19937_64& random, SlotCon
   return rows;
 }
 
-/// What slots hold after such rows.
+/// The slots' contents after such rows.
 inline SlotContents contents_after(SlotContents const& held, std::vector<Script::Planned> const& rows) {
   auto next = held;
   for (auto const& row : rows) {
@@ -127,7 +128,7 @@ inline SlotContents contents_after(SlotContents const& held, std::vector<Script:
   return next;
 }
 
-/// The tokens behind which a row's i-th token's line is, that token included.
+/// The tokens before the line of a row's i-th token, that token included.
 inline std::vector<Token> tokens_behind(SlotContents const& held, Script::Planned const& row, std::size_t i) {
   auto tokens = held.at(row.from);
   tokens.resize(static_cast<std::size_t>(row.length));

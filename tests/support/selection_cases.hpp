@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random lines and queries with every field, for those who answer them on a device, emulated or not.
+/// Random lines and queries with every field, for code that answers them on a device, emulated or not.
 #pragma once
 
 #include <sluice/core/query.hpp>
@@ -19,7 +19,7 @@
 
 namespace sluice::test {
 
-/// The lines of a LineCase, most of which are asked for more than one pass answers.
+/// The lines of a LineCase, most with queries that one pass cannot answer.
 /// \tparam T  of the scores
 template <class T>
 struct SelectionCase {
@@ -29,18 +29,18 @@ struct SelectionCase {
   SelectionCase(std::uint64_t seed, std::size_t most, std::size_t rows) : lines(seed, most, rows) {
     lines.tokens.clear();
     for (auto& query : lines.queries) {
-      if (lines.one_of(4)) continue;  // as one pass answers it
+      if (lines.one_of(4)) continue;  // one pass can answer it
       query = made.emplace_back(std::make_unique<RandomQuery>(lines.random, lines.size))->query;
     }
   }
 
-  /// A copy of the scores' memory, aligned as a device's.
+  /// A copy of the scores' memory, aligned as on a device.
   std::vector<cuda::Words> words() const {
     std::vector<cuda::Words> memory((lines.memory.size() * sizeof(Bits) + 15) / 16);
     std::memcpy(memory.data(), lines.memory.data(), lines.memory.size() * sizeof(Bits));
     return memory;
   }
-  /// \param memory  where the copy is
+  /// \param memory  the copy's address
   cuda::Scores<T> scores(void const* memory) const {
     cuda::Scores<T> scores;
     scores.data = reinterpret_cast<T const*>(lines.lines(static_cast<Bits const*>(memory)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What goes wrong while a server is under stress, and what the system says of the process meanwhile.
+/// Faults that occur while a server is under stress, and the system's figures about the process.
 #pragma once
 
 #include <sluice/core/schedule.hpp>
@@ -37,7 +37,7 @@ inline std::size_t number(char const* variable, std::size_t usual) {
 }
 inline std::size_t sentences(std::size_t usual) { return std::max(usual, number("SLUICE_STRESS", 0)); }
 
-/// The thread sanitizer's own memory grows with the work: what is resident says nothing of ours.
+/// The thread sanitizer's own memory grows with the work, so resident memory says nothing about ours.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool memory_is_ours = false;
 #elif defined(__has_feature)
@@ -53,10 +53,10 @@ inline std::size_t resident_kib() {
   return resident * 4;
 }
 
-/// What is told of one request.
+/// What has been reported about one request.
 struct Told {
   std::atomic<std::uint64_t> seed{0};
-  std::vector<Token> tokens;  // the worker's
+  std::vector<Token> tokens;  // used by the worker
   std::atomic<int> answers{0};
 };
 
@@ -67,10 +67,10 @@ inline std::size_t threads_alive() {
 struct Stress {
   std::size_t sentences = 10'000;
   ServerOptions options;
-  bool worst = false;  ///< NaN, a schedule and a `release` that throw, and callbacks that take their time, too
+  bool worst = false;  ///< NaN, a schedule and a `release` that throw, and slow callbacks too
 };
 
-/// Streaming that throws now and then.
+/// Streaming that throws occasionally.
 struct Moody : Streaming {
   std::size_t every = 0;  ///< 0: never
   std::shared_ptr<std::size_t> calls = std::make_shared<std::size_t>(0);

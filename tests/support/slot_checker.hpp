@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model that is held to the contract of slots, and to what searches promise beyond it; counts what is asked of it.
+/// A model wrapper that enforces the contract of slots and additional promises of searches, and counts requests.
 #pragma once
 
 #include <sluice/core/model.hpp>
@@ -21,7 +21,7 @@
 
 namespace sluice::test {
 
-/// What was asked of a model.
+/// Counts of what a model was asked to do.
 struct Counters {
   std::size_t starts = 0;   ///< calls of start
   std::size_t sources = 0;  ///< sources started
@@ -37,16 +37,17 @@ struct Counters {
   std::size_t longest = 0;     ///< tokens in one slot
 };
 
-/// What may vary between users of the contract.
+/// What may differ between searches.
 struct SlotRules {
-  std::size_t slots = std::numeric_limits<std::size_t>::max();  ///< held at once, at most: sentences x width
-  bool first_child_in_place = true;                             ///< a slot is forked only where it also goes on itself
+  std::size_t slots = std::numeric_limits<std::size_t>::max();  ///< maximum number held at once: sentences x width
+  bool first_child_in_place = true;                             ///< a slot is forked only if it is also continued in
+                                                                ///< place
 };
 
-/// Owns an `M`, claims what it is told to claim, checks every call before it passes it on. A violation throws
-/// std::logic_error and is kept in violations(): a test ends with `REQUIRE(model.report().empty())`. The claims are
-/// known at run time only, so that one decoder serves all of them. `sluice::Checked` is what users take; it also checks
-/// the model.
+/// Owns an `M`, claims the abilities it is told to claim, and checks every call before passing it on. A violation
+/// throws std::logic_error and is kept in violations(): a test ends with `REQUIRE(model.report().empty())`. The claims
+/// are known only at run time, so one decoder serves all of them. `sluice::Checked` is the version for users; it also
+/// checks the model.
 template <Model M>
 class CheckedModel : public sluice::detail::EncodedOf<M> {
  public:
@@ -110,7 +111,7 @@ class CheckedModel : public sluice::detail::EncodedOf<M> {
   std::size_t held() const { return contract_.held().size(); }
   void rules(SlotRules const& rules) { rules_ = rules; }
 
-  /// The violations and the slots that were never released; empty if all is well at the end of a test.
+  /// The violations, and the slots that were never released; empty at the end of a correct test.
   std::string report() const { return contract_.report(); }
 
  private:
@@ -161,7 +162,7 @@ class CheckedModel : public sluice::detail::EncodedOf<M> {
   Counters counters_{};
 };
 
-/// The same where the claims are a matter of types.
+/// The same with the claims as part of the type.
 template <Model M, Abilities A = sluice::abilities<M>()>
 class SlotChecker : public CheckedModel<M> {
   static_assert(sluice::abilities<M>().include(A));

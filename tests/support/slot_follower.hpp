@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a model's slots hold of one sentence, as plans say, without a model.
+/// Tracks the contents of one sentence's slots from plans, without a model.
 #pragma once
 
 #include <sluice/core/plan.hpp>
@@ -20,11 +20,11 @@ class SlotFollower {
  public:
   explicit SlotFollower(std::vector<Token> first) { held_[0] = std::move(first); }
 
-  /// Slots that hold something.
+  /// The number of non-empty slots.
   std::size_t held() const { return held_.size(); }
 
-  /// Does what a plan of one token a row says, and looks whether it may be said.
-  /// \returns  [row]: the tokens behind which its line is
+  /// Executes a plan with one token per row, and checks that it is valid.
+  /// \returns  [row]: the tokens before its line
   std::vector<std::vector<Token>> step(StepPlan const& plan) {
     for (auto const slot : plan.released) CHECK(held_.erase(slot) == 1);
     auto const before = held_;

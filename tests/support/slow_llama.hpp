@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// llama.cpp as a model without a memory: every line is what a context says that reads all its tokens anew.
+/// llama.cpp as a model without a KV cache: every line comes from a context that reads all its tokens again.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>

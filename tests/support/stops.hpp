@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Stops found the slow way, in vocabularies of short strings.
+/// Stops found by plain search, in vocabularies of short strings.
 #pragma once
 
 #include <sluice/core/result.hpp>
@@ -24,15 +24,15 @@
 
 namespace sluice::test {
 
-/// Where a text ends.
+/// The position of a text's first stop.
 struct FirstStop {
-  std::int32_t stop = -1;          ///< its index; -1: nowhere
+  std::int32_t stop = -1;          ///< its index; -1: none
   std::size_t tokens = 0;          ///< up to its end
   std::size_t begin = 0, end = 0;  ///< bytes
 };
 
-/// The first stop that ends behind the first `prefix` tokens, and with no fewer than `minimum` in all, by looking at every
-/// place.
+/// The first stop that ends after the first `prefix` tokens, with at least `minimum` tokens in total, found by checking
+/// every position.
 inline FirstStop first_stop(Stops const& stops, std::span<Token const> tokens, std::size_t prefix,
                             std::size_t minimum) {
   auto const all = stops.bytes.text(tokens);
@@ -46,7 +46,7 @@ inline FirstStop first_stop(Stops const& stops, std::span<Token const> tokens, s
         if (all.compare(end - string.size(), string.size(), string) == 0)
           best = std::min(best, {end, end - string.size(), static_cast<std::int32_t>(stops.tokens.size() + i)});
     }
-    std::size_t longest = 0;  // sequence
+    std::size_t longest = 0;  // length of the longest sequence
     if (std::get<2>(best) < 0)
       for (std::size_t i = 0; i < stops.tokens.size(); ++i) {
         auto const& phrase = stops.tokens[i];
@@ -69,8 +69,8 @@ inline std::string random_string(std::mt19937_64& random, std::size_t longest) {
   return out;
 }
 
-/// A vocabulary of a table: tokens that end and control tokens are nothing, the others short strings; one ordinary token is
-/// nothing too.
+/// A vocabulary for a table: eos and control tokens have no bytes, the others are short strings; one ordinary token has
+/// no bytes either.
 inline TokenBytes random_bytes(std::mt19937_64& random, Table const& table) {
   std::vector<std::string> tokens(static_cast<std::size_t>(table.size));
   for (std::size_t i = 3; i < tokens.size(); ++i) tokens[i] = random_string(random, 3);
@@ -78,7 +78,7 @@ inline TokenBytes random_bytes(std::mt19937_64& random, Table const& table) {
   return TokenBytes(tokens);
 }
 
-/// One to four of them.
+/// One to four stops.
 inline Stops random_stops(std::mt19937_64& random, Table const& table) {
   Stops stops{.bytes = random_bytes(random, table)};
   for (auto n = 1 + random() % 4; n > 0; --n) {
@@ -94,7 +94,7 @@ inline Stops random_stops(std::mt19937_64& random, Table const& table) {
   return stops;
 }
 
-/// Checks that a result's outputs end where they first come to a stop, or hold none, and have the table's numbers.
+/// Checks that a result's outputs end at their first stop, or contain none, and have the table's numbers.
 inline void check_stopped(Result const& result, StopAt const& rule, Table const& table, std::uint64_t seed,
                           std::vector<Token> const& prefix = {}, std::size_t minimum = 0) {
   auto const& stops = rule.stops();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model that is right but for one mistake, of the kinds that people make.
+/// A correct model with one mistake, of a kind that is easy to make.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
@@ -21,26 +21,26 @@ namespace sluice::test {
 
 enum class Mistake : std::uint8_t {
   none,
-  fork_shares,          ///< a fork is a pointer to what its parent holds
+  fork_shares,          ///< a fork refers to the contents of its parent
   fork_moves,           ///< the parent is left empty
-  one_pass,             ///< each row forks and appends before the next does
-  nothing_cut,          ///< Row::length is not looked at
-  start_keeps_tokens,   ///< start only notes the source
-  start_clears_others,  ///< start begins with all slots
+  one_pass,             ///< each row forks and appends before the next row does
+  nothing_cut,          ///< Row::length is ignored
+  start_keeps_tokens,   ///< start only records the source
+  start_clears_others,  ///< start clears all slots first
   cuts_idle_slots,      ///< a step cuts slots that no row names
   slot_counts,          ///< the slot's number is part of the state
   neighbours_count,     ///< lines shift with the number of rows
   many_rows_count,      ///< the same from three rows on
-  block_is_a_bag,       ///< a block's tokens go in sorted
+  block_is_a_bag,       ///< a block's tokens are sorted
   one_line_a_row,       ///< further lines of a block are forgotten
-  second_fork_counts,   ///< a fork of a fork is of another source
-  encode_differs,       ///< what is encoded ahead is another source
+  second_fork_counts,   ///< a fork of a fork uses another source
+  encode_differs,       ///< a source encoded ahead differs
   vocabulary_grows,
   limits_change,
 };
 
-/// A table over slots that a std::map keeps. Where roll-backs are not claimed it must not need them: `length` counts
-/// only if it is less than the slot holds.
+/// A table over slots that a std::map keeps. If roll-backs are not claimed it must not need them: `length` counts only
+/// if it is less than the slot holds.
 class SuspectModel {
  public:
   using Source = std::uint64_t;

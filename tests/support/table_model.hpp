@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model whose distributions are a hash of the source and the tokens so far: random, but the same everywhere.
+/// A model whose distributions are a hash of the source and the tokens so far: random, but the same on every machine.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
@@ -20,22 +20,22 @@ namespace sluice::test {
 
 inline constexpr Token pad = 0, bos = 1, eos = 2;  ///< of every table; the ordinary tokens begin at 3
 
-/// The finaliser of SplitMix64, written out again: the tests do not trust the library's.
+/// The finaliser of SplitMix64, reimplemented so that the tests do not rely on the library's.
 constexpr std::uint64_t hash_mix(std::uint64_t z) {
   z ^= z >> 30, z *= 0xBF58476D1CE4E5B9u;
   z ^= z >> 27, z *= 0x94D049BB133111EBu;
   return z ^ (z >> 31);
 }
 
-/// What a table looks like.
+/// The properties of a table.
 struct Table {
   std::int32_t size = 8;                         ///< V; tokens 3 .. V - 1 are ordinary
   double scale = 8;                              ///< logits lie in [0, scale)
   double eos_bias = -1;                          ///< added to eos
   double eos_slope = 0.5;                        ///< and this for every token so far
-  std::int32_t order = -1;                       ///< so many of the last tokens matter; -1: all
+  std::int32_t order = -1;                       ///< number of last tokens that matter; -1: all
   bool has_eos = true;                           ///< false: eos is as impossible as pad and bos
-  std::int32_t levels = 0;                       ///< > 0: logits take so many different values, so that there are ties
+  std::int32_t levels = 0;                       ///< > 0: number of distinct logits, so that there are ties
   Token second_eos = -1;                         ///< >= 3: this one ends a sentence too
   bool (*broken)(std::uint64_t seed) = nullptr;  ///< sentences whose lines are NaN from the third token on
 
@@ -74,14 +74,14 @@ struct Table {
 struct TableOptions {
   Kind kind = Kind::logits;         ///< or the normalised ones
   bool impossible = true;           ///< false: pad and bos get a score above all others, so that only Vocabulary::never
-                                    ///< keeps them out (and, with logits, take their part of the probability)
+                                    ///< excludes them (and, with logits, they take their share of the probability)
   bool never = true;                ///< whether Vocabulary::never holds pad and bos
   Limits limits{};                  ///< of the model
   std::int32_t length_modulus = 0;  ///< > 0: source s has length 1 + s % this; 0: lengths are unknown
 };
 
 /// A table as a model: `Source` is a seed. The first token of a slot is the start symbol if it is bos, and not part of
-/// the context. Never allocates after its slots have held their longest sequences once.
+/// the context. Does not allocate after its slots have held their longest sequences once.
 template <Abilities A = Abilities{}, class T = float>
 class TableModel {
  public:
@@ -115,7 +115,7 @@ class TableModel {
   Scores<T> step(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
-        at(std::max(row.from, row.to));  // grow first: references must stay
+        at(std::max(row.from, row.to));  // grow first: references must stay valid
         auto& to = at(row.to);
         auto const& from = at(row.from);
         to.seed = from.seed, to.tokens.assign(from.tokens.begin(), from.tokens.end());
@@ -138,7 +138,7 @@ class TableModel {
     return scores(scores_.data(), lines, table_.size, options_.kind);
   }
 
-  /// Room for so many slots of so many tokens, and so many lines in a step.
+  /// Reserves room for a number of slots, tokens per slot, and lines per step.
   void reserve(std::size_t slots, std::size_t length, std::size_t lines) {
     if (held_.size() < slots) held_.resize(slots);
     for (auto& held : held_) held.tokens.reserve(length);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How often a property is tried.
+/// The number of rounds of a test.
 #pragma once
 
 namespace sluice::test {
@@ -13,8 +13,8 @@ inline constexpr int slowed = __has_feature(address_sanitizer) ? 4 : 1;
 inline constexpr int slowed = 1;
 #endif
 
-/// `n`, or a quarter of it where the address sanitizer makes everything slow: results are compared without it, and what it
-/// looks for is in any round.
+/// `n`, or a quarter of it under the address sanitizer, which is slow: other builds compare the results, and what the
+/// sanitizer detects occurs in any round.
 template <class T>
 constexpr T times(T n) {
   return (n + static_cast<T>(slowed - 1)) / static_cast<T>(slowed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a search of blocks is told of a sentence, at random, and comparing what it plans.
+/// Random inputs of a blockwise search for a sentence, and comparison of its plans.
 #pragma once
 
 #include <sluice/core/model.hpp>
@@ -17,7 +17,7 @@
 
 namespace sluice::test {
 
-/// A sentence, and all that it points to.
+/// A sentence and everything it refers to.
 struct ToldBlocks {
   Vocabulary vocabulary{.size = 9, .bos = 0, .never = {0, 8}};
   std::vector<Token> prompt{0}, prefix{};
@@ -41,13 +41,13 @@ struct ToldBlocks {
   }
 };
 
-/// What came of all sentences.
+/// Totals over all sentences.
 struct SeenBlocks {
   std::size_t ended = 0, full = 0, stuck = 0, left = 0;
   std::size_t kept = 0, forked = 0, forced = 0, asked_one = 0, lost = 0;
 };
 
-/// So many guesses, of which some make no sense; if they are `drawn`, with what they were drawn from.
+/// Makes `count` guesses, some of them invalid; if `drawn`, with the distributions they were drawn from.
 inline void make_guesses(std::mt19937_64& random, std::int32_t count, bool branch, bool drawn,
                          std::vector<Token>& guesses, DraftTree& tree) {
   auto const below = [&](std::int32_t n) {
@@ -63,7 +63,7 @@ inline void make_guesses(std::mt19937_64& random, std::int32_t count, bool branc
   }
 }
 
-/// The same rows, the same questions.
+/// Checks that rows and queries are the same.
 inline void check_same_plans(StepPlan const& wants, StepPlan const& expects) {
   REQUIRE((wants.rows.size() == expects.rows.size() && wants.queries.size() == expects.queries.size()));
   for (std::size_t i = 0; i < wants.rows.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Reads the lines of a TraceFile as a stranger would who has nothing but their description.
+/// Reads the lines of a TraceFile using only the documented format.
 #pragma once
 
 #include <sluice/core/result.hpp>
@@ -26,7 +26,7 @@
 
 namespace sluice::test {
 
-/// What a trace says in the end.
+/// The totals of a trace.
 struct Replay {
   using Tokens = std::vector<Token>;
   struct Admission {
@@ -35,8 +35,9 @@ struct Replay {
   };
 
   std::map<Slot, Admission> owners{};
-  std::map<Slot, Tokens> contents{};                                         ///< of every slot
-  std::map<std::uint64_t, std::map<Tokens, std::map<Token, float>>> told{};  ///< what came back, by all that was fed
+  std::map<Slot, Tokens> contents{};                                         ///< for every slot
+  std::map<std::uint64_t, std::map<Tokens, std::map<Token, float>>> told{};  ///< the answers, by all tokens fed before
+                                                                             ///< them
   std::map<std::uint64_t, Tokens> prompts{}, prefixes{};
   std::map<std::uint64_t, Result> results{};
   std::map<Token, std::string> texts{};
@@ -46,7 +47,7 @@ struct Replay {
   std::vector<Token> eos{};
   std::size_t steps = 0, answers = 0, rows = 0, fed = 0, forks = 0, lines = 0, kept_guesses = 0;
 
-  /// Is shown every line: whose, after which tokens of its slot, what was listed.
+  /// Called for every line with its id, the tokens of its slot, and the listed candidates.
   using Judge = std::function<void(std::uint64_t id, Tokens const& fed, std::map<Token, float> const& listed)>;
   explicit Replay(std::string const& text, Judge const& judge = {}) {
     std::istringstream stream(text);
@@ -150,7 +151,7 @@ struct Replay {
     return json.is_null() ? std::numeric_limits<Number>::quiet_NaN() : json.get<Number>();
   }
 
-  std::vector<std::pair<std::uint64_t, Tokens>> asked;  // lines of the step
+  std::vector<std::pair<std::uint64_t, Tokens>> asked;  // the step's lines
 };
 
 }  // namespace sluice::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Random blocks to verify, and what Blockwise makes of them.
+/// Random blocks to verify, and Blockwise's results for them.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -23,8 +23,8 @@
 
 namespace sluice::test {
 
-/// Blocks of several sentences with all that a round may bring: guesses that are no tokens, ends of sentence, ties, lines
-/// on which nothing is possible, invalid lines.
+/// Blocks of several sentences with everything that may occur in a round: guesses outside the vocabulary, eos, ties,
+/// lines without a possible token, invalid lines.
 class VerificationCase {
  public:
   explicit VerificationCase(std::uint64_t seed) : random_(seed) {
@@ -38,7 +38,7 @@ class VerificationCase {
     for (auto n = below(3); n > 0; --n) eos.push_back(below(task.vocabulary_size));
     task.eos_count = static_cast<std::int32_t>(eos.size());
 
-    // Lines in any order, with gaps.
+    // An order of lines with gaps.
     std::vector<std::int32_t> order(static_cast<std::size_t>(task.sentences));
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
     named = below(2) == 0;
@@ -66,7 +66,7 @@ class VerificationCase {
     told = task.accept == cuda::Accept::distance || task.minimum > 1 || below(2) == 0;
   }
 
-  /// The round of one sentence by the host's search.
+  /// Verifies one sentence's round with the host's search.
   void check(std::int32_t sentence, std::span<Candidate const> tokens, cuda::Verdict const& verdict) const {
     switch (task.accept) {
       case cuda::Accept::exact: return check(sentence, Exact{}, tokens, verdict);
@@ -81,7 +81,7 @@ class VerificationCase {
   std::vector<float> guess_log_probs;
   std::vector<std::int32_t> first_lines, counts;
   std::vector<Token> guesses, eos;
-  bool named, counted, told;  ///< whether to give first_lines, counts, guess_log_probs
+  bool named, counted, told;  ///< whether first_lines, counts and guess_log_probs are given
 
  private:
   std::int32_t below(std::int32_t n) { return static_cast<std::int32_t>(random_() % static_cast<std::uint64_t>(n)); }
@@ -100,7 +100,7 @@ class VerificationCase {
           tokens[static_cast<std::size_t>(i)], log_prob};
   }
 
-  /// Guess i and what its line says of it.
+  /// Makes guess i and its line.
   void make_guess(std::int32_t sentence, std::int32_t i, double good) {
     auto const line = static_cast<std::size_t>(first_lines[static_cast<std::size_t>(sentence)] + i);
     auto const listed = results[line].count;
@@ -132,7 +132,7 @@ class VerificationCase {
       search.plan(state, part);
       return step.queries.size();
     };
-    // The first token, whichever it is but an end.
+    // The first token may be any except eos.
     REQUIRE(plan() == 1);
     Candidate own{0, -1};
     while (std::ranges::find(eos, own.token) != eos.end()) ++own.token;
@@ -166,7 +166,7 @@ class VerificationCase {
     CHECK(verdict.kept == state.held - held - 1);
     CHECK(verdict.kept + 1 == state.blocks.at(0));
     CHECK(verdict.finished == (state.finished ? 1 : 0));
-    auto const looked_at = lines > 1 ? 1.0 : 0.0;  // by and by the first rounds are forgotten
+    auto const looked_at = lines > 1 ? 1.0 : 0.0;  // old rounds decay, starting with the first
     CHECK(verdict.tried == std::lround(state.adapting.tried() - before.adapting.tried() * (1 - 0.1 * looked_at)));
     CHECK(verdict.right == std::lround(state.adapting.right() - before.adapting.right() * (1 - 0.1 * looked_at)));
     REQUIRE(verdict.count == static_cast<std::int32_t>(state.tokens.size() - before.tokens.size()));

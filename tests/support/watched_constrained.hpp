@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A constrained search that is watched: every plan, step and result against a plain account of them.
+/// Checks every plan, step and result of a constrained search against a plain account.
 #pragma once
 
 #include <sluice/core/plan.hpp>

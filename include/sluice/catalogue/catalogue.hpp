@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Catalogue: which sequences of tokens there are, of millions.
+/// Catalogue: a set of up to millions of token sequences.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,29 +26,29 @@
 
 namespace sluice::inline v0 {
 
-/// The number of one of a catalogue's items: its place among all, sorted, from 0.
+/// The number of a catalogue's item: its position in sorted order, from 0.
 using Item = std::int32_t;
 
-/// How much of a catalogue's file is looked at when it is opened.
+/// How much of a catalogue's file is checked when it is opened.
 enum class CatalogueCheck : std::uint8_t {
-  all,  ///< everything, once: O(its bytes). What comes out is right, or there is an error
-  head,  ///< sizes and places alone, at once, for files that one's own process has checked before: if their contents are not
-         ///< right, answers are wrong, but nothing outside of the file is read
+  all,   ///< everything, once: O(its bytes). Answers are right, or there is an error
+  head,  ///< only sizes and offsets, in constant time, for files that the process has checked before: if the contents
+         ///< are invalid, answers are wrong, but nothing outside the file is read
 };
 
-/// Sequences of tokens, from one to 2^31 - 1 of them: the identifiers that a recommender or a retriever may generate. One may
-/// be the beginning of another. They are sorted, token by token, a beginning before what it begins, and numbered in
-/// that order.
+/// A set of 1 to 2^31 - 1 token sequences: the identifiers that a recommender or a retriever may generate. One sequence
+/// may be a prefix of another. They are sorted by token, a prefix before its extensions, and numbered in that order.
 ///
-/// A compressed trie in one piece of memory, usually a mapped file (format: catalogue_format.hpp): for each level, which
-/// items begin a node (a bit an item, or a list where these are few), and each node's last token in as few bytes as
-/// the level needs. The items below a node are a range, and say which node it is: nothing else is kept.
+/// A compressed trie in one block of memory, usually a mapped file (format: catalogue_format.hpp). For each level it
+/// stores which items begin a node (one bit per item, or a list where these are few), and each node's last token in as
+/// few bytes as the level needs. The items below a node are a range, and that range identifies the node; nothing else
+/// is stored.
 ///
-/// Copies are cheap, share the memory, and may be used in any number of threads.
+/// Copies are cheap, share the memory, and may be used from any number of threads.
 template <class = void>
 class LazyCatalogue {
  public:
-  /// All items that begin with certain `depth` tokens: [first, last). None: no item does.
+  /// All items that begin with certain `depth` tokens: [first, last). Empty if there are none.
   struct Node {
     std::int32_t depth = 0;
     Item first = 0, last = 0;
@@ -56,12 +56,11 @@ class LazyCatalogue {
     friend bool operator==(Node, Node) = default;
   };
 
-  /// No items.
+  /// Has no items.
   LazyCatalogue() = default;
 
-  /// Maps a file: processes share its memory. It must not be changed while it is open; put a new one in its place by
-  /// renaming.
-  /// \throws std::runtime_error  naming the file and what is wrong, and where
+  /// Maps a file, so processes share its memory. The file must not be changed while it is open; replace it by renaming.
+  /// \throws std::runtime_error  naming the file, what is wrong, and where
   static LazyCatalogue open(std::string const& path, CatalogueCheck check = CatalogueCheck::all) {
     auto kept = detail::map_file(path);
     try {
@@ -70,46 +69,46 @@ class LazyCatalogue {
       throw std::runtime_error(path + ": " + problem.what());
     }
   }
-  /// From bytes such as bytes() gives, which are copied.
+  /// Copies bytes as returned by bytes().
   /// \throws std::runtime_error  naming what is wrong, and where
   static LazyCatalogue from_bytes(std::span<std::byte const> bytes, CatalogueCheck check = CatalogueCheck::all) {
     return LazyCatalogue(detail::copy_bytes(bytes), check);
   }
 
-  /// From bytes that somebody keeps.
+  /// Uses bytes without copying them.
   static LazyCatalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
     return LazyCatalogue(std::move(kept), check);
   }
 
-  /// How many items.
+  /// The number of items.
   Item size() const { return data_ == nullptr ? 0 : static_cast<Item>(data_->image.items()); }
   bool empty() const { return data_ == nullptr; }
-  /// Tokens of the shortest and of the longest item.
+  /// The lengths of the shortest and of the longest item, in tokens.
   std::int32_t shortest() const {
     return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.head().shortest);
   }
   std::int32_t longest() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.depth()); }
   /// The largest token; -1: there are no items.
   Token largest_token() const { return data_ == nullptr ? -1 : static_cast<Token>(data_->image.head().largest); }
-  /// Whether some item holds the token.
+  /// Whether some item contains the token.
   bool holds(Token token) const {
     return data_ != nullptr && token >= 0 && data_->image.holds(static_cast<std::uint32_t>(token));
   }
-  /// Nodes of all depths but the root.
+  /// The number of nodes at all depths, without the root.
   std::int64_t nodes() const {
     std::int64_t sum = 0;
     for (std::int32_t d = 0; d < longest(); ++d) sum += level(d).first.size();
     return sum;
   }
 
-  /// Of all items.
+  /// The node of all items.
   Node root() const { return {0, 0, size()}; }
-  /// Whether the node's own tokens are an item: `first`.
+  /// Whether the node's own tokens are an item; that item is `first`.
   bool is_item(Node node) const {
     if (node.empty() || node.depth == 0) return false;
     return node.depth >= longest() || !level(node.depth).first.contains(static_cast<std::uint32_t>(node.first));
   }
-  /// The node behind one token more; an empty one where there is none. O(log items).
+  /// The node after one more token; empty if there is none. O(log items).
   Node child(Node node, Token token) const {
     if (node.empty() || node.depth >= longest() || token < 0) return {node.depth + 1, 0, 0};
     auto const& level = this->level(node.depth);
@@ -125,7 +124,7 @@ class LazyCatalogue {
     auto const first = static_cast<Item>(level.first.at(low));
     return {node.depth + 1, first, low + 1 < end ? static_cast<Item>(level.first.at(low + 1)) : node.last};
   }
-  /// f(token, first, last) for each child, ascending, with the items below it. O(children), and one search.
+  /// Calls f(token, first, last) for each child, ascending, with its range of items. O(children), and one search.
   template <class F>
   void for_each_child(Node node, F&& f) const {
     if (node.empty() || node.depth >= longest()) return;
@@ -133,7 +132,7 @@ class LazyCatalogue {
     auto const first = static_cast<std::uint32_t>(node.first), last = static_cast<std::uint32_t>(node.last);
     auto k = level.first.rank(first);
     auto const end = level.first.size();
-    auto begin = node.last;  // of the child that waits for the next one, where it ends
+    auto begin = node.last;  // begin and end of the child that waits for the next one
     level.first.for_each(first, last, [&](std::uint32_t mark) {
       auto const item = static_cast<Item>(mark);
       if (begin < item && k < end) f(static_cast<Token>(level.token(k++)), begin, item);
@@ -142,7 +141,7 @@ class LazyCatalogue {
     if (begin < node.last && k < end) f(static_cast<Token>(level.token(k)), begin, node.last);
   }
 
-  /// The same to the ends of lists: as many tokens, and first and last items, as there are children.
+  /// Appends the same to lists: per child, its token and its first and last item.
   void list_children(Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last) const {
     if (node.empty() || node.depth >= longest()) return;
     auto const& level = this->level(node.depth);
@@ -164,26 +163,26 @@ class LazyCatalogue {
     last.push_back(node.last);
   }
 
-  /// The node of all items that begin so; an empty one where none does.
+  /// The node of all items with this prefix; empty if there are none.
   Node find_beginning(std::span<Token const> tokens) const {
     auto node = root();
     for (auto const token : tokens) node = child(node, token);
     return node;
   }
-  /// The item that is these tokens.
+  /// The item with these tokens.
   std::optional<Item> find(std::span<Token const> tokens) const {
     auto const node = find_beginning(tokens);
     if (!is_item(node)) return std::nullopt;
     return node.first;
   }
-  /// The item that a finished output is, with or without the end behind it.
-  /// \param tokens  Hypothesis::tokens, of a finished one
+  /// The item that a finished output is, with or without eos at its end.
+  /// \param tokens  Hypothesis::tokens of a finished hypothesis
   std::optional<Item> item_of(std::span<Token const> tokens) const {
     if (auto const item = find(tokens)) return item;
     return tokens.empty() ? std::nullopt : find(tokens.first(tokens.size() - 1));
   }
   /// An item's tokens.
-  /// \throws std::invalid_argument  where there is no such item
+  /// \throws std::invalid_argument  if there is no such item
   std::vector<Token> tokens(Item item) const {
     require(item >= 0 && item < size(), "item", item, "the catalogue has " + std::to_string(size()));
     std::vector<Token> tokens;
@@ -198,13 +197,13 @@ class LazyCatalogue {
     return tokens;
   }
 
-  /// What a file of it holds.
+  /// The contents of its file.
   std::span<std::byte const> bytes() const {
     return data_ == nullptr ? std::span<std::byte const>{} : data_->image.bytes();
   }
-  /// Writes that to a binary stream.
+  /// Writes bytes() to a binary stream.
   /// \throws std::invalid_argument  if there are no items
-  /// \throws std::runtime_error     if the stream does not take it
+  /// \throws std::runtime_error     if writing to the stream fails
   void write(std::ostream& stream) const {
     require(!empty(), "catalogue", "empty", "has nothing to write");
     auto const all = bytes();

@@ -34,39 +34,41 @@
 
 namespace sluice::inline v0 {
 
-/// Which tokens' probabilities add up to one.
+/// The tokens over which probabilities are normalised.
 enum class Among : std::uint8_t {
-  all_tokens,  ///< as the model gives them
-  children,  ///< those that may follow alone: needs the scores of no others (ProbeProjection), and an end that is certain
-             ///< costs nothing. Nodes with few children then cost little, whatever the model thinks of them
+  all_tokens,  ///< all, as in the model
+  children,    ///< only those that may follow: needs the scores of no others (ProbeProjection), and an end that is
+  ///< certain costs nothing. Nodes with few children then cost little, whatever probability the model gives
+  ///< them
 };
 
 inline namespace SLUICE_ISA {
 
-/// BeamSearch over the items of a catalogue, with its options: what Catalogued<BeamSearch> finds, for beams of 50 to 512. A line
-/// is asked for its children's scores alone, no set of the vocabulary's size is made, and the best candidates are found in
-/// one pass: a step takes O(children + width log width) beside model and output layer. Nothing is allocated once warm.
+/// BeamSearch over the items of a catalogue, with its options. It finds what Catalogued<BeamSearch> finds and is meant
+/// for beams of 50 to 512. Each line is asked only for the scores of its node's children, no set of the vocabulary's
+/// size is built, and the best candidates are found in one pass: a step takes O(children + width log width) on top of
+/// model and output layer. Nothing is allocated once warm.
 ///
-/// What it has not: BeamSearch::sibling_penalty, Pruning::max_per_parent, Pruning::relative_local_threshold, which need a line's
-/// children in order. BeamSearch::stage and at_maximum have no effect: no output gets to the maximum length. Rules
-/// around it (Ruled) that edit scores have none: they leave alone what is asked for by name.
+/// Not supported: BeamSearch::sibling_penalty, Pruning::max_per_parent and Pruning::relative_local_threshold, which
+/// need a line's children in order. BeamSearch::stage and at_maximum have no effect, since no output reaches the
+/// maximum length. Rules around it (Ruled) that edit scores have no effect, since they leave probes alone.
 template <class = void>
 struct LazyCatalogueBeam {
   BeamSearch beam{};
   InCatalogue items{};
   Among among = Among::all_tokens;
 
-  /// A candidate, as light as can be.
+  /// A compact candidate.
   struct Key {
     double value;
     std::int32_t rank;
-    std::uint32_t token;  // index into ChildrenLists::tokens; none: it has ended before
+    std::uint32_t token;  // index into ChildrenLists::tokens; none: it ended in an earlier step
   };
   struct State {
     detail::BeamState inner;
     detail::ChildrenLists lists;
     std::vector<Key> keys;
-    std::vector<double> norms;  // [rank]: log of what the children's probabilities add up to
+    std::vector<double> norms;  // [rank]: log of the sum of the children's probabilities
   };
 
   void check() const {
@@ -90,7 +92,7 @@ struct LazyCatalogueBeam {
     items.require_possible(state, {sentence.prefix, prefix, *sentence.vocabulary},
                            s.inner.bounds.max - static_cast<std::int32_t>(prefix));
     s.lists.nodes.assign(1, state.node);
-    // Where a prefix is scored, its model is asked whatever follows.
+    // While the prefix is scored, every line must be requested.
     s.lists.list(items, s.inner, s.inner.beam, among == Among::children && !scores_prefix(s.inner));
   }
 
@@ -131,7 +133,7 @@ struct LazyCatalogueBeam {
     }
     s.lists.follow(inner);
     s.lists.list(items, inner, inner.next, among == Among::children);
-    // Who asks nothing needs no slot: place() gives none to who has ended.
+    // A hypothesis without a query needs no slot: place() gives none to finished ones.
     auto& listed = s.lists.listed;
     for (std::size_t rank = 0; rank < inner.next.size(); ++rank)
       if (!listed[rank].asks() && !inner.next[rank].ended) inner.next[rank].ended = listed[rank].idle = true;
@@ -150,7 +152,7 @@ struct LazyCatalogueBeam {
 
   bool scores_prefix(detail::BeamState const& s) const { return beam.prefix_scored && s.prefix.size() > 0; }
 
-  /// What a hypothesis' candidates have been told: one score each; nothing where nothing was asked.
+  /// The scores of a hypothesis's candidates, one each; empty if there was no query.
   static std::span<float const> told(Listed const& listed, Expansion const& answer) {
     return listed.line < 0 ? std::span<float const>{} : answer[static_cast<std::size_t>(listed.line)].probes;
   }
@@ -165,13 +167,13 @@ struct LazyCatalogueBeam {
     return among == Among::all_tokens ? score : static_cast<float>(static_cast<double>(score) - s.norms[rank]);
   }
 
-  /// The best candidates, in order, to `keys`.
+  /// Writes the best candidates to `keys`, in order.
   void find_best(State& s, Expansion const& answer) const {
     auto const& inner = s.inner;
-    // Behind so many there is none that goes on.
+    // None after the first so many can continue.
     auto const limit = (std::min)(static_cast<std::size_t>(detail::beam_loop::looked_at(beam, inner)),
                                   static_cast<std::size_t>(beam.width) + s.lists.ends);
-    auto bar = std::numeric_limits<double>::lowest();  // of what may be among them
+    auto bar = std::numeric_limits<double>::lowest();  // lower limit of their values
     s.keys.clear();
     auto const add = [&](double value, std::size_t rank, std::uint32_t token) {
       s.keys.push_back({value, static_cast<std::int32_t>(rank), token});
@@ -198,7 +200,7 @@ struct LazyCatalogueBeam {
     keep(s, limit);
     std::sort(s.keys.begin(), s.keys.end(), order(s));
   }
-  /// A score below this keeps a candidate below the bar: most are refused by one comparison.
+  /// Any score below this keeps a candidate below the bar, so one comparison rejects most candidates.
   float lowest_score(State const& s, std::size_t rank, double bar) const {
     auto const score = bar - s.inner.beam[rank].value + s.norms[rank];
     return static_cast<float>(score - 1e-6 * (1 + std::abs(score)));
@@ -218,7 +220,7 @@ struct LazyCatalogueBeam {
     s.keys.erase(end, s.keys.end());
   }
 
-  /// The same as candidates of a BeamSearch.
+  /// Converts them to candidates of a BeamSearch.
   void take_best(State& s, Expansion const& answer) const {
     auto& inner = s.inner;
     inner.picks.clear();

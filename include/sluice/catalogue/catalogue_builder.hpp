@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Catalogues from sequences of tokens.
+/// Builds catalogues from token sequences.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,14 +24,15 @@
 
 namespace sluice::inline v0 {
 
-/// What becomes of a sequence that is there already.
+/// How to handle a sequence that has already been added.
 enum class Duplicates : std::uint8_t {
   refuse,  ///< an error that names both
-  count,   ///< the same item; CatalogueBuilder::duplicates() says how many
+  count,   ///< merges them into one item; CatalogueBuilder::duplicates() counts them
 };
 
-/// Makes a Catalogue of sequences in any order. Memory: their tokens once (4 bytes each), 18 bytes an item, 16 more where they
-/// do not come sorted, and the catalogue; while items are added, up to three times the first two, since vectors grow.
+/// Builds a Catalogue from sequences in any order. Memory: their tokens once (4 bytes each), 18 bytes per item, 16 more
+/// if they do not arrive sorted, and the catalogue. While items are added, up to three times the first two, since
+/// vectors grow.
 template <class = void>
 class LazyCatalogueBuilder {
  public:
@@ -51,19 +52,19 @@ class LazyCatalogueBuilder {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     begins_.push_back(tokens_.size());
   }
-  /// How many have been added.
+  /// The number of sequences added.
   std::int64_t added() const { return static_cast<std::int64_t>(begins_.size()) - 1; }
 
-  /// \throws std::invalid_argument  if nothing was added, or something twice that must not be
+  /// \throws std::invalid_argument  if nothing was added, or for a duplicate under Duplicates::refuse
   Catalogue build() {
     require(added() > 0, "catalogue", "0 sequences", "must have one");
     order();
     number();
     return Catalogue::from_kept(image(), CatalogueCheck::head);
   }
-  /// After build(): the item that each sequence has become, in the order in which they were added.
+  /// After build(): the item of each sequence, in the order of adding.
   std::span<Item const> items() const { return items_; }
-  /// After build(): how many were there already.
+  /// After build(): the number of duplicates.
   std::int64_t duplicates() const { return added() - static_cast<std::int64_t>(order_.size()); }
 
  private:
@@ -71,12 +72,12 @@ class LazyCatalogueBuilder {
     return std::span(tokens_).subspan(begins_[i], begins_[i + 1] - begins_[i]);
   }
 
-  /// order_: the sequences, sorted; equal ones in the order of adding.
+  /// Sets order_: the sequences, sorted; equal ones in the order of adding.
   void order() {
     order_.resize(begins_.size() - 1);
     std::iota(order_.begin(), order_.end(), std::uint32_t{0});
     if (sorted_) return;
-    // The first tokens as one number decide most comparisons: none is 0.
+    // The first tokens packed into one number decide most comparisons. A missing token is 0.
     auto const bits = static_cast<unsigned>(32 - std::countl_zero(static_cast<std::uint32_t>(largest_) + 1));
     auto const whole = 64 / bits;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> keys(order_.size());
@@ -101,7 +102,8 @@ class LazyCatalogueBuilder {
     return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
   }
 
-  /// items_; shared_: what each item has in common with that before; order_ without duplicates.
+  /// Sets items_ and shared_ (the length of each item's common prefix with the one before); removes duplicates from
+  /// order_.
   void number() {
     items_.resize(order_.size()), shared_.clear();
     std::size_t kept = 0;
@@ -110,7 +112,7 @@ class LazyCatalogueBuilder {
       if (kept > 0) {
         auto const before = order_[kept - 1];
         common = shared(at(before), at(i));
-        if (common == at(i).size()) {  // sorted: so it is the same
+        if (common == at(i).size()) {  // sorted, so it is the same sequence
           require(when_twice_ == Duplicates::count, "sequence " + std::to_string(i),
                   "that of sequence " + std::to_string(before), "is there twice");
           items_[i] = static_cast<Item>(kept - 1);
@@ -124,7 +126,7 @@ class LazyCatalogueBuilder {
     order_.resize(kept);
   }
 
-  /// f(item, depth, token) for every node.
+  /// Calls f(item, depth, token) for every node.
   template <class F>
   void for_each_node(F&& f) const {
     for (std::size_t item = 0; item < order_.size(); ++item) {

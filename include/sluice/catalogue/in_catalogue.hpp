@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Outputs that are items of a catalogue, under any search.
+/// Outputs that are items of a catalogue, for any search.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,12 +23,12 @@
 
 namespace sluice::inline v0 {
 
-/// Outputs are items of a catalogue, but those that are switched off: a Rule for any search, `Catalogued<S>`. An output ends
-/// where an item does; where there is no eos, all items must have as many tokens as outputs have. What cannot be is
-/// refused at the start: a forced prefix that nothing left begins with, a maximum length that is less than the longest item
-/// and its end (so that nothing incomplete ends).
+/// Outputs are items of a catalogue, except those that are switched off: a Rule for any search, `Catalogued<S>`. An
+/// output ends where an item does; without eos, all items must have exactly as many tokens as outputs have. Impossible
+/// requests are refused at the start: a forced prefix that no remaining item begins with, or a maximum length below the
+/// longest item plus eos (so that no output ends incomplete).
 ///
-/// Catalogue::item_of() tells which item a hypothesis is. Beams of some width are much faster as CatalogueBeam.
+/// Catalogue::item_of() tells which item a hypothesis is. Wide beams are much faster with CatalogueBeam.
 template <class = void>
 class LazyInCatalogue {
  public:
@@ -40,10 +40,10 @@ class LazyInCatalogue {
     friend bool operator==(State const&, State const&) = default;
   };
 
-  /// Anything goes.
+  /// Allows everything.
   LazyInCatalogue() = default;
-  /// \param off  of this catalogue
-  /// \throws std::invalid_argument  for a set of another catalogue
+  /// \param off  for this catalogue
+  /// \throws std::invalid_argument  for a set made for another catalogue
   explicit LazyInCatalogue(Catalogue catalogue, SwitchedOff off = {})
       : catalogue_(std::move(catalogue)), off_(std::move(off)) {
     require(off_.catalogue_size() == 0 || off_.catalogue_size() == catalogue_.size(), "off",
@@ -55,7 +55,8 @@ class LazyInCatalogue {
   SwitchedOff const& off() const { return off_; }
   bool trivial() const { return catalogue_.empty(); }
 
-  /// \throws std::invalid_argument  for a catalogue with tokens that the vocabulary does not have, never generates, or ends with
+  /// \throws std::invalid_argument  for a catalogue with tokens that the vocabulary lacks or never generates, or with
+  ///     eos tokens
   State initial(Sentence const& sentence) const {
     auto const& vocabulary = *sentence.vocabulary;
     if (trivial()) return {.vocabulary = &vocabulary};
@@ -79,7 +80,7 @@ class LazyInCatalogue {
   }
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
 
-  /// The node's children of which something is left, and the end where an item does.
+  /// The node's children that have items left, and eos where an item ends.
   std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
     if (trivial()) return nullptr;
     auto set = std::make_shared<TokenSet>(state.vocabulary->size);
@@ -94,7 +95,7 @@ class LazyInCatalogue {
     return set;
   }
 
-  /// \throws std::invalid_argument  if no output can begin so
+  /// \throws std::invalid_argument  if no output can begin with this
   void require_possible(State const& state, Output const& output, std::int32_t left) const {
     if (trivial()) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
@@ -114,8 +115,8 @@ class LazyInCatalogue {
 
   /// Whether the output may end here.
   bool may_end(Catalogue::Node node) const { return catalogue_.is_item(node) && !off_.contains(node.first); }
-  /// Catalogue::list_children, of those children of which an item is left.
-  /// \param off  began with off(); moved
+  /// Catalogue::list_children, for children with items left.
+  /// \param off  started with off(); its position moves
   void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last,
                  SwitchedOff::Cursor& off) const {
     auto const begin = tokens.size();
@@ -123,7 +124,7 @@ class LazyInCatalogue {
     if (off_.empty() || node.empty() || off_.before(node.last) == off_.before(node.first)) return;
     auto kept = begin;
     for (auto i = begin; i < tokens.size(); ++i) {
-      // Mostly one of the first items is left; if not, they are counted.
+      // Usually one of the first items is left; if not, they are counted.
       constexpr Item some = 8;
       auto item = first[i];
       auto const end = item + (std::min)(some, last[i] - item);
@@ -141,7 +142,7 @@ class LazyInCatalogue {
 };
 using InCatalogue = LazyInCatalogue<>;
 
-/// Any search, all of whose outputs are items of a catalogue.
+/// Any search, with all outputs items of a catalogue.
 template <Search S>
 using Catalogued = Ruled<S, InCatalogue>;
 

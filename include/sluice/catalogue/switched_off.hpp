@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Items of a catalogue that a request leaves out.
+/// Items of a catalogue that a request excludes.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,17 +20,17 @@
 
 namespace sluice::inline v0 {
 
-/// A set of items that are not to be generated: sold out, already seen. Made from a list in the time that sorting takes; a
-/// request's own may stand on one that all share. Says how many of a range are in it, in O(1) for large sets and
-/// O(log set) for small ones, so that a search never enters a node of which nothing is left. Copies are cheap.
+/// A set of items that must not be generated: sold out, or already seen. Built from a list in the time that sorting
+/// takes; a request's own set can be layered on a shared one. Counts how many of a range are in it in O(1) for large
+/// sets and O(log set) for small ones, so that a search never enters a node without remaining items. Copies are cheap.
 template <class = void>
 class LazySwitchedOff {
  public:
-  /// None.
+  /// Empty.
   LazySwitchedOff() = default;
-  /// \param items   in any order; twice is once
-  /// \param shared  these, too
-  /// \throws std::invalid_argument  for a number that is no item's, or a `shared` of another catalogue
+  /// \param items   in any order; duplicates count once
+  /// \param shared  a set to include
+  /// \throws std::invalid_argument  for a number that is not an item, or a `shared` made for another catalogue
   LazySwitchedOff(Catalogue const& catalogue, std::span<Item const> items, LazySwitchedOff const& shared = {})
       : bound_(catalogue.size()), layers_(shared.layers_) {
     require(shared.bound_ == 0 || shared.bound_ == bound_, "shared", std::to_string(shared.bound_) + " items",
@@ -46,7 +46,7 @@ class LazySwitchedOff {
     if (!sorted.empty()) layers_.push_back(std::make_shared<Layer const>(sorted, static_cast<std::uint32_t>(bound_)));
   }
 
-  /// Of how many items the catalogue has; 0: none is switched off, of any.
+  /// The size of the catalogue it was made for; 0: the empty set, for any catalogue.
   Item catalogue_size() const { return bound_; }
   bool empty() const { return layers_.empty(); }
   bool contains(Item item) const {
@@ -54,16 +54,16 @@ class LazySwitchedOff {
       if (layer->marks.contains(static_cast<std::uint32_t>(item))) return true;
     return false;
   }
-  /// How many are in it of the items before this one.
+  /// The number of its elements below this item.
   Item before(Item item) const {
-    std::uint32_t sum = 0;  // the layers have nothing in common
+    std::uint32_t sum = 0;  // the layers are disjoint
     for (auto const& layer : layers_) sum += layer->marks.rank(static_cast<std::uint32_t>(item));
     return static_cast<Item>(sum);
   }
-  /// contains() of items that mostly ascend, each from where the last one was.
+  /// contains() for mostly ascending items; continues from the last lookup.
   class Cursor {
    public:
-    /// Of a set that lives as long as this is used.
+    /// The set must live as long as this is used.
     void begin(LazySwitchedOff const& set) {
       layers_.clear();
       for (auto const& layer : set.layers_) layers_.emplace_back(layer->marks);
@@ -81,7 +81,7 @@ class LazySwitchedOff {
   bool any_left(Item first, Item last) const {
     return first < last && (layers_.empty() || before(last) - before(first) < last - first);
   }
-  /// How many it holds.
+  /// The number of elements.
   Item size() const { return before(bound_); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a grammar's rules say, before it is compiled.
+/// The rules of a grammar before it is compiled.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,13 +18,13 @@
 
 namespace sluice::inline v0 {
 
-/// How large a grammar may be.
+/// Limits on the size of a grammar.
 struct GrammarLimits {
-  std::size_t text = std::size_t{4} << 20;  ///< bytes of what is parsed
+  std::size_t text = std::size_t{4} << 20;  ///< bytes of source
   std::int32_t nesting = 200;               ///< of groups, of values in a schema
-  std::int32_t repetition = 100'000;        ///< of {m,n}, minItems and their like
-  std::int32_t size = 1'000'000;  ///< places in the rules, repetitions written out: what a compiled grammar takes
-                                  ///< memory for, some 100 bytes each
+  std::int32_t repetition = 100'000;        ///< of {m,n}, minItems and the like
+  std::int32_t size = 1'000'000;  ///< places in the rules with repetitions expanded: a compiled grammar takes some 100
+                                  ///< bytes for each
 
   void check() const {
     require(nesting >= 1 && nesting <= 1000, "limits.nesting", nesting, "must be between 1 and 1000");
@@ -35,7 +35,8 @@ struct GrammarLimits {
 
 namespace detail {
 
-/// Rules and their expressions over bytes: what parsers write and compile() reads. Expressions are numbers.
+/// Rules and their expressions over bytes: parsers write them and compile() reads them. Expressions are referred to by
+/// number.
 template <class = void>
 class LazyExpressions {
  public:
@@ -44,14 +45,14 @@ class LazyExpressions {
   struct Expression {
     Kind kind = Kind::nothing;
     ByteRange range{};                       // bytes
-    std::int32_t first = 0, count = 0;       // of the parts; repeat: one
-    std::int32_t minimum = 0, maximum = -1;  // repeat; -1: any number
-    std::int32_t rule = 0;                   // call
+    std::int32_t first = 0, count = 0;       // of the parts; a repeat has one
+    std::int32_t minimum = 0, maximum = -1;  // for repeat; -1: any number
+    std::int32_t rule = 0;                   // for call
   };
   struct Rule {
     std::string name;
-    Id expression = -1;     // -1: not yet defined
-    std::size_t place = 0;  // where in the source
+    Id expression = -1;     // -1: undefined
+    std::size_t place = 0;  // position in the source
   };
 
   explicit LazyExpressions(GrammarLimits limits) : limits_(limits) {}
@@ -106,7 +107,7 @@ class LazyExpressions {
   GrammarLimits const& limits() const { return limits_; }
 
   std::vector<Rule> rules;
-  std::string_view source{};  // of the rules, for messages; empty: they were not written by anybody
+  std::string_view source{};  // of the rules, for messages; empty: the rules are generated
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }

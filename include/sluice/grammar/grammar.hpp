@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What an output may say.
+/// Grammars for structured decoding.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,26 +23,29 @@
 
 namespace sluice::inline v0 {
 
-/// A set of texts (sequences of bytes), described by rules, and compiled. It knows no tokens: Structure joins the two.
+/// A compiled set of texts (byte sequences), described by rules. It does not know about tokens: Structure combines the
+/// two.
 ///
 /// Immutable and shared: a copy costs a reference count.
 template <class = void>
 class LazyGrammar {
  public:
-  /// Any text.
+  /// Accepts any text.
   LazyGrammar() = default;
 
-  /// Of llama.cpp's notation; the output is the rule `root`. See detail::LazyGbnf for what is read.
-  /// \throws std::invalid_argument  with line and column for what is no GBNF; naming the rule if one begins with itself
-  ///   (left recursion), or if no text obeys root; naming the limit for a grammar that is larger
+  /// Reads llama.cpp's notation (GBNF); the output must match the rule `root`. See detail::LazyGbnf for the syntax.
+  /// \throws std::invalid_argument  with line and column for invalid GBNF; naming the rule if one is left-recursive, or
+  ///     if no text matches root; naming the limit for a grammar that exceeds it
   static LazyGrammar from_gbnf(std::string_view text, GrammarLimits const& limits = {}) {
     detail::Expressions expressions(limits);
     auto const root = detail::Gbnf::parse(text, expressions);
     return LazyGrammar(expressions, root);
   }
 
-  /// Of a regular expression in RE2's syntax, which the whole output matches. See detail::LazyRegex for what is read.
-  /// \throws std::invalid_argument  with line and column for what is none or not supported: whatever looks around or back
+  /// Reads a regular expression in RE2's syntax, which the whole output must match. See detail::LazyRegex for the
+  /// syntax.
+  /// \throws std::invalid_argument  with line and column for invalid or unsupported syntax, such as look-around and
+  ///     back-references
   static LazyGrammar from_regex(std::string_view pattern, GrammarLimits const& limits = {}) {
     detail::Expressions expressions(limits);
     auto const root = expressions.add_rule("pattern");
@@ -51,9 +54,9 @@ class LazyGrammar {
     return LazyGrammar(expressions, root);
   }
 
-  /// Of a JSON schema (draft 2020-12, and draft 7 where it says the same): the texts of all values that it accepts, with
-  /// object members in the order of `properties`, then any others, each as JSON writes it. See docs/structure.md for the
-  /// keywords; any other, and combinations that are not supported, are refused by name, never passed over.
+  /// Reads a JSON schema (draft 2020-12, and draft 7 where it has the same meaning): the JSON texts of all values that
+  /// it accepts, with object members in the order of `properties`, followed by any others. See docs/structure.md for
+  /// the keywords. Any other keyword, and any unsupported combination, is rejected by name, never ignored.
   /// \throws std::invalid_argument  with line and column
   static LazyGrammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {}) {
     detail::Expressions expressions(options.limits);
@@ -61,8 +64,8 @@ class LazyGrammar {
     return LazyGrammar(expressions, root);
   }
 
-  /// The same texts for a tokeniser that puts a space before every text and takes it off again: one space at the beginning of
-  /// what tokens spell is not a part of the text that is judged.
+  /// The same texts for a tokeniser that adds a space before every text and removes it again: one leading space of what
+  /// the tokens spell is not part of the text that must match.
   LazyGrammar behind_space() const {
     auto copy = *this;
     if (!trivial()) copy.automaton_ = std::make_shared<detail::Automaton const>(detail::BehindSpace::of(*automaton_));
@@ -72,8 +75,8 @@ class LazyGrammar {
   /// Whether it allows any text.
   bool trivial() const { return automaton_ == nullptr; }
 
-  /// Whether a whole text obeys. For single texts: it learns nothing from one for the next.
-  /// \throws std::length_error  for a grammar so ambiguous that there are more ways to read the text than memory
+  /// Whether a whole text matches. For single texts: nothing is cached between calls.
+  /// \throws std::length_error  for a grammar so ambiguous that the parses of the text do not fit into memory
   bool matches(std::string_view text) const {
     if (trivial()) return true;
     detail::Pushdown machine(*automaton_, std::size_t{1} << 28);
@@ -81,7 +84,7 @@ class LazyGrammar {
     return machine.complete(state);
   }
 
-  /// For Structure.
+  /// Used by Structure.
   std::shared_ptr<detail::Automaton const> const& automaton() const { return automaton_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From JSON schemas to rules.
+/// Turns JSON schemas into rules.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,16 +23,17 @@
 
 namespace sluice::inline v0 {
 
-/// How a JSON schema is read.
+/// Options for reading a JSON schema.
 struct JsonSchemaOptions {
-  std::int32_t white_space = 0;  ///< characters of it at most wherever JSON allows some; 0: compact; -1: any number
+  std::int32_t white_space = 0;  ///< maximum number of white-space characters wherever JSON allows white space; 0:
+                                 ///< compact; -1: any number
   GrammarLimits limits{};
 };
 
 namespace detail {
 
-/// Which texts a schema accepts. A schema is a conjunction of objects: $ref and allOf add some, anyOf and oneOf choose; for
-/// each conjunction that comes up there is one rule, so that a schema may come back to itself.
+/// The texts that a schema accepts. A schema is a conjunction of objects: $ref and allOf add objects, anyOf and oneOf
+/// choose between them. Every distinct conjunction gets one rule, so schemas may be recursive.
 template <class = void>
 class LazyJsonSchema : JsonScalars {
  public:
@@ -62,7 +63,7 @@ class LazyJsonSchema : JsonScalars {
 
   // ---- conjunctions ----
 
-  /// The rule of what obeys all of these schemas.
+  /// The rule for texts that match all of these schemas.
   Id rule_of(std::vector<JsonValue const*> const& schemas, std::int32_t nesting) {
     Conjunction of;
     for (auto const* const schema : schemas) flatten(*schema, of, 0);
@@ -83,7 +84,7 @@ class LazyJsonSchema : JsonScalars {
     return out_.call(it->second);
   }
 
-  // ---- what a conjunction accepts ----
+  // ---- texts of a conjunction ----
 
   Id body_of(Parts const& parts, std::int32_t nesting) {
     if (nesting > 10'000) fail(*parts.front().schema, "schemas lead too deep");
@@ -132,7 +133,7 @@ class LazyJsonSchema : JsonScalars {
       for (auto const* const name : {"prefixItems", "items"})
         if (auto const* const value = part.schema->find(name)) first = (std::max)(first, value->items.size());
     auto const fits = [&, limit = most](std::size_t i) { return limit < 0 || i < at(limit); };
-    // From the end: what may follow when `i` items have been written.
+    // From the end: what may follow after `i` items.
     auto const begun = std::max<std::size_t>(first, 1);
     Id rest = out_.empty();
     {
@@ -151,7 +152,7 @@ class LazyJsonSchema : JsonScalars {
       auto const one = i == 0 ? value : out_.sequence({texts_.comma(), value});
       rest = out_.sequence({one, rest});
       if (i >= at(least)) rest = out_.optional(rest);
-      if (i % 64 == 63) {  // nothing is nested deeper
+      if (i % 64 == 63) {  // limits nesting
         auto const rule = out_.add_rule("from item " + std::to_string(i));
         out_.rules[at(rule)].expression = rest;
         rest = out_.call(rule);
@@ -220,7 +221,7 @@ class LazyJsonSchema : JsonScalars {
       }
       auto const value = rule_of(schemas, nesting + 1);
       auto const member = texts_.member(out_.text(json_quoted(name)), value);
-      auto const rule = out_.add_rule("behind " + name);  // written once, come to from two sides
+      auto const rule = out_.add_rule("behind " + name);  // written once, used in two places
       out_.rules[at(rule)].expression = after;
       auto const here = out_.sequence({member, out_.call(rule)});
       if (required) first.clear();

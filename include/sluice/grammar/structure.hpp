@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Outputs that obey a grammar, under any search.
+/// Structured decoding: outputs that match a grammar, for any search.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,49 +26,52 @@
 
 namespace sluice::inline v0 {
 
-/// Which tokens may spell text that is certain (the name of a member, say, where a schema allows one).
+/// Which tokens may spell text that is certain (for example a member's name, where a schema allows only one).
 enum class CertainText : std::uint8_t {
-  any,      ///< any that do: the model's choice
-  longest,  ///< the longest, one after the other, as far as no token reaches beyond it: so its tokens are certain too
+  any,      ///< any tokens that spell it: the model chooses
+  longest,  ///< always the longest token, as long as no token extends beyond the certain text: so its tokens are
+            ///< certain too
 };
 
 struct StructureOptions {
-  /// Bytes for the states of a grammar that outputs have come to, about. Where half of it is used, new sentences begin anew
-  /// beside those that run; a sentence that alone needs more ends with an error.
+  /// Approximate memory for the grammar states reached by outputs, in bytes. When half of it is used, new sentences
+  /// start with fresh memory while others continue in the old; a sentence that alone needs more ends with an error.
   std::size_t memory = std::size_t{64} << 20;
-  std::int32_t masks = 1024;  ///< sets of tokens that are kept, of V / 8 bytes each, of two kinds; >= 1
+  std::int32_t masks = 1024;  ///< number of token masks to keep, of V / 8 bytes each, of each of two kinds; >= 1
   CertainText certain = CertainText::any;
-  /// Works out at once what else takes some milliseconds when outputs first come to a string, or another place where almost
-  /// any token may stand. Not for grammars that count far: each of the last places of a count is such a place.
+  /// Precomputes masks that otherwise take some milliseconds when an output first reaches a string, or another place
+  /// where almost any token is allowed. Not for grammars with large counts: the last places of a count each need a mask
+  /// of their own.
   bool eager = false;
 };
 
-/// Outputs obey a grammar: a Rule for any search, `Structured<S>`. Tokens that would break it, or after which it could not be
-/// completed within the search's maximum length, are forbidden, and the end is allowed where the text is complete: nothing
-/// incomplete ends, at the maximum length neither. What cannot be completed from the start is refused, and so is a
-/// forced prefix that breaks the grammar. The text is that of the output's tokens, prefix included; control tokens other
-/// than the end are not allowed in it.
+/// Outputs match a grammar: a Rule for any search, `Structured<S>`. Tokens that would violate it, or after which it
+/// could not be completed within the search's maximum length, are forbidden. eos is allowed only where the text is
+/// complete, so no output ends incomplete, not even at the maximum length. A request that cannot be completed from the
+/// start is refused, and so is a forced prefix that violates the grammar. The text is that of the output's tokens,
+/// prefix included; control tokens other than eos are not allowed in it.
 ///
-/// How many tokens an output still needs is exact for small vocabularies; for large ones it is what the shortest text
-/// takes, so that an output is turned to its end sooner than it must be, never too late. See docs/structure.md.
+/// The number of tokens that an output still needs is exact for small vocabularies. For large ones it is the number for
+/// the shortest text, so an output may be steered to its end sooner than necessary, but never too late. See
+/// docs/structure.md.
 ///
-/// States that outputs come to, and their sets of tokens, are kept for all sentences of all copies, in all threads.
+/// States and their masks are cached for all sentences, in all copies and threads.
 template <class = void>
 class LazyStructure {
  public:
-  /// A value of a few words; equal: the same may follow.
+  /// A value of a few words. Equal states have the same continuations.
   struct State {
     std::shared_ptr<detail::TokenMasks> masks;
     detail::TokenMasks::State state = 0;
     friend bool operator==(State const&, State const&) = default;
   };
 
-  /// Anything goes.
+  /// Allows everything.
   LazyStructure() = default;
   /// \param tokens  of the vocabulary with which the search will run; shared by all grammars of a model
-  /// \throws std::invalid_argument  for options that make no sense, or tokens of which there are none
+  /// \throws std::invalid_argument  for invalid options, or if there are no tokens
   /// \throws std::length_error  if `options.eager` takes more than `options.memory`
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   LazyStructure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {}) {
     require(options.masks >= 1, "options.masks", options.masks, "must be at least 1");
     if (grammar.trivial()) return;
@@ -77,7 +80,7 @@ class LazyStructure {
     if (options.eager) data_->make()->prepare(*data_->grammar.automaton());
   }
 
-  /// \throws std::invalid_argument  for another vocabulary than the tokens are of
+  /// \throws std::invalid_argument  if the tokens belong to another vocabulary
   State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const &own = data_->trie.vocabulary(), &other = *sentence.vocabulary;
@@ -89,7 +92,7 @@ class LazyStructure {
             "the grammar's tokens are of a vocabulary with others");
     return start();
   }
-  /// Before the first token, of the vocabulary that the tokens are of.
+  /// The state before the first token, for the vocabulary of the tokens.
   State start() const {
     if (data_ == nullptr) return {};
     auto const lock = std::scoped_lock(data_->mutex);
@@ -108,25 +111,25 @@ class LazyStructure {
   }
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
 
-  /// The tokens that may follow; null: all. Valid as long as it is held.
-  /// \param left  how many may, the end included
+  /// The tokens that may follow; null: all. Valid as long as the pointer is held.
+  /// \param left  how many tokens may follow, the end included
   std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const {
     if (data_ == nullptr || state.masks == nullptr || state.state == dead) return nullptr;
     auto const lock = std::scoped_lock(data_->mutex);
     return state.masks->allowed(state.state, left);
   }
 
-  /// Whether the output obeys so far.
+  /// Whether the output matches so far.
   bool alive(State const& state) const { return state.masks == nullptr || state.state != dead; }
-  /// Whether it may end here, or has.
+  /// Whether the output may end here, or has ended.
   bool complete(State const& state) const {
     if (state.masks == nullptr || state.state == ended) return true;
     auto const lock = std::scoped_lock(data_->mutex);
     return state.masks->machine().complete(state.state);
   }
 
-  /// \throws std::invalid_argument  if no output can begin so: for a prefix that breaks the grammar, a maximum length within
-  ///   which nothing can be completed, tokens that cannot spell what the grammar wants
+  /// \throws std::invalid_argument  if no output can begin with this: for a prefix that violates the grammar, a maximum
+  ///     length within which nothing can be completed, or tokens that cannot spell what the grammar requires
   void require_possible(State const& state, Output const& output, std::int32_t left) const {
     if (data_ == nullptr || state.masks == nullptr) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
@@ -141,7 +144,7 @@ class LazyStructure {
                 " tokens more, and the end, behind a prefix of " + prefix);
   }
 
-  /// The grammar's nodes, and states come to so far.
+  /// The number of grammar nodes, and of states reached so far.
   std::pair<std::int32_t, std::int32_t> sizes() const {
     if (data_ == nullptr) return {0, 0};
     auto const lock = std::scoped_lock(data_->mutex);
@@ -169,14 +172,14 @@ class LazyStructure {
     StructureOptions options;
     detail::FewestTokens fewest;
     detail::NodeTokenTable nodes;
-    std::mutex mutex;                           // of all that follows, and of all masks
-    std::shared_ptr<detail::TokenMasks> masks;  // with which sentences begin
+    std::mutex mutex;                           // guards everything below, and all masks
+    std::shared_ptr<detail::TokenMasks> masks;  // for new sentences
   };
   std::shared_ptr<Data> data_;
 };
 using Structure = LazyStructure<>;
 
-/// Any search, all of whose outputs obey a grammar.
+/// Any search, with all outputs matching a grammar.
 template <Search S>
 using Structured = Ruled<S, Structure>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The tokens that a text can be made of, by their bytes.
+/// The vocabulary as a trie of the tokens' bytes.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,17 +20,18 @@
 
 namespace sluice::inline v0 {
 
-/// A trie of tokens in one order: who goes through it from 0 to size() - 1 visits every beginning that tokens share once,
-/// and who has seen that a beginning is impossible goes on behind all that begin with it. Without tokens that have no
-/// bytes, ends, and those that are never generated.
+/// A trie of tokens in preorder. A walk from 0 to size() - 1 visits every prefix that tokens share once; after an
+/// impossible prefix it can skip all nodes that begin with it. Tokens without bytes, eos tokens and tokens never
+/// generated are left out.
 ///
-/// Immutable and shared: a copy costs a reference count. About 14 bytes a node; some three nodes a token.
+/// Immutable and shared: a copy costs a reference count. About 14 bytes per node, and about three nodes per token.
 template <class = void>
 class LazyTokenTrie {
  public:
-  /// Of no tokens.
+  /// Has no tokens.
   LazyTokenTrie() = default;
-  /// \throws std::invalid_argument  for a vocabulary that makes no sense or has no end, or bytes of another number of tokens
+  /// \throws std::invalid_argument  for an invalid vocabulary or one without eos, or if `bytes` has another number of
+  ///     tokens
   LazyTokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary) {
     vocabulary.check();
     require(bytes.size() == vocabulary.size, "bytes.size", bytes.size(),
@@ -48,40 +49,40 @@ class LazyTokenTrie {
     data_ = std::move(data);
   }
 
-  /// Nodes, the root (0) included.
+  /// The number of nodes, the root (0) included.
   std::int32_t size() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->nodes.size()) - 1; }
   bool empty() const { return size() == 0; }
 
   std::uint8_t byte(std::int32_t node) const { return data_->nodes[at(node)].byte; }
   /// Bytes from the root; the root's is 0.
   std::int32_t depth(std::int32_t node) const { return data_->nodes[at(node)].depth; }
-  /// The first node behind it and all that begin with it, which are the nodes in between.
+  /// The next node that does not begin with this one's bytes; the nodes in between do.
   std::int32_t end(std::int32_t node) const { return data_->nodes[at(node)].end; }
-  /// Whose bytes end here; ascending.
+  /// The tokens whose bytes end here; ascending.
   std::span<Token const> tokens(std::int32_t node) const {
     auto const begin = data_->nodes[at(node)].tokens;
     return std::span(data_->tokens).subspan(at(begin), at(data_->nodes[at(node) + 1].tokens - begin));
   }
-  /// From the root to a node with tokens at it or below. Valid as long as the trie.
+  /// The bytes from the root to a node that has tokens at or below it. Valid as long as the trie.
   std::string_view text(std::int32_t node) const {
     return bytes(data_->tokens[at(data_->nodes[at(node)].tokens)]).substr(0, at(depth(node)));
   }
-  /// The most bytes of a token.
+  /// The length of the longest token in bytes.
   std::int32_t depth() const { return data_ == nullptr ? 0 : data_->depth; }
 
-  /// The child of a node with a byte; -1: none. For few steps; a walk is cheaper.
+  /// A node's child for a byte; -1: none. For single steps; a walk is cheaper.
   std::int32_t child(std::int32_t node, std::uint8_t byte) const {
     for (auto i = node + 1; i < end(node) && this->byte(i) <= byte; i = end(i))
       if (this->byte(i) == byte) return i;
     return -1;
   }
 
-  /// Of a token, as it was given.
+  /// A token's bytes, as given.
   std::string_view bytes(Token token) const {
     return data_ == nullptr || token < 0 || token >= data_->bytes.size() ? std::string_view()
                                                                          : data_->bytes.bytes(token);
   }
-  /// What it was made for.
+  /// The vocabulary for which it was built.
   Vocabulary const& vocabulary() const {
     static Vocabulary const none;
     return data_ == nullptr ? none : data_->vocabulary;

@@ -24,7 +24,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// Gives the same line of scores always; token 0 ends.
+/// Always gives the same line of scores; token 0 is eos.
 struct Constant {
   using Source = std::monostate;
   static constexpr Abilities abilities = everything;
@@ -40,7 +40,7 @@ struct Constant {
   }
 };
 
-/// The width of the beam after one step.
+/// The beam's width after one step.
 std::int32_t width_after_one(std::vector<float> line, BeamSearch search) {
   Constant model{std::move(line)};
   Decoder decoder(model, search, Batched{});
@@ -65,7 +65,7 @@ TEST_CASE("a candidate exactly at a threshold is dropped, one just above it stay
   search.pruning.absolute_threshold = 1.5 + 1e-12;
   CHECK(width_after_one(line, search) == 3);
 
-  // The relative threshold is the absolute one of probabilities: where it is exactly 1.5 nats, the same holds.
+  // The relative threshold is the absolute one in terms of probability: at exactly 1.5 nats both give the same result.
   search = wide;
   auto ratio = std::exp(-1.5);
   while (-std::log(ratio) > 1.5) ratio = std::nextafter(ratio, 1.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options of beams may be, to the last value that is allowed, and what they are where nothing is said.
+// The ranges of beam options, up to the last allowed value, and the defaults.
 #include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
@@ -19,13 +19,13 @@ namespace {
 constexpr auto infinite = std::numeric_limits<double>::infinity();
 constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// The option that a search refuses; nothing where it refuses none.
+/// The option that a search refuses; empty if it refuses none.
 template <class S>
 std::string refused(S const& search) {
   try {
     search.check();
   } catch (std::invalid_argument const& error) {
-    auto const what = std::string(error.what()).substr(8);  // behind "sluice: "
+    auto const what = std::string(error.what()).substr(8);  // after "sluice: "
     return what.substr(0, what.find(" = "));
   }
   return "";
@@ -66,7 +66,8 @@ TEST_CASE("a beam search refuses what lies outside the range of an option, and n
   CHECK(refused(BeamSearch{.stop = {.patience = -1}}) == "stop.patience");
   CHECK(refused(BeamSearch{.penalty = {.beta = -1}}) == "penalty.beta");
   CHECK(refused(BeamSearch{.length = {.min = -1}}) == "length.min");
-  // A threshold on the total goes neither with scores that stay in the beam nor with ranks that are not log-probabilities.
+  // A threshold on the total does not work with scores that stay in the beam, or with ranks that are not
+  // log-probabilities.
   for (Pruning const total : {Pruning{.absolute_threshold = 1}, Pruning{.relative_threshold = 0.5}}) {
     CHECK(refused(BeamSearch{.pruning = total}) == "");
     CHECK(refused(BeamSearch{.pruning = total, .finished = Finished::stay}) == "pruning");
@@ -160,7 +161,7 @@ TEST_CASE("best first stands in for beams whose rules prove the same, and for no
   CHECK(refuses({.width = 0, .stop = {.rule = Rule::exact}}));
   CHECK(refuses({.stop = {.rule = Rule::exact, .patience = 0}}));
   CHECK(refuses({.stop = {.rule = Rule::exact}, .sibling_penalty = -1}));
-  // By rule: under a length penalty, a word penalty, neither, for one and for two outputs.
+  // For each rule: with a length penalty, with a word penalty, with neither; for one and for two outputs.
   LengthPenalty const none{.kind = LengthPenalty::Kind::none}, zero{.alpha = 0}, mean{},
       word{.alpha = 0, .word_penalty = 1};
   for (auto const rule : {Rule::count, Rule::top_ended, Rule::exact, Rule::heuristic, Rule::never_early})

@@ -35,7 +35,7 @@ LengthPenalty random_penalty(std::mt19937_64& random) {
   return penalty;
 }
 
-/// What the documentation says a penalty does, written out again.
+/// The documented formulas of the penalties, restated.
 double score(LengthPenalty const& penalty, double log_prob, std::size_t length) {
   auto const n = static_cast<double>(std::max<std::size_t>(length, 1));
   auto const total = log_prob - penalty.word_penalty * static_cast<double>(length);
@@ -54,7 +54,7 @@ std::string options(BeamSearch const& search) {
          " word " + std::to_string(search.penalty.word_penalty);
 }
 
-/// A random beam search that check() lets pass.
+/// A random beam search that passes check().
 BeamSearch random_search(std::mt19937_64& random, std::int32_t widest) {
   for (;;) {
     BeamSearch search{.width = 1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(widest))};
@@ -160,7 +160,7 @@ TEST_CASE("a beam ends with what the maximum length leaves of it", "[beam_search
     Counters counters;
     result = run(table, std::vector<BeamRequest>{{.source = seed}}, search, Batched{}, {}, &counters).at(0);
     check_n_best(result, n_best(free, all.size(), by_penalty));
-    CHECK(counters.steps == static_cast<std::size_t>(max) - 1);  // nothing to learn in the last
+    CHECK(counters.steps == static_cast<std::size_t>(max) - 1);  // the last step computes nothing
     for (auto const& h : result.hypotheses)
       if (static_cast<std::int32_t>(h.tokens.size()) == max) CHECK(h.log_probs.back() == 0);
   }
@@ -329,7 +329,7 @@ TEST_CASE("a beam never says what the vocabulary forbids", "[beam_search]") {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 9);
     auto search = random_search(random, 5);
-    search.stage = Stage::before_softmax;  // what is forbidden takes no probability
+    search.stage = Stage::before_softmax;  // forbidden tokens take no probability
     search.pruning = {};
     INFO("seed " << seed << ", " << options(search));
     auto const expected = run_one(table, seed, search);
@@ -384,7 +384,7 @@ TEST_CASE("a pruned beam keeps what lies above the threshold", "[beam_search]") 
   auto const pruned = run(table, requests, search, Batched{}, {}, &narrow);
   CHECK(narrow.rows < full.rows);
   for (auto const& result : pruned) CHECK(result.ok());
-  search.pruning.absolute_threshold = 0;  // "exactly at a threshold is dropped": the best itself
+  search.pruning.absolute_threshold = 0;  // "exactly at a threshold is dropped": drops even the best
   auto const all_dropped = run(table, requests, search, Batched{}, {}, &none_left);
   CHECK(none_left.most_rows <= requests.size());
   search.pruning = {.max_per_parent = 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Best first finds what a beam finds, and what all outputs say is right, in fewer rows.
+// Best first finds what a beam finds, and what enumeration proves, in fewer rows.
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -57,7 +57,7 @@ Pruning any_pruning(std::mt19937_64& random) {
   return pruning;
 }
 
-/// Some with ties, several ends, none, prefixes.
+/// Some have ties, several eos tokens, none, or prefixes.
 BestFirstCase any_case(std::mt19937_64& random) {
   BestFirstCase made;
   made.table = {.size = 5 + static_cast<std::int32_t>(random() % 5), .scale = 3 + of_few(random, 1, 6)};
@@ -90,7 +90,7 @@ std::vector<TableRequest<S>> some_requests(std::uint64_t seed, std::vector<Token
   return requests;
 }
 
-/// Its forks leave their parents as they are.
+/// Allows forks without the parent's slot being continued: best first leaves parents unchanged.
 template <class S, class P = Batched>
 std::vector<Result> run_forking(Abilities claimed, Table const& table, std::vector<TableRequest<S>> requests,
                                 S const& search, P const& schedule = {}, Counters* counters = nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits in a best-first search: in which order it comes, and what is told of it before the search is over.
+// The queue of a best-first search: its order, and the hypotheses reported before the search is over.
 #include <sluice/search/beam/best_first_beam.hpp>
 
 #include <support/catch.hpp>
@@ -66,7 +66,7 @@ TEST_CASE("before best first is over it tells the best of what waits, and what a
       search.plan(state, plan);
       if (search.advance(state, slots.run(planned))) break;
 
-      // Whoever is in its beam and waits to be run, and those whose beam has a place.
+      // Those that are in their beam and wait to be run, and those whose beam has room.
       std::vector<detail::BestFirstState::Waiting> open;
       for (auto const& one : state.queue) {
         auto const level = std::as_const(state).level(one.length);
@@ -82,7 +82,7 @@ TEST_CASE("before best first is over it tells the best of what waits, and what a
       for (std::size_t i = 0; i < scores.size(); ++i) CHECK(result.hypotheses[state.out.size() + i].score == scores[i]);
       waited += scores.size();
 
-      // Of these whoever can still be among the best, what has ended, and what is to be run next.
+      // Of these: all that can still be among the best, those that have ended, and the next to run.
       std::vector<Token> all, one_of, settled{3, 3};
       state.history.write(state.expanded.back().node, all);
       auto const shorten = [&](History::Node node) {

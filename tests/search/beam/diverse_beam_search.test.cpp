@@ -30,7 +30,8 @@ DiverseBeamSearch diverse(std::int32_t width, std::int32_t groups, double penalt
           .n_best = width * groups};
 }
 
-/// Groups of one hypothesis each, restated: greedy after greedy, each step's tokens dear for those that follow.
+/// Groups of one hypothesis each, restated: one greedy search after another, with each step's tokens penalised in later
+/// groups.
 std::vector<std::vector<Token>> greedy_groups(std::uint64_t seed, int groups, double penalty, std::size_t longest) {
   std::vector<std::vector<Token>> outputs(static_cast<std::size_t>(groups));
   std::vector<bool> over(outputs.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slots hold which hypotheses, against lists of what every slot holds.
+// The assignment of hypotheses to slots, against lists of what every slot holds.
 #include <sluice/search/beam/detail/kept_states.hpp>
 
 #include <support/catch.hpp>
@@ -19,7 +19,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-/// What slots hold, and when each was last used.
+/// The contents of the slots, and when each was last used.
 struct Slots {
   struct Held {
     Tokens tokens;
@@ -30,14 +30,14 @@ struct Slots {
   bool roll_back;
 
   bool pinned(Slot slot) const { return slot == 0 && !roll_back; }
-  /// How much of the way to `tokens` a slot is good for.
+  /// How much of the path to `tokens` a slot already holds.
   std::size_t shared(Slot slot, Tokens const& tokens) const {
     auto const& mine = held.at(slot).tokens;
     auto const same = static_cast<std::size_t>(std::ranges::mismatch(mine, tokens).in1 - mine.begin());
     return roll_back || same == mine.size() ? same : 0;
   }
-  /// Where a node goes that goes on from `from`: there, if that is of no use any more; else where nobody is, else in place of
-  /// who was used longest ago.
+  /// The slot of a node that continues from `from`: that slot if it is no longer useful, else a free one, else the
+  /// least recently used one.
   Slot destination(Slot from, bool from_useful) const {
     if (!from_useful && !pinned(from)) return from;
     std::optional<Slot> oldest;
@@ -54,7 +54,7 @@ struct Slots {
 TEST_CASE("a tree in few slots is fed as little as they allow, and keeps what is of use", "[best_first]") {
   std::mt19937_64 random(1);
   detail::KeptStates states;
-  std::array<int, 3> seen{};  // fed: one token, more, in turn
+  std::array<int, 3> seen{};  // counts of rows with one token, more, several in turn
   for (int round = 0; round < 3000; ++round) {
     auto const roll_back = random() % 2 == 0, blocks = random() % 2 == 0;
     auto const count = static_cast<std::int32_t>(2 + random() % 4);
@@ -62,12 +62,12 @@ TEST_CASE("a tree in few slots is fed as little as they allow, and keeps what is
     auto const last = static_cast<Token>(random() % 9);
     INFO("round " << round << ", slots " << count << ", roll back " << roll_back << ", blocks " << blocks);
     Tokens const before(static_cast<std::size_t>(held), 8);
-    std::vector<Tokens> nodes{before};  // all that leads there
+    std::vector<Tokens> nodes{before};  // the tokens that lead to each node
     nodes[0].push_back(last);
 
     std::int32_t clock = 0;
     Slots slots{.held = {{0, {before}}}, .count = count, .roll_back = roll_back};
-    // Runs what is to be run next, and says into which slot.
+    // Runs the next node; returns its slot.
     auto const run = [&](Tokens const& all, Slot from, std::size_t from_length) {
       auto tokens = slots.held.at(from).tokens;
       tokens.resize(from_length);
@@ -95,7 +95,7 @@ TEST_CASE("a tree in few slots is fed as little as they allow, and keeps what is
       auto const token = static_cast<Token>(random() % 9);
       auto all = nodes[static_cast<std::size_t>(parent)];
       all.push_back(token);
-      if (std::ranges::count(nodes, all) > 0) continue;  // a node has one way to it
+      if (std::ranges::count(nodes, all) > 0) continue;  // each node has only one path
       if (random() % 8 == 0) {
         states.skip(parent, token);
         nodes.push_back(all);
@@ -103,14 +103,14 @@ TEST_CASE("a tree in few slots is fed as little as they allow, and keeps what is
       }
       std::vector<bool> useful;
       for (std::size_t i = 0; i < nodes.size(); ++i) useful.push_back(random() % 3 > 0);
-      std::size_t most = 0;  // of the way, that any slot is good for
+      std::size_t most = 0;  // the longest shared path of any slot
       for (auto const& [slot, one] : slots.held) most = std::max(most, slots.shared(slot, all));
       REQUIRE(most > before.size());
       states.add(parent, token, [&](std::int32_t i) { return useful.at(static_cast<std::size_t>(i)); });
       auto const from = states.next().from;
       REQUIRE(slots.held.contains(from));
       CHECK(slots.shared(from, all) == most);
-      // Of those that are as good, one in which that is all that it holds.
+      // Among equally good slots, one that holds nothing else.
       auto const exact = [&](Slot slot) { return slots.held.at(slot).tokens.size() == most; };
       for (auto const& [slot, one] : slots.held)
         if (exact(slot) && slots.shared(slot, all) == most) CHECK(exact(from));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Beam search without a decoder, against a beam of whole lists: every plan, every answer asked early, every result, with one
-// state for all sentences, and answers in which nothing is that the plan said it can do without.
+// Beam search without a decoder, against a beam of whole lists: every plan, every early result and every final result,
+// with one state for all sentences. Answers leave out everything that the plan says it does not need.
 #include <sluice/search/beam/beam_search.hpp>
 
 #include <support/catch.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Best first without a decoder, against a beam of whole lists, and without a row that could not have been returned.
+// Best-first search without a decoder, against a beam of whole lists. No row is run that could not have been returned.
 #include <sluice/search/beam/best_first_beam.hpp>
 
 #include <support/catch.hpp>
@@ -22,7 +22,8 @@ using namespace sluice::test;
 
 namespace {
 
-/// Hypotheses asked for early: true numbers, those found and then those that wait behind what was run, each best first.
+/// Hypotheses requested early: correct numbers; finished ones first, then those that wait after what was run, each best
+/// first.
 void check_early(Result const& result, DrawnSentence const& sentence, BestFirstBeam const& search,
                  std::set<std::vector<Token>> const& run) {
   CHECK(std::ssize(result.hypotheses) <= search.n_best);
@@ -40,8 +41,7 @@ void check_early(Result const& result, DrawnSentence const& sentence, BestFirstB
           search.penalty.score(log_prob, static_cast<std::int32_t>(sentence.prefix.size() + h.tokens.size())));
     auto parent = h.tokens;
     parent.pop_back();
-    auto const free =
-        h.log_probs.back() == 0 && search.at_maximum == AtMaximum::force_eos_free;  // whose row was not run
+    auto const free = h.log_probs.back() == 0 && search.at_maximum == AtMaximum::force_eos_free;  // its row was not run
     CHECK((run.contains(sentence.context(parent)) || free));
     auto const line = sentence.lines(sentence.context(parent));
     CHECK((line[static_cast<std::size_t>(h.tokens.back())] == h.log_probs.back() || free));
@@ -77,7 +77,7 @@ TEST_CASE("best first finds what a plain account of a beam finds, and runs nothi
     INFO("round " << round << ", states " << search.states << ", at maximum " << static_cast<int>(beam.at_maximum));
     search.begin(state, told);
     CHECK(state.history.size() == 0);
-    std::set<std::vector<Token>> run, let_go;  // what was asked of, what slots held that were released
+    std::set<std::vector<Token>> run, let_go;  // the contexts requested, and those of released slots
     std::vector<Token> before;
     auto whole = true;  // the last row was not one of several
     std::vector<Token> settled;
@@ -107,10 +107,10 @@ TEST_CASE("best first finds what a plain account of a beam finds, and runs nothi
         CHECK((row.to >= 0 && row.to < search.slot_count()));
         if (query.lists() || !query.probes.empty()) {
           auto const& context = slots.contexts[0];
-          CHECK(run.insert(context).second);  // once each
+          CHECK(run.insert(context).second);  // each only once
           auto const length = size(context);
           if (run.size() > 1) CHECK(!let_go.contains({context.begin(), context.end() - 1}));
-          std::set<std::vector<Token>> parents;  // of all that may still be taken into a beam, or run
+          std::set<std::vector<Token>> parents;  // of everything that may still enter a beam, or be run
           for (auto const& one : state.queue) {
             auto const level = std::as_const(state).level(one.length);
             if (!one.taken && level.alive >= level.room) continue;
@@ -136,7 +136,7 @@ TEST_CASE("best first finds what a plain account of a beam finds, and runs nothi
         again += block > 1;
       }
       over = search.advance(state, answer);
-      if (over && expected.empty()) break;  // it came to nothing
+      if (over && expected.empty()) break;  // nothing was found
       std::vector<Token> now{3};
       search.settled(state, now);
       REQUIRE(now.size() >= settled.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diverse groups without a decoder, against beams of whole lists, one after the other.
+// Diverse groups without a decoder, against beams of whole lists, one after another.
 #include <sluice/search/beam/diverse_beam_search.hpp>
 
 #include <support/catch.hpp>
@@ -27,7 +27,7 @@ struct NaiveGroups {
   std::vector<NaiveBeam> groups;
 
   bool over() const { return std::ranges::all_of(groups, &NaiveBeam::over); }
-  /// Every group in its turn; a token costs what the live hypotheses of those before have just taken.
+  /// Steps each group in turn; a token costs what the live hypotheses of earlier groups have just taken.
   void step() {
     std::vector<Token> taken;
     for (auto& group : groups) {
@@ -40,7 +40,7 @@ struct NaiveGroups {
         if (!one.ended) taken.push_back(one.tokens.back());
     }
   }
-  /// With scores, best first; before all are over those alive come last.
+  /// With scores, best first; until all groups are over, live ones come last.
   std::vector<std::pair<NaiveBeam::One, double>> told() const {
     std::vector<std::pair<NaiveBeam::One, double>> all;
     for (auto const& group : groups)
@@ -113,14 +113,14 @@ TEST_CASE("diverse groups plan and answer as plain accounts of their beams do", 
       auto const progress = search.progress(state);
       search.plan(state, plan);
       auto const answer = slots.run(planned);
-      std::vector<std::int32_t> best;  // of every row
+      std::vector<std::int32_t> best;  // for each row
       std::int32_t width = 0;
       for (std::size_t g = 0; g < naive.groups.size(); ++g) {
         auto const& group = naive.groups[g];
         if (group.over || (step == 0 && g > 0) || empty) continue;
         width += static_cast<std::int32_t>(group.beam.size());
         if (group.only_eos() && step > 0 && group.options.at_maximum == AtMaximum::force_eos_free) continue;
-        auto const others = step == 0 ? naive.groups.size() - 1 : g;  // whose tokens may cost something
+        auto const others = step == 0 ? naive.groups.size() - 1 : g;  // groups whose tokens may be penalised
         for (auto const& one : group.beam)
           if (!one.ended)
             best.push_back(group.only_eos() ? 0
@@ -129,7 +129,7 @@ TEST_CASE("diverse groups plan and answer as plain accounts of their beams do", 
       }
       CHECK((progress.length == first.held + step && (progress.width == width || empty)));
       REQUIRE(planned.rows.size() == best.size());
-      for (auto const& [slot, tokens] : slots.held()) {  // a group that is over leaves its own where they are
+      for (auto const& [slot, tokens] : slots.held()) {  // a group that is over leaves its slots as they are
         auto const used = std::ranges::count(planned.rows, slot, &Row::to) > 0;
         auto const& group = naive.groups.at(static_cast<std::size_t>(slot / search.search.width));
         CHECK((used || group.over || planned.rows.empty() || group.only_eos()));
@@ -144,7 +144,7 @@ TEST_CASE("diverse groups plan and answer as plain accounts of their beams do", 
       for (std::size_t i = 0; i < best.size(); ++i) CHECK(planned.queries[i].best == best[i]);
       naive.step();
       CHECK(search.advance(state, answer) == naive.over());
-      CHECK((state.candidates.size() <= 7 * best.size() && state.probes.size() <= 2 * best.size()));  // none of old
+      CHECK((state.candidates.size() <= 7 * best.size() && state.probes.size() <= 2 * best.size()));  // nothing old
       ended_alone += std::ranges::count(naive.groups, true, &NaiveBeam::over) % search.groups != 0;
     }
   }

@@ -21,7 +21,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// The table's log-probabilities as floats, which both sides then add up as they are.
+/// The table's log-probabilities as floats, so that both sides add up the same values.
 struct FloatTable {
   Table table;
   std::uint64_t seed;
@@ -170,13 +170,15 @@ TEST_CASE("every preset's options are accepted for every width", "[presets]") {
 
 TEST_CASE("presets have the lengths of their engines", "[presets]") {
   auto const lengths = [](BeamSearch const& search) { return std::pair(search.length.min, search.length.max); };
-  // fairseq/sequence_generator.py, SequenceGenerator.__init__: min_len=1, max_len_a=0, max_len_b=200; max_len leaves eos out.
+  // fairseq/sequence_generator.py, SequenceGenerator.__init__: min_len=1, max_len_a=0, max_len_b=200; max_len excludes
+  // eos.
   CHECK(lengths(presets::fairseq(5)) == std::pair(1, 201));
-  // CTranslate2, include/ctranslate2/translation.h, TranslationOptions: min_decoding_length = 1, max_decoding_length = 256.
+  // CTranslate2, include/ctranslate2/translation.h, TranslationOptions: min_decoding_length = 1, max_decoding_length =
+  // 256.
   CHECK(lengths(presets::ctranslate2(5)) == std::pair(1, 256));
   CHECK(lengths(presets::ctranslate2(5, 0)) == std::pair(1, 256));
-  // transformers' GenerationConfig: min_length=0. Sockeye and Marian have no minimum; their maxima are factors of the source's
-  // length, which a preset does not know.
+  // transformers' GenerationConfig: min_length=0. Sockeye and Marian have no minimum; their maxima are factors of the
+  // source's length, which a preset does not know.
   for (auto const& search : {presets::huggingface(5), presets::sockeye(5), presets::marian(5), presets::varstream(5)})
     CHECK(search.length.min == 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules by which guesses are kept, without a search: what they ask, and what they take.
+// The acceptance rules without a search: their queries and their decisions.
 #include <sluice/search/blockwise/acceptance_rules.hpp>
 #include <sluice/search/blockwise/rejection.hpp>
 

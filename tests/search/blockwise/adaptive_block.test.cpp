@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many guesses pay, against sums over all rounds.
+// The number of guesses per round, against sums over all rounds.
 #include <sluice/search/blockwise/detail/adaptive_block.hpp>
 
 #include <support/catch.hpp>
@@ -31,7 +31,7 @@ TEST_CASE("so many guesses are asked for as bring most tokens for the time", "[a
       adaptive.set_cost(cost);
       CHECK(adaptive.cost() == cost);
       auto const most = static_cast<std::int32_t>(random() % 9);
-      // What a round has seen counts nine tenths in the next.
+      // Each round weighs nine tenths of the one after it.
       double p_tried = 2 * std::pow(0.9, static_cast<double>(tried.size()));
       double p_right = p_tried / 2;
       for (std::size_t i = 0; i < tried.size(); ++i) {
@@ -84,6 +84,6 @@ TEST_CASE("guesses that do not pay are tried now and then, and none that bring n
   CHECK(adaptive.best(4) == 0);
   adaptive.reset();
   for (int wrong = 0; wrong < 100; ++wrong) adaptive.count(false, true);
-  auto const most = adaptive.best(100);  // they cost nothing, but from some place on they are hardly ever right
+  auto const most = adaptive.best(100);  // they cost nothing, but beyond some position they are hardly ever right
   CHECK((most > 0 && most < 20));
 }

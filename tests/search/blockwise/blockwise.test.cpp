@@ -33,7 +33,7 @@ constexpr std::array every{Guesses::as_they_are, Guesses::corrupted,    Guesses:
                            Guesses::eos_first,   Guesses::out_of_range, Guesses::random};
 constexpr Abilities cached{.blocks = true, .roll_back = true};
 
-/// The requests under a table whose guesses come from `draft`, another table.
+/// Runs the requests on a table; guesses come from `draft`, another table.
 template <Abilities A, class S, class P>
 std::vector<Result> guessed(Table const& table, Table const& draft, Guesses kind,
                             std::vector<TableRequest<S>> const& requests, S const& search, P const& schedule,
@@ -62,7 +62,7 @@ std::vector<TableRequest<S>> requests_for(std::mt19937_64& random, Table const& 
   return requests;
 }
 
-/// A model that copies its source: the n-th token of the output is that of the source.
+/// A model that copies its source: the n-th output token is that of the source.
 struct Copier {
   using Source = std::vector<Token>;
   static constexpr Abilities abilities = everything;
@@ -78,7 +78,7 @@ struct Copier {
     for (auto const& row : rows)
       for (std::size_t i = row.tokens.size() - static_cast<std::size_t>(row.lines); i < row.tokens.size(); ++i) {
         auto const& source = *of[static_cast<std::size_t>(row.from)];
-        auto const n = static_cast<std::size_t>(row.length) + i;  // tokens of the output so far
+        auto const n = static_cast<std::size_t>(row.length) + i;  // output tokens so far
         answer.resize(answer.size() + 50, 0.0f);
         answer[answer.size() - 50 + static_cast<std::size_t>(n < source.size() ? source[n] : eos)] = 5;
       }
@@ -156,13 +156,13 @@ TEST_CASE("blocks and calls are counted as in the paper", "[blockwise]") {
       auto const perfect =
           guessed<everything>(table, table, Guesses::as_they_are, {{.source = seed}}, search, Batched{}, &counters)[0];
       auto const& h = perfect.hypotheses.at(0);
-      if (!h.finished) continue;  // at the maximum length no guess is asked for that could be the last
+      if (!h.finished) continue;  // at the maximum length no guess is requested that could be the last token
       auto const m = static_cast<std::int32_t>(h.tokens.size());
       CHECK(static_cast<std::int32_t>(h.blocks.size()) == (m + k - 1) / k);
       for (std::size_t i = 0; i + 1 < h.blocks.size(); ++i) CHECK(h.blocks[i] == k);
       CHECK(counters.steps <= h.blocks.size() + 1);
       CHECK(counters.steps >= h.blocks.size());
-      // A model of its own that guesses whole blocks: one call more a round, 2 m / k in all.
+      // A separate draft model that guesses whole blocks: one more call per round, 2 m / k in total.
       TableModel<everything> model(table), other(table);
       WithDraft drafted(model, other);
       Guessing apart(drafted, Guesses::as_they_are, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks without a decoder: every draft, plan and result against a plain account of them, with one state and one result for all
-// sentences. guess_trees and acceptance look at what the account takes as it is.
+// Blocks without a decoder: every draft, plan and result against a plain account, with one state and one result for all
+// sentences. Trees and acceptance rules are taken from the library; guess_trees and acceptance test them.
 #include <sluice/search/blockwise/blockwise.hpp>
 
 #include <support/block_account.hpp>

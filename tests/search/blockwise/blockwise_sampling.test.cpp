@@ -65,12 +65,12 @@ TEST_CASE("sampled blocks are what Sample draws with the same seed, whoever gues
     CHECK(model.report() == "");
     CHECK(draft.report() == "");
   }
-  // A draft that draws with the same noise is right more often than one that takes its best token.
+  // A draft that draws with the same noise is accepted more often than one that takes its best token.
   CHECK(right_twin * rounds_greedy > right_greedy * rounds_twin);
 }
 
 TEST_CASE("sampled blocks are distributed as the model: a million draws", "[blockwise]") {
-  Table const table{.size = 9, .scale = 3, .order = 1, .has_eos = false};  // the next token depends on the last alone
+  Table const table{.size = 9, .scale = 3, .order = 1, .has_eos = false};  // depends only on the last token
   Table const other{.size = 9, .scale = 3, .order = 0, .has_eos = false};
   constexpr std::int32_t length = 100;
   constexpr std::size_t sentences = 5000;

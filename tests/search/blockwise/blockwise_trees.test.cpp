@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of guesses: as one row and as forks, whoever guesses them.
+// Trees of guesses: as one row and as forks, with any proposer.
 #include <sluice/model/checked.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/model/token_by_token.hpp>
@@ -33,7 +33,7 @@ namespace {
 
 using TreeTable = TableModel<with_trees>;
 
-/// What a model that takes blocks and rolls back may claim besides.
+/// The claims that a model with blocks and roll-back may make in addition.
 constexpr std::array shapes{Abilities{.blocks = true, .roll_back = true},
                             Abilities{.ragged = true, .blocks = true, .roll_back = true},
                             Abilities{.blocks = true, .roll_back = true, .trees = true}, with_trees};
@@ -41,11 +41,11 @@ constexpr std::array kinds{Branches::best, Branches::mixed, Branches::nonsense, 
 
 Table table_of(std::mt19937_64& random) { return any_table(random, 10, 5); }
 
-/// Behind an even token only 3, 4 and the end may come; behind others no 6.
+/// After an even token only 3, 4 and eos are allowed; after others all but 6.
 struct NowAndThen {
   struct State {
     Token last;
-    std::int32_t size;  // of the vocabulary
+    std::int32_t size;  // vocabulary size
   };
   State initial(Sentence const& sentence) const { return {-1, sentence.vocabulary->size}; }
   State next(State const& state, Token token) const { return {token, state.size}; }
@@ -195,7 +195,7 @@ TEST_CASE("a tree takes no more slots, tokens and room than it may", "[blockwise
       if (claimed.trees) CHECK(counters.forks == 0);
       forks += counters.forks;
     }
-    // Little room for tokens: sentences wait, none fails. What a tree feeds and does not keep counts too.
+    // Little room for tokens: sentences wait, and none fails. Tokens that a tree feeds but does not keep count too.
     Limits const tight{.length = 40, .tokens = 150};
     for (auto const claimed : {everything, with_trees}) {
       auto const found = branched(claimed, table, table, kind, requests, search, Batched{.size = 4}, nullptr, tight);
@@ -245,15 +245,15 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
       }
     }
   }
-  CHECK(forks > 200);  // a rule that restricts always leaves trees trees
+  CHECK(forks > 200);  // a rule that restricts always leaves some trees branching
 }
 
 namespace {
 
-/// Ways to get trees wrong.
+/// Mistakes in handling trees.
 enum class Mistake : std::uint8_t { none, chain, last_path };
 
-/// A table that takes trees for chains, or keeps their last path.
+/// A table that treats trees as chains, or keeps their last path.
 struct Careless {
   using Source = std::uint64_t;
   static constexpr Abilities abilities = with_trees;

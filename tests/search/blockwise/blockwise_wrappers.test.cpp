@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks over models that cannot do all that they need, and over those that encode ahead.
+// Blocks over models that lack the required abilities, and over models that encode ahead.
 #include <sluice/decode/decoder.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/model/token_by_token.hpp>
@@ -33,7 +33,7 @@ Table const table{.size = 11, .scale = 5, .eos_bias = -2, .eos_slope = 0.3};
 Table const other{.size = 11, .scale = 2, .eos_bias = -2, .eos_slope = 0.3, .order = 1};
 LengthLimits const length{.max = 18};
 
-/// f(model that takes blocks and rolls back, made of `model` that claims A)
+/// Calls f with a model that takes blocks and rolls back, built from `model`, which claims A.
 template <Abilities A, class M, class F>
 void complete(M& model, F&& f) {
   auto const with_blocks = [&](auto& inner) {
@@ -52,7 +52,7 @@ void complete(M& model, F&& f) {
   }
 }
 
-/// A table whose scores are hidden vectors of a projection that changes nothing.
+/// A table whose scores are the hidden vectors of an identity projection.
 struct EncodingHidden {
   using Source = std::uint64_t;
   using Encoded = std::vector<std::uint64_t>;
@@ -87,7 +87,7 @@ struct Unchanged {
   }
 };
 
-/// Heads that say what the model would say now.
+/// Heads that predict what the model predicts now.
 struct Repeating {
   std::int32_t size() const { return 3; }
   void apply(std::int32_t, MatrixView<float const> h, MatrixView<float> z) const {
@@ -95,7 +95,7 @@ struct Repeating {
   }
 };
 
-/// A model that says its source.
+/// A model that repeats its source.
 struct Echo {
   using Source = std::vector<Token>;
   using Encoded = std::vector<Source>;
@@ -140,7 +140,7 @@ Source source_of(std::uint64_t seed) {
   else return Source(seed, static_cast<std::int32_t>(seed % 9));
 }
 
-/// Blocks over `model` equal greedy decoding of the table.
+/// Checks that blocks over `model` equal greedy decoding of the table.
 template <class M, class E = LogSoftmaxTopK>
 void check_intakes(M& model, E const& expander = {}) {
   using Source = typename M::Source;

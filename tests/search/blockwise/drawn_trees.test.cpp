@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawn guesses under rules, and what a draft makes of them.
+// Drawn guesses under rules, and how a draft draws them.
 #include <sluice/model/with_draft.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
@@ -26,11 +26,11 @@ using namespace sluice::test;
 
 namespace {
 
-// The next token depends on the last alone, so that each context has its own counts.
+// The next token depends only on the last one, so each context has its own counts.
 Table const drawn_table{.size = 9, .scale = 3, .order = 1, .has_eos = false};
 Table const drawn_draft{.size = 9, .scale = 3, .order = 0, .has_eos = false};
 
-/// Behind 5 and 7 a few tokens, behind 4 all, behind 8 one alone; behind others it says nothing.
+/// Allows a few tokens after 5 and 7, all after 4, only one after 8; otherwise it restricts nothing.
 struct ByLast {
   using State = Token;
   static bool allows(Token last, Token next) {
@@ -50,8 +50,8 @@ struct ByLast {
   void require_possible(State const&, Output const&, std::int32_t) const {}
 };
 
-/// Draws with a draft that draws; checks that what follows each token is distributed as the model where `allows(last, next)`, and
-/// never anything else. Tokens a block.
+/// Draws with a draft that draws. Checks that what follows each token is distributed as in the model, restricted by
+/// `allows(last, next)`, and that nothing else occurs. Returns tokens per block.
 template <class S, class F>
 double check_drawn(S const& search, F&& allows, std::size_t sentences = 300) {
   CheckedModel<TableModel<with_trees>> model(TableModel<with_trees>(drawn_table), with_trees);
@@ -86,11 +86,11 @@ double check_drawn(S const& search, F&& allows, std::size_t sentences = 300) {
   return static_cast<double>(tokens) / static_cast<double>(blocks);
 }
 
-/// What a draft draws behind the start of a sentence.
+/// What a draft draws after the start of a sentence.
 struct DrawnGuesses {
   std::vector<Token> tokens{};
   DraftTree tree{};
-  std::size_t calls = 0;  // of the draft
+  std::size_t calls = 0;  // of the draft model
 
   /// \param scale  of the draft: the larger, the more often sequences agree
   DrawnGuesses(double scale, std::uint64_t source, std::int32_t depth, DraftTree const& wanted) : tree(wanted) {
@@ -153,7 +153,7 @@ TEST_CASE("a draft draws no more guesses than the search takes", "[blockwise]") 
     CHECK(std::ssize(drawn.tokens) == most);
     CHECK(drawn.tree.parents.size() == drawn.tokens.size());
     CHECK(drawn.tree.drawn.size() == drawn.tokens.size());
-    CHECK(static_cast<std::int32_t>(drawn.calls) == (most + 2) / 3);  // one for each level that is begun
+    CHECK(static_cast<std::int32_t>(drawn.calls) == (most + 2) / 3);  // one for each level started
   }
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("drawn outputs of adaptive blocks depend on the seed alone", "[blockwi
 
 namespace {
 
-/// Says of its guesses that they were drawn from what is no token.
+/// Reports that its guesses were drawn from invalid tokens.
 struct FromNowhere : TableModel<with_trees> {
   Token odd;
   explicit FromNowhere(Token token) : TableModel<with_trees>(drawn_table), odd(token) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks are made of, without a model: trees of guesses and their rows, against plain accounts.
+// The parts of blocks without a model: trees of guesses and their rows, against plain accounts.
 #include <sluice/core/plan.hpp>
 #include <sluice/search/blockwise/detail/guess_tree.hpp>
 #include <sluice/search/blockwise/detail/tree_rows.hpp>
@@ -31,7 +31,7 @@ struct PlainTree {
 
   PlainTree(std::vector<Token> const& tokens, std::vector<std::int32_t> const& parents, GuessTree::Bounds const& bounds)
       : taken(tokens.size()) {
-    std::map<std::int32_t, int> children;  // of a guess, -1: of the last token
+    std::map<std::int32_t, int> children;  // of a guess; -1: of the last token
     std::int32_t count = 0, paths = 0;
     std::vector<Path> found;
     for (std::int32_t i = 0; i < std::min(bounds.nodes, static_cast<std::int32_t>(tokens.size())); ++i) {
@@ -70,7 +70,7 @@ struct PlainTree {
   }
 };
 
-/// Guesses that make sense and others, and what a tree may hold of them.
+/// Valid and invalid guesses, and what a tree may keep of them.
 struct Guessed {
   std::vector<Token> tokens;
   std::vector<std::int32_t> parents;
@@ -100,7 +100,7 @@ std::vector<T> list(std::span<T const> numbers) {
 
 TEST_CASE("a tree of guesses holds what makes sense of them, in preorder", "[guess_trees]") {
   std::mt19937_64 random(1);
-  GuessTree tree;  // the same for all
+  GuessTree tree;  // one object for all cases
   std::size_t branched = 0, merged = 0;
   for (int round = 0; round < 4000; ++round) {
     Guessed const guessed(random);
@@ -162,7 +162,7 @@ TEST_CASE("rows feed every path of a tree, and ask about each of its nodes once"
     rows.plan(plan, tree, held, pending, shape,
               [&](std::size_t node) { return Query{.best = 1 + static_cast<std::int32_t>(node)}; });
     INFO("round " << round << ", trees " << shape.trees << ", alike " << shape.alike);
-    // What is to be fed, row by row: tokens, their nodes, how deep they are.
+    // What must be fed, row by row: tokens, their nodes, their depths.
     auto const one = shape.trees || leaves.size() == 1;
     std::size_t deepest = 0, together = 0, longest = 0;
     for (auto const& path : plain.nodes) deepest = std::max(deepest, path.size());

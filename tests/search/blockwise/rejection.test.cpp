@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rejection without a search: what it asks about drawn guesses, how often it keeps them, and what comes.
+// Rejection without a search: its queries for drawn guesses, how often it keeps them, and the resulting tokens.
 #include <sluice/core/model.hpp>
 #include <sluice/search/blockwise/rejection.hpp>
 
@@ -70,7 +70,7 @@ TEST_CASE("names are the guesses and what they were drawn from, as far as it mak
   CHECK(names(told, {}) == List{});
   CHECK(names(told, {0}) == List{2, 4, 5});
   CHECK(names(told, {0, 1}) == List{2, 4, 5, 9});
-  CHECK(names(told, {2, 3}) == List{5, 7});  // a range that begins nowhere; none
+  CHECK(names(told, {2, 3}) == List{5, 7});  // a range with an invalid beginning; none
   for (auto const range :
        {DraftTree::Range{0, 0}, DraftTree::Range{0, -1}, DraftTree::Range{2, 2}, DraftTree::Range{4, 1}})
     CHECK(names({.drawn = {range}, .candidates = told.candidates}, {0}) == List{5});
@@ -104,8 +104,8 @@ TEST_CASE("drawn guesses are kept as often as can be, and what comes is distribu
     auto const p = normalised(random_weights(random, size));
     auto const q = setting % 10 == 0 ? p : normalised(random_weights(random, size));
     auto const count = 1 + random() % 3;                      // guesses
-    auto const odd = setting % 4 == 3;                        // guesses cannot come from what is told of them
-    auto const silent = setting % 4 == 1;                     // of which nothing is told
+    auto const odd = setting % 4 == 3;                        // guesses that cannot come from the q reported for them
+    auto const silent = setting % 4 == 1;                     // no q reported
     auto const scale = static_cast<float>(random() % 5) - 2;  // candidates need not add up to one
     auto const fixed = draw_from(q, random);
     DraftTree tree;
@@ -146,7 +146,7 @@ TEST_CASE("drawn guesses are kept as often as can be, and what comes is distribu
       settings_with_rest += outside >= 0;
     }
     check_distribution(counts, p, 1);
-    if (count > 1) continue;  // one alone is kept with probability 1 - |p - q| / 2
+    if (count > 1) continue;  // a single guess is kept with probability 1 - |p - q| / 2
     double agree = 0;
     for (std::size_t v = 0; v < size; ++v) agree += std::min(p[v], q[v]);
     if (silent || odd) agree = p[static_cast<std::size_t>(fixed)];
@@ -182,7 +182,7 @@ TEST_CASE("where nothing can come, nothing is chosen; where one thing can, that"
       return Rejection{}.choose(line, names, guesses, tokens, {}, seed, 1, scratch);
     };
     CHECK(choose(line_of({}, impossible)) == Candidate{-1, 0});
-    CHECK(choose(line_of(named, impossible)) == Candidate{4, -1});  // it contradicts itself
+    CHECK(choose(line_of(named, impossible)) == Candidate{4, -1});  // contradictory input
     CHECK(choose(line_of(other, impossible)) == Candidate{6, 0});
     CHECK(choose(line_of({}, sure)) == Candidate{2, 0});
     CHECK(Rejection{}.choose(line_of(other), {}, {}, {}, {}, seed, 1, scratch) == Candidate{6, 0});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who guesses trees: a draft's beam, drawn sequences, what was read before.
+// Proposers of trees: a draft's beam, drawn sequences, prompt lookup.
 #include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -42,7 +42,7 @@ struct ToldSource {
   Scores<float> step(std::span<Row const>) { return {}; }
 };
 
-/// Which slots a caller must still release, whatever became of the steps that named them.
+/// The slots that a caller must still release, whatever happened to the steps that used them.
 struct Occupied : FaultyModel<> {
   using FaultyModel<>::FaultyModel;
   void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
@@ -59,7 +59,7 @@ struct Occupied : FaultyModel<> {
   std::set<Slot> held{};
 };
 
-/// [guess]: how deep, 1 behind the last token.
+/// [guess]: its depth; 1 directly after the last token.
 std::vector<std::int32_t> depths_of(DraftTree const& tree, std::size_t guesses) {
   std::vector<std::int32_t> depths;
   for (std::size_t i = 0; i < guesses; ++i)
@@ -75,7 +75,7 @@ TEST_CASE("a beam of the draft guesses trees: greedy's output in fewer rounds th
   for (int round = 0; round < 12; ++round) {
     Table const table{.size = 10, .scale = 4, .eos_bias = -2, .eos_slope = 0.2, .order = 2};
     Table draft = table;
-    draft.scale = 3.9, draft.levels = static_cast<std::int32_t>(2 + random() % 4);  // nearly the same
+    draft.scale = 3.9, draft.levels = static_cast<std::int32_t>(2 + random() % 4);  // nearly the same table
     std::vector<std::uint64_t> sources(7);
     for (auto& source : sources) source = random();
     auto const branches = static_cast<std::int32_t>(2 + random() % 4);
@@ -119,7 +119,7 @@ TEST_CASE("a draft that throws in the middle of a tree keeps no slot of it", "[b
   Slot const slot = 0;
   std::array const pending{bos};
   for (auto const draws : {false, true})
-    for (std::size_t bad = 0; bad < 4; ++bad) {  // the first step goes on in the sentence's own slot, the others fork
+    for (std::size_t bad = 0; bad < 4; ++bad) {  // the first step continues in the sentence's own slot, the others fork
       INFO((draws ? "drawn" : "a beam") << ", step " << bad);
       TableModel<with_trees> model(table);
       CheckedModel<Occupied> small(Occupied(table, {.no_room = {bad}}), everything);
@@ -136,13 +136,13 @@ TEST_CASE("a draft that throws in the middle of a tree keeps no slot of it", "[b
 }
 
 TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
-  Table const table{.size = 9, .scale = 3, .order = 1, .has_eos = false};  // the next token depends on the last alone
+  Table const table{.size = 9, .scale = 3, .order = 1, .has_eos = false};  // depends only on the last token
   for (std::uint64_t source = 0; source < 10; ++source) {
     TableModel<with_trees> model(table);
     TableModel<everything> small(table);
     WithDraft drafted(model, small);
     std::size_t looked = 0;
-    // Six tokens are possible, and the beam is wide enough to look at all paths of two.
+    // Six tokens are possible, and the beam is wide enough for all paths of two.
     Looking looking(drafted, [&](Draft const& one, auto const&...) {
       if (one.tree == nullptr || one.count < 2 || one.tree->nodes < 7) return;
       ++looked;
@@ -178,7 +178,7 @@ TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
 }
 
 TEST_CASE("look-up guesses what came behind every place, as one trie", "[blockwise]") {
-  // Said by hand: behind 4 5 came 6 7, 6 8 and 9; behind 5 alone 3 too.
+  // Worked out by hand: 4 5 was followed by 6 7, 6 8 and 9; 5 alone also by 3.
   ToldSource reader;
   WithLookup lookup(reader);
   std::vector<Token> const source{4, 5, 6, 7, 4, 5, 6, 8, 4, 5, 9, 5, 3};
@@ -195,7 +195,7 @@ TEST_CASE("look-up guesses what came behind every place, as one trie", "[blockwi
     return std::pair(tokens, tree.parents);
   };
   using Found = std::pair<std::vector<Token>, std::vector<std::int32_t>>;
-  // Nearest to where the output is (3 words) comes first: place 2, then 6, then 10; then, behind 5 alone, 12.
+  // The nearest to the output's position (3 words) comes first: place 2, then 6, then 10; then, after 5 alone, 12.
   CHECK(guess(2, 9, 9) == Found{{6, 7, 8, 9, 5, 3}, {-1, 0, 0, -1, 3, -1}});
   CHECK(guess(1, 9, 9) == Found{{6, 9, 3}, {-1, -1, -1}});
   CHECK(guess(2, 3, 9) == Found{{6, 7, 8}, {-1, 0, 0}});
@@ -204,7 +204,7 @@ TEST_CASE("look-up guesses what came behind every place, as one trie", "[blockwi
 }
 
 TEST_CASE("drawn guesses are kept so that outputs are distributed as the model", "[blockwise]") {
-  // The next token depends on the last alone, so that each context has its own counts.
+  // The next token depends only on the last one, so each context has its own counts.
   Table const table{.size = 9, .scale = 3, .order = 1, .has_eos = false};
   std::array const others{Table{.size = 9, .scale = 3, .order = 0, .has_eos = false},
                           Table{.size = 9, .scale = 2, .order = 1, .has_eos = false}, table};
@@ -254,10 +254,10 @@ TEST_CASE("drawn guesses are kept so that outputs are distributed as the model",
     auto const tree = count(guesses, 4, with_trees, 1, drawing);
     CHECK(count(guesses, 4, everything, 1, drawing) == tree);
     if (&guesses != &others.back()) CHECK(tree > chain);
-    else CHECK(chain == 60.0 / 16);  // who draws from p itself is always right: 1 + 15 * 4 tokens
+    else CHECK(chain == 60.0 / 16);  // a draft that draws from p itself is always right: 1 + 15 * 4 tokens
   }
   count(others[1], 3, with_trees, 0.7f, drawing);
-  // Guesses of which no q is told, equal ones and impossible ones among them.
+  // Guesses without a reported q, with equal and impossible ones among them.
   for (auto const kind : {Branches::best, Branches::mixed, Branches::nonsense})
     count(table, 4, with_trees, 1, [&](auto& model, auto&, auto const& requests, auto const& search) {
       Branching guessing(model, others[0], kind, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of lengths against integers, penalties against the formulas of their documentation.
+// Length limits against integer arithmetic, penalties against their documented formulas.
 #include <sluice/search/common/length.hpp>
 
 #include <support/catch.hpp>
@@ -23,7 +23,7 @@ namespace {
 constexpr auto infinite = std::numeric_limits<double>::infinity();
 constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// The bounds in integers, with factors in quarters; nothing where they must be refused.
+/// The limits in integers, with factors in quarters; nullopt if they must be refused.
 std::optional<std::pair<std::int64_t, std::int64_t>> bounds_in_integers(LengthLimits const& limits,
                                                                         Sentence const& sentence) {
   auto const quarters = [&](double factor) { return (std::llround(4 * factor) * sentence.source_length + 3) / 4; };
@@ -126,7 +126,7 @@ TEST_CASE("penalties are their formulas, and bounds the highest that can come", 
       CHECK_THAT(penalty.score(log_prob, length), WithinAbs(formula(log_prob, length), 1e-9));
       highest = std::max(highest, formula(log_prob, length));
     }
-    // Over a range the word penalty and the divisor are bounded each by itself: exact where only one of them changes.
+    // Over a range, the word penalty and the divisor are bounded separately: exact where only one of them changes.
     auto const bound = penalty.bound(log_prob, from, to);
     auto const one_changes =
         penalty.word_penalty == 0 || penalty.alpha == 0 || penalty.kind == LengthPenalty::Kind::none;

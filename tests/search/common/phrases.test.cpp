@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phrases: which make sense, and the automaton that finds them, against lists of their beginnings.
+// Phrases: which are valid, and the automaton that finds them, against lists of their prefixes.
 #include <sluice/search/common/detail/phrase_matcher.hpp>
 #include <sluice/search/common/phrase.hpp>
 
@@ -85,11 +85,11 @@ TEST_CASE("the states of a matcher are the beginnings of its phrases", "[phrase_
       for (std::size_t p = 0; p < phrases.size(); ++p)
         if (phrases[p] == one) here.push_back(static_cast<std::int32_t>(p));
       CHECK(std::ranges::equal(matcher.phrases(state), here));
-      auto ends = false;  // with any phrase
+      auto ends = false;  // for any phrase
       for (auto const& phrase : phrases)
         ends = ends || (phrase.size() <= one.size() && std::equal(phrase.rbegin(), phrase.rend(), one.rbegin()));
       CHECK(matcher.ends(state) == ends);
-      auto shorter = one;  // the longest beginning among what it ends in
+      auto shorter = one;  // the longest prefix among its suffixes
       do {
         if (!shorter.empty()) shorter.erase(shorter.begin());
       } while (!beginnings.contains(shorter));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What searches share, against plain lists: the tree of tokens, the slots of a beam, what is forbidden, what is forced.
+// Parts that searches share, against plain lists: the tree of tokens, a beam's slots, forbidden tokens, forced
+// prefixes.
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/detail/placement.hpp>
 #include <sluice/search/common/history.hpp>
@@ -50,7 +51,7 @@ TEST_CASE("a history holds what lists of tokens hold", "[history]") {
       history.write(node, tokens), history.write(node, told);
       CHECK((tokens == one.first && told.tokens == one.first && told.log_probs == one.second));
     }
-    // What some begin with: the deepest node on the way to all of them.
+    // The common prefix of some nodes: the deepest node on the path to all of them.
     std::vector<History::Node> some;
     for (auto count = random() % 4; count > 0; --count) some.push_back(any());
     auto const ways = [&](History::Node node) {

@@ -36,7 +36,7 @@ Counts sizes_sockeye(Counts const& counts, std::int32_t width) {
 
 std::int32_t sum(Counts const& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
-/// The next of all lists of numbers up to `most`; false after the last.
+/// Moves to the next list of numbers up to `most`; false after the last.
 bool advance(Counts& counts, std::int32_t most) {
   for (auto& count : counts) {
     if (++count <= most) return true;
@@ -45,7 +45,7 @@ bool advance(Counts& counts, std::int32_t most) {
   return false;
 }
 
-/// Post and Vilar, one place after the other: it goes to the nearest bank that has a candidate for it.
+/// Post and Vilar, one place at a time: it goes to the nearest bank that has a candidate for it.
 Counts dealt_paper(Counts const& counts, std::int32_t width) {
   auto const banks = static_cast<std::int32_t>(counts.size());
   Counts sizes(counts.size(), width / banks);
@@ -54,7 +54,7 @@ Counts dealt_paper(Counts const& counts, std::int32_t width) {
     auto const here = static_cast<std::size_t>(bank);
     while (sizes[here] > counts[here]) {
       auto to = -1;
-      for (auto other = banks - 1; other >= 0; --other) {  // the upper one of two as near
+      for (auto other = banks - 1; other >= 0; --other) {  // the upper one of two equally near
         auto const there = static_cast<std::size_t>(other);
         if (sizes[there] < counts[there] && (to < 0 || std::abs(other - bank) < std::abs(to - bank))) to = other;
       }
@@ -75,7 +75,7 @@ Counts dealt_even(Counts const& counts, std::int32_t width) {
   return sizes;
 }
 
-/// What a bank has too much is handed down, by the lowest to the top.
+/// A bank's surplus is passed down, and from the lowest bank to the top.
 Counts dealt_sockeye(Counts const& counts, std::int32_t width) {
   auto const banks = static_cast<std::int32_t>(counts.size());
   Counts sizes;
@@ -110,10 +110,10 @@ TEST_CASE("what a bank cannot use goes to the others", "[bank_sizes]") {
   CHECK(sizes({4, 4, 0, 0, 0}, 5) == Counts{1, 4, 0, 0, 0});
   CHECK(sizes({7, 1, 0, 0, 0}, 5) == Counts{4, 1, 0, 0, 0});
   CHECK(sizes({1, 7, 0, 0, 0}, 5) == Counts{1, 4, 0, 0, 0});
-  // Enough everywhere: equal shares, the remainder to the top.
+  // Enough candidates everywhere: equal shares, the remainder to the top.
   CHECK(sizes({9, 9, 9}, 8) == Counts{2, 2, 4});
   CHECK(sizes({9, 9, 9, 9, 9}, 3) == Counts{0, 0, 0, 0, 3});
-  // To the nearest, the upper one first.
+  // To the nearest bank, the upper one first.
   CHECK(sizes({9, 0, 9}, 6) == Counts{2, 0, 4});
   CHECK(sizes({9, 0, 2}, 6) == Counts{4, 0, 2});
   CHECK(sizes({0, 9, 0, 9, 9}, 5) == Counts{0, 2, 0, 2, 1});

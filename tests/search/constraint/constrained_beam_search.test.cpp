@@ -32,7 +32,7 @@ double score(LengthPenalty const& penalty, Tokens const& tokens, double log_prob
   return penalty.score(log_prob, static_cast<std::int32_t>(tokens.size()));
 }
 
-/// Demands nothing, and does not say so.
+/// Requires nothing, but has no trivial().
 struct Nothing {
   struct State {};
   State initial(Sentence const&) const { return {}; }
@@ -44,7 +44,7 @@ struct Nothing {
   bool dead(State) const { return false; }
 };
 
-/// Decodes one sentence with either search and compares results and work.
+/// Decodes one sentence with both searches; compares results and work.
 template <class A>
 void check_same_as_beam(BeamSearch const& beam, ConstrainedBeamSearch<A> const& constrained, std::mt19937_64& random) {
   auto const table = random_table(random, between(random, 4, 9));
@@ -66,7 +66,7 @@ void check_same_as_beam(BeamSearch const& beam, ConstrainedBeamSearch<A> const& 
   CHECK(same.rows == plain.rows);
 }
 
-/// A random search under random demands whose banks fill the beam.
+/// A random search with random constraints whose banks fill the beam.
 Constrained random_constrained(std::mt19937_64& random, PhraseLists const& lists, std::int32_t widest) {
   Constrained search{.beam = random_beam(random, widest), .constraints = Constraints(lists)};
   search.beam.stage = Stage::after_softmax;
@@ -79,7 +79,7 @@ Constrained random_constrained(std::mt19937_64& random, PhraseLists const& lists
   return search;
 }
 
-/// The best of `all` that meets the lists, if one does.
+/// The best of `all` that satisfies the lists, if any.
 std::optional<Sequence> best_of(std::vector<Sequence> const& all, PhraseLists const& lists) {
   std::optional<Sequence> best;
   for (auto const& s : all)
@@ -124,7 +124,7 @@ TEST_CASE("under an automaton that demands nothing its own loop decides as the b
   for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     std::mt19937_64 random(seed);
     auto beam = random_beam(random, 6);
-    beam.candidates = 0;  // each hypothesis' best is a candidate whatever the limit
+    beam.candidates = 0;  // the best of each hypothesis is a candidate whatever the limit
     beam.pruning.relative_local_threshold = 0;
     INFO("seed " << seed << ", " << text(beam));
     for (auto const banks : {Banks::even, Banks::paper, Banks::sockeye, Banks::equal})
@@ -205,7 +205,7 @@ TEST_CASE("phrases are always met where there is room, in a beam of any width", 
   for (std::uint64_t seed = 0; seed < times(1500u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, between(random, 5, 40));
-    auto const last = table.size - 1;  // few tokens: beginnings are shared
+    auto const last = table.size - 1;  // few tokens: phrases share prefixes
     auto const lists =
         seed % 3 == 0 ? random_lists(random, {.last = last, .longest = 4, .all = 6})
         : seed % 3 == 1
@@ -219,7 +219,7 @@ TEST_CASE("phrases are always met where there is room, in a beam of any width", 
     INFO("seed " << seed << ", V " << table.size << ", " << text(search));
     auto const result = run_one(table, seed, search);
     REQUIRE(result.ok());
-    if (search.beam.at_maximum == AtMaximum::best_unfinished) continue;  // below
+    if (search.beam.at_maximum == AtMaximum::best_unfinished) continue;  // tested below
     if (search.beam.at_maximum == AtMaximum::drop && result.hypotheses.empty()) continue;
     CHECK(satisfies(lists, result.hypotheses.at(0).tokens));
   }
@@ -232,7 +232,7 @@ TEST_CASE("the best unfinished hypothesis that joins is complete where one is", 
     auto const lists = random_lists(random, {.last = 4, .longest = 2, .all = 2});
     if (naive_count(lists) == 0) continue;
     Constrained search{.beam = {.at_maximum = AtMaximum::best_unfinished}, .constraints = Constraints(lists)};
-    auto const max = std::max(search.constraints.total(), between(random, 2, 5));  // maybe no room for an end
+    auto const max = std::max(search.constraints.total(), between(random, 2, 5));  // there may be no room for an end
     search.beam.length.max = max, search.beam.finished = static_cast<Finished>(random() % 4);
     search.prune_finished = Pruning::off;
     auto const all = all_sequences(table, seed, {.maximum = max, .must_finish = false});

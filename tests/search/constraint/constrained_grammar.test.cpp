@@ -24,7 +24,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// Brackets 3 and 4 that match, two deep at most, around anything.
+/// Matching brackets 3 and 4, at most two deep, around anything.
 struct BracketRules {
   using State = std::int32_t;  // depth; -1: dead
   static constexpr Token open = 3, close = 4;
@@ -40,7 +40,7 @@ struct BracketRules {
   static bool dead(State depth) { return depth < 0; }
 };
 
-/// Digits (3, 4), at least one, then a unit (5), and nothing else.
+/// At least one digit (3, 4), then a unit (5), and nothing else.
 struct QuantityRules {
   using State = std::int32_t;  // 0: nothing, 1: digits, 2: unit, 3: end, -1: dead
   static constexpr std::int32_t most = 2, stages = 4;
@@ -98,7 +98,7 @@ bool accepts(Tokens const& tokens) {
   return R::complete(state);
 }
 
-/// Looks for the best accepted output, and at what narrow beams find.
+/// Searches for the best accepted output, and checks what narrow beams find.
 template <class R, class A>
 void check_automaton() {
   static_assert(ConstraintAutomaton<A>);
@@ -138,7 +138,7 @@ void check_automaton() {
       CHECK(accepts<R>(h.tokens) == (h.constraints_met == h.constraints_total));
       narrow += h.finished ? 1 : 0;
       if (h.finished) CHECK(accepts<R>(h.tokens));
-      // Where it does not say which tokens may not come, even the end may be missing among those listed.
+      // If the automaton does not say which tokens are forbidden, even eos may be missing from the listed ones.
       else if (detail::NamesForbidden<A> || detail::NamesAllowed<A>) CHECK(few.hypotheses.size() == 1);
     }
   }
@@ -146,7 +146,7 @@ void check_automaton() {
   CHECK(narrow > 100);
 }
 
-/// The allocations of the last of several times that the same sentences are decoded, in steps in which nobody begins or
+/// Decodes the same sentences several times; returns the last run's allocations in steps in which nothing begins or
 /// ends.
 template <class S>
 std::size_t allocations_when_warm(S const& search, std::size_t& counted) {
@@ -232,7 +232,7 @@ TEST_CASE("what each part of a product allows holds in the narrowest beam", "[co
       state = both.next(state, static_cast<Token>(2 + random() % 6));
     }
   }
-  using Guarded = Product<Allowing<BracketRules>, Forbidden>;  // one hypothesis: what is tried and dropped would end it
+  using Guarded = Product<Allowing<BracketRules>, Forbidden>;  // one hypothesis: tokens tried and dropped would end it
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     auto const table = random_table(random, 7);
     ConstrainedBeamSearch<Guarded> search{.beam = {.width = 1, .length = {.max = 30}},

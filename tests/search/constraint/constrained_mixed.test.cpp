@@ -36,7 +36,7 @@ using Requests = std::vector<TableRequest<Constrained>>;
 
 ListShape const mixed{.last = 9, .longest = 3, .edges = true, .all = 3, .ordered = 2, .any = 1, .none = 2};
 
-/// Requests with constraints, prompts and prefixes of many kinds, some without any, some with searches of their own.
+/// Requests with constraints, prompts and prefixes of many kinds; some without any, some with their own search.
 Requests random_requests(std::mt19937_64& random, std::size_t count, Token last = 9) {
   Requests requests;
   auto const token = [&] { return between(random, 3, last); };
@@ -71,7 +71,7 @@ void check_same(std::vector<Result> const& a, std::vector<Result> const& b) {
   }
 }
 
-/// Those that met all they had to, where they had to meet something; also checks them.
+/// Checks the results; returns how many met constraints that they had.
 std::size_t complete(std::vector<Result> const& results, Requests const& requests) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -266,7 +266,7 @@ TEST_CASE("a shortlist that lacks a constraint's tokens is joined by them", "[co
 }
 
 TEST_CASE("bos in a phrase takes no probability in a shortlist", "[constrained_mixed]") {
-  TableModel<> model(Table{.size = 12}, {.impossible = false});  // bos is the most probable of all, but never generated
+  TableModel<> model(Table{.size = 12}, {.impossible = false});  // bos is the most probable token, but never generated
   Requests requests(2, {.source = 4});
   for (auto& request : requests) {
     request.search = usual;

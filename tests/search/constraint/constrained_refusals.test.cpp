@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Demands and options that a constrained search refuses, and those next to them that it does not.
+// Constraints and options that a constrained search refuses, and similar ones that it accepts.
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/constraint/constrained_presets.hpp>
 
@@ -50,7 +50,7 @@ TEST_CASE("demands are refused where they take more tokens than there is room, a
     for (auto n = between(random, 0, 2); n > 0 && std::ssize(prefix) + 1 < search.beam.length.max; --n)
       prefix.push_back(between(random, 3, 6));
     auto const vocabulary = TableModel<>(table).vocabulary();
-    auto named = false;  // the end is demanded
+    auto named = false;  // eos is required
     for (auto const& list : {lists.all, lists.ordered})
       for (auto const& phrase : list) named |= phrase.back() == eos;
     for (auto const& item : lists.any)

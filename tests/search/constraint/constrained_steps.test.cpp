@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every plan, step and result of constrained searches of any options against a plain account of them.
+// Every plan, step and result of constrained searches with any options, against a plain account.
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 
@@ -22,7 +22,8 @@ using namespace sluice::test;
 
 namespace {
 
-/// A stranger's automaton: it says more and less progress than it may, allows few tokens and forbids some, and kills.
+/// A misbehaving automaton: it reports more and less progress than it may, allows few tokens, forbids some, and has
+/// dead states.
 struct Strange {
   struct State {
     std::int32_t even = 0, size = 0;
@@ -48,7 +49,7 @@ struct Strange {
   TokenSet const* allowed(State const& s) const { return s.size % 4 == 3 ? &few : nullptr; }
 };
 
-/// Any options under constraints.
+/// Any options with constraints.
 template <class A>
 ConstrainedBeamSearch<A> any_search(std::mt19937_64& random, A constraints) {
   for (;;) {

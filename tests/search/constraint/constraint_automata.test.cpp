@@ -44,14 +44,14 @@ Tokens random_text(std::mt19937_64& random, Token first, Token last, std::int32_
 
 template <class A>
 std::multiset<Token> wanted(A const& a, typename A::State const& state) {
-  std::vector<Token> tokens{-7};  // what is there stays
+  std::vector<Token> tokens{-7};  // existing entries stay
   a.wanted(state, tokens);
   CHECK(tokens.at(0) == -7);
   return {tokens.begin() + 1, tokens.end()};
 }
 
-/// Follows `output` with the automaton and with `naive(text)`; text begins with bos. Tokens after which `dead(text)` are
-/// not to be wanted.
+/// Follows `output` with the automaton and with `naive(text)`; text begins with bos. Tokens after which `dead(text)`
+/// holds must not be wanted.
 template <class A, class Naive, class Dead>
 void follow(A const& a, Tokens output, Token first, Token last, Naive const& naive, Dead const& dead,
             bool exact = true) {
@@ -104,7 +104,8 @@ std::string complaint(auto const& automaton) {
 
 bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
-/// The fewest tokens of first .. last and eos after which it is complete; more than `most` counts as most + 1.
+/// The minimum number of tokens from first .. last and eos after which it is complete; more than `most` counts as most
+/// + 1.
 template <class A>
 std::int32_t shortest(A const& a, Token first, Token last, std::int32_t most) {
   std::vector<typename A::State> states{a.initial(sentence)};
@@ -220,7 +221,7 @@ TEST_CASE("forbidden is exactly the token that completes a phrase", "[constraint
 }
 
 TEST_CASE("a forbidden beginning of the sentence forgets nothing beside it", "[constraint_automata]") {
-  Forbidden const forbidden(List{{bos}, {bos, 4}});  // the first cannot be helped, the second can
+  Forbidden const forbidden(List{{bos}, {bos, 4}});  // the first cannot be avoided, the second can
   std::vector<Token> tokens;
   forbidden.forbidden(forbidden.initial(sentence), tokens);
   CHECK(std::ranges::count(tokens, 4) == 1);
@@ -245,12 +246,12 @@ TEST_CASE("a product stands where its parts stand, and wants no dead end", "[con
     };
     auto const dead = [&](Tokens const& text) { return ends_one(lists.none, text); };
     auto const output = random_text(random, 3, last, 10);
-    // A token that no part wants may still raise the sum, by serving several.
+    // A token that no part wants may still raise the sum by serving several parts.
     if (complaint(four) != "none") continue;
     follow(four, output, 3, last, naive, dead, false);
     CHECK(four.count() == naive_count(lists));
     CHECK(four.trivial() == (naive_count(lists) == 0 && lists.none.empty()));
-    Product const nested(four, Phrases(lists.all));  // a product of a product, the same twice
+    Product const nested(four, Phrases(lists.all));  // a product of a product of the same parts
     auto const twice = [&](Tokens const& text) { return naive(text) + naive_any(one_each(lists.all), text); };
     follow(nested, output, 3, last, twice, dead, false);
     if (complaint(Constraints(lists)) == "none") follow(Constraints(lists), output, 3, last, naive, dead, false);
@@ -346,7 +347,7 @@ TEST_CASE("what overlaps, shares a beginning or lies inside is credited", "[cons
   CHECK(met({{4, 5}, {6}}, {4, 6}) == 1);
   CHECK(met({{4, 5}, {4, 5}}, {4, 5}) == 1);
   CHECK(met({{4, 5}, {4, 5}}, {4, 5, 4, 5}) == 2);
-  CHECK(met({{4, 4}, {4, 4}}, {4, 4, 4}) == 2);  // two places
+  CHECK(met({{4, 4}, {4, 4}}, {4, 4, 4}) == 2);  // at two positions
   CHECK(met({{4}, {4}, {4}}, {4, 4}) == 2);
   CHECK(met({{bos, 4}}, {5, 4}) == 0);
   CHECK(met({{bos, 4}}, {4}) == 1);
@@ -371,7 +372,7 @@ TEST_CASE("a phrase that makes no sense is named", "[constraint_automata]") {
   CHECK(has(complaint(Forbidden(List{{4}, {}})), "forbidden[1] = []"));
   CHECK(has(complaint(Forbidden(List{{300}})), "forbidden[0] = [300]"));
   CHECK(has(complaint(Forbidden(List{{eos, 4}})), "forbidden[0] = [2 4]"));
-  CHECK(complaint(Forbidden(List{{pad}})) == "none");  // never comes anyhow
+  CHECK(complaint(Forbidden(List{{pad}})) == "none");  // never generated anyway
   CHECK(has(complaint(Constraints({.all = {{4}, {4, 5, 6}}, .none = {{7}, {5, 6}}})), "all[1] = [4 5 6]"));
   CHECK(has(complaint(Constraints({.all = {{4}, {4, 5, 6}}, .none = {{7}, {5, 6}}})), "[5 6]"));
   CHECK(has(complaint(Constraints({.ordered = {{4}}, .none = {{4}}})), "ordered[0] = [4]"));

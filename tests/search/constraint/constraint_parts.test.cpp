@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What automata may say and need not, alone and several at once.
+// The optional members of automata, alone and in products.
 #include <sluice/core/search.hpp>
 #include <sluice/search/constraint/any_of.hpp>
 #include <sluice/search/constraint/automaton.hpp>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int32_t tokens_in_all = 200;
 
-/// Says of everything what it was told to say.
+/// Returns whatever it was told to return.
 struct Mute {
   using State = std::int32_t;
   std::int32_t stands = 0, most = 0;
@@ -95,7 +95,7 @@ TEST_CASE("a product is what its parts say, together", "[constraint_parts]") {
     CHECK(all.met(state) == a.met_items + b.met_items + c.stands + 1);
     CHECK(all.count() == a.items + b.items + c.most);
     CHECK(all.remaining(state) == std::max(a.left, b.left));
-    CHECK_FALSE(all.trivial());  // one does not say so
+    CHECK_FALSE(all.trivial());  // one has no trivial()
     CHECK(Product(a, b).trivial() == (a.nothing && b.nothing));
     CHECK(all.text() == a.words + (a.words.empty() || b.words.empty() ? "" : ", ") + b.words);
     TokenSet inserted;
@@ -110,7 +110,7 @@ TEST_CASE("a product is what its parts say, together", "[constraint_parts]") {
       auto const may = bad == 0 && (!a.says_set || a.set.contains(token)) && (!b.says_set || b.set.contains(token));
       auto const named = std::find(forbidden.begin() + 1, forbidden.end(), token) != forbidden.end();
       CHECK(may == ((only == nullptr || only->contains(token)) && !named));
-      if (named && bad == 0) CHECK(only->contains(token));  // the set says the rest
+      if (named && bad == 0) CHECK(only->contains(token));  // the set covers the rest
     }
     std::vector<Token> wanted{5};
     all.wanted(state, wanted);
@@ -145,7 +145,7 @@ TEST_CASE("what remains is counted by tokens and by places", "[constraint_parts]
     std::map<std::set<Phrase>, std::int32_t> kinds;
     for (auto const& item : items) ++kinds[{item.begin(), item.end()}];
     std::int32_t ends = 0, together = 0;
-    std::map<Token, std::int32_t> needed;  // at least so many of each, since every missing item has them
+    std::map<Token, std::int32_t> needed;  // the minimum number of each, since every missing item has them
     for (auto const& [phrases, copies] : kinds) {
       auto const missing = copies - std::min(copies, places(text, phrases));
       if (missing == 0) continue;

@@ -24,8 +24,8 @@ using namespace sluice::test;
 
 namespace {
 
-/// Grid beam search of phrases, on sequences that are written out. Returns the beams of all steps, best first in each bank,
-/// and the complete hypotheses that ended, whose places in the top bank stay empty if it `shrinks`.
+/// Grid beam search with phrases, on whole sequences. Returns the beams of all steps, best first in each bank, and the
+/// complete hypotheses that ended. Their places in the top bank stay empty if it `shrinks`.
 struct NaiveGrid {
   std::map<std::int32_t, std::vector<Sequence>> bank;  // by progress
   std::vector<Sequence> ended;
@@ -85,18 +85,18 @@ std::set<Tokens> beam_of(typename S::State const& state) {
   return beam;
 }
 
-/// Compares the beams of every step, and what is found, with those of the naive search; returns how many steps.
+/// Compares the beams of every step and the result with those of the naive search; returns the number of steps.
 std::size_t check_grid(Finished finished, bool until_the_first_end = false) {
   std::size_t steps = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
     auto table = random_table(random, between(random, 6, 12));
-    table.order = -1;  // no two outputs of the same probability
+    table.order = -1;  // no two outputs have the same probability
     auto const lists = random_lists(random, {.last = table.size - 1, .longest = 2, .all = 3});
     if (lists.all.empty()) continue;
     auto const base = between(random, 1, 4);
     BeamSearch options{.length = {.max = between(random, 7, 10)}, .finished = finished};
-    options.stop.finished = 1000;  // go on to the end
+    options.stop.finished = 1000;  // continue to the end
     auto search = grid_beam_search(base, Phrases(lists.all), options);
     search.prune_finished = Pruning::off;
     using S = decltype(search);
@@ -128,7 +128,8 @@ std::size_t check_grid(Finished finished, bool until_the_first_end = false) {
 
 }  // namespace
 
-// Under Finished::set_aside the places of those that end are filled up again; see the doc of ConstrainedBeamSearch.
+// With Finished::set_aside the places of hypotheses that end are refilled; see the documentation of
+// ConstrainedBeamSearch.
 TEST_CASE("every bank of a grid keeps its best, as many as it has places", "[grid_beam_search]") {
   CHECK(check_grid(Finished::set_aside) > 1000);
 }

@@ -72,7 +72,7 @@ Case random_case(std::mt19937_64& random, std::uint64_t seed) {
   return made;
 }
 
-/// One sentence; BestFirstBeam's forks leave their parents as they are.
+/// Decodes one sentence; BestFirstBeam's forks leave their parents unchanged.
 template <class S>
 Result outcome(Table const& table, TableRequest<S> const& request, S const& search, TableOptions const& options = {}) {
   TableChecker model(TableModel<everything>(table, options), everything, {.first_child_in_place = false});
@@ -116,7 +116,7 @@ TEST_CASE("what exact search has not looked at scores no more than it says", "[e
             .at(0);
     REQUIRE(result.ok());
     CHECK(result.bound >= best - 1e-4);
-    if (result.hypotheses.empty()) {  // nothing scores so much
+    if (result.hypotheses.empty()) {  // no output scores that much
       CHECK(result.message.find("no output was found that scores floor = ") == 0);
       CHECK(best < made.search.floor + 1e-4);
       CHECK(result.bound == made.search.floor);
@@ -126,7 +126,7 @@ TEST_CASE("what exact search has not looked at scores no more than it says", "[e
     auto const& first = result.hypotheses[0];
     if (first.finished) {
       CHECK(first.score <= best + 1e-4);
-      if (result.bound <= first.score) CHECK_THAT(first.score, WithinAbs(best, 1e-4));  // it says that it is proved
+      if (result.bound <= first.score) CHECK_THAT(first.score, WithinAbs(best, 1e-4));  // the search reports a proof
       else ++cut;
     } else {
       ++unfinished;
@@ -153,7 +153,7 @@ TEST_CASE("exact search is the same for every list, floor, schedule and model", 
         run(Abilities{.ragged = true, .roll_back = true}, made.table, requests, wide, Streaming{.size = 3})};
     for (auto const& other : others)
       for (std::size_t i = 0; i < alone.size(); ++i) CHECK(identical(alone[i], other[i]));
-    // A model that cannot cut starts again.
+    // A model without roll-back starts again.
     TableModel<Abilities{.ragged = true}> uncut(made.table);
     Restarting restarting(uncut);
     auto const again = decode(restarting, requests, made.search);
@@ -205,14 +205,14 @@ TEST_CASE("searches that prove or force an end find the n best where no other le
     check_n_best(run_one(table, seed, beam), expected);
     BestFirstBeam const first{.width = 300, .n_best = 3, .length = limits, .penalty = none};
     check_n_best(outcome(table, {.source = seed}, first), expected);
-    // Searches that force nothing break off there, and never ended before.
+    // Searches that force no eos stop there, without an earlier end.
     auto const cut = all_sequences(table, seed, {.minimum = length, .maximum = length, .must_finish = false});
     auto const among = [&](Result const& result) {
       check_result(result, table, seed);
       for (auto const& h : result.hypotheses)
         CHECK((!h.finished && std::ranges::count(cut, h.tokens, &Sequence::tokens) == 1));
     };
-    if (cut.empty()) continue;  // the second eos was all that it had
+    if (cut.empty()) continue;  // the second eos was its only token
     among(run_one(table, seed, Greedy{.length = limits}));
     auto truncated = beam;
     truncated.at_maximum = AtMaximum::truncate;
@@ -240,7 +240,7 @@ TEST_CASE("behind an impossible prefix every search goes on, ranks by what follo
       using S = decltype(search);
       return outcome<S>(table, {.source = seed, .prefix = {pad}}, search);
     };
-    auto const same = [&](auto search) {  // as behind the same context where nothing was forced
+    auto const same = [&](auto search) {  // the same as after an equal context without a forced prefix
       using S = decltype(search);
       auto const behind = check(search);
       auto& length = [&]() -> LengthLimits& {
@@ -279,7 +279,7 @@ TEST_CASE("behind an impossible prefix every search goes on, ranks by what follo
     same(BestFirstBeam{.width = 4, .n_best = 2, .length = limits, .penalty = none});
     same(DiverseBeamSearch{.search = beam, .groups = 2, .n_best = 6});
     same(ConstrainedBeamSearch<Constraints>{.beam = beam, .constraints = Constraints({.all = {{4}}})});
-    // Noise hangs on places: the same prefix where it is possible, and all else as before.
+    // Noise depends on positions: it is compared with the same prefix where that is possible, all else equal.
     auto const drawn = [&](auto search) {
       using S = decltype(search);
       auto const behind = check(search);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact search without a decoder, against its algorithm written as a recursion: which prefixes it looks at, what it asks there,
-// what it has proved when its steps are used up.
+// Exact search without a decoder, against its algorithm written as a recursion: the prefixes it visits, its queries,
+// and its bound when the steps are used up.
 #include <sluice/search/exact/exact_search.hpp>
 
 #include <support/catch.hpp>
@@ -43,19 +43,19 @@ struct Recursion {
   ExactSearch search;
   Vocabulary vocabulary;
   DrawnLines lines;
-  std::vector<Token> context;  // before the first token
+  std::vector<Token> context;  // the tokens before the first generated one
   std::int32_t prefix = 0;
   std::vector<Asked> steps{};
   std::vector<Output> found{};  // best first
-  Path begun{};                 // what was to be looked at next
-  double open = -infinite;      // what has not been looked at could still score so much
+  Path begun{};                 // the next path to search
+  double open = -infinite;      // the most that unsearched outputs could score
 
   std::int32_t size(Path const& path) const { return prefix + static_cast<std::int32_t>(path.tokens.size()); }
   bool promises(double bound) const {
     auto const full = std::ssize(found) >= search.n_best;
     return bound >= search.floor && !(full && bound <= found.back().score) && bound > -infinite;
   }
-  /// The highest score of what goes on after `size` tokens of this log_prob.
+  /// The highest score of an output that continues after `size` tokens of this log_prob.
   double bound(double log_prob, std::int32_t size) const {
     auto const max = search.length.max;
     if (size >= max) return -infinite;
@@ -125,7 +125,7 @@ struct Recursion {
     }
   }
 
-  /// Whether all was looked at.
+  /// Returns whether everything was searched.
   bool run(double log_prob) {
     try {
       visit({.log_prob = log_prob});

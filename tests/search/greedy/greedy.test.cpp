@@ -28,7 +28,7 @@ namespace {
 static_assert(Search<Greedy>);
 using GreedyRequest = TableRequest<Greedy>;
 
-/// Greedy decoding in the plainest way, in float as the model's scores are.
+/// Plain greedy decoding, in float like the model's scores.
 std::vector<Token> reference(Table const& table, std::uint64_t seed, std::int32_t min, std::int32_t max,
                              std::vector<Token> context = {}, std::vector<Token> const& prefix = {}) {
   std::vector<Token> tokens = prefix;
@@ -50,7 +50,7 @@ std::vector<Token> reference(Table const& table, std::uint64_t seed, std::int32_
   return tokens;
 }
 
-/// A model whose scores are a few floats apart, and hang on the last token; behind them a token that cannot come.
+/// A model whose scores are a few floats apart and depend on the last token, plus a token that is impossible.
 class NearModel {
  public:
   using Source = std::uint64_t;
@@ -95,7 +95,7 @@ TEST_CASE("a token that never comes changes no other, however near their scores 
       };
       auto const one = find(with, greedy);
       CHECK(same_outputs(one, find(without, greedy)));
-      std::vector<Token> exact;  // scores as they are
+      std::vector<Token> exact;  // scores are used unchanged
       for (Token last = 0; std::ssize(exact) < 12 && last != 1;) {
         auto line = NearModel::of(seed, last, size);
         if (std::ssize(exact) < min) line[1] = -std::numeric_limits<float>::infinity();
@@ -121,7 +121,7 @@ TEST_CASE("greedy takes the best token until eos or the maximum", "[greedy]") {
     auto const max = 1 + static_cast<std::int32_t>(random() % 12);
     auto const min = static_cast<std::int32_t>(random() % 4);
     INFO("seed " << seed << ", V = " << table.size << ", min " << min << ", max " << max);
-    if (table.size == 4 && table.second_eos == 3 && min > 0) continue;  // nothing left to say
+    if (table.size == 4 && table.second_eos == 3 && min > 0) continue;  // no token left
     auto const result = run_one(table, seed, Greedy{.length = {.min = min, .max = max}});
     check_result(result, table, seed);
     REQUIRE(result.hypotheses.size() == 1);
@@ -196,10 +196,10 @@ TEST_CASE("greedy never says what the vocabulary forbids", "[greedy]") {
     Greedy const search{.length = {.max = 12}};
     auto const expected = run_one(table, seed, search);
     for (auto const kind : {Kind::logits, Kind::log_probs}) {
-      // pad and bos are the model's favourites, only Vocabulary::never keeps them out
+      // The model favours pad and bos; only Vocabulary::never excludes them.
       auto const forbidden = run_one(table, seed, search, {.kind = kind, .impossible = false});
       CHECK(forbidden.hypotheses.at(0).tokens == expected.hypotheses.at(0).tokens);
-      // nothing in Vocabulary::never, but the scores are -infinity
+      // Nothing is in Vocabulary::never, but the scores are -infinity.
       CHECK(run_one(table, seed, search, {.kind = kind, .never = false}).hypotheses.at(0).tokens ==
             expected.hypotheses.at(0).tokens);
     }
@@ -220,8 +220,8 @@ TEST_CASE("greedy's score is a sum, or what its penalty makes of it", "[greedy]"
 }
 
 TEST_CASE("CTranslate2's greedy divides by the length and forbids eos before the softmax", "[greedy]") {
-  // include/ctranslate2/translation.h, TranslationOptions: length_penalty = 1, min_decoding_length = 1, max_decoding_length =
-  // 256; src/decoding.cc, GreedySearch::search: apply_min_length, then LogSoftMax.
+  // include/ctranslate2/translation.h, TranslationOptions: length_penalty = 1, min_decoding_length = 1,
+  // max_decoding_length = 256; src/decoding.cc, GreedySearch::search: apply_min_length, then LogSoftMax.
   auto const preset = presets::ctranslate2_greedy();
   CHECK(preset.length.min == 1);
   CHECK(preset.length.max == 256);
@@ -332,7 +332,7 @@ TEST_CASE("an unlimited length is the model's, and refused where the model names
   Greedy const greedy{.length = {.max = LengthLimits::unlimited}};
   auto const full = run_one<everything>(table, 1, greedy, {.limits = {.length = 400}});
   REQUIRE(full.ok());
-  CHECK(full.hypotheses.at(0).tokens.size() == 400);  // bos and all but the last are held
+  CHECK(full.hypotheses.at(0).tokens.size() == 400);  // bos and all but the last are in the slot
   auto const refused = run_one<everything>(table, 1, greedy);
   CHECK(refused.failure == Failure::bad_request);
   CHECK(refused.message.find("length.max = unlimited") != std::string::npos);

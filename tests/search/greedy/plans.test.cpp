@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches of one row without a decoder: every plan and every result against a plain account of them, with one state and one
+// Searches of one row without a decoder: every plan and every result against a plain account, with one state and one
 // result for all sentences.
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
@@ -17,7 +17,7 @@ using namespace sluice;
 
 namespace {
 
-/// A sentence, and all that it points to.
+/// A sentence and everything it refers to.
 struct Told {
   Vocabulary vocabulary{.size = 9, .bos = 0, .never = {0, 8}};
   std::vector<Token> prompt{0}, prefix{};
@@ -31,8 +31,8 @@ struct Told {
   }
 };
 
-/// Runs a sentence for `most` steps at most, and says whether it has ended. Every answer is random: `answered` adds it to the
-/// three lists, after `look` has seen the plan.
+/// Runs a sentence for at most `most` steps; returns whether it has ended. Every answer is random: `answered` adds it
+/// to the three lists, after `look` has seen the plan.
 template <class S, class Look, class Answered>
 bool follow(S const& search, typename S::State& state, Sentence const& sentence, int most, Look&& look,
             Answered&& answered) {
@@ -112,7 +112,7 @@ TEST_CASE("greedy plans and answers as told, whatever its state and result held 
       tokens.push_back(token), log_probs.push_back(best[0].log_prob);
     };
     auto const ended = follow(search, state, sentence, 1 + static_cast<int>(random() % 8), look, answered);
-    result.failure = Failure::none;  // the loop's affair
+    result.failure = Failure::none;  // set by the decoding loop
     search.finish(state, result);
     auto const eos = !tokens.empty() && told.vocabulary.ends(tokens.back()), full = size() == max;
     CHECK(ended == (eos || full || nothing_left));
@@ -183,7 +183,7 @@ TEST_CASE("a forced score plans and answers as told, whatever its state and resu
     search.finish(state, result);
     CHECK(result.ok());
     cut += !ended;
-    REQUIRE(result.hypotheses.size() == (ended ? 1 : 0));  // a part of a score is none
+    REQUIRE(result.hypotheses.size() == (ended ? 1 : 0));  // a partial score is no result
     if (!ended) continue;
     auto const& h = result.hypotheses[0];
     CHECK((h.tokens == target && h.log_probs == log_probs));

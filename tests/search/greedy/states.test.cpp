@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches of one row without a decoder: what begin() and check() refuse, and a state that is used again.
+// Searches of one row without a decoder: what begin() and check() refuse, and reuse of a state.
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/greedy/greedy_presets.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops found in texts against a search at every place, and what StopAt says where nothing stops or nothing fits.
+// Stops found in texts, against a search at every position, and what StopAt does if nothing stops or the input is
+// invalid.
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/detail/byte_matcher.hpp>
 #include <sluice/search/rule/ruled.hpp>
@@ -24,7 +25,8 @@ namespace {
 
 using sluice::detail::ByteMatcher;
 
-/// Of strings and a text: the longest that ends it, of equal ones the first; and how much of its end any begins with.
+/// For strings and a text: the longest string that ends it (the first of equal ones), and the length of its longest
+/// suffix that begins any string.
 std::pair<std::int32_t, std::int32_t> longest_at_end(std::vector<std::string> const& strings, std::string const& text) {
   std::int32_t found = -1, depth = 0;
   for (std::size_t i = 0; i < strings.size(); ++i) {
@@ -75,7 +77,7 @@ TEST_CASE("without stops nothing stops, and nothing is held back", "[stop_at]") 
   }
   Vocabulary const vocabulary{.size = 6, .eos = {1}};
   StopAt const first({.tokens = {{3}}});
-  CHECK(first.stop(first.next({}, 3), {std::vector<Token>{3}, 0, vocabulary}) == 0);  // with one token, at once
+  CHECK(first.stop(first.next({}, 3), {std::vector<Token>{3}, 0, vocabulary}) == 0);  // after one token, immediately
   CHECK(first.stop(first.next({}, 4), {std::vector<Token>{4}, 0, vocabulary}) == -1);
 }
 
@@ -91,11 +93,11 @@ TEST_CASE("a text is cut where its stop is, or the stop is refused", "[stop_at]"
   CHECK(rule.text(output({5, 4, 3}, 0), StopText::kept) == "cacab");
   CHECK(rule.text(output({4, 3, 4}, 2)) == "c");
   CHECK(rule.text(output({4, 3, 4}, 2), StopText::kept) == "cabc");
-  CHECK(rule.text(output({4, 3, 5}, 2), StopText::kept) == "cabc");  // it ends in the last token
+  CHECK(rule.text(output({4, 3, 5}, 2), StopText::kept) == "cabc");  // it ends within the last token
   CHECK(rule.text(output({4, 3}, -1)) == "cab");
   CHECK(rule.tokens(output({5, 4, 3}, 0)).size() == 1);
   CHECK(rule.tokens(output({4, 3, 4}, 2)).size() == 1);
-  CHECK(rule.tokens(output({5, 5}, 3)).size() == 0);  // "ac" begins in the first
+  CHECK(rule.tokens(output({5, 5}, 3)).size() == 0);  // "ac" begins within the first
   for (auto const& wrong : {output({4, 3, 3}, 0), output({3}, 1), output({4, 4}, 0), output({5, 3, 4}, 4),
                             output({5, 3, 4}, 3), output({4, 3}, 5), output({}, 0), output({}, 2)}) {
     INFO("stop " << wrong.stop << " of " << wrong.tokens.size() << " tokens");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Penalties and Dry against their definitions, written out.
+// Penalties and Dry against their definitions, restated.
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
@@ -40,7 +40,7 @@ Text random_text(std::mt19937_64& random, std::size_t most, Token kinds) {
   return text;
 }
 
-/// The last `window` of prompt and output.
+/// The last `window` tokens of prompt and output.
 Text window_of(Text prompt, Text const& output, bool with_prompt, std::int32_t window) {
   if (!with_prompt) prompt.clear();
   prompt.insert(prompt.end(), output.begin(), output.end());
@@ -52,13 +52,14 @@ bool stands_at(Text const& text, std::size_t at, Text const& part) {
   return at + part.size() <= text.size() && std::equal(part.begin(), part.end(), text.begin() + static_cast<long>(at));
 }
 
-/// What DRY takes from each token: for every place before the last, how far back the text there is the text's end.
+/// What DRY subtracts from each token: for every position before the last, the length of the match between the text up
+/// to there and the end of the text.
 std::map<Token, double> expected_dry(Dry const& dry, Text const& text, std::vector<Text> const& breakers) {
   std::map<Token, double> penalties;
   auto const n = text.size(), allowed = static_cast<std::size_t>(dry.allowed_length);
   if (dry.multiplier == 0 || n <= allowed) return penalties;
   auto limit = n;
-  for (auto at = n; at-- > 0 && limit == n;)  // the last place where a breaker begins; of several there, the longest
+  for (auto at = n; at-- > 0 && limit == n;)  // the last position where a breaker begins; of several there, the longest
     for (auto const& breaker : breakers)
       if (stands_at(text, at, breaker)) limit = std::min(limit, n - at - breaker.size());
   if (limit < allowed) return penalties;
@@ -80,7 +81,7 @@ std::map<Token, double> expected_dry(Dry const& dry, Text const& text, std::vect
 }
 
 std::vector<Edit> edits_of(auto const& rule, Text const& prompt, Text const& output, Vocabulary const& vocabulary) {
-  std::vector<Edit> edits{{.token = 1, .add = 9}};  // somebody else's
+  std::vector<Edit> edits{{.token = 1, .add = 9}};  // another rule's edit
   rule.edit(rule.initial({.vocabulary = &vocabulary, .prompt = prompt}), {output, 0, vocabulary}, edits);
   REQUIRE(edits.at(0).add == 9);
   edits.erase(edits.begin());
@@ -149,7 +150,7 @@ TEST_CASE("DRY finds every repetition, no longer than since the last breaker", "
     some += !edits.empty();
   }
   CHECK(some > 5000);
-  // The penalty stops growing where a float would not hold it.
+  // The penalty stops growing before a float would overflow.
   Text const same(400, 5);
   auto const edits = edits_of(Dry{.multiplier = 0.5f, .base = 2, .window = -1}, {}, same, vocabulary);
   REQUIRE(edits.size() == 1);
@@ -175,7 +176,7 @@ TEST_CASE("breakers are found in the tokens' text, over several tokens too", "[d
   CHECK_FALSE(found.contains(1));
   CHECK(behind({5, 1, 7, 6}, 2) == 1);  // "ab" "c"
   CHECK(behind({8, 7}, 1) == 0);        // "xab" "c"
-  CHECK(behind({1, 6}, 1) == -1);       // not how "c" is written
+  CHECK(behind({1, 6}, 1) == -1);       // not how "c" is spelled
   CHECK(behind({1, 7, 5, 5}, 3) == 2);
   CHECK(behind({1}, 0) == -1);
   CHECK_THROWS_AS(SequenceBreakers::from_text(bytes, std::vector<std::string>{""}, one_by_one), std::invalid_argument);

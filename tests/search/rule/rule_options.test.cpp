@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules at the edges of their options: what is off by default, what is just allowed, what is refused by name.
+// The limits of rule options: what is off by default, what is just allowed, what is refused by name.
 #include <sluice/search/rule/dry.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/penalties.hpp>
@@ -106,7 +106,7 @@ TEST_CASE("what is not named is llama.cpp's", "[penalties][dry]") {
     some += usual_dry.size();
   }
   CHECK(some > 100);
-  // Of so many tokens the last 64 alone count: 1 + 64, the first of which is another.
+  // Only the last 64 of these tokens count: 1 + 64, the first of which differs.
   Text text(65, 5);
   text.front() = 6;
   CHECK(edits_of(Penalties{.presence = 1}, text).size() == 1);
@@ -114,7 +114,7 @@ TEST_CASE("what is not named is llama.cpp's", "[penalties][dry]") {
   Text const pair{7, 8};
   text.assign(66, 5);
   std::copy(pair.begin(), pair.end(), text.end() - 2);
-  for (std::ptrdiff_t at : {1, 2}) {  // 7 8 9 stands 65 and 64 tokens before the end
+  for (std::ptrdiff_t at : {1, 2}) {  // 7 8 9 begins 65 and 64 tokens before the end
     auto before = text;
     before[static_cast<std::size_t>(at)] = 7, before[static_cast<std::size_t>(at) + 1] = 8;
     before[static_cast<std::size_t>(at) + 2] = 9;
@@ -132,12 +132,12 @@ TEST_CASE("DRY at the edges of its base, its lengths and its window", "[dry]") {
   }
   auto const steep = edits_of(Dry{.multiplier = 2, .base = 1e30f, .window = -1}, same_again);
   REQUIRE(steep.size() == 1);
-  CHECK_THAT(static_cast<double>(steep[0].add), WithinRel(-2e30, 1e-6));  // no more than the first power: a float
+  CHECK_THAT(static_cast<double>(steep[0].add), WithinRel(-2e30, 1e-6));  // at most the first power: a float
   CHECK(edits_of(Dry{.multiplier = 1, .allowed_length = 0, .window = 2}, same_again).size() == 1);
   CHECK(edits_of(Dry{.multiplier = 1, .allowed_length = 2, .window = 3}, same_again).size() == 1);
   CHECK(edits_of(Dry{.multiplier = 1, .allowed_length = 2, .window = 2}, same_again).empty());
   CHECK(edits_of(Dry{.multiplier = 0, .window = -1}, same_again).empty());
-  // Long windows cost no more than a look at each token.
+  // Long windows cost no more than one look at each token.
   Text const longer(150000, 5);
   CHECK(edits_of(Dry{.multiplier = 1, .base = 1, .window = -1}, longer).size() == 1);
   CHECK(detail::RecentTokens(longer, same_again, 0).size() == 0);
@@ -182,7 +182,7 @@ TEST_CASE("forbidden phrases are asked for as edits, as tokens and by state", "[
     state = rule.next(state, token);
     Text tokens{4}, output{5};
     rule.forbidden(state, tokens);
-    CHECK(tokens.front() == 4);  // somebody else's
+    CHECK(tokens.front() == 4);  // another rule's edit
     CHECK(sorted({tokens.begin() + 1, tokens.end()}) == (token == 5 ? Text{6, 8, 9} : Text{9}));
     CHECK(rule.dead(state) == (token == 6));
     CHECK((rule.complete(state) && rule.progress(state) == 0 && rule.total() == 0));
@@ -203,7 +203,7 @@ TEST_CASE("breakers may be many, alike and long", "[dry]") {
   SequenceBreakers const zero(std::vector<Text>{{0}});
   CHECK((zero.contains(0) && !zero.contains(1)));
 
-  // Of a text 40 bytes count, of the rest behind a token's part of it 20 tokens.
+  // Of a text 40 bytes count, and of the rest after a token's part of it 20 tokens.
   auto const forty = std::string(40, 'x');
   TokenBytes const bytes(std::vector<std::string>{"ax", forty, forty.substr(1), "b"});
   auto const each_byte = [](std::string_view rest) { return Text(rest.size(), 3); };
@@ -211,7 +211,7 @@ TEST_CASE("breakers may be many, alike and long", "[dry]") {
   CHECK((found.contains(1) && found.contains(0) && !found.contains(2)));  // "a" is in token 0
   auto const rest = SequenceBreakers::from_text(bytes, std::vector<std::string>{forty}, each_byte);
   for (std::size_t n = 19; n <= 21; ++n) {
-    Text spelt{0};  // "ax", and what else is to come, x by x
+    Text spelt{0};  // "ax", and then the remaining x, one by one
     spelt.insert(spelt.end(), n, 3);
     CHECK(rest.behind(detail::RecentTokens({}, spelt, -1), n) == (n < 20 ? -1 : static_cast<std::ptrdiff_t>(n) - 20));
   }

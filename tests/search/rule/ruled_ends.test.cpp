@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ruled around a search that says anything: what is settled and what comes out do not hold the end that stands for a
+// Ruled around a search with arbitrary results: settled tokens and results do not include the eos that stands for a
 // stop.
 #include <sluice/search/rule/ruled.hpp>
 
@@ -31,11 +31,11 @@ Hypothesis random_output(std::mt19937_64& random) {
     left -= h.blocks.back();
   }
   if (random() % 3 == 0) h.blocks.clear();
-  if (random() % 4 == 0) h.stop = random() % 2 == 0 ? 0 : 7;  // of a rule further inside
+  if (random() % 4 == 0) h.stop = random() % 2 == 0 ? 0 : 7;  // set by an inner rule
   return h;
 }
 
-/// What comes of it: without the end that stands for a stop.
+/// The expected result: without the eos that stands for a stop.
 Hypothesis told_stop(Hypothesis h, std::vector<Token> output, Vocabulary const& vocabulary) {
   if (h.stop >= 0) return h;
   auto const ended = !h.tokens.empty() && vocabulary.ends(h.tokens.back());
@@ -140,7 +140,7 @@ TEST_CASE("outputs that are over cost no memory that grows", "[rules]") {
 
 namespace {
 
-/// A search with an option, and tokens that it must have.
+/// A search with an option and required tokens.
 struct Particular : Scripted<> {
   bool sensible = true;
   void check() const { require(sensible, "sensible", "no", "must be yes"); }

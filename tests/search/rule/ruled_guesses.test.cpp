@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of guesses, chains and trees, under a rule that restricts: against the rule asked about every path's
-// tokens.
+// Guesses, chains and trees under a rule that restricts, against the rule applied to every path's tokens.
 #include <sluice/search/rule/ruled.hpp>
 
 #include <support/catch.hpp>
@@ -19,7 +18,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// Allows one token alone every other time; token 9 is outside the vocabulary.
+/// Allows only one token every other time; token 9 is outside the vocabulary.
 struct Narrow : Following {
   std::size_t* calls = nullptr;
   static TokenSet set(State state, std::int32_t left, bool& said) {
@@ -41,7 +40,7 @@ struct Narrow : Following {
   void require_possible(State, Output const&, std::int32_t) const {}
 };
 
-/// Wants guesses.
+/// A request for guesses.
 struct Wish {
   Draft draft{};
   std::vector<Token> pending, guesses;
@@ -61,19 +60,19 @@ struct Drafting : Scripted<> {
     return true;
   }
 };
-/// The same without a block.
+/// The same without a `block`.
 struct Unbounded : Scripted<> {
   Wish* wish = nullptr;
   bool draft(State& state, Draft& draft) const { return Drafting{{}, wish}.draft(state, draft); }
 };
 
-/// Says nothing of how long outputs are.
+/// Has no length limit.
 struct Endless : Drafting {
   struct {
   } length;
 };
 
-/// What is to become of guesses behind an output.
+/// The expected guesses after an output.
 struct Reference {
   std::vector<std::vector<Token>> outputs{};  // [guess + 1]
   std::vector<std::int32_t> parents{-2};      // [guess + 1]
@@ -102,7 +101,7 @@ struct Reference {
   }
   void run(std::vector<Token> const& guesses, std::vector<std::int32_t> const* said, std::size_t depth,
            std::size_t nodes) {
-    std::vector<std::ptrdiff_t> place(guesses.size(), -1);  // -1: gone
+    std::vector<std::ptrdiff_t> place(guesses.size(), -1);  // -1: dropped
     for (std::size_t i = 0; i < guesses.size(); ++i) {
       auto const before = static_cast<std::ptrdiff_t>(i) - 1;
       std::ptrdiff_t const parent = said != nullptr && i < said->size() ? (*said)[i] : before;
@@ -157,7 +156,7 @@ void check_guesses(Inner inner, std::uint64_t seed, std::int32_t most, std::size
         held = contents_after(held, script.rows);
         continue;
       }
-      // What the search wants.
+      // The draft that the search asks for.
       auto at = held.begin();
       std::advance(at, static_cast<std::ptrdiff_t>(random() % held.size()));
       wish.asks = random() % 8 != 0, wish.branches = random() % 2 == 0;
@@ -178,7 +177,7 @@ void check_guesses(Inner inner, std::uint64_t seed, std::int32_t most, std::size
       Draft draft{.slot = base};
       if (by_model) {
         CHECK(search.draft(state, draft) == wish.asks);
-        CHECK((draft.tree != nullptr) == (wish.asks && wish.branches && !sure));  // what is certain is a chain
+        CHECK((draft.tree != nullptr) == (wish.asks && wish.branches && !sure));  // certain tokens form a chain
       }
       if (by_model && wish.asks) {
         CHECK((draft.slot == base + wish.draft.slot && draft.tokens == &wish.guesses));
@@ -209,12 +208,12 @@ void check_guesses(Inner inner, std::uint64_t seed, std::int32_t most, std::size
       if (is_tree)
         CHECK(wish.tree.parents == std::vector<std::int32_t>(reference.parents.begin() + 1, reference.parents.end()));
       else CHECK(wish.tree.parents.empty());
-      CHECK(calls - asked_before <= reference.outputs.size());  // of each place once
+      CHECK(calls - asked_before <= reference.outputs.size());  // once for each place
       certain += expected.size() > guesses.size(), gone += expected.size() < guesses.size();
     }
     if (random() % 2 == 0) {
       wish.draft.slot = held.begin()->first, wish.draft.length = 0;
-      Draft draft;  // and nobody plans
+      Draft draft;  // without a plan
       search.draft(state, draft);
     }
   }

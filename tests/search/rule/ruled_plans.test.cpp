@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ruled around a search that plans random blocks, trees, forks and cuts: what is run, asked and told, against the rules
-// asked about the tokens themselves.
+// Ruled around a search that plans random blocks, trees, forks and cuts: what is run, requested and answered, against
+// the rules applied to the tokens themselves.
 #include <sluice/search/rule/ruled.hpp>
 
 #include <support/catch.hpp>
@@ -26,7 +26,7 @@ constexpr auto impossible = -std::numeric_limits<float>::infinity();
 
 using All = Rules<Editing<1>, Restricting<21>, Stopping<30>, Editing<2>, Restricting<22>, Stopping<40>>;
 
-/// What is allowed behind an output; everything: nothing is said.
+/// The tokens allowed after an output; `said` is false if there is no restriction.
 std::vector<bool> allowed(std::vector<Token> const& output, std::int32_t left, bool& said) {
   std::vector<bool> all(9, true);
   auto const state = Following::of(output);
@@ -122,12 +122,12 @@ void check_plans(std::uint64_t seed, int rounds) {
           row.lines.push_back(random_question(random, vocabulary));
       StepPlan step;
       step.queries.emplace_back(), step.rows.push_back({.from = 0, .to = 0, .length = 0, .tokens = {}});
-      step.groups.push_back({.lines = 1});  // somebody else's
+      step.groups.push_back({.lines = 1});  // another search's
       Slot const base = 4;
       Plan plan(step, base);
       search.plan(state, plan);
 
-      // The rules, asked about each line's tokens.
+      // The rules applied to each line's tokens.
       auto const output_of = [&](Script::Planned const& row, std::size_t line) {
         auto tokens = tokens_behind(held, row, row.tokens.size() - row.lines.size() + line);
         tokens.erase(tokens.begin(),
@@ -203,7 +203,7 @@ void check_plans(std::uint64_t seed, int rounds) {
       CHECK((plan.rows().size() == run && plan.queries().size() == asked));
       CHECK((step.rows.size() == run + 1 && step.groups.size() == 2 && step.groups[0].lines == 1));
       CHECK(step.groups[1].lines == static_cast<std::int32_t>(asked));
-      std::vector<Candidate> best{{8, 8}};  // somebody else's
+      std::vector<Candidate> best{{8, 8}};  // another search's
       std::vector<float> probes{8, 8};
       std::vector<Expansion::Entry> entries;
       for (auto const& one : answers) {

@@ -128,7 +128,7 @@ TEST_CASE("no n-gram comes twice, also across the end of a prefix", "[rules]") {
   Table const table{.size = 6, .scale = 1, .eos_bias = -3, .eos_slope = 0.1, .order = 1};
   for (std::int32_t n = 1; n <= 3; ++n)
     for (auto const& prefix : {std::vector<Token>{}, std::vector<Token>{3, 4, 3}}) {
-      if (n == 1 && !prefix.empty()) continue;  // it repeats itself
+      if (n == 1 && !prefix.empty()) continue;  // the prefix repeats itself
       for (auto const& result :
            under(NoRepeatNgram{n}, table, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 20}}, prefix))
         for (auto const& h : result.hypotheses) {
@@ -136,7 +136,7 @@ TEST_CASE("no n-gram comes twice, also across the end of a prefix", "[rules]") {
           for (auto i = h.tokens.begin(); h.tokens.end() - i >= n; ++i) CHECK(seen.insert({i, i + n}).second);
         }
     }
-  // After 3 4 3, a 4 would be the second 3 4: it is there without the rule, and not with it.
+  // After 3 4 3, a 4 would complete the second 3 4: it occurs without the rule, but not with it.
   Table const eager{.size = 6, .scale = 6, .eos_bias = -6, .eos_slope = 0, .order = 1};
   auto differs = false;
   auto const free = under(NoRepeatNgram{0}, eager, Greedy{.length = {.max = 8}}, {3, 4, 3});
@@ -152,7 +152,7 @@ TEST_CASE("penalty and bias change the scores as they say", "[rules]") {
   Table const table{.size = 8, .scale = 4, .eos_bias = -2, .eos_slope = 0.3};
   std::vector<double> line(8);
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    // By hand: greedy over log-probabilities edited after the softmax.
+    // Done by hand: greedy over log-probabilities edited after the softmax.
     std::vector<Token> tokens;
     double sum = 0;
     while (tokens.size() < 10 && (tokens.empty() || tokens.back() != eos)) {
@@ -218,7 +218,7 @@ TEST_CASE("rules give the same under any set of abilities and any batch", "[rule
 
 namespace {
 
-/// Forbids a token that is not in the vocabulary once the output holds two tokens.
+/// Forbids a token outside the vocabulary once the output has two tokens.
 struct Broken {
   struct State {};
   State initial(Sentence const&) const { return {}; }
@@ -252,7 +252,7 @@ TEST_CASE("a rule that breaks fails its own sentence only, also among groups of 
   both(DiverseBeamSearch{.search = {.width = 1, .n_best = 1, .length = {.max = 8}}, .groups = 2});
 }
 
-/// A search whose options decide what it needs.
+/// A search whose options decide which abilities it needs.
 struct Choosing : Greedy {
   bool blocks = false;
   Abilities needs() const { return {.blocks = blocks}; }

@@ -37,7 +37,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// What a plain output is when it is cut at its first stop.
+/// A plain output, cut at its first stop.
 Hypothesis cut(Hypothesis h, Stops const& stops, Table const& table, std::size_t prefix, std::int32_t minimum) {
   auto const end = !h.tokens.empty() && table.ends(h.tokens.back()) ? 1u : 0u;
   auto const first = first_stop(stops, std::span(h.tokens).first(h.tokens.size() - end), prefix,
@@ -50,7 +50,7 @@ Hypothesis cut(Hypothesis h, Stops const& stops, Table const& table, std::size_t
   return h;
 }
 
-/// All outputs of a table, cut at their first stops, each once: `length` of each counts the end that it does not hold.
+/// All outputs of a table, cut at their first stops, each once: `length` of each counts the eos that is removed.
 std::vector<Sequence> all_cut(Table const& table, std::uint64_t seed, Universe const& universe, Stops const& stops) {
   std::map<std::vector<Token>, Sequence> found;
   for (auto& one : all_sequences(table, seed, universe)) {
@@ -139,7 +139,7 @@ TEST_CASE("what stops behind a line that is run for its forks takes no place of 
   for (auto const width : {3, 5, 8}) {
     BeamSearch const narrow{.width = width, .n_best = width, .length = {.max = 15}};
     auto wide = narrow;
-    wide.candidates = 1000;  // of so many nothing is left out of the lists
+    wide.candidates = 1000;  // so many that the lists omit nothing
     auto const found = run(plain, table, some<Stopped>(300), Stopped{narrow, stop});
     auto const expected = run(plain, table, some<Stopped>(300), Stopped{wide, stop});
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -234,14 +234,14 @@ TEST_CASE("stops hold in diverse and constrained beams and every preset, in any 
     auto const holds = [&](Result const& result, std::size_t i) { check_stopped(result, rule, table, i); };
     for (auto beam : {presets::fairseq(4), presets::ctranslate2(4), presets::huggingface(4), presets::sockeye(4),
                       presets::marian(4), presets::varstream(4)}) {
-      if (beam.at_maximum == AtMaximum::force_eos_free) beam.at_maximum = AtMaximum::drop;  // its end has no number
-      beam.n_best = 3, beam.length = {.max = 8};  // a minimum before the softmax changes numbers
+      if (beam.at_maximum == AtMaximum::force_eos_free) beam.at_maximum = AtMaximum::drop;  // no log-prob for eos
+      beam.n_best = 3, beam.length = {.max = 8};  // a minimum before the softmax changes log-probabilities
       check(beam, holds);
     }
     BeamSearch const group{.width = 2, .n_best = 2, .length = {.max = 8}};
     check(DiverseBeamSearch{.search = group, .groups = 3, .penalty = 0, .n_best = 4}, holds);
     check(DiverseBeamSearch{.search = group, .groups = 3, .n_best = 4},
-          [&](Result const& result, std::size_t) {  // whose numbers hold penalties
+          [&](Result const& result, std::size_t) {  // their numbers include penalties
             for (auto const& h : result.hypotheses)
               CHECK(first_stop(stops, h.tokens, 0, static_cast<std::size_t>(stops.minimum)).stop == h.stop);
           });

@@ -26,7 +26,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// What a stream shows after each of the tokens, each of which is `pieces[i]`, and at the end.
+/// What a stream shows after each token (its text is `pieces[i]`) and at the end.
 std::vector<std::string> shown(std::vector<std::string> const& pieces, Stops stops, std::int32_t stop = -1,
                                StopText kept = StopText::cut) {
   stops.bytes = TokenBytes(pieces);
@@ -44,8 +44,8 @@ std::vector<std::string> shown(std::vector<std::string> const& pieces, Stops sto
 
 using Pieces = std::vector<std::string>;
 
-/// Streams every sentence and compares with its result's text.
-/// \returns  pieces shown before an end
+/// Streams every sentence and compares the text with that of its result.
+/// \returns  number of pieces shown before the end
 template <class S>
 std::size_t stream_all(Table const& table, S const& search, Stops const& stops, std::vector<Token> const& prefix,
                        StopText kept) {
@@ -89,7 +89,7 @@ TEST_CASE("a stream holds back what may become a stop, and no more", "[text_stre
   CHECK(shown({"a ", "Us", "er"}, stops) == Pieces{"a ", "", "", "User"});
   CHECK(shown({"a ", "xUs", "er", ": y"}, stops, 1) == Pieces{"a ", "x", "", "", ""});
   CHECK(shown({"a ", "xUs", "er", ": y"}, stops, 1, StopText::kept) == Pieces{"a ", "xUs", "er", ":", ""});
-  CHECK(shown({"a", "b\n\nc", "d"}, stops) == Pieces{"a", "b", "\n\ncd", ""});  // it did not count
+  CHECK(shown({"a", "b\n\nc", "d"}, stops) == Pieces{"a", "b", "\n\ncd", ""});  // the stop did not count
   CHECK(shown({"a", "", "b\n", "", "\n"}, stops, 0) == Pieces{"a", "", "b", "", "", ""});
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("a stream never shows half a character", "[text_stream]") {
                                                                            "\xE4"
                                                                            "b",
                                                                            "\x80\x80\x80\x80\x80", "\xFF",
-                                                                           ""});  // no UTF-8
+                                                                           ""});  // not UTF-8
   CHECK(shown({"\xC3", "\xA9", "\xC3"}, {.strings = {"\xC3\xA9!"}}) == Pieces{"", "", "\xC3\xA9", "\xC3"});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts of a list where a number lies just on the bar, and equal candidates: against the definitions, written out.
+// Cuts of a list at exact thresholds and with equal candidates, against the definitions, restated.
 #include <sluice/search/sample/detail/cuts.hpp>
 #include <sluice/search/sample/sampler_chain.hpp>
 #include <sluice/search/sample/truncation.hpp>
@@ -24,7 +24,7 @@ using List = std::vector<Candidate>;
 
 double p(Candidate c) { return std::exp(static_cast<double>(c.log_prob)); }
 
-/// Of few different log-probabilities, best first, the tokens in any order.
+/// Few distinct log-probabilities, best first, tokens in any order.
 List random_list(std::mt19937_64& random) {
   List list;
   for (Token token = 0; token < static_cast<Token>(1 + random() % 9); ++token)
@@ -40,7 +40,7 @@ List applied(Truncation const& truncation, List const& list) {
   return {left.begin(), left.end()};
 }
 
-/// What a chain leaves of a list that it asked for, in a vocabulary of 9.
+/// What a chain leaves of a list that it requested, for a vocabulary of 9.
 List left_by(SamplerOptions const& options, List const& list, std::uint64_t noise = 5) {
   SamplerChain const chain{options};
   SamplerChain::Scratch scratch;
@@ -56,7 +56,7 @@ TEST_CASE("lists are cut and sorted as defined, also where numbers are equal", "
   std::mt19937_64 random(1);
   for (int round = 0; round < 2000; ++round) {
     auto const list = random_list(random);
-    std::vector<double> held{0};  // [n]: by the first n
+    std::vector<double> held{0};  // [n]: held by the first n
     for (auto const c : list) held.push_back(held.back() + p(c));
     for (std::size_t n = 0; n < held.size(); ++n) CHECK(detail::head(list, held[n]) == n);
     CHECK(detail::head(list, held.back() + 1) == list.size());
@@ -98,7 +98,7 @@ TEST_CASE("a truncation takes nothing where it is off, and no more of what the l
   CHECK(applied({.top_k = 2, .min_p = 0.5f}, two).size() == 1);
   CHECK(applied({.top_k = 2, .typical = 0.5f}, two).size() == 1);
   for (auto const& first : {Truncation{.top_p = 0.5f}, Truncation{.min_p = 0.5f}, Truncation{.typical = 0.5f}})
-    CHECK(applied(first, two) == two);  // that cut is the line's
+    CHECK(applied(first, two) == two);  // that cut is made by the line
   CHECK(applied({.top_p = 0.999f, .min_p = 0.5f}, two).size() == 1);
   CHECK(applied({.min_p = 0.001f, .typical = 0.5f}, two).size() == 1);
   CHECK(applied({.top_k = 4, .top_p = 0.5f}, {{3, -1}, {4, -1}, {5, -1}, {6, -1}}) == List{{3, -1}, {4, -1}});
@@ -106,7 +106,7 @@ TEST_CASE("a truncation takes nothing where it is off, and no more of what the l
 }
 
 TEST_CASE("of equal values the lower token is drawn, and of one token itself", "[sample]") {
-  auto const low = -1e30f;  // to which noise adds nothing
+  auto const low = -1e30f;  // adding noise does not change it
   for (std::uint64_t noise = 1; noise < 50; ++noise) {
     CHECK(draw(List{{5, low}, {3, low}, {4, low}}, noise).token == 3);
     CHECK(draw(List{{3, low}, {5, low}, {4, low}}, noise).token == 3);
@@ -115,17 +115,18 @@ TEST_CASE("of equal values the lower token is drawn, and of one token itself", "
 }
 
 TEST_CASE("samplers at the edges of what they cut", "[sample][chain]") {
-  // Both are at the threshold: the less probable, here the later one, stays.
+  // Both are at the threshold: the less probable one, here the later one, stays.
   CHECK(left_by({.xtc = {.probability = 1, .threshold = 0.5f}}, {{3, 0}, {4, 0}}) == List{{4, 0}});
   CHECK(left_by({.xtc = {.probability = 1, .threshold = 0.51f}}, {{3, 0}, {4, 0}}).size() == 2);
   CHECK(left_by({.xtc = {.probability = 1, .threshold = 0}}, {{3, 0}, {4, -2000}}) == List{{4, 0}});
   CHECK(left_by({.xtc = {.probability = 1, .threshold = 0.3f}}, {{3, 0}, {4, -9}}).size() == 2);
-  for (auto const range : {0.5f, 1.0f}) {  // no entropy, and no temperature: the best alone
+  for (auto const range : {0.5f, 1.0f}) {  // no entropy and no temperature: only the best
     SamplerOptions const heat{.temperature = 0.5f, .dynamic_temperature = {.range = range}};
     CHECK(left_by(heat, {{3, -1}, {4, -2000}, {5, -2000}}) == List{{3, 0}});
     CHECK(left_by(heat, {{3, -1}}) == List{{3, 0}});
   }
-  // However cold, and however little the best has of the line, what counts is how far the others are from it.
+  // However low the temperature, and however little probability the best has, only the distance of the others from it
+  // counts.
   SamplerOptions const cold{
       .temperature = 0.001f, .xtc = {.probability = 1, .threshold = 0.3f}, .dynamic_temperature = {.range = 0.0001f}};
   CHECK(left_by(cold, {{3, -12}, {4, -12.001f}}).size() == 2);

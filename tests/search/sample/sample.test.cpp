@@ -29,7 +29,7 @@ static_assert(Search<Sample>);
 using SampleRequest = TableRequest<Sample>;
 using Probabilities = std::vector<double>;
 
-/// The distribution that is to be drawn from, in the plainest way: one cut after the other, renormalised after each.
+/// The distribution to draw from, computed plainly: one cut after another, renormalised after each.
 Probabilities expected(Table const& table, std::uint64_t seed, Sample const& search) {
   Probabilities p(static_cast<std::size_t>(table.size));
   table.logits(seed, {}, p);
@@ -77,7 +77,7 @@ Probabilities expected(Table const& table, std::uint64_t seed, Sample const& sea
   return p;
 }
 
-/// Tables whose every token is drawn from the same line, and which never end.
+/// Tables that draw every token from the same line and never end.
 Table constant_table(double scale = 4) { return {.size = 13, .scale = scale, .order = 0, .has_eos = false}; }
 
 std::vector<std::int64_t> token_counts(Table const& table, std::uint64_t seed, Sample search, std::int32_t samples,
@@ -129,7 +129,8 @@ TEST_CASE("sample draws tokens from the model's distribution, cut as asked", "[s
       auto const possible = static_cast<std::size_t>(std::count_if(p.begin(), p.end(), [](double x) { return x > 0; }));
       INFO(describe(search) << ", seed " << seed << ", " << possible << " tokens");
       if (search.top_k == 4) CHECK(possible == 4);
-      // After each other in one text, and side by side after the prompt: the expander's draws, and those from one list.
+      // Consecutive tokens in one text, and samples side by side after the prompt: draws by the expander, and draws
+      // from one list.
       check_distribution(token_counts(constant_table(), seed, search, 100, 400), p);
       check_distribution(token_counts(constant_table(), seed, search, 40000, 1), p);
     }
@@ -280,7 +281,7 @@ TEST_CASE("sample is greedy where only the best token is left", "[sample]") {
       CHECK(h.finished == best.finished);
       CHECK_THAT(h.log_prob, WithinAbs(best.log_prob, 1e-4));
     }
-    auto clear = true;  // no two tokens nearly equal on greedy's way
+    auto clear = true;  // no two tokens are nearly equal on the greedy path
     std::vector<double> line(12);
     for (std::size_t t = 0; t < best.tokens.size(); ++t) {
       table.logits(seed, std::span(best.tokens).first(t), line);
@@ -301,7 +302,7 @@ TEST_CASE("sample never draws what is forbidden, and draws the rest as if it wer
     INFO("seed " << seed << ", " << describe(search));
     auto const usual = run_one(table, seed, search);
     for (auto const kind : {Kind::logits, Kind::log_probs}) {
-      // pad and bos are the model's favourites, only Vocabulary::never keeps them out
+      // The model favours pad and bos; only Vocabulary::never excludes them.
       auto const forbidden = run_one(table, seed, search, {.kind = kind, .impossible = false});
       for (std::size_t i = 0; i < 3; ++i) {
         auto const &h = forbidden.hypotheses.at(i), &expected = usual.hypotheses.at(i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samplers' options: what they are by default, at their bounds, in which order; and what a chain asks of a line.
+// Sampler options: defaults, bounds, order; and what a chain requests from a line.
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
@@ -32,7 +32,7 @@ void refused(auto const& options, std::string const& name) {
   FAIL("accepted: " << name);
 }
 
-/// What a chain asks under noise, of a vocabulary of 9.
+/// A chain's query with noise, for a vocabulary of 9.
 Query asked(SamplerOptions const& options, std::uint64_t noise) {
   SamplerChain const chain{options};
   Query query{.best = 7};
@@ -177,10 +177,10 @@ TEST_CASE("a chain asks a line for no more than it needs", "[sample][chain]") {
       CHECK(same(asked({.truncation = {.top_k = 4}, .min_keep = keep}, noise), {.best = 4}));
       CHECK(same(asked({.truncation = {.top_p = 0.5f}, .min_keep = keep}, noise), {.best = least, .mass = 0.5f}));
       CHECK(same(asked({.truncation = {.min_p = 0.5f}, .min_keep = keep}, noise), {.best = least, .within = 0.5f}));
-      auto const typical = keep > 1 ? Query{.best = 9} : Query{.best = 0, .typical = 0.5f};  // not the best stay there
+      auto const typical = keep > 1 ? Query{.best = 9} : Query{.best = 0, .typical = 0.5f};  // the best may not stay
       CHECK(same(asked({.truncation = {.typical = 0.5f}, .min_keep = keep}, noise), typical));
     }
-    // What comes first is the line's, but for what the line cannot do.
+    // The first cut is made by the line, except for what the line cannot do.
     CHECK(same(asked({.temperature = 2, .truncation = {.top_p = 0.5f, .typical = 0.5f}}, noise),
                {.best = 1, .mass = 0.5f, .temperature = 2}));
     CHECK(same(asked({.temperature = 2, .truncation = {.top_p = 0.5f}, .order = SamplerOrder::llama_cpp()}, noise),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sample without a decoder: every plan and every result against a plain account of them, with one state and one result
-// for all sentences.
+// Sample without a decoder: every plan and every result against a plain account, with one state and one result for all
+// sentences.
 #include <sluice/search/sample/sample.hpp>
 
 #include <support/catch.hpp>
@@ -20,7 +20,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// One sample as it ought to be.
+/// The expected state of a sample.
 struct Account {
   std::vector<Token> tokens;
   std::vector<float> log_probs;
@@ -33,7 +33,7 @@ struct Account {
   }
 };
 
-/// Some of tokens 1 to 7 (1 ends, where it may), the best first.
+/// Some of tokens 1 to 7 (1 ends, if allowed), best first.
 std::vector<Candidate> some_candidates(std::mt19937_64& random, std::size_t most, bool end) {
   std::vector<Token> tokens{2, 3, 4, 5, 6, 7};
   if (end) tokens.push_back(1);
@@ -47,7 +47,7 @@ std::vector<Candidate> some_candidates(std::mt19937_64& random, std::size_t most
   return list;
 }
 
-/// What the documentation says is drawn.
+/// The token drawn according to the documentation.
 Candidate drawn(std::vector<Candidate> const& list, std::uint64_t noise) {
   return *std::max_element(list.begin(), list.end(), [noise](Candidate a, Candidate b) {
     return static_cast<double>(a.log_prob) + gumbel(noise, a.token) <
@@ -65,7 +65,7 @@ std::vector<Token> beginning_of_all(std::vector<Account> const& all) {
   return {texts[0].begin(), texts[0].begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
-/// Without repetitions, best first.
+/// Removes duplicates; best first.
 void keep_different(std::vector<Hypothesis>& all) {
   std::vector<Hypothesis> kept;
   for (auto const& h : all)
@@ -92,7 +92,7 @@ TEST_CASE("sample plans and draws as told, whatever its state and result held be
                   .samples = static_cast<std::int32_t>(1 + random() % 4),
                   .distinct = random() % 4 == 0,
                   .length = {.min = static_cast<std::int32_t>(random() % 5), .max = max}};
-    // More than 1 has no effect here, but that the chain of samplers does it all.
+    // More than 1 has no effect here, except that the chain of samplers does everything.
     search.min_keep = std::min(static_cast<std::int32_t>(random() % 3), search.top_k > 0 ? search.top_k : 2);
     auto const min = std::min(search.length.min, max);
     auto const sentence = told.sentence(random());
@@ -100,7 +100,7 @@ TEST_CASE("sample plans and draws as told, whatever its state and result held be
                   << ", min " << min << ", max " << max);
     CHECK(search.slot_count() == search.samples);
     search.begin(state, sentence);
-    CHECK(state.history.size() == 0);  // nothing is kept of the sentence before
+    CHECK(state.history.size() == 0);  // nothing is kept of the previous sentence
     std::vector<Account> all(static_cast<std::size_t>(search.samples));
     SlotFollower slots({text.begin(), text.end() - 1});
     auto position = forced;
@@ -110,7 +110,7 @@ TEST_CASE("sample plans and draws as told, whatever its state and result held be
       std::vector<Token> settled{7, 7, 7};
       search.settled(state, settled);
       CHECK(settled == beginning_of_all(all));
-      std::vector<std::size_t> who;  // [line]; the first serves all
+      std::vector<std::size_t> who;  // [line]: the sample; the first line serves all
       for (std::size_t i = 0; i < all.size() && !(first && i > 0); ++i)
         if (all[i].alive) who.push_back(i);
       if (max == 0) who.clear();
@@ -166,7 +166,7 @@ TEST_CASE("sample plans and draws as told, whatever its state and result held be
     std::vector<Token> settled{7, 7, 7};
     search.settled(state, settled);
     CHECK(settled == beginning_of_all(all));
-    result.failure = Failure::none;  // the loop's affair
+    result.failure = Failure::none;  // set by the decoding loop
     search.finish(state, result);
     std::vector<Hypothesis> expected;
     for (auto const& one : all)

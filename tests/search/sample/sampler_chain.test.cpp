@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of samplers against the same formulas over whole lines, and what is drawn from them.
+// Chains of samplers against the same formulas over whole lines, and the tokens drawn from them.
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/sample/sample_presets.hpp>
@@ -27,7 +27,7 @@ namespace {
 
 using ChainRequest = TableRequest<Sample>;
 
-/// All of one order of samplers that keep no state, and that no cut is asked for twice.
+/// All orders of stateless samplers in which no cut occurs twice.
 std::vector<Sample> const& chains() {
   static std::vector<Sample> const all{
       {.top_n_sigma = 0.8f},
@@ -78,7 +78,7 @@ TEST_CASE("a chain leaves the candidates that its formulas leave, with their pro
       auto const expected = reference.probabilities({line.begin(), line.end()}, chain.strikes(noise));
       if (reference.doubtful) {
         ++doubtful;
-        break;  // what is remembered may differ from here on
+        break;  // the remembered state may differ from here on
       }
       Query query, shared;  // that of one sample, and of several
       chain.ask(query, static_cast<std::int32_t>(size), state, noise);
@@ -217,7 +217,7 @@ TEST_CASE("an order says nothing about samplers that are off", "[sample][chain]"
     auto other = usual;
     other.order = {Sampler::xtc, Sampler::temperature, Sampler::top_k};
     CHECK(identical(run_one(table, seed, usual), run_one(table, seed, other)));
-    // A temperature behind top_k draws what it draws before it; its log-probabilities are those of temperature 1.
+    // A temperature after top_k draws the same as one before it; its log-probabilities are those of temperature 1.
     Sample before{.temperature = 0.8f, .top_k = 5, .length = {.max = 20}}, behind = before;
     behind.order = SamplerOrder::llama_cpp();
     CHECK(run_one(table, seed, before).hypotheses.at(0).tokens == run_one(table, seed, behind).hypotheses.at(0).tokens);

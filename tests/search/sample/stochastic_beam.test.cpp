@@ -44,7 +44,7 @@ Truth truth(Table const& table, std::uint64_t seed, Universe const& universe) {
 }
 Universe const outcomes{.maximum = longest, .must_finish = false, .masked_before_softmax = true};
 
-/// The samples under many seeds, as numbers of sequences in the order drawn.
+/// The samples for many seeds, as indices of sequences in the order drawn.
 template <class F>
 void simulate(Truth const& t, StochasticBeam const& search, std::uint64_t seeds, F&& each) {
   std::vector<BeamRequest> requests;
@@ -61,7 +61,7 @@ void simulate(Truth const& t, StochasticBeam const& search, std::uint64_t seeds,
   }
 }
 
-/// Calls each(numbers, probability) for every ordered sample of k without replacement.
+/// Calls each(indices, probability) for every ordered sample of k without replacement.
 void enumerate(std::vector<double> const& p, std::size_t k, std::vector<std::size_t>& drawn, double probability,
                double left, std::function<void(std::vector<std::size_t> const&, double)> const& each) {
   if (drawn.size() == k) return each(drawn, probability);
@@ -91,7 +91,7 @@ TEST_CASE("conditioned Gumbel numbers equal their definition, and stay finite wh
   CHECK_THAT(detail::conditioned(-1000.5, -1000, -2000), WithinAbs(-2000, 1e-9));
   CHECK_THAT(detail::conditioned(-1000, -1, 500), WithinAbs(-1000, 1e-9));
   CHECK(std::isfinite(detail::conditioned(std::nextafter(-1.0, -2.0), -1, 0)));
-  // monotone, so that a list before is a list after
+  // Monotone, so a list that was ordered stays ordered.
   for (auto top : {-900.0, -1.0, 3.0}) {
     auto before = detail::conditioned(-60, 1, top);
     for (double value = -59.9; value <= 1; value += 0.1) {
@@ -165,7 +165,7 @@ TEST_CASE("stochastic_beam wide enough returns every output, with independent Gu
            });
   check_distribution(bins, std::vector<double>(20, 0.05), 20);
   CHECK(std::abs(first_two) / std::sqrt(seeds) < 4);
-  CHECK_THAT(largest / seeds, WithinAbs(0.5772, 4 * 1.2825 / std::sqrt(seeds)));  // of all, it is Gumbel itself
+  CHECK_THAT(largest / seeds, WithinAbs(0.5772, 4 * 1.2825 / std::sqrt(seeds)));  // the largest of all is itself Gumbel
 }
 
 TEST_CASE("stochastic_beam gives estimates without bias", "[stochastic_beam]") {
@@ -193,7 +193,7 @@ TEST_CASE("stochastic_beam gives estimates without bias", "[stochastic_beam]") {
   }
   simulate(t, {.width = 30, .length = {.max = longest}}, 3,
            [&](auto const&, std::vector<Hypothesis> const& hypotheses) {
-             auto const w = importance_log_weights(hypotheses, 29);  // all there are
+             auto const w = importance_log_weights(hypotheses, 29);  // all outputs there are
              REQUIRE(w.size() == t.p.size());
              for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == hypotheses[i].log_prob);
            });

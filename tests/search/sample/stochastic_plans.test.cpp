@@ -23,7 +23,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// A hypothesis as it ought to be.
+/// The expected state of a hypothesis.
 struct Account {
   std::vector<Token> tokens{};
   std::vector<float> log_probs{};
@@ -58,7 +58,7 @@ TEST_CASE("stochastic_beam plans and draws as told, whatever its state and resul
     INFO("round " << round << ", width " << width << ", prefix " << forced << ", min " << min << ", max " << max);
     CHECK(search.slot_count() == search.width);
     search.begin(state, sentence);
-    CHECK(state.history.size() == 0);  // nothing is kept of the sentence before
+    CHECK(state.history.size() == 0);  // nothing is kept of the previous sentence
     std::vector<Account> all(1);
     SlotFollower slots({text.begin(), text.end() - 1});
     std::set<std::uint64_t> keys;
@@ -87,7 +87,7 @@ TEST_CASE("stochastic_beam plans and draws as told, whatever its state and resul
         auto const& query = step.queries[l];
         CHECK((query.best == search.width && !query.selects() && query.temperature == search.temperature));
         CHECK((query.normalise && query.probes.empty()));
-        CHECK((query.noise != 0 && keys.insert(query.noise).second));  // a hypothesis' own
+        CHECK((query.noise != 0 && keys.insert(query.noise).second));  // different for every hypothesis
         std::vector<Token> forbidden, expected = vocabulary.never;
         if (position < min) expected.insert(expected.end(), vocabulary.eos.begin(), vocabulary.eos.end());
         for (auto const& edit : query.edits) forbidden.push_back(edit.token);
@@ -99,7 +99,7 @@ TEST_CASE("stochastic_beam plans and draws as told, whatever its state and resul
         for (auto const token : tokens) lists[l].push_back({token, -static_cast<float>(random() % 64) / 8});
       }
 
-      // What ought to come of it. The root's own value is nobody else's; what it is, the first answer shows.
+      // The expected next beam. The root's own value uses noise of its own; the first answer reveals it.
       std::vector<Account> next;
       std::size_t root = 0;
       for (auto const& one : all) {
@@ -137,7 +137,7 @@ TEST_CASE("stochastic_beam plans and draws as told, whatever its state and resul
         best.insert(best.end(), list.begin(), list.end());
       }
       ended = search.advance(state, Expansion(entries, best, {}));
-      result.failure = Failure::none;  // the loop's affair
+      result.failure = Failure::none;  // set by the decoding loop
       search.finish(state, result);
       if (position == forced && !next.empty() && max > 0) {
         auto const value = result.hypotheses.at(0).score, largest = next[root].value;
@@ -159,7 +159,7 @@ TEST_CASE("stochastic_beam plans and draws as told, whatever its state and resul
         if (max == 0) continue;
         CHECK_THAT(h.log_prob, WithinAbs(e.log_prob, 1e-9));
         CHECK_THAT(h.score, WithinAbs(e.value, 1e-6));
-        all[i].value = h.score;  // what rounding there is does not add up
+        all[i].value = h.score;  // rounding errors do not accumulate
       }
     }
     ++seen[all.empty() ? 0 : ended ? 1 : 2];
@@ -178,7 +178,7 @@ TEST_CASE("stochastic_beam takes equally good children in the order of their lis
     Plan plan(step, 0);
     search.plan(state, plan);
     std::vector<Candidate> list;
-    for (auto const token : tokens) list.push_back({token, -1e30f});  // to which noise adds nothing
+    for (auto const token : tokens) list.push_back({token, -1e30f});  // adding noise does not change it
     std::vector<Expansion::Entry> const entries{{.best_count = 3}};
     search.advance(state, Expansion(entries, list, {}));
     Result result;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-/// Tests on the host do no more than name it.
+/// Tests on the host only name it.
 struct __half {
   std::uint16_t bits;
 };

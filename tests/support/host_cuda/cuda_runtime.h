@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// As much of the CUDA runtime as our host code calls, in the host's memory: what is added to a stream is done when somebody
-/// waits for it, and not before. For tests on machines without CUDA; found in place of the real one.
+/// The part of the CUDA runtime that our host code calls, in host memory. Work added to a stream is done when the
+/// program waits for it, and not before. For tests on machines without CUDA; it is found in place of the real header.
 #pragma once
 
 #include <cstddef>
@@ -36,32 +36,33 @@ using cudaEvent_t = struct CUevent_st*;
 
 namespace sluice::test {
 
-/// What the program has done with the device so far.
+/// How the program has used the device so far.
 struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
   std::size_t ring_launches = 0;  ///< of the line_launches, those that read through rings
-  std::size_t never_written = 0;  ///< words that were copied back and hold what allocations begin with
-  std::size_t bytes_told = 0;     ///< that kernels wrote to the host's memory
-  std::size_t early_starts = 0;   ///< of kernels right behind one of ours
-  std::size_t wrong_starts = 0;   ///< and of kernels behind anything else
+  std::size_t never_written = 0;  ///< words copied back that were never written
+  std::size_t bytes_told = 0;     ///< bytes that kernels wrote to host memory
+  std::size_t early_starts = 0;   ///< of kernels directly after one of ours
+  std::size_t wrong_starts = 0;   ///< and of kernels after anything else
   std::size_t codes_asked = 0;    ///< calls of cudaFuncGetAttributes
   std::size_t keys_sorted = 0;
-  std::size_t waits = 0;            ///< for the one stream
+  std::size_t waits = 0;            ///< for the main stream
   std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
 };
 
-/// The one stream, and what a test wants to know. Streams that the program makes are done with their work at once, and wait
-/// for nothing of the one, unless a test asks for one beside it.
+/// The main stream, and what tests want to know. Streams that the program creates do their work immediately and do not
+/// wait for the main one, unless a test asks for one that runs beside it.
 struct HostCuda {
   std::vector<std::function<void()>> stream;
-  std::vector<std::function<void()>> late;  ///< what cudaMemcpy has not brought to the device yet
+  std::vector<std::function<void()>> late;  ///< writes by cudaMemcpy that have not reached the device yet
   DeviceUse use;
   int processors = 4, second_level_cache = 3 << 20;
-  int ring_blocks = 2;          ///< that read through rings at once, on a multiprocessor; 0: the device is too old
+  int ring_blocks = 2;          ///< blocks that can read through rings at once on a multiprocessor; 0: the device is
+                                ///< too old
   int device = 0;               ///< the current one
-  int code_version = 90;        ///< of the architecture that its kernels were compiled for
-  bool no_page_locked = false;  ///< there is no more memory that kernels could write
-  bool capturing = false;       ///< what is added to the one stream is a graph's
+  int code_version = 90;        ///< the architecture for which its kernels were compiled
+  bool no_page_locked = false;  ///< memory that kernels can write on the host is exhausted
+  bool capturing = false;       ///< work added to the main stream goes into a graph
   bool others_capture = false;  ///< another thread's stream is captured, in the usual mode
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 
@@ -73,8 +74,8 @@ struct HostCuda {
     stream.push_back(std::move(work));
     behind_kernel = false;
   }
-  /// One of our kernels that await_earlier().
-  /// \param early  may start while what was added last is still at work
+  /// Adds one of our kernels that await_earlier().
+  /// \param early  may start while the work added last is still running
   void add_kernel(cudaStream_t to, bool early, std::function<void()> work) {
     if (to == nullptr) return add_kernel(early, std::move(work));
     if (early) ++use.wrong_starts;
@@ -85,28 +86,29 @@ struct HostCuda {
     add(std::move(work));
     behind_kernel = true;
   }
-  bool behind_kernel = false;  ///< such a kernel was added last
+  bool behind_kernel = false;  ///< the last work added was such a kernel
   void wait() {
     for (auto const& work : std::exchange(stream, {})) work(), tell(), go_beside();
   }
-  /// What is done at once in a stream of its own, else when somebody waits.
+  /// Does the work immediately in a stream of the program's own; otherwise when the program waits.
   void add(cudaStream_t to, std::function<void()> work) {
     if (to == nullptr) add(std::move(work));
     else if (has_beside) beside.push_back({std::move(work), {}});
     else work(), tell();
   }
 
-  // A stream that the program makes, as slow as it may be, as fast, or now so, now so; in order with the one by events alone.
+  // The work of a stream that the program creates. It may be slow, fast or mixed; only events order it relative to the
+  // main stream.
   struct Work {
     std::function<void()> run;
     std::function<bool()> ready;  ///< none: always
   };
   enum class Haste { none, most, some };
-  bool has_beside = false;  ///< there is one
+  bool has_beside = false;  ///< whether there is one
   Haste haste = Haste::none;
   std::deque<Work> beside;
   std::uint64_t random = 1;
-  std::map<cudaEvent_t, std::uint64_t> asked, happened;  ///< how often each event was recorded, and has come
+  std::map<cudaEvent_t, std::uint64_t> asked, happened;  ///< how often each event was recorded, and has happened
   bool run_beside() {
     if (beside.empty() || (beside.front().ready && !beside.front().ready())) return false;
     auto const work = std::move(beside.front().run);
@@ -129,10 +131,10 @@ struct HostCuda {
     add([this, come] {
       while (!come() && run_beside()) {
       }
-      if (!come()) std::abort();  // each waits for the other
+      if (!come()) std::abort();  // deadlock: each waits for the other
     });
   }
-  /// Memory of the host's as the device sees it: what a kernel has written goes to the host, and no other kernel finds it there.
+  /// Host memory as the device sees it: a kernel's writes go to the host, and other kernels do not see them.
   struct Mapped {
     unsigned char *host, *device;
     std::size_t bytes;
@@ -147,7 +149,7 @@ struct HostCuda {
         use.bytes_told += 4;
       }
   }
-  /// Whether a call that may wait for other streams is allowed.
+  /// Refuses a call that may wait for other streams, while they are captured.
   bool refused() {
     if (!others_capture || mode == cudaStreamCaptureModeRelaxed) return false;
     ++use.broken_captures;
@@ -157,12 +159,12 @@ struct HostCuda {
     if (refused()) return cudaErrorStreamCaptureUnsupported;
     ++use.allocations;
     *to = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-    std::memset(*to, 0xff, bytes);  // NaN, places outside of everything
+    std::memset(*to, 0xff, bytes);  // NaN, and positions outside of everything
     return cudaSuccess;
   }
   cudaError_t free(void* piece) {
     static_cast<void>(refused());
-    wait();  // as the real one does
+    wait();  // waits like the real one
     std::erase_if(mapped, [piece](Mapped const& one) {
       if (one.host != piece) return false;
       std::free(one.device);
@@ -217,7 +219,7 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  static char made;  // an address; whose does not matter
+  static char made;  // any address will do
   *stream = reinterpret_cast<cudaStream_t>(&made);
   return cudaSuccess;
 }
@@ -225,7 +227,8 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   auto& machine = sluice::test::HostCuda::get();
   if (stream != nullptr) {
-    while (machine.run_beside()) {}
+    while (machine.run_beside()) {
+    }
     return cudaSuccess;
   }
   if (machine.capturing) return cudaErrorStreamCaptureUnsupported;
@@ -233,9 +236,9 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   machine.wait();
   return cudaSuccess;
 }
-/// An event has happened when all that was added to the stream has.
+/// An event has happened when everything added to the stream has been done.
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  static std::deque<char> made;  // addresses; whose does not matter
+  static std::deque<char> made;  // any addresses will do
   *event = reinterpret_cast<cudaEvent_t>(&made.emplace_back());
   return cudaSuccess;
 }
@@ -270,8 +273,8 @@ inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaS
   sluice::test::HostCuda::get().add(stream, [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
-/// The worst that the real one may do with memory that is not page-locked: it returns when it has read the host's memory, and
-/// the device has the numbers when somebody waits for the device.
+/// The worst case for memory that is not page-locked: it returns once it has read the host's memory, and the device has
+/// the numbers only when the program waits for the device.
 inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
   auto& machine = sluice::test::HostCuda::get();
   machine.wait();
@@ -319,7 +322,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel*) {
   attributes->ptxVersion = machine.code_version;
   return cudaSuccess;
 }
-/// A "kernel" is called as soon as somebody waits, once.
+/// A "kernel" is called once, as soon as the program waits.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {

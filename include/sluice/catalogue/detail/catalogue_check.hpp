@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether all of a catalogue's bytes are those of a catalogue.
+/// Validates all bytes of a catalogue.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,7 +20,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// The marks of one level: ascending, as many as announced, counted rightly.
+/// Checks the marks of one level: ascending, as many as stated, with correct counts.
 template <class = void>
 void check_marks(Marks const& marks, std::uint32_t items, std::string const& place) {
   if (!marks.bits()) {
@@ -54,18 +54,19 @@ void check_marks(Marks const& marks, std::uint32_t items, std::string const& pla
     fail_catalogue(place + ": " + std::to_string(sum) + " nodes, " + std::to_string(marks.size()) + " announced");
 }
 
-/// Where check_catalogue() is in one level.
+/// The position of check_catalogue() in one level.
 struct LevelCursor {
   static constexpr auto none = (std::numeric_limits<std::uint32_t>::max)();
-  std::uint32_t next = none, node = 0;  // the item with which the next node begins, that node
-  std::uint32_t token = 0;              // of the node before
+  std::uint32_t next = none, node = 0;  // the item with which the next node begins, and that node
+  std::uint32_t token = 0;              // of the previous node
 };
 
 /// Throws std::runtime_error naming what is wrong, and where. O(tokens).
 ///
-/// An item begins new nodes at depths s to e: what it has in common with the item before is s - 1 long, and e is its length.
-/// So a level's marks are right where each item's depths have no gap, the first item's begin with 1, and no s - 1 is more
-/// than the length before; and the items ascend where at depth s the token is larger than that before among its siblings.
+/// An item begins new nodes at depths s to e: s - 1 is the length of its common prefix with the previous item, and e is
+/// its own length. So a level's marks are valid if the depths of each item have no gap, those of the first item begin
+/// with 1, and no s - 1 exceeds the previous length. The items ascend if, at depth s, the token is larger than the
+/// previous one among its siblings.
 template <class = void>
 void check_catalogue(CatalogueImage const& image) {
   auto const bytes = image.bytes();
@@ -83,7 +84,7 @@ void check_catalogue(CatalogueImage const& image) {
   for (std::uint32_t item = 0; item < image.items(); ++item) {
     auto const fail = [&](std::string const& what) { fail_catalogue("item " + std::to_string(item) + ": " + what); };
     std::uint32_t first = none, length = 0;
-    // What is deeper than the item before cannot begin here but by way of what does.
+    // Nodes deeper than the previous item can begin here only below other new nodes.
     for (std::uint32_t d = 0; d < depth && (d <= before || d == length); ++d) {
       auto& cursor = at[d];
       if (cursor.next != item) {

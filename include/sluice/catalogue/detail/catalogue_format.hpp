@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a catalogue lies in memory and in its file.
+/// The layout of a catalogue in memory and in its file.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,8 +14,9 @@
 
 namespace sluice::inline v0::detail {
 
-// The format, version 1. All numbers are little-endian. Items are sorted, and numbered from 0 in that order. Those that begin with
-// the same d tokens are a node of level d; they lie beside each other, so the number of the first one says which they are.
+// The format, version 1. All numbers are little-endian. Items are sorted, and numbered from 0 in that order. Those that
+// begin with the same d tokens form a node of level d; they are contiguous, so the number of the first one identifies
+// the node.
 //
 //   8 bytes   "SLUICECA"
 //   uint32    version
@@ -24,12 +25,12 @@ namespace sluice::inline v0::detail {
 //   uint64    items
 //   uint32    tokens of the shortest item
 //   uint32    largest token
-//   uint64    where the set of all tokens lies: bit t % 8 of byte t / 8
-//   uint64    hash of all that follows the first 64 bytes
+//   uint64    offset of the set of all tokens: bit t % 8 of byte t / 8
+//   uint64    hash of everything after the first 64 bytes
 //   uint64    hash of the first 56 bytes
 //   for each level, 32 bytes:
-//     uint64    where its marks lie: the first items of its nodes, see Marks
-//     uint64    where its tokens lie: that of each node, less `lowest`
+//     uint64    offset of its marks: the first items of its nodes, see Marks
+//     uint64    offset of its tokens: that of each node, minus `lowest`
 //     uint32    nodes
 //     uint32    lowest: the smallest token of the level
 //     uint8     bytes of a token, 1 to 4
@@ -41,11 +42,12 @@ namespace sluice::inline v0::detail {
 constexpr char catalogue_magic[] = "SLUICECA";
 constexpr std::uint32_t catalogue_version = 1;
 constexpr std::uint64_t catalogue_head = 64, catalogue_level = 32;
-constexpr std::uint32_t catalogue_levels = 1024;  ///< at most
+constexpr std::uint32_t catalogue_levels = 1024;  ///< maximum
 
 constexpr std::uint64_t aligned_64(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// FNV-1a with words of 8 bytes in place of bytes, of bytes in a multiple of 8. Whatever changes within one word changes it.
+/// FNV-1a over 8-byte words instead of bytes; the number of bytes must be a multiple of 8. Any change within one word
+/// changes the hash.
 inline std::uint64_t hash_words(std::span<std::byte const> bytes) {
   std::uint64_t hash = 0xCBF29CE484222325u;
   for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8)
@@ -53,7 +55,7 @@ inline std::uint64_t hash_words(std::span<std::byte const> bytes) {
   return hash;
 }
 
-/// What the first 64 bytes say.
+/// The contents of the first 64 bytes.
 struct CatalogueHead {
   std::uint32_t levels = 0;
   std::uint64_t bytes = 0, items = 0;
@@ -63,7 +65,7 @@ struct CatalogueHead {
 
 /// A row of the table of levels.
 struct CatalogueLevel {
-  std::uint64_t marks = 0, tokens = 0;  // where they lie
+  std::uint64_t marks = 0, tokens = 0;  // their offsets
   std::uint32_t nodes = 0, lowest = 0;
   std::uint8_t width = 1;
   bool bits = false;
@@ -100,7 +102,7 @@ inline CatalogueLevel read_level(std::byte const* from) {
           load_little<std::uint8_t>(from + 24),  load_little<std::uint8_t>(from + 25) != 0};
 }
 
-/// Writes both hashes, when all the rest is there.
+/// Writes both hashes; call it last.
 inline void seal(std::span<std::byte> file) {
   store_little(file.data() + 48, hash_words(file.subspan(catalogue_head)));
   store_little(file.data() + 56, hash_words(file.first(56)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The bytes of a catalogue, looked at.
+/// A view of a catalogue's bytes.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,8 +24,8 @@ namespace sluice::inline v0::detail {
 
 [[noreturn]] inline void fail_catalogue(std::string const& what) { throw std::runtime_error("catalogue: " + what); }
 
-/// A view of a catalogue's bytes: head and table of levels are known to be right; what lies behind them where check() has
-/// found it so. If it is not, answers are wrong, but within bounds.
+/// A view of a catalogue's bytes. Header and level table are validated; the rest is valid only if check() has
+/// succeeded. Otherwise answers may be wrong, but reads stay within bounds.
 template <class = void>
 class LazyCatalogueImage {
  public:
@@ -47,7 +47,7 @@ class LazyCatalogueImage {
       copy_tokens(node, 1, &token);
       return static_cast<std::uint32_t>(token);
     }
-    /// The tokens of nodes begin .. begin + count - 1, which there are.
+    /// Copies the tokens of nodes begin .. begin + count - 1, which must exist.
     void copy_tokens(std::uint32_t begin, std::uint32_t count, Token* to) const {
       auto const* const from = tokens_ + std::size_t{begin} * width_;
       switch (width_) {
@@ -74,7 +74,8 @@ class LazyCatalogueImage {
   };
 
   /// \param bytes  must live as long as this
-  /// \throws std::runtime_error  naming what is wrong, for bytes that are no catalogue, cut off, or of another version
+  /// \throws std::runtime_error  naming what is wrong, for bytes that are not a catalogue, truncated, or of another
+  ///     version
   explicit LazyCatalogueImage(std::span<std::byte const> bytes) : bytes_(bytes) {
     if (bytes.empty()) fail_catalogue("there is nothing to read");
     auto const size = std::min<std::size_t>(bytes.size(), 8);
@@ -101,10 +102,10 @@ class LazyCatalogueImage {
   CatalogueHead const& head() const { return head_; }
   std::uint32_t items() const { return static_cast<std::uint32_t>(head_.items); }
   std::uint32_t depth() const { return head_.levels; }
-  /// Of nodes of d + 1 tokens.
+  /// The nodes of d + 1 tokens.
   Level const& level(std::uint32_t d) const { return levels_[d]; }
   std::span<std::byte const> bytes() const { return bytes_; }
-  /// Whether some item holds it.
+  /// Whether some item contains it.
   bool holds(std::uint32_t token) const {
     return token <= head_.largest && (bytes_[head_.tokens + token / 8] >> (token % 8) & std::byte{1}) != std::byte{0};
   }

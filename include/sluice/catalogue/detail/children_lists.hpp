@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the hypotheses of a beam may become, in a catalogue.
+/// The possible continuations of a beam's hypotheses in a catalogue.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,27 +19,27 @@
 
 namespace sluice::inline v0::detail {
 
-/// The children of every hypothesis' node, and the ends where an item ends.
+/// The children of every hypothesis's node, plus eos tokens where an item ends.
 struct ChildrenLists {
-  /// Those of one hypothesis.
+  /// The range of one hypothesis.
   struct Listed {
-    std::uint32_t begin = 0, children = 0, count = 0;  // of `tokens`: children, ascending, then ends
+    std::uint32_t begin = 0, children = 0, count = 0;  // in `tokens`: children, ascending, then eos tokens
     std::int32_t line = -1;                            // of the answer
-    bool certain = false;                              // to end
+    bool certain = false;                              // that it ends
     bool idle = false;                                 // alive, without a slot
     bool asks() const { return count > 0 && !certain; }
   };
   std::vector<Catalogue::Node> nodes;  // [rank]
   std::vector<Listed> listed;          // [rank]
   std::vector<Token> tokens;           // of all of them
-  std::vector<Item> first, last;       // [token]: the items below a child
-  std::uint32_t ends = 0;              // of `tokens` that are ends
+  std::vector<Item> first, last;       // [token]: range of items below a child
+  std::uint32_t ends = 0;              // number of `tokens` that are eos
 
   std::span<Token const> tokens_of(Listed const& one) const { return std::span(tokens).subspan(one.begin, one.count); }
 
-  /// Lists anew.
-  /// \param hypotheses  best first; those that have ended become nothing
-  /// \param alone       whether an end that nothing else competes with is certain
+  /// Builds new lists.
+  /// \param hypotheses  best first; those that have ended get nothing
+  /// \param alone       whether an end without alternatives is certain
   void list(InCatalogue const& items, BeamState const& s, std::span<BeamState::Entry const> hypotheses, bool alone) {
     auto const& eos = s.vocabulary->eos;
     auto const may_end = s.generated >= s.bounds.min || s.last();
@@ -62,7 +62,7 @@ struct ChildrenLists {
     }
   }
 
-  /// The nodes of the next beam, before its slots are given out.
+  /// Moves to the nodes of the next beam, before its slots are assigned.
   void follow(BeamState const& s) {
     next_.assign(s.next.size(), {});
     for (std::size_t i = 0; i < s.next.size(); ++i) {
@@ -70,7 +70,7 @@ struct ChildrenLists {
       if (entry.ended) continue;
       auto const parent = static_cast<std::size_t>(s.holder[static_cast<std::size_t>(entry.from)]);
       auto const& one = listed[parent];
-      if (one.children == 0) continue;  // of a file that nobody has checked: siblings may come in any order
+      if (one.children == 0) continue;  // in an unchecked file, siblings may come in any order
       auto const begin = tokens.begin() + one.begin;
       auto const at =
           static_cast<std::size_t>(std::lower_bound(begin, begin + one.children - 1, entry.token) - tokens.begin());

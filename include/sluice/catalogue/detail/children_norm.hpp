@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the probabilities of a few tokens add up to.
+/// The normaliser over a few tokens.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,7 +18,7 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// log sum exp of scores, each term within 3e-7 of itself; 0 where none is more than -infinity.
+/// log sum exp of scores, with each term accurate to 3e-7 relative; 0 if none is more than -infinity.
 template <class = void>
 double log_sum_exp(std::span<float const> scores) {
   constexpr auto lowest = -std::numeric_limits<float>::infinity();

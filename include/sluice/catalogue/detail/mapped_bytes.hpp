@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A file as bytes in memory, shared with all who have mapped it.
+/// A file as bytes in memory, shared with every process that maps it.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -29,13 +29,13 @@
 
 namespace sluice::inline v0::detail {
 
-/// Bytes, and who keeps them.
+/// Bytes and their owner.
 struct KeptBytes {
   std::shared_ptr<void const> keeper;
   std::span<std::byte const> bytes;
 };
 
-/// Bytes that are 0, aligned as a file's are.
+/// Zeroed bytes, aligned like those of a file.
 inline std::pair<std::shared_ptr<void const>, std::byte*> zeroed_bytes(std::size_t size) {
   struct alignas(64) Line {
     std::byte bytes[64];
@@ -44,15 +44,15 @@ inline std::pair<std::shared_ptr<void const>, std::byte*> zeroed_bytes(std::size
   auto* const first = lines->empty() ? nullptr : lines->front().bytes;
   return {std::move(lines), first};
 }
-/// A copy.
+/// Copies bytes.
 inline KeptBytes copy_bytes(std::span<std::byte const> bytes) {
   auto [keeper, to] = zeroed_bytes(bytes.size());
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
   return {std::move(keeper), {to, bytes.size()}};
 }
 
-/// Maps a file, read-only: processes that map the same file share its memory. Where files cannot be mapped it is read. Do not
-/// write to it or cut it while somebody has it mapped: put a new one in its place by renaming.
+/// Maps a file read-only: processes that map the same file share its memory. If files cannot be mapped, it is read. Do
+/// not write to it or truncate it while it is mapped: replace it by renaming.
 /// \throws std::runtime_error  naming the file
 template <class = void>
 KeptBytes map_file(std::string const& path) {

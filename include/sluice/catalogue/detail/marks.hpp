@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ascending numbers in few bytes, wherever these lie.
+/// Ascending numbers in few bytes, at any address.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -31,12 +31,12 @@ void store_little(std::byte* to, Number number) {
     for (std::size_t i = 0; i < sizeof(Number); ++i) to[i] = static_cast<std::byte>(number >> (8 * i));
 }
 
-/// A set of numbers below `bound`: a view of bytes, which are a list of uint32 where they are few, else
+/// A set of numbers below `bound`: a view of bytes, which are a list of uint32 if there are few numbers, otherwise
 ///
-///   uint64 words   bit x % 64 of word x / 64: whether it holds x; words for whole blocks of 512
-///   uint32 [blocks + 1]  how many lie before each block, and all
+///   uint64 words   bit x % 64 of word x / 64: whether it contains x; words for whole blocks of 512
+///   uint32 [blocks + 1]  the number before each block, and the total
 ///
-/// Whatever the bytes are, answers lie within bounds and nothing else is read.
+/// Whatever the bytes are, answers and reads stay within bounds.
 class Marks {
  public:
   static constexpr std::uint32_t block = 512, sparse = 32;
@@ -61,7 +61,7 @@ class Marks {
     for (auto const x : ascending) set(to, x);
     count_blocks(to, bound);
   }
-  /// The same one by one, as bits; the counts come last.
+  /// Writes one number at a time, as bits; the counts are written last.
   static void set(std::byte* to, std::uint32_t x) { to[x / 8] |= std::byte{1} << (x % 8); }
   static void count_blocks(std::byte* to, std::uint32_t bound) {
     auto const all = blocks(bound);
@@ -78,7 +78,7 @@ class Marks {
   std::uint32_t size() const { return count_; }
   bool bits() const { return bits_; }
 
-  /// How many lie below x.
+  /// The number of elements below x.
   std::uint32_t rank(std::uint32_t x) const {
     if (x >= bound_) return count_;
     if (!bits_) {
@@ -101,11 +101,11 @@ class Marks {
     auto const at = rank(x);
     return at < count_ && number(at) == x;
   }
-  /// The k-th, from 0; bound where there are fewer.
+  /// The k-th element, from 0; bound if there are fewer.
   std::uint32_t at(std::uint32_t k) const {
     if (k >= count_) return bound_;
     if (!bits_) return (std::min)(number(k), bound_);
-    std::uint32_t low = 0, high = blocks(bound_);  // the last block with no more than k before it
+    std::uint32_t low = 0, high = blocks(bound_);  // finds the last block with at most k elements before it
     while (high - low > 1) {
       auto const middle = low + (high - low) / 2;
       if (before(middle) <= k) low = middle;
@@ -124,7 +124,8 @@ class Marks {
     return bound_;
   }
 
-  /// The first that is no less than x, which is the k-th: for who goes through all. bound: there is none.
+  /// The first element that is not less than x, which is the k-th: for iterating over all of them. bound: there is
+  /// none.
   std::uint32_t next(std::uint32_t x, std::uint32_t k) const {
     if (k >= count_ || x >= bound_) return bound_;
     if (!bits_) return (std::min)(number(k), bound_);
@@ -136,7 +137,7 @@ class Marks {
     }
   }
 
-  /// f(x) for those in [first, last), ascending.
+  /// Calls f(x) for the elements in [first, last), ascending.
   template <class F>
   void for_each(std::uint32_t first, std::uint32_t last, F&& f) const {
     last = (std::min)(last, bound_);
@@ -155,7 +156,7 @@ class Marks {
       if (w == end && last % 64 != 0) word &= (std::uint64_t{1} << (last % 64)) - 1;
       for (; word != 0; word &= word - 1) f(w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)));
       if (++w > end) return;
-      // Blocks that hold none are passed over.
+      // Skips empty blocks.
       constexpr auto per_block = block / 64;
       while (w % per_block == 0 && w + per_block <= end && before(w / per_block) == before(w / per_block + 1))
         w += per_block;
@@ -163,7 +164,7 @@ class Marks {
     }
   }
 
-  /// contains() of numbers that mostly ascend, each from where the last one was.
+  /// contains() for mostly ascending numbers; continues from the last lookup.
   class Cursor {
    public:
     explicit Cursor(Marks const& marks) : marks_(&marks) {}
@@ -180,12 +181,13 @@ class Marks {
 
    private:
     Marks const* marks_;
-    std::uint32_t last_ = 1, next_ = 0;  // of a list: what was asked last, and the first that was no less
+    std::uint32_t last_ = 1, next_ = 0;  // for a list: the last number looked up, and the first element not less than
+                                         // it
   };
 
-  /// Of a list; k < size().
+  /// For a list; k < size().
   std::uint32_t number(std::uint32_t k) const { return load_little<std::uint32_t>(bytes_ + std::size_t{k} * 4); }
-  /// Of bits; w < 8 blocks(bound), b <= blocks(bound).
+  /// For bits; w < 8 blocks(bound), b <= blocks(bound).
   std::uint64_t words(std::uint32_t w) const { return load_little<std::uint64_t>(bytes_ + std::size_t{w} * 8); }
   std::uint32_t before(std::uint32_t b) const {
     return load_little<std::uint32_t>(bytes_ + std::size_t{blocks(bound_)} * (block / 8) + std::size_t{b} * 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which nodes of an automaton read short texts alike.
+/// Groups the nodes of an automaton that read short texts alike.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,8 +15,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// For each node the first that reads all texts of up to `depth` bytes as it does: of those that count up to a hundred
-/// characters, all but the last ones. (Partition refinement, Moore 1956, stopped early.)
+/// For each node, the first node that reads all texts of up to `depth` bytes in the same way. In a count of up to a
+/// hundred characters, all nodes but the last ones are alike. (Partition refinement, Moore 1956, stopped early.)
 inline std::vector<std::int32_t> alike_nodes(Automaton const& a, std::int32_t depth) {
   auto const nodes = static_cast<std::size_t>(a.nodes());
   std::vector<std::int32_t> of(nodes), next(nodes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A compiled grammar: one automaton a rule, which call each other.
+/// A compiled grammar: one automaton per rule; automata call each other.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,11 +15,12 @@
 
 namespace sluice::inline v0::detail {
 
-/// Nodes of all rules. A node goes on with a byte, or with a text of another rule ("calls" it), or its rule's text may end
-/// there. Nothing is left out by not reading a byte: where a rule's text may be empty, whoever calls it can also do so
-/// without. Every node can get to an end. Bytes that no edge distinguishes are one class; classes are runs of bytes.
+/// The nodes of all rules. A node continues with a byte or with a text of another rule (it "calls" the rule), or its
+/// rule's text may end there. Calls are never empty: where a rule's text may be empty, its callers have an edge that
+/// skips it. Every node can reach an end. Bytes that no edge distinguishes form one class; classes are contiguous
+/// ranges of bytes.
 ///
-/// No rule begins, by calls alone, with itself.
+/// There is no left recursion.
 template <class = void>
 class LazyAutomaton {
  public:
@@ -31,9 +32,9 @@ class LazyAutomaton {
     std::int32_t rule, to;
   };
   struct Node {
-    std::int32_t bytes = 0, calls = 0;  // where its edges begin
+    std::int32_t bytes = 0, calls = 0;  // the start of its edges
     bool end = false;                   // the rule's text may end here
-    bool last = false;                  // and does
+    bool last = false;                  // the rule's text always ends here
   };
 
   std::int32_t nodes() const { return static_cast<std::int32_t>(all.size()) - 1; }
@@ -50,14 +51,14 @@ class LazyAutomaton {
   std::vector<ByteEdge> byte_edges;
   std::vector<CallEdge> call_edges;
   std::vector<std::int32_t> start;  // [rule]
-  std::vector<std::int32_t> rank;   // [rule]: less than those that it can begin with by calls alone
-  std::int32_t root = 0;            // a rule
+  std::vector<std::int32_t> rank;   // [rule]: lower than those of the rules that it can begin with by calls alone
+  std::int32_t root = 0;            // the root rule
   std::array<std::uint8_t, 256> class_of{};
   std::vector<std::uint8_t> first_of;  // [class]: its first byte
 
   std::int32_t classes() const { return static_cast<std::int32_t>(first_of.size()); }
 
-  /// All else is there: which bytes are distinguished.
+  /// Computes the byte classes. All other members must be set.
   void classify() {
     std::array<bool, 257> begins{};
     begins[0] = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Grammars for tokenisers that put a space before every text.
+/// Grammars for tokenisers that add a space before every text.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,11 +15,11 @@
 
 namespace sluice::inline v0::detail {
 
-/// Makes of an automaton one of the texts that are its own when a space at their beginning is taken off: its texts behind a
-/// space, and those of them that begin with none.
+/// Changes an automaton so that it accepts texts whose leading space is not counted: its own texts after a space, and
+/// those of its texts that do not begin with a space.
 ///
-/// For the latter, each rule with which a text can begin has a second version, of its texts that begin with something else:
-/// another first node, without that byte and with calls of second versions.
+/// For the latter, each rule with which a text can begin gets a second version, for its texts that begin with something
+/// else: another first node, without that byte, which calls second versions.
 template <class = void>
 class LazyBehindSpace {
  public:
@@ -30,7 +30,7 @@ class LazyBehindSpace {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
   Automaton make() {
-    std::vector<std::int32_t> rules;  // who is called at the beginning comes before who calls
+    std::vector<std::int32_t> rules;  // callees at the beginning come before their callers
     for (std::size_t rule = 0; rule < a_.start.size(); ++rule)
       if (a_.start[rule] >= 0) rules.push_back(static_cast<std::int32_t>(rule));
     std::ranges::sort(rules, {}, [&](std::int32_t rule) { return -a_.rank[at(rule)]; });
@@ -49,7 +49,7 @@ class LazyBehindSpace {
     return std::move(a_);
   }
 
-  /// What has been appended is the first node of a rule that begins as another one does.
+  /// Appends a rule that begins like another one, with the nodes appended since as its first.
   std::int32_t add_rule(std::int32_t like) {
     a_.start.push_back(a_.nodes()), a_.rank.push_back(a_.rank[at(like)]);
     a_.all.push_back(
@@ -74,7 +74,7 @@ class LazyBehindSpace {
   }
 
   Automaton a_;
-  std::vector<std::int32_t> second_;  // [rule]: its second version; -1: none, all its texts begin with a space
+  std::vector<std::int32_t> second_;  // [rule]: its second version; -1: none, since all its texts begin with a space
 };
 using BehindSpace = LazyBehindSpace<>;
 

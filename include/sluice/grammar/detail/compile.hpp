@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From rules to their automata.
+/// Compiles rules to automata.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,7 +21,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Who uses what: the users of i are those that named it.
+/// The reverse of a reference relation: the users of i are the ones that refer to it.
 template <class = void>
 class LazyUsers {
  public:
@@ -52,8 +52,8 @@ class LazyCompiler {
  public:
   explicit LazyCompiler(Expressions const& expressions) : x_(expressions) {}
 
-  /// \throws std::invalid_argument  for rules that begin with themselves, a grammar without any finite text, or one that is
-  ///   larger than its limits; naming the rule
+  /// \throws std::invalid_argument  for left-recursive rules, a grammar without any finite text, or one that exceeds
+  ///     its limits; naming the rule
   Automaton compile(std::int32_t root) {
     automaton_.root = root;
     find_nullable();
@@ -112,13 +112,13 @@ class LazyCompiler {
     }
   }
 
-  /// Small rules that call no others but such: what they say is then seen together with what stands around them.
+  /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings.
   void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
     constexpr std::int64_t little = 48, large = 1 << 20;
     std::vector<std::int64_t> size(at(x_.size()));
     for (auto pass = 0; pass < 3; ++pass) {
-      for (std::int32_t id = 0; id < x_.size(); ++id) {  // parts come before what they are part of
+      for (std::int32_t id = 0; id < x_.size(); ++id) {  // parts come before the expressions that contain them
         auto const& e = x_[id];
         std::int64_t sum = e.kind == Kind::bytes ? 1 : 0;
         for (auto const part : x_.parts(id)) sum += size[at(part)];
@@ -137,7 +137,7 @@ class LazyCompiler {
                               static_cast<std::int32_t>(automaton_.call_edges.size())});
   }
 
-  /// Takes out what can never get to an end.
+  /// Removes everything that can never reach an end.
   void prune() {
     auto const count = at(automaton_.nodes());
     Users from(count), calling(count), callers(x_.rules.size());
@@ -186,14 +186,14 @@ class LazyCompiler {
     close();
   }
 
-  /// In which order rules begin with each other; none with itself.
+  /// Orders rules by which ones they can begin with; checks that there is no left recursion.
   void rank() {
     enum : std::uint8_t { fresh, open, done };
     auto const rules = x_.rules.size();
     std::vector<std::uint8_t> state(rules, fresh);
     automaton_.rank.assign(rules, 0);
     auto next = static_cast<std::int32_t>(rules);
-    std::vector<std::pair<std::int32_t, std::size_t>> path;  // rule, its call to look at next
+    std::vector<std::pair<std::int32_t, std::size_t>> path;  // rule, and its call to look at next
     for (std::size_t r = 0; r < rules; ++r) {
       if (automaton_.start[r] < 0 || state[r] != fresh) continue;
       path.emplace_back(static_cast<std::int32_t>(r), 0), state[r] = open;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How many tokens a text needs at least until it is complete.
+/// The minimum number of tokens that a text needs to be complete.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,9 +23,10 @@
 
 namespace sluice::inline v0::detail {
 
-/// For each node and each two places of a spelling: the fewest tokens in which a rest of the rule's text ends that leads from
-/// the one place to the other. What Knuth (1977) does for the shortest text of a grammar, over the product of grammar and
-/// spelling (Bar-Hillel, Perles and Shamir 1961). Exact where the spelling has all tokens; else for its tokens alone.
+/// For each node and each two places of a spelling: the minimum number of tokens that end within a rest of the rule's
+/// text that leads from the first place to the second. This is Knuth's (1977) algorithm for the shortest text of a
+/// grammar, on the product of grammar and spelling (Bar-Hillel, Perles and Shamir 1961). Exact if the spelling has all
+/// tokens; otherwise for its tokens only.
 template <class = void>
 class LazyFewestTokens {
  public:
@@ -41,9 +42,9 @@ class LazyFewestTokens {
 
   Spelling const& spelling() const { return spelling_; }
   std::size_t places() const { return places_; }
-  /// Whether every byte that the grammar knows is a token: what is counted are bytes, and there is always a way on.
+  /// Whether every byte of the grammar is a token: counts are then in bytes, and a completion always exists.
   bool covers() const { return spelling_.covers() && places_ == 1; }
-  /// Of any node until the end of its rule, where the rules about all tokens are those about one place; else `never`.
+  /// The largest count from any node to the end of its rule, if the spelling has only one place; otherwise `never`.
   Count most() const { return most_; }
   Count operator()(std::int32_t node, std::size_t from, std::size_t to) const {
     return counts_[(at(node) * places_ + from) * places_ + to];
@@ -127,7 +128,7 @@ class LazyFewestTokens {
 };
 using FewestTokens = LazyFewestTokens<>;
 
-/// The same of whole states of a machine.
+/// The same for whole states of a pushdown machine.
 template <class = void>
 class LazyCompletion {
  public:
@@ -138,26 +139,26 @@ class LazyCompletion {
   LazyCompletion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
       : fewest_(fewest), trie_(std::move(trie)), machine_(machine) {}
 
-  /// Tokens in which it can be completed (without the end), in tokens of the spelling; 0: it is complete.
+  /// The number of the spelling's tokens in which it can be completed (without eos); 0: it is complete.
   Count count(State state) {
     if (at(state) >= counts_.size()) counts_.resize(at(machine_.states()), unknown);
     if (counts_[at(state)] == unknown) counts_[at(state)] = counted(state);
     return counts_[at(state)];
   }
-  /// Tokens in which it can be completed, of all that the vocabulary has; where that holds for a state, it holds with one
-  /// fewer for the state after some token: an output that is let go on only where enough are left is completed. Exact where
-  /// the spelling has all tokens; else all tokens are tried along the spelling's own shortest text (if that can be cut into
-  /// some thousands), and a shorter way along another may be missed.
+  /// The number of tokens, out of the whole vocabulary, in which it can be completed. If it is n for a state, it is n -
+  /// 1 after some token: an output that continues only while enough tokens are left will be completed. Exact if the
+  /// spelling has all tokens. Otherwise all tokens are tried along the spelling's own shortest text (if that is at most
+  /// some thousand tokens long), and a shorter completion along another text may be missed.
   Count fewest(State state) {
     auto const most = count(state);
     if (most == 0 || most >= never || fewest_.spelling().all() || most / (std::max)(trie_.depth(), 1) > 4096)
       return most;
     return along(state);
   }
-  /// From when what stands on a stack goes on at a border of tokens.
+  /// The count for the rest of a stack, starting at a token boundary.
   Count rest(std::int32_t stack) { return rests(stack)[0]; }
 
-  /// Whether a state can be completed in so many.
+  /// Whether a state can be completed in at most this many tokens.
   bool fits(State state, Count tokens) {
     if (state == Pushdown::dead || tokens < 0) return false;
     return count(state) <= tokens || fewest(state) <= tokens;
@@ -180,7 +181,7 @@ class LazyCompletion {
 
   Count const* rests(std::int32_t stack) {
     auto const places = fewest_.places();
-    while (rests_.size() / places < at(machine_.stacks())) {  // what a stack stands on came before it
+    while (rests_.size() / places < at(machine_.stacks())) {  // the entries below a stack were added before it
       auto const id = static_cast<std::int32_t>(rests_.size() / places);
       rests_.resize(rests_.size() + places, never);
       auto* const own = rests_.data() + at(id) * places;
@@ -198,12 +199,12 @@ class LazyCompletion {
   }
 
   struct Next {
-    State state = -1;       // -1: not yet known
-    std::int32_t node = 0;  // of the trie: the token
+    State state = -1;       // -1: unknown
+    std::int32_t node = 0;  // the token's node in the trie
   };
 
-  /// The first of the spelling's tokens with which a shortest completion begins: whatever lies before, the same from
-  /// each state.
+  /// The first of the spelling's tokens of a shortest completion: the same for each state, regardless of the tokens
+  /// before it.
   Next follow(State state) {
     if (at(state) >= follow_.size()) follow_.resize(at(machine_.states()));
     if (follow_[at(state)].state >= 0) return follow_[at(state)];
@@ -225,7 +226,7 @@ class LazyCompletion {
     return follow_[at(state)] = found;
   }
 
-  /// The fewest tokens that spell the text that follow() leads along, ending where its tokens do.
+  /// The minimum number of tokens that spell the text along follow(), ending where its tokens end.
   Count along(State state) {
     std::vector<State> path;
     for (auto s = state; known(s) == unknown; s = follow(s).state) path.push_back(s);

@@ -18,9 +18,9 @@
 
 namespace sluice::inline v0::detail {
 
-/// llama.cpp's notation of grammars, as its grammars/README.md describes it and its parser takes it: `name ::= ...` rules,
+/// llama.cpp's grammar notation, as its grammars/README.md describes it and its parser reads it: `name ::= ...` rules,
 /// "literals", [classes], [^negated], `.`, (groups), |, repetition by * + ? {m} {m,} {m,n}, # comments, escapes
-/// \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH. Its tokens, <name> and <[number]>, are refused.
+/// \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH. Its tokens, <name> and <[number]>, are rejected.
 template <class = void>
 class LazyGbnf {
  public:
@@ -181,7 +181,7 @@ class LazyGbnf {
   void blank() {
     while (in_.peek() == ' ' || in_.peek() == '\t') in_.skip();
   }
-  /// Blanks and comments; line ends too where a rule may go on behind them.
+  /// Skips blanks and comments, and line ends too where a rule may continue after them.
   void space(bool lines) {
     for (;; in_.skip()) {
       if (in_.peek() == '#')
@@ -195,7 +195,7 @@ class LazyGbnf {
   SourceReader in_;
   Expressions& out_;
   std::unordered_map<std::string, std::int32_t> names_;
-  std::vector<std::size_t> used_;  // [rule]: where first
+  std::vector<std::size_t> used_;  // [rule]: first use
 };
 using Gbnf = LazyGbnf<>;
 

@@ -15,11 +15,11 @@
 
 namespace sluice::inline v0::detail {
 
-/// Gives equal sequences of pairs the same number, 0, 1, 2, ... in order of their first appearance.
+/// Gives equal sequences of pairs the same number: 0, 1, 2, ... in order of first appearance.
 template <class = void>
 class LazyInterner {
  public:
-  /// Sorted by whoever makes sequences of them that are sets.
+  /// A sequence that represents a set must be sorted by the caller.
   struct Pair {
     std::int32_t first, second;
     friend auto operator<=>(Pair const&, Pair const&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 errs
@@ -32,7 +32,7 @@ class LazyInterner {
     auto const* const begin = begins_.data() + id;
     return std::span(pairs_).subspan(begin[0], begin[1] - begin[0]);
   }
-  /// \param sequence  not of this interner's own
+  /// \param sequence  must not be stored in this interner
   std::int32_t intern(std::span<Pair const> sequence) {
     if (begins_.size() * 2 > table_.size()) grow();
     auto const slot = find(sequence);

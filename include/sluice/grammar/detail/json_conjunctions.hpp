@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What JSON schemas say, several together.
+/// Conjunctions of JSON schemas.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,17 +24,18 @@
 
 namespace sluice::inline v0::detail {
 
-/// The schemas of one text. Several are a conjunction of objects: $ref and allOf have been followed, anyOf and oneOf have not.
+/// The schemas that apply to one text. Several form a conjunction of objects; $ref and allOf have been resolved, anyOf
+/// and oneOf have not.
 template <class = void>
 class LazyJsonConjunctions {
  protected:
   using Kind = JsonValue::Kind;
-  /// One object of a conjunction, and which of its choices have been made.
+  /// One object of a conjunction, and which of its alternatives have been chosen.
   struct Part {
     JsonValue const* schema;
     bool any_of = false, one_of = false;
     friend bool operator==(Part const&, Part const&) = default;
-    /// In the order in which they were written.
+    /// In source order.
     friend bool operator<(Part const& a, Part const& b) {
       return std::tuple(a.schema->place, a.any_of, a.one_of) < std::tuple(b.schema->place, b.any_of, b.one_of);
     }
@@ -61,7 +62,7 @@ class LazyJsonConjunctions {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   [[noreturn]] void fail(JsonValue const& value, std::string const& why) const { reader_.fail_at(value.place, why); }
 
-  /// Adds what a schema says, without $ref and allOf.
+  /// Adds a schema with its $ref and allOf resolved.
   void flatten(JsonValue const& schema, Conjunction& of, std::int32_t nesting) const {
     if (schema.is(Kind::boolean)) {
       of.nothing = of.nothing || !schema.truth;
@@ -135,7 +136,7 @@ class LazyJsonConjunctions {
                                                   "maximum",
                                                   "exclusiveMinimum",
                                                   "exclusiveMaximum"};
-    // What says nothing about values, or holds schemas that others refer to.
+    // Keywords that do not constrain values, or only hold schemas for reference.
     static std::set<std::string_view> const notes{"$schema",  "$id",         "$comment", "$defs",
                                                   "title",    "definitions", "default",  "description",
                                                   "examples", "deprecated",  "readOnly", "writeOnly"};
@@ -157,7 +158,7 @@ class LazyJsonConjunctions {
     }
   }
 
-  /// Whether $schema names a draft up to 7.
+  /// Whether $schema is draft 7 or older.
   bool is_old() const {
     auto const* const dialect = root_.find("$schema");
     if (dialect == nullptr) return false;
@@ -168,7 +169,7 @@ class LazyJsonConjunctions {
     return name.find("json-schema.org/draft-0") != std::string::npos;
   }
 
-  // ---- what a conjunction says ----
+  // ---- the meaning of a conjunction ----
 
   static std::uint32_t type_of(JsonValue const& value) {
     switch (value.kind) {
@@ -205,7 +206,7 @@ class LazyJsonConjunctions {
     return types;
   }
 
-  /// What enum and const leave; none: there is neither.
+  /// The values that enum and const allow; nullopt: there is neither.
   std::optional<std::vector<JsonValue const*>> values_of(Parts const& parts) const {
     std::optional<std::vector<JsonValue const*>> values;
     std::set<std::string> keys;  // of `values`
@@ -257,7 +258,7 @@ class LazyJsonConjunctions {
     return out;
   }
 
-  /// The schemas of the i-th item.
+  /// The schemas that apply to the i-th item.
   std::vector<JsonValue const*> items_at(Parts const& parts, std::size_t i) const {
     std::vector<JsonValue const*> out;
     for (auto const& part : parts) {
@@ -277,9 +278,9 @@ class LazyJsonConjunctions {
     return own;
   }
 
-  SourceReader reader_;  // for places
+  SourceReader reader_;  // for source positions
   JsonValue root_;
-  bool old_ = false;  // a draft in which nothing counts that stands beside $ref
+  bool old_ = false;  // a draft in which $ref overrides its sibling keywords
 };
 using JsonConjunctions = LazyJsonConjunctions<>;
 

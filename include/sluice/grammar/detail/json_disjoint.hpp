@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether no value fits two of the schemas of a oneOf.
+/// Whether no value matches two schemas of a oneOf.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,14 +20,14 @@
 
 namespace sluice::inline v0::detail {
 
-/// Where it is plain: by types, by const or enum, of the values or of a property that all require. All schemas are looked at
-/// at once, and pair by pair only where that does not tell them apart.
+/// Recognises simple cases: by types, or by const or enum, of the values or of a property that all of them require. All
+/// schemas are compared at once, and in pairs only where that does not separate them.
 template <class = void>
 class LazyJsonDisjoint : protected JsonConjunctions {
  protected:
   using JsonConjunctions::JsonConjunctions;
 
-  /// Throws where it is not plain, naming two that may have a value in common.
+  /// Throws unless they are recognised as disjoint; names two that may share a value.
   void check_disjoint(JsonValue const& choices) const {
     auto const& schemas = list(choices);
     std::vector<std::vector<JsonValue const*>> sides;
@@ -43,7 +43,7 @@ class LazyJsonDisjoint : protected JsonConjunctions {
   }
 
  private:
-  /// Counts what has been looked at: of schemas that differ pair by pair there may be too many pairs.
+  /// Counts the work done: schemas that can only be told apart in pairs may form too many pairs.
   void look(JsonValue const& choices, std::size_t count) const {
     constexpr std::size_t most = 1'000'000;
     looked_ += count;
@@ -53,7 +53,7 @@ class LazyJsonDisjoint : protected JsonConjunctions {
            "a const or enum of its own in each, would tell them apart");
   }
 
-  /// What can be said of a conjunction at a glance.
+  /// A summary of a conjunction.
   struct Glance {
     Parts parts;
     std::uint32_t types = 0;
@@ -85,12 +85,12 @@ class LazyJsonDisjoint : protected JsonConjunctions {
     return out;
   }
 
-  /// Whether it is plain that no value fits two of them.
+  /// Whether they are recognised as disjoint.
   /// \param sides  each a conjunction
   bool all_disjoint(JsonValue const& choices, std::vector<std::vector<JsonValue const*>> const& sides,
                     int depth) const {
     std::set<std::string> values;
-    std::vector<Glance> objects;         // that are not listed
+    std::vector<Glance> objects;         // those that are not listed
     std::uint32_t listed = 0, rest = 0;  // types
     for (auto const& side : sides) {
       auto one = glance(choices, side);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Formats of strings, as regular expressions.
+/// String formats as regular expressions.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -10,8 +10,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// The expression of a format of JSON schema; empty: one that is not known. Dates are of the calendar, leap years included;
-/// times have no leap seconds.
+/// The regular expression of a JSON schema format; empty if the format is unknown. Dates must exist in the calendar,
+/// leap years included; times have no leap seconds.
 inline std::string json_format(std::string_view name) {
   static std::string const leap = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29";
   static std::string const date =

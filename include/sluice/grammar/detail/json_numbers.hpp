@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Numbers between bounds, as rules over their digits.
+/// Numbers within bounds, as rules over their digits.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,13 +18,13 @@
 
 namespace sluice::inline v0::detail {
 
-/// A bound; strict: itself is outside.
+/// A bound; strict: exclusive.
 struct JsonBound {
   JsonDecimal value{};
   bool strict = false;
 };
 
-/// The texts of all integers, or decimal numbers without exponent, between bounds.
+/// The texts of all integers, or decimal numbers without exponent, within bounds.
 template <class = void>
 class LazyJsonNumbers {
  public:
@@ -42,7 +42,7 @@ class LazyJsonNumbers {
       auto most = low;
       if (least) least->value.negative = false;
       if (most) most->value.negative = false;
-      // Where 0 itself is outside, so is -0.
+      // If 0 itself is excluded, so is -0.
       if (!least && high && high->strict && high->value.zero()) least = JsonBound{{}, true};
       choices.push_back(out_.sequence({out_.text("-"), sizes(least, most)}));
     }
@@ -53,14 +53,14 @@ class LazyJsonNumbers {
   using Bound = std::optional<JsonBound>;
   static constexpr std::size_t endless = static_cast<std::size_t>(-1);
 
-  /// Of numbers without sign.
+  /// Magnitudes: numbers without sign.
   Id sizes(Bound const& low, Bound const& high) {
     std::vector<Id> choices;
     auto const shortest = low ? low->value.whole.size() : 1;
     auto const longest = high ? high->value.whole.size() : endless;
     for (auto size = shortest; size <= (std::min)(longest, shortest); ++size) choices.push_back(whole(low, high, size));
     if (longest == endless) {
-      // Longer than the lower bound: anything that does not begin with 0.
+      // Integer parts longer than the lower bound's: anything that does not begin with 0.
       choices.push_back(
           out_.sequence({out_.byte('1', '9'), out_.repeat(digit(), static_cast<std::int32_t>(shortest), -1),
                          fraction({}, {}, false, false, 0, true)}));
@@ -71,7 +71,7 @@ class LazyJsonNumbers {
     return out_.choice(choices);
   }
 
-  /// Whole parts of one length; a bound of another length does not bind.
+  /// Integer parts of one length; a bound of another length does not apply.
   Id whole(Bound const& low, Bound const& high, std::size_t size) {
     auto const binds = [&](Bound const& bound) { return bound && bound->value.whole.size() == size; };
     if (high && high->value.whole.size() < size) return out_.nothing();
@@ -93,10 +93,10 @@ class LazyJsonNumbers {
                       [&](bool l, bool h) { return digits(low, high, l, h, size, i + 1); });
   }
 
-  /// From the point on. \param whole  no digit has been written yet, nor the point
+  /// The part from the decimal point on. \param whole  no decimal point or fraction digit has been written yet
   Id fraction(Bound const& low, Bound const& high, bool at_low, bool at_high, std::size_t i, bool whole) {
     auto const rest = [&](Bound const& bound) {
-      return i < bound->value.fraction.size();  // and then what is left of it is not 0
+      return i < bound->value.fraction.size();  // if so, the rest of it is not 0
     };
     auto const may_end = (!at_low || (!rest(low) && !low->strict)) && (!at_high || rest(high) || !high->strict);
     if (integers_) return may_end ? out_.empty() : out_.nothing();
@@ -106,7 +106,7 @@ class LazyJsonNumbers {
       auto const next = [&](Bound const& bound) { return rest(bound) ? bound->value.fraction[i] : '0'; };
       more = each_digit(at_low ? next(low) : '0', at_high ? next(high) : '9', at_low, at_high,
                         [&](bool l, bool h) { return fraction(low, high, l, h, i + 1, false); });
-    } else if (at_high) {  // nothing but zeros
+    } else if (at_high) {  // only zeros
       more = high->strict || (at_low && low->strict) ? out_.nothing() : out_.repeat(out_.byte('0', '0'), 1, -1);
     } else if (at_low && low->strict) {
       more = out_.sequence({out_.repeat(out_.byte('0', '0'), 0, -1), out_.byte('1', '9'), out_.repeat(digit(), 0, -1)});

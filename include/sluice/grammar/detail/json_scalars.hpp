@@ -24,7 +24,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// What a conjunction of schemas accepts that holds no other value.
+/// The numbers and strings that a conjunction of schemas accepts.
 template <class = void>
 class LazyJsonScalars : protected JsonDisjoint {
  protected:

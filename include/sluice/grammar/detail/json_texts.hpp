@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// JSON's own texts as rules.
+/// Rules for JSON texts.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,21 +28,21 @@ class LazyJsonTexts {
  public:
   using Id = Expressions::Id;
 
-  /// \param space  characters of white space at most wherever there may be some; -1: any number
+  /// \param space  maximum number of white-space characters wherever white space is allowed; -1: any number
   LazyJsonTexts(Expressions& out, std::int32_t space) : out_(out), space_(space) {}
 
   Id space() {
     if (space_ == 0) return out_.empty();
     return out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, space_);
   }
-  /// Something between brackets.
+  /// A text between brackets.
   Id within(std::string_view open, Id inner, std::string_view close) {
     return out_.sequence({out_.text(open), space(), inner, space(), out_.text(close)});
   }
   Id comma() { return out_.sequence({space(), out_.text(","), space()}); }
   Id member(Id name, Id value) { return out_.sequence({name, space(), out_.text(":"), space(), value}); }
 
-  /// One character of a string, in any way of writing it, what follows a \\ as a rule.
+  /// One character of a string, however it is written. The part after a \\ is a rule.
   Id character() {
     if (escape_ < 0) {
       escape_ = out_.add_rule("escape");
@@ -66,7 +66,7 @@ class LazyJsonTexts {
   Id string(std::int32_t minimum, std::int32_t maximum) {
     return out_.sequence({out_.text("\""), out_.repeat(character(), minimum, maximum), out_.text("\"")});
   }
-  /// Some characters, each in one way of writing it: what has to be escaped as shortly as can be.
+  /// Characters, each in one spelling: escaped only if needed, and as short as possible.
   Id characters(std::vector<CharacterRange> ranges) {
     normalise(ranges);
     std::vector<Id> choices;
@@ -82,14 +82,14 @@ class LazyJsonTexts {
     if (!plain.empty()) choices.push_back(out_.characters(std::move(plain)));
     return out_.choice(choices);
   }
-  /// A string, written in one way, that is none of these.
+  /// A string, in one spelling, that is none of these.
   Id string_but(std::vector<std::u32string> others) {
     std::ranges::sort(others);
     others.erase(std::unique(others.begin(), others.end()), others.end());
     return out_.sequence({out_.text("\""), but(others, 0)});
   }
 
-  /// An exponent has two digits at most, so that few numbers are too large for a double.
+  /// An exponent has at most two digits, so that few numbers are too large for a double.
   Id number(bool integers) {
     auto const digits = [&] { return out_.repeat(out_.byte('0', '9'), 1, -1); };
     auto const whole =
@@ -123,7 +123,7 @@ class LazyJsonTexts {
     return within("{", out_.optional(out_.sequence({one(), more})), "}");
   }
 
-  /// One value, with white space as allowed; object members in this order.
+  /// One value, with optional white space; object members in this order.
   Id exactly(JsonValue const& value) {
     using Kind = JsonValue::Kind;
     switch (value.kind) {
@@ -147,7 +147,7 @@ class LazyJsonTexts {
   }
 
  private:
-  /// Any rest of a string, its end included, as a rule.
+  /// Any rest of a string, including the closing quote, as a rule.
   Id tail() {
     if (tail_ < 0) {
       tail_ = out_.add_rule("rest of a string");
@@ -156,7 +156,8 @@ class LazyJsonTexts {
     }
     return out_.call(tail_);
   }
-  /// The rest of strings that differ from all of `others`, which begin alike up to `depth`. A trie, from its leaves.
+  /// The rest of strings that differ from all of `others`, which share their first `depth` characters. A trie, built
+  /// from its leaves.
   Id but(std::span<std::u32string const> others, std::size_t depth) {
     if (others.empty()) return tail();
     std::vector<Id> choices;

@@ -21,12 +21,12 @@
 
 namespace sluice::inline v0::detail {
 
-/// A value, its parts in the order in which they were written, and where.
+/// A value with its parts in source order, and its source position.
 struct JsonValue {
   enum class Kind : std::uint8_t { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   bool truth = false;
-  std::string text{};                                        // string: what it says; number: as it was written
+  std::string text{};                                        // string: its contents; number: as it was written
   std::vector<JsonValue> items{};                            // array
   std::vector<std::pair<std::string, JsonValue>> members{};  // object
   std::size_t place = 0;
@@ -38,7 +38,7 @@ struct JsonValue {
   }
 };
 
-/// A text as JSON writes it, with as few escapes as can be.
+/// A string as JSON, with as few escapes as possible.
 inline std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (auto const c : text) {
@@ -54,15 +54,15 @@ inline std::string json_quoted(std::string_view text) {
   return out + '"';
 }
 
-/// A number of JSON, exactly, in the one way of writing it that equal numbers share: -1.50e3 is negative, "15", 2.
+/// An exact JSON number in a normal form that equal numbers share: -1.50e3 is negative, "15", 2.
 struct JsonNumber {
-  static constexpr std::size_t exponent_digits = 15;  // at most, so that sums with it fit
+  static constexpr std::size_t exponent_digits = 15;  // at most, so that sums with it do not overflow
 
   bool negative = false;
-  std::string digits{};  // neither the first nor the last is 0; empty: zero
+  std::string digits{};  // neither the first nor the last digit is 0; empty: zero
   std::int64_t exponent = 0;
 
-  /// \param text  as JsonReader takes it
+  /// \param text  in the form that JsonReader accepts
   static JsonNumber of(std::string_view text) {
     JsonNumber out;
     auto const negative = text.starts_with('-');
@@ -83,7 +83,7 @@ struct JsonNumber {
   bool whole() const { return exponent >= 0; }
 };
 
-/// RFC 8259; names of one object must differ.
+/// Parses RFC 8259 JSON; the names in one object must be distinct.
 template <class = void>
 class LazyJsonReader {
  public:
@@ -204,16 +204,16 @@ class LazyJsonReader {
 };
 using JsonReader = LazyJsonReader<>;
 
-/// A number as digits: -1.5e2 is negative, "150", "". False if it has more than some hundred digits.
+/// A number as digits: -1.5e2 is negative, "150", "". False if it has more than a few hundred digits.
 struct JsonDecimal {
   bool negative = false;
-  std::string whole = "0", fraction{};  // without zeros in front, or behind
+  std::string whole = "0", fraction{};  // without leading or trailing zeros
 
   bool zero() const { return whole == "0" && fraction.empty(); }
   static bool parse(std::string_view text, JsonDecimal& out) {
     auto number = JsonNumber::of(text);
     auto const size = static_cast<std::int64_t>(number.digits.size());
-    auto const point = size + number.exponent;  // where it lies among the digits
+    auto const point = size + number.exponent;  // the position of the decimal point among the digits
     out = {};
     if (size > 300 || point > 600 || point < -300) return false;
     if (size == 0) return true;
@@ -236,8 +236,8 @@ struct JsonDecimal {
   }
 };
 
-/// A text that equal values share, as JSON schema compares, and no others: 1.50 and 15e-1 are equal, the order of members
-/// does not count.
+/// A key that is the same for equal values, and only for those, by JSON schema's definition: 1.50 and 15e-1 are equal,
+/// and the order of members does not count.
 inline std::string json_key(JsonValue const& value) {
   using Kind = JsonValue::Kind;
   switch (value.kind) {
@@ -263,7 +263,7 @@ inline std::string json_key(JsonValue const& value) {
   return key + "}";
 }
 
-/// As JSON schema compares: by value.
+/// Equality by JSON schema's definition: by value.
 inline bool json_equal(JsonValue const& a, JsonValue const& b) { return json_key(a) == json_key(b); }
 
 }  // namespace sluice::inline v0::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The tokens that a node of an automaton reads, whatever stands below on the stack.
+/// The tokens that a node of an automaton can read, whatever is below it on the stack.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -25,8 +25,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// Calls visit(node of the trie, state) for all nodes below `from` that can be read in `state`, and for those below these,
-/// where it returns true.
+/// Calls visit(node of the trie, state) for all nodes below `from` that can be read in `state`. Continues below a node
+/// only if visit returns true for it.
 template <class Visit>
 void walk(TokenTrie const& trie, std::int32_t from, Pushdown& machine, Pushdown::State state,
           std::vector<Pushdown::State>& path, Visit const& visit) {
@@ -47,7 +47,7 @@ void walk(TokenTrie const& trie, std::int32_t from, Pushdown& machine, Pushdown:
   }
 }
 
-/// Tokens, as a set where they are many.
+/// A group of tokens, as a bit set if there are many.
 struct TokenGroup {
   TokenSet many{};
   std::vector<Token> few{};
@@ -65,23 +65,24 @@ struct TokenGroup {
   void insert_into(TokenSet& set) const { set.insert(many), set.insert(few); }
 };
 
-/// What is the same wherever a node stands in a text (Dong et al. 2024, XGrammar), for nodes that are alike together.
+/// The context-independent part of a node's mask (Dong et al. 2024, XGrammar), shared by nodes that are alike.
 struct NodeTokens {
   struct Group {
-    Token example;      // all of them lead to the same state, from the node itself
-    TokenGroup tokens;  // none of them below a node of the trie in `leaving`
+    Token example;      // all tokens of the group lead to the same state, from the node itself
+    TokenGroup tokens;  // none of them is below a node of the trie in `leaving`
   };
-  std::int32_t node = 0;  // the one it was worked out for
+  std::int32_t node = 0;  // the node for which it was computed
   TokenSet all;           // of groups and `below`
   std::vector<Group> groups;
-  TokenGroup below;                   // those below a node in `leaving` that can be read within the rule
+  TokenGroup below;                   // tokens below a node in `leaving` that can be read within the rule
   std::vector<std::int32_t> leaving;  // nodes of the trie, with children, at which the rule's text may have ended
-  std::vector<std::int32_t> top;      // those of them that are not below another
-  std::vector<std::int32_t> deep;     // nodes of the trie with children, so deep that the nodes need no longer be alike
-  FewestTokens::Count worst = 0;      // tokens until the rule's text ends, behind any of these, from this node
+  std::vector<std::int32_t> top;      // those of them that are not below another one
+  std::vector<std::int32_t> deep;     // nodes of the trie with children, at a depth where the nodes need no longer be
+                                      // alike
+  FewestTokens::Count worst = 0;      // the most tokens until the rule's text ends, after any of these, from this node
 };
 
-/// The tokens of nodes, as they come up.
+/// The tokens of nodes, computed on demand.
 template <class = void>
 class LazyNodeTokenTable {
  public:
@@ -96,7 +97,7 @@ class LazyNodeTokenTable {
   }
 
  private:
-  static constexpr std::int32_t most_depth = 20;  // bytes; few tokens have more
+  static constexpr std::int32_t most_depth = 20;  // bytes; few tokens are longer
 
   std::unique_ptr<NodeTokens const> make(std::int32_t node, TokenTrie const& trie, Pushdown& machine,
                                          Completion& completion) const {
@@ -104,8 +105,8 @@ class LazyNodeTokenTable {
     out->node = node;
     std::unordered_map<Pushdown::State, std::size_t> group_of;
     std::size_t group = 0;
-    auto before = Pushdown::dead;  // whose group it is
-    std::int32_t leaving_end = 0;  // of the trie's nodes below the last one at which the text may have ended
+    auto before = Pushdown::dead;  // the state of the current group
+    std::int32_t leaving_end = 0;  // end of the trie's nodes below the last one at which the text may have ended
     std::vector<Pushdown::State> path;
     auto const find_group = [&](Pushdown::State state) {
       auto const [it, fresh] = group_of.try_emplace(state, out->groups.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Runs a compiled grammar byte by byte.
+/// Runs a compiled grammar one byte at a time.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,22 +21,23 @@
 
 namespace sluice::inline v0::detail {
 
-/// All ways in which a text can be read so far, as a number: equal numbers, equal futures. A state is a set of nodes, each
-/// with a stack: where its rule, and those around it, go on. Stacks are shared and merged: one is a set of (node to return
-/// to, stack below), so that ambiguous grammars have few (Tomita 1985). Every state but `dead` can get to an end.
+/// A state represents all parses of a text so far, as a number; states with equal numbers accept the same
+/// continuations. A state is a set of nodes, each with a stack that says where its rule and those around it continue.
+/// Stacks are shared and merged: a stack is a set of (node to return to, stack below), so ambiguous grammars have few
+/// (Tomita 1985). Every state but `dead` can reach an end.
 ///
-/// States and what a byte does to one are kept when they have come up once. Not for several threads at once.
+/// States and their transitions are cached on first use. Not thread-safe.
 template <class = void>
 class LazyPushdown {
  public:
   using State = std::int32_t;
-  using Pair = Interner::Pair;  // node, stack; or node to return to, stack below
+  using Pair = Interner::Pair;  // node, stack; or node to return to and the stack below
   static constexpr State dead = 0;
-  static constexpr std::int32_t bottom = 0;   ///< the stack of the root: what is popped from it is complete
-  static constexpr std::int32_t unknown = 1;  ///< a stack of which nothing is known
+  static constexpr std::int32_t bottom = 0;   ///< the stack of the root: popping it completes the text
+  static constexpr std::int32_t unknown = 1;  ///< a stack with unknown contents
   static constexpr std::int32_t complete_node = -1, left_node = -2;
 
-  /// \param memory  bytes for states at most, about
+  /// \param memory  approximate limit for states, in bytes
   LazyPushdown(Automaton const& automaton, std::size_t memory) : a_(automaton), memory_(memory) {
     Pair const ends[] = {{complete_node, 0}, {left_node, 0}};
     stacks_.intern({ends, 1}), stacks_.intern({ends + 1, 1});
@@ -57,7 +58,7 @@ class LazyPushdown {
     return state;
   }
 
-  /// The byte without which the text does not go on; -1: there are several.
+  /// The only byte with which the text can continue; -1: there are several.
   std::int32_t only_byte(State state) const {
     std::int32_t only = -1;
     for (auto const [node, stack] : ways(state))
@@ -70,9 +71,10 @@ class LazyPushdown {
 
   /// Whether the text may end here.
   bool complete(State state) const { return (flags_[index(state)] & 1) != 0; }
-  /// Of states that began on an unknown stack: whether what follows may be up to that.
+  /// For states that began on an unknown stack: whether the text may have returned to that stack.
   bool left(State state) const { return (flags_[index(state)] & 2) != 0; }
-  /// The nodes, which all have ways on with a byte, and their stacks; sorted; before them what complete() and left() tell.
+  /// The nodes, each of which can read a byte, and their stacks; sorted. The entries for complete() and left() are
+  /// skipped.
   std::span<Pair const> ways(State state) const {
     auto all = states_[state];
     while (!all.empty() && all.front().first < 0) all = all.subspan(1);
@@ -80,14 +82,14 @@ class LazyPushdown {
   }
   std::span<Pair const> stack(std::int32_t stack) const { return stacks_[stack]; }
 
-  /// At one of a state's nodes, on an unknown stack.
+  /// The state at one node, on an unknown stack.
   State alone(std::int32_t node) { return at(node, unknown); }
-  /// At one node, on this stack.
+  /// The state at one node, on this stack.
   State at(std::int32_t node, std::int32_t stack) {
     Pair const one[] = {{node, stack}};
     return add(one);
   }
-  /// Where the text of what stood on this stack has just ended.
+  /// The state when the text on top of this stack has just ended.
   State popped(std::int32_t stack) {
     arrived_.assign(stacks_[stack].begin(), stacks_[stack].end());
     return close();
@@ -126,7 +128,7 @@ class LazyPushdown {
     return rows_[index(state) * index(a_.classes()) + c] = next;
   }
 
-  /// The state of all that have arrived somewhere: rules that end are popped, those that are called are entered.
+  /// The state for the nodes in arrived_: rules that end are popped, and called rules are entered.
   State close() {
     pop();
     out_.clear();
@@ -135,7 +137,7 @@ class LazyPushdown {
       if (node < 0) out_.push_back({node, 0});
       else enter(node, stack);
     }
-    // Of the rules that are called, those first that others call: then all that return from a rule are known.
+    // Of the called rules, those that others call come first: then all their return nodes are known.
     while (!called_.empty()) {
       auto const rule = (std::ranges::min)(called_, {}, [&](auto const& c) { return a_.rank[index(c.rule)]; }).rule;
       returns_.clear();
@@ -153,7 +155,7 @@ class LazyPushdown {
     return add(out_);
   }
 
-  /// Adds where texts go on that may have ended.
+  /// Adds the return nodes of texts that may have ended.
   void pop() {
     seen_.clear();
     for (std::size_t i = 0; i < arrived_.size(); ++i) {
@@ -170,7 +172,7 @@ class LazyPushdown {
     return seen_.insert(to).second;
   }
 
-  /// Sorted, without doubles, and each node once: its stacks become one.
+  /// Sorts, removes duplicates, and merges the stacks of each node.
   void merge(std::vector<Pair>& pairs) {
     if (pairs.size() < 2) return;
     std::ranges::sort(pairs);
@@ -206,7 +208,7 @@ class LazyPushdown {
   void enter(std::int32_t node, std::int32_t stack) {
     if (!a_.bytes(node).empty()) out_.push_back({node, stack});
     for (auto const& edge : a_.calls(node)) {
-      if (a_.last(edge.to))  // returns to where there is nothing left but to return
+      if (a_.last(edge.to))  // tail call: returns to the caller's return node
         for (auto const to : stacks_[stack]) called_.push_back({edge.rule, to});
       else called_.push_back({edge.rule, {edge.to, stack}});
     }
@@ -219,7 +221,7 @@ class LazyPushdown {
   Automaton const& a_;
   std::size_t memory_;
   Interner states_, stacks_;
-  std::vector<State> rows_;          // [state][class]; -1: not yet known
+  std::vector<State> rows_;          // [state][class]; -1: unknown
   std::vector<std::uint8_t> flags_;  // [state]: 1: complete; 2: left
   State initial_ = dead;
   std::vector<Pair> arrived_, out_, returns_, joined_;

@@ -21,22 +21,23 @@
 
 namespace sluice::inline v0::detail {
 
-/// RE2's syntax as far as it is about which texts match as a whole: characters, `.`, classes with ranges, \d \w \s \D \W \S
-/// (ASCII's) and [:names:], groups of all kinds (captured or named, which is nothing here), |, * + ? {m} {m,} {m,n} greedy
-/// or not, escapes \t \n \r \f \v \a \xHH \x{H...} \uHHHH \Q...\E, and punctuation behind a \. Characters are Unicode's, in
-/// UTF-8. ^, \A and $, \z do nothing where the text begins or ends anyway, and are refused elsewhere; so are flags other than
-/// i (ASCII's letters), s and -s, \b, \B, \p, \C, back-references and what looks around.
+/// The part of RE2's syntax that determines which texts match as a whole: characters, `.`, classes with ranges, \d \w
+/// \s \D \W \S (ASCII) and [:names:], groups of all kinds (capturing or named makes no difference here), |, * + ? {m}
+/// {m,} {m,n} greedy or not, escapes \t \n \r \f \v \a \xHH \x{H...} \uHHHH \Q...\E, and punctuation after a \.
+/// Characters are Unicode, in UTF-8. ^, \A and $, \z have no effect at the beginning or end of the text and are
+/// rejected elsewhere. Also rejected: flags other than i (ASCII letters), s and -s, \b, \B, \p, \C, back-references and
+/// look-around.
 template <class = void>
 class LazyRegex {
  public:
   using Id = Expressions::Id;
-  /// How characters are written, where not as they are.
+  /// Writes characters as an expression, if not as plain UTF-8.
   using Lower = std::function<Id(std::vector<CharacterRange>)>;
 
-  /// \param what    the pattern is, for messages
-  /// \param lower   how characters are written, where not as they are
-  /// \param search  as in JSON schema: it may match anywhere in the text, not the whole; anchors say what it does not. There
-  ///   `.` and \s are those of ECMA-262 (Unicode's spaces and ends of lines), and there are no [:names:]
+  /// \param what    names the pattern in messages
+  /// \param lower   writes characters, if not as plain UTF-8
+  /// \param search  as in JSON schema: the pattern may match anywhere in the text, unless anchors say otherwise. `.`
+  ///     and \s are then those of ECMA-262 (Unicode spaces and line ends), and there are no [:names:]
   static Id parse(std::string_view what, std::string_view pattern, Expressions& out, bool search = false,
                   Lower lower = {}) {
     return LazyRegex(what, pattern, out, search, std::move(lower)).whole();
@@ -53,7 +54,7 @@ class LazyRegex {
     return lower_ ? lower_(std::move(ranges)) : out_.characters(std::move(ranges));
   }
 
-  /// Anchors are taken at the edges of top-level alternatives.
+  /// Anchors are allowed at the edges of top-level alternatives.
   Id whole() {
     std::vector<Id> choices;
     do {
@@ -110,7 +111,7 @@ class LazyRegex {
     return out_.sequence(parts);
   }
 
-  /// Nothing for a group that only sets flags.
+  /// Returns nothing for a group that only sets flags.
   std::optional<Id> atom(std::int32_t nesting, Flags& flags) {
     auto const c = in_.peek();
     if (c == '(') return group(nesting, flags);
@@ -177,11 +178,11 @@ class LazyRegex {
         if (maximum >= 0 && maximum < minimum) in_.fail_at(place, "a repetition of less than its minimum");
       } else if (!in_.take("*")) return part;
       if (!first) in_.fail_at(place, "a repetition of a repetition");
-      in_.take("?");  // which of several ways to match is not asked for
+      in_.take("?");  // laziness does not change what matches
       part = out_.repeat(part, minimum, maximum);
     }
   }
-  /// Whether what follows is {m}, {m,} or {m,n}; if not, RE2 takes the brace as it is.
+  /// Whether {m}, {m,} or {m,n} follows; otherwise RE2 treats the brace as a literal.
   bool counts() const {
     std::size_t i = 1, digits = 0;
     auto const number = [&] {
@@ -223,7 +224,7 @@ class LazyRegex {
     return one_of(negative ? negated(ranges) : ranges);
   }
 
-  /// [:alpha:], [:^alpha:] and so on, of ASCII's characters.
+  /// [:alpha:], [:^alpha:] and so on, for ASCII characters.
   void named(std::vector<CharacterRange>& ranges) {
     auto const place = in_.place();
     in_.skip(2);
@@ -237,7 +238,7 @@ class LazyRegex {
     in_.fail_at(place, "a class of characters that is not known");
   }
 
-  /// One character; or nothing, and ranges appended.
+  /// One character; or nothing, if it appends ranges.
   std::optional<char32_t> escape(std::vector<CharacterRange>& ranges) {
     auto const place = in_.place();
     in_.skip();

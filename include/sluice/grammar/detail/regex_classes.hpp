@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The classes of characters that regular expressions have names for.
+/// The named character classes of regular expressions.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,7 +14,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// As in [:alpha:].
+/// A class as in [:alpha:].
 struct NamedClass {
   std::string_view name;
   std::vector<CharacterRange> ranges;
@@ -42,8 +42,8 @@ inline bool is_class_letter(char32_t c) {
   auto const lower_case = c | 0x20;
   return lower_case == 'd' || lower_case == 's' || lower_case == 'w';
 }
-/// As in \d \D \s \S \w \W.
-/// \param unicode  \s is ECMA-262's: all that Unicode calls a space, and ends of lines
+/// A class as in \d \D \s \S \w \W.
+/// \param unicode  \s is that of ECMA-262: all Unicode spaces and line ends
 inline std::vector<CharacterRange> letter_class(char32_t letter, bool unicode) {
   std::vector<CharacterRange> of;
   if (letter == 'd' || letter == 'D') of = {{'0', '9'}};
@@ -58,7 +58,7 @@ inline std::vector<CharacterRange> letter_class(char32_t letter, bool unicode) {
 inline bool is_letter(char32_t c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 inline bool is_word(char c) { return is_letter(static_cast<unsigned char>(c)) || (c >= '0' && c <= '9') || c == '_'; }
 
-/// Adds the other case of ASCII's letters.
+/// Adds the other case of ASCII letters.
 inline void fold(std::vector<CharacterRange>& ranges) {
   for (auto i = ranges.size(); i-- > 0;) {
     auto const [first, last] = ranges[i];

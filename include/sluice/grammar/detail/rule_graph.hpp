@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One rule as a graph: from an expression to places and what joins them, and from there to nodes of an automaton.
+/// The graph of one rule: an expression becomes places and edges, and these become nodes of an automaton.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,21 +20,21 @@
 
 namespace sluice::inline v0::detail {
 
-/// What compile() knows of the rules when it makes their graphs.
+/// Facts about the rules that compile() provides for their graphs.
 struct RuleFacts {
   std::vector<std::uint8_t> nullable;  // [rule]: its text may be empty
-  std::vector<std::uint8_t> in_place;  // [rule]: is written out where it is called
+  std::vector<std::uint8_t> in_place;  // [rule]: is inlined where it is called
 };
 
-/// The graph of one rule after the other (Thompson 1968), each made into nodes (Rabin and Scott 1959), one for each set of
-/// places in which the same texts end; where there would be too many, one for each place.
+/// Builds the graph of one rule after another (Thompson 1968) and turns each into nodes (Rabin and Scott 1959): one
+/// node for each set of places in which the same texts end, or, if there would be too many, one for each place.
 template <class = void>
 class LazyRuleGraph {
  public:
   using Id = std::int32_t;
   LazyRuleGraph(Expressions const& expressions, RuleFacts const& facts) : expressions_(expressions), facts_(facts) {}
 
-  /// Appends the rule's nodes but for where the last one's edges end; returns its first.
+  /// Appends the rule's nodes, without the end of the last node's edges; returns the first.
   /// \throws std::invalid_argument  if all rules together have more places than the limits allow
   std::int32_t append_to(Automaton& automaton, Id expression) {
     places_.clear(), targets_.clear();
@@ -72,7 +72,7 @@ class LazyRuleGraph {
     return split(both);
   }
 
-  /// The place from which the expression's texts lead to `to`.
+  /// Builds the expression; returns the place from which its texts lead to `to`.
   Id build(Id id, Id to) {
     auto const e = expressions_[id];
     auto const parts = expressions_.parts(id);
@@ -99,7 +99,7 @@ class LazyRuleGraph {
         for (std::int32_t i = 0; i < e.minimum; ++i) {
           auto const before = places_.size();
           first = build(parts[0], first);
-          if (places_.size() == before) break;  // a part without places: as often as one likes
+          if (places_.size() == before) break;  // a part without places: repetitions add nothing
         }
         return first;
       }
@@ -110,7 +110,7 @@ class LazyRuleGraph {
     return to;
   }
 
-  /// All places but splits to which one gets from `from` without a byte. Sorted.
+  /// All places, except splits, that can be reached from `from` without reading a byte. Sorted.
   std::vector<Id> closure(std::span<Id const> from) {
     if (seen_.size() < places_.size()) seen_.resize(places_.size());
     std::vector<Id> out, open;
@@ -140,20 +140,20 @@ class LazyRuleGraph {
     bound(weight_);
     return it->second;
   }
-  /// There are so many ways on: too many for sets of places, or at all.
+  /// Checks the number of edges: there may be too many for sets of places, or for the limits.
   void bound(std::size_t ways) {
     auto const limit = static_cast<std::size_t>(expressions_.limits().size) * 4;
     if (budget_ > 0) over_ = over_ || ways > limit || weight_ > budget_;
     else require(ways <= limit, "limits.size", limit / 4, "the grammar has more than four times as many ways on");
   }
-  /// Of where one gets from one place alone; looked for once.
+  /// The node of a single place and its closure, which is computed once.
   std::int32_t number_of(Id place) {
     auto& known = numbers_of_places_[at(place)];
     if (known < 0) known = number(closure({&place, 1}));
     return known;
   }
 
-  /// \param budget  places in all sets; 0: one set for each place, none with several
+  /// \param budget  maximum number of places in all sets; 0: one set per place, none with several
   bool make_nodes(Automaton& automaton, Id first, std::size_t budget) {
     auto const nodes = automaton.all.size(), bytes = automaton.byte_edges.size(), calls = automaton.call_edges.size();
     auto const base = static_cast<std::int32_t>(nodes);
@@ -195,7 +195,7 @@ class LazyRuleGraph {
     }
     for (auto const& [rule, targets] : by_rule) automaton.call_edges.push_back({rule, base + number(closure(targets))});
     std::ranges::sort(opens), std::ranges::sort(closes);
-    // Along the bytes; `to`: where the ranges lead that have begun and not ended.
+    // Goes through the bytes in order; `to`: the targets of ranges that have begun and not ended.
     std::size_t open = 0, close = 0;
     while (close < closes.size() && !over_) {
       auto const first = open < opens.size() ? (std::min)(opens[open].first, closes[close].first) : closes[close].first;
@@ -226,7 +226,7 @@ class LazyRuleGraph {
   std::map<std::vector<Id>, std::int32_t> numbers_;
   std::vector<std::vector<Id> const*> sets_;  // [node of this rule]
   std::size_t weight_ = 0, budget_ = 0;
-  bool over_ = false;  // there are too many sets of places: one for each place
+  bool over_ = false;  // too many sets of places: use one node per place
   std::vector<std::int32_t> numbers_of_places_;
 };
 using RuleGraph = LazyRuleGraph<>;

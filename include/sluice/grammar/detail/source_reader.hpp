@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What parsers share: a text, and where in it one is.
+/// A text with a current position, shared by the parsers.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,11 +17,11 @@
 
 namespace sluice::inline v0::detail {
 
-/// Reads a text character by character, and says where it is wrong.
+/// Reads a text character by character and reports errors with their position.
 template <class = void>
 class LazySourceReader {
  public:
-  /// \param what  the text is, for messages
+  /// \param what  names the text in messages
   LazySourceReader(std::string_view what, std::string_view text, GrammarLimits const& limits)
       : what_(what), text_(text), limits_(limits) {
     limits.check();
@@ -30,7 +30,7 @@ class LazySourceReader {
   }
 
   [[noreturn]] void fail(std::string const& why) const { fail_at(at_, why); }
-  /// \param place  bytes from the beginning
+  /// \param place  byte offset from the beginning
   [[noreturn]] void fail_at(std::size_t place, std::string const& why) const {
     std::size_t line = 1, column = 1;
     for (std::size_t i = 0; i < place && i < text_.size(); ++i) {
@@ -55,7 +55,7 @@ class LazySourceReader {
   void skip(std::size_t bytes = 1) { at_ += bytes; }
   std::string_view from(std::size_t place) const { return text_.substr(place, at_ - place); }
 
-  /// The next character, whatever it is.
+  /// The next character, of any kind.
   char32_t character() {
     if (end()) fail("ends in the middle");
     auto const [c, size] = read_utf8(text_.substr(at_));
@@ -63,7 +63,7 @@ class LazySourceReader {
     at_ += size;
     return c;
   }
-  /// Exactly so many hexadecimal digits.
+  /// Reads exactly this many hexadecimal digits.
   char32_t hexadecimal(int digits) {
     char32_t value = 0;
     for (int i = 0; i < digits; ++i) {
@@ -78,7 +78,7 @@ class LazySourceReader {
     return value;
   }
   bool at_digit() const { return peek() >= '0' && peek() <= '9'; }
-  /// A number of repetitions.
+  /// Reads a repetition count.
   std::int32_t count() {
     auto const begin = at_;
     std::int64_t value = 0;

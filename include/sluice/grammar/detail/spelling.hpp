@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A few tokens with which all that the others spell can be spelt.
+/// A subset of the tokens that can spell every text that the others can.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,19 +17,19 @@
 
 namespace sluice::inline v0::detail {
 
-/// Tokens as an automaton that spells texts: it is at a border of two tokens (place 0), or within one. All of a vocabulary's
-/// if they have few beginnings; else those of one byte, then by length those that the ones before cannot spell, as far
-/// as there are places.
+/// Tokens as an automaton that spells texts: its place is either a boundary between two tokens (place 0) or inside a
+/// token. It has the whole vocabulary if the tokens have few prefixes. Otherwise it has all single-byte tokens and
+/// then, in order of length, the tokens that the chosen ones cannot spell, as long as places remain.
 template <class = void>
 class LazySpelling {
  public:
   struct Step {
-    std::int32_t to, cost;  // 1: a token ends
+    std::int32_t to, cost;  // cost 1: a token ends
     friend auto operator<=>(Step const&, Step const&) = default;
   };
 
-  /// \param places  at most
-  /// \param needed  bytes; what spells none but these may be left out
+  /// \param places  maximum number
+  /// \param needed  bytes; tokens with other bytes may be left out
   LazySpelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
     place_of_.assign(at(trie.size()), -1), chosen_.assign(at(trie.size()), 0);
     place_of_[0] = 0, nodes_.push_back(0);
@@ -42,7 +42,7 @@ class LazySpelling {
     for (std::size_t byte = 0; byte < 256; ++byte) covers_ = covers_ && (singles_[byte] || !needed[byte]);
     if (!all_ && covers_) return;
     parents_.assign(at(trie.size()), 0);
-    std::vector<std::int32_t> ends;  // nodes in which tokens end
+    std::vector<std::int32_t> ends;  // nodes where tokens end
     for (std::int32_t node = 0; node < trie.size(); ++node) {
       for (auto child = node + 1; child < trie.end(node); child = trie.end(child)) parents_[at(child)] = node;
       if (node > 0 && !trie.tokens(node).empty()) ends.push_back(node);
@@ -59,13 +59,13 @@ class LazySpelling {
     }
   }
 
-  /// Whether these are all of the vocabulary's.
+  /// Whether it has the whole vocabulary.
   bool all() const { return all_; }
   std::int32_t places() const { return static_cast<std::int32_t>(nodes_.size()); }
   /// Whether each of the needed bytes is a token.
   bool covers() const { return covers_; }
 
-  /// Where one gets from a place with one of these bytes.
+  /// The steps from a place with one of these bytes.
   std::vector<Step> steps(std::int32_t place, std::uint8_t first, std::uint8_t last) const {
     std::vector<Step> out;
     auto const node = nodes_[at(place)];
@@ -80,7 +80,7 @@ class LazySpelling {
   }
 
   bool chosen(std::int32_t node) const { return chosen_[at(node)] != 0; }
-  /// Whether a chosen token lies below a node.
+  /// Whether a chosen token extends beyond this node.
   bool open(std::int32_t node) const { return place_of_[at(node)] >= 0; }
 
  private:
@@ -94,7 +94,7 @@ class LazySpelling {
   }
 
   void choose(std::int32_t node, std::int32_t places) {
-    std::vector<std::int32_t> way;  // beginnings that have no place yet
+    std::vector<std::int32_t> way;  // prefixes that have no place yet
     for (auto above = parents_[at(node)]; above > 0; above = parents_[at(above)])
       if (place_of_[at(above)] < 0) way.push_back(above);
     if (nodes_.size() + way.size() > at(places)) return;

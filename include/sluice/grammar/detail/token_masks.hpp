@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which tokens a grammar allows where.
+/// The tokens that a grammar allows in each state.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,13 +26,13 @@
 
 namespace sluice::inline v0::detail {
 
-/// One machine with what has been found out about its states. Not for several threads at once.
+/// A pushdown machine with cached token masks for its states. Not thread-safe.
 template <class = void>
 class LazyTokenMasks {
  public:
   using State = Pushdown::State;
   using Mask = std::shared_ptr<TokenSet const>;
-  static constexpr State ended = -1;  ///< behind the end
+  static constexpr State ended = -1;  ///< after the end
 
   LazyTokenMasks(Automaton const& automaton, FewestTokens const& fewest, TokenTrie trie, NodeTokenTable& nodes,
                  std::size_t memory, std::size_t masks, bool longest)
@@ -50,7 +50,7 @@ class LazyTokenMasks {
   ~LazyTokenMasks() = default;
 
   State initial() const { return machine_.initial(); }
-  /// Works out the tokens of all nodes of an automaton now.
+  /// Computes the tokens of all nodes of an automaton now.
   void prepare(Automaton const& automaton) {
     for (std::int32_t node = 0; node < automaton.nodes(); ++node)
       if (!automaton.bytes(node).empty()) (void)nodes_.of(node, trie_, machine_, completion_);
@@ -58,7 +58,8 @@ class LazyTokenMasks {
   Pushdown& machine() { return machine_; }
   Completion& completion() { return completion_; }
 
-  /// \param left  tokens that may follow, the end included; the set holds those that can still be completed
+  /// \param left  tokens that may follow, the end included; the mask holds the tokens after which the text can still be
+  ///     completed
   Mask allowed(State state, std::int32_t left) {
     if (state == ended) return none();
     auto const& all = plain(state);
@@ -75,12 +76,12 @@ class LazyTokenMasks {
  private:
   struct Plain {
     Mask set;
-    FewestTokens::Count worst = 0;  // what any of its tokens leaves to do, at most
+    FewestTokens::Count worst = 0;  // the most tokens that may be needed after any of its tokens
   };
-  /// A state's tokens by how many more are needed behind them.
+  /// A state's tokens, by how many more tokens are needed after them.
   struct Needs {
     std::vector<std::pair<FewestTokens::Count, TokenGroup>> own;
-    std::vector<std::pair<FewestTokens::Count, TokenGroup const*>> shared;  // of a node
+    std::vector<std::pair<FewestTokens::Count, TokenGroup const*>> shared;  // owned by a node
   };
   struct Hash {
     std::size_t operator()(std::pair<State, std::int32_t> key) const {
@@ -146,8 +147,8 @@ class LazyTokenMasks {
     return set;
   }
 
-  /// Where the next bytes are certain, leaves of a set the longest of their tokens; not where one of its tokens reaches
-  /// beyond them: what that should be is for the model to say.
+  /// If the next bytes are certain, reduces a set to its longest token within them. If one of its tokens extends beyond
+  /// them, the set is unchanged: the model must choose the rest.
   void narrow(State state, TokenSet& set) {
     Token longest = -1;
     std::int32_t at = 0;
@@ -171,13 +172,13 @@ class LazyTokenMasks {
     set.insert(longest);
   }
 
-  /// Without those that lead nowhere.
+  /// Leaves out tokens that cannot be completed.
   Needs const& needs(State state) {
     if (auto const it = needs_.find(state); it != needs_.end()) return it->second;
     if (needs_.size() >= most_masks_) needs_.clear();
     Needs out;
     std::map<FewestTokens::Count, TokenGroup> found;
-    auto before = Pushdown::dead;  // the last state that was looked at, and what it needs
+    auto before = Pushdown::dead;  // the last state examined, and its count
     TokenGroup* group = nullptr;
     auto const add = [&](std::span<Token const> tokens, State next) {
       if (next != before) {
@@ -193,7 +194,7 @@ class LazyTokenMasks {
     auto const ways = machine_.ways(state);
     auto const node = ways.size() == 1 ? ways[0].first : -1;
     auto const* const own = node >= 0 ? &nodes_.of(node, trie_, machine_, completion_) : nullptr;
-    if (own != nullptr && own->node == node) {  // one token of a group tells of all
+    if (own != nullptr && own->node == node) {  // one token of a group decides for all
       for (auto const& one : own->groups) {
         auto const need = completion_.fewest(machine_.next(state, trie_.bytes(one.example)));
         if (need < Completion::never) out.shared.emplace_back(need, &one.tokens);
@@ -217,7 +218,7 @@ class LazyTokenMasks {
   Completion completion_;
   NodeTokenTable& nodes_;
   bool covers_;
-  FewestTokens::Count most_;  // of any node
+  FewestTokens::Count most_;  // for any node
   std::size_t most_masks_;
   bool longest_;
   std::unordered_map<State, Plain> plain_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Characters as bytes.
+/// Unicode characters as bytes.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -35,7 +35,7 @@ inline void append_utf8(std::string& text, char32_t c) {
   put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
 }
 
-/// The character at the beginning of `text` and how many bytes it has; 0 bytes: no UTF-8.
+/// The character at the beginning of `text` and its number of bytes; 0 bytes: not valid UTF-8.
 inline std::pair<char32_t, std::size_t> read_utf8(std::string_view text) {
   if (text.empty()) return {0, 0};
   auto const byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[i])); };
@@ -53,7 +53,7 @@ inline std::pair<char32_t, std::size_t> read_utf8(std::string_view text) {
   return {c, size};
 }
 
-/// In order, without overlaps, neighbours joined.
+/// Sorts ranges, and joins overlapping and adjacent ones.
 inline void normalise(std::vector<CharacterRange>& ranges) {
   std::ranges::sort(ranges, {}, &CharacterRange::first);
   std::size_t count = 0;
@@ -65,7 +65,7 @@ inline void normalise(std::vector<CharacterRange>& ranges) {
   ranges.resize(count);
 }
 
-/// All other characters. Of normalised ranges.
+/// All other characters. The ranges must be normalised.
 inline std::vector<CharacterRange> negated(std::span<CharacterRange const> ranges) {
   std::vector<CharacterRange> out;
   char32_t next = 0;
@@ -81,8 +81,8 @@ struct ByteRange {
   std::uint8_t first, last;
 };
 
-/// Calls `take` with sequences of byte ranges, [1 .. 4], that together match the characters of a range, each once.
-/// Surrogates have no UTF-8, and are left out.
+/// Calls `take` with sequences of 1 to 4 byte ranges that together match every character of a range exactly once.
+/// Surrogates have no UTF-8 and are left out.
 template <class Take>
 void for_each_utf8_sequence(CharacterRange range, Take const& take) {
   if (range.first > range.last) return;

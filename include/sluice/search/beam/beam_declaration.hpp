@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// BeamSearch: what it can be told. What it does: beam_search.hpp.
+/// The options of BeamSearch. The algorithm is in beam_search.hpp.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,34 +18,38 @@
 
 namespace sluice::inline v0 {
 
-/// Keeps the `width` best hypotheses of every length. One algorithm; engines differ in its options (presets.hpp). The
-/// default is fairseq's beam search: fixed width, finished hypotheses set aside, ended when `width` have finished.
+/// Keeps the `width` best hypotheses of every length. There is one algorithm; engines differ in its options
+/// (presets.hpp). The default is fairseq's beam search: the width is fixed, finished hypotheses are set aside, and the
+/// search ends when `width` hypotheses have finished.
 ///
-/// Every step, the candidates are the best tokens of every live hypothesis and the ended hypotheses that the beam still
-/// carries; the best of them by log-probability, at most `candidates`, are looked at in order. Ties: the better-ranked
-/// parent, then the parent's own order (higher score, then lower token). Every decision is made for one sentence alone.
+/// At every step, the candidates are the best tokens of every live hypothesis, plus the finished hypotheses that are
+/// still in the beam. At most `candidates` of them are considered, in order of log-probability. Ties go to the
+/// better-ranked parent, then to the parent's own order (higher score, then lower token). Decisions for one sentence
+/// never depend on another sentence.
 ///
-/// A step costs O(width^2 log width) beside the model; a fork costs one node. Nothing is allocated once warm.
+/// A step costs O(width^2 log width) on top of the model; a fork costs one node. Nothing is allocated once warm.
 template <class = void>
 struct LazyBeamSearch {
-  std::int32_t width = 5;   ///< hypotheses alive at most; >= 1
-  std::int32_t n_best = 1;  ///< hypotheses returned at most; in [1, width], or as many as stop.patience lets finish
+  std::int32_t width = 5;   ///< maximum number of live hypotheses; >= 1
+  std::int32_t n_best = 1;  ///< maximum number of hypotheses returned; in [1, width], or up to the number that
+                            ///< stop.patience lets finish
   LengthLimits length{};
   LengthPenalty penalty{};
   Pruning pruning{};
   Finished finished = Finished::set_aside;
   Stop stop{};
   AtMaximum at_maximum = AtMaximum::force_eos;
-  bool surplus = false;       ///< set_aside, Rule::count: whether all that end in the last step count, or only as many
-                              ///< as the rule still needs, best first
+  bool surplus = false;       ///< set_aside, Rule::count: whether all hypotheses that end in the last step count, or
+                              ///< only as many as the rule still needs, best first
   bool prefix_scored = true;  ///< whether the log-probabilities of a forced prefix count
   bool guard_prefix =
-      false;  ///< set_aside: right after a forced prefix only the best candidate may end; another end is
+      false;  ///< set_aside: right after a forced prefix only the best candidate may end; any other that ends is
               ///< dropped, and its place stays empty for that step (CTranslate2)
-  std::int32_t candidates = 0;  ///< looked at in a step; 0 = as many as `finished` needs to keep the beam full
-  double sibling_penalty = 0;  ///< the i-th best child of a parent (from 0) ranks this times i lower, and so do its own
-                               ///< children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not show it
-  Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
+  std::int32_t candidates = 0;  ///< considered per step; 0 = as many as `finished` needs to keep the beam full
+  double sibling_penalty = 0;   ///< the i-th best child of a parent (from 0) is ranked i times this lower, and so are
+                                ///< its own children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not include
+                                ///< it
+  Stage stage = Stage::after_softmax;  ///< when eos (output too short) and tokens never generated are forbidden
 
   using State = detail::BeamState;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beam search, of fixed and variable width. Its options: beam_declaration.hpp and beam_options.hpp.
+/// Beam search with fixed and variable width. The options are in beam_declaration.hpp and beam_options.hpp.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,10 +24,10 @@
 
 namespace sluice::inline v0 {
 
-// The steps of the loop that are not in the headers above, for whoever chooses otherwise among the candidates.
+// The remaining steps of the loop, shared with searches that select candidates differently.
 namespace detail::beam_loop {
 
-/// What is asked of the line of one hypothesis.
+/// The query for one hypothesis.
 template <class = void>
 Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry const& entry, std::int32_t rank) {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
@@ -37,12 +37,12 @@ Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry cons
           .edits = s.bans.edits(!only_eos && s.generated < s.bounds.min),
           .stage = options.stage};
   if (only_eos) q.best = 0, q.probes = s.vocabulary->eos;
-  else  // what is worse than these can neither end nor continue
+  else  // worse candidates can neither end nor continue
     q.best = (std::min)(options.width + ends, options.pruning.max_per_parent);
   return q;
 }
 
-/// Notes what has been fed.
+/// Counts the tokens that have been fed.
 template <class = void>
 void receive(BeamSearch const& options, BeamState& s) {
   ++s.held;
@@ -50,14 +50,14 @@ void receive(BeamSearch const& options, BeamState& s) {
   s.first = false;
 }
 
-/// Whether the step that has led to `next` is the last.
+/// Whether the step that led to `next` is the last.
 template <class = void>
 bool over(BeamSearch const& options, BeamState& s) {
   return s.generated >= s.bounds.max || s.next.empty() ||
          stops(options, {s.next, s.out, s.history, s.generated, s.bounds.max, s.top_ended}, s.scores);
 }
 
-/// `next` becomes the beam.
+/// Makes `next` the beam.
 template <class = void>
 void go_on(BeamState& s) {
   detail::place(std::span(s.next), s.holder, s.unused);
@@ -90,7 +90,7 @@ void LazyBeamSearch<Void>::plan(State& s, Plan& plan) const {
   s.unused.clear();
   if (s.bounds.max == 0) return;
   if (s.first && !prefix_scored) plan.ignore_prefix_scores();
-  if (!s.first && at_maximum == AtMaximum::force_eos_free && loop::forced(*this, s)) return;  // nothing more to learn
+  if (!s.first && at_maximum == AtMaximum::force_eos_free && loop::forced(*this, s)) return;  // no choice left
   std::int32_t lines = 0;
   for (auto const rank : s.holder) {
     if (rank < 0) continue;
@@ -99,7 +99,7 @@ void LazyBeamSearch<Void>::plan(State& s, Plan& plan) const {
     plan.row(entry.from, entry.slot, s.held, {&entry.token, 1});
     plan.ask(loop::query(*this, s, entry, rank));
   }
-  // Where candidates are not ranked by log_prob alone, all of them must be seen.
+  // Where candidates are ranked by more than log_prob, the search needs all of them.
   if (pruning.relative_local_threshold <= 0 && sibling_penalty <= 0) plan.keep(loop::looked_at(*this, s));
 }
 

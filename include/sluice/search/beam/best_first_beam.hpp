@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beam search's result with fewer rows.
+/// Beam search results with fewer rows.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,53 +21,58 @@
 
 namespace sluice::inline v0 {
 
-/// What a BeamSearch with Finished::set_aside and Stop::Rule::exact finds, found best first (Meister, Vieira and Cotterell 2020,
-/// "Best-First Beam Search", TACL 8, algorithm 2): hypotheses of all lengths wait in one queue, the most probable is looked at
-/// first, and at most `width` of a length go on. Since log-probabilities only fall, candidates of one length leave the queue in
-/// the order in which a beam ranks them: so the same are kept, and those that a beam has to look at before it knows that a
-/// better one is about to end are never run. What cannot score more than the `n_best` that have ended, at any length up to the
-/// maximum (LengthPenalty::bound), is not run either. With no length penalty the first that ends is the best; with one the
-/// bound is of the longest output that may come: the tighter `length.max`, the more it saves.
+/// Finds what a BeamSearch with Finished::set_aside and Stop::Rule::exact finds, best first (Meister, Vieira and
+/// Cotterell 2020, "Best-First Beam Search", TACL 8, algorithm 2). Hypotheses of all lengths wait in one queue; the
+/// most probable is taken first, and at most `width` of each length continue. Log-probabilities only fall, so
+/// candidates of one length leave the queue in the order in which a beam ranks them, and the same ones are kept.
+/// Hypotheses that a beam must expand before it knows that a better one is about to end are never run. Nor are
+/// hypotheses that cannot score more than the `n_best` that have ended, at any length up to the maximum
+/// (LengthPenalty::bound). Without a length penalty the first hypothesis to end is the best. With one, the bound
+/// assumes the longest possible output: the tighter `length.max`, the more the search saves.
 ///
-/// One row a sentence and step: fewer rows in all, and more steps one after another. It is worth while where many sentences share
-/// a step and where rows cost (a processor, a large model), and where a proof is wanted; one sentence alone on a device is
-/// better off with BeamSearch.
+/// Runs one row per sentence and step: fewer rows in total, but more sequential steps. Worthwhile where many sentences
+/// share a step and rows are expensive (a CPU, a large model), and where a proof is wanted. For a single sentence on a
+/// device, BeamSearch is faster.
 ///
-/// Same hypotheses, token for token and in the same order, as BeamSearch{.stop = {.rule = Stop::Rule::exact}} with the options of the
-/// same names. Also as other rules where these prove the same: as_beam() knows which. Ties too are broken alike.
+/// Returns the same hypotheses, token for token and in the same order, as BeamSearch{.stop = {.rule =
+/// Stop::Rule::exact}} with the options of the same names. It also matches other rules where these prove the same
+/// result; as_beam() checks that. Ties are broken in the same way.
 ///
-/// It holds the decoder states of `states` hypotheses. A hypothesis that is gone on from when its state has been pushed
-/// out is fed again from the nearest that is held; more states, fewer tokens fed twice. Where the model rolls back, any state
-/// of which it is a beginning will do; where it takes blocks, that is one row, and otherwise a row and a step a token.
+/// Holds the decoder states of `states` hypotheses. To continue a hypothesis whose state has been evicted, its tokens
+/// are fed again from the nearest state that is held; with more states, fewer tokens are fed twice. Where the model
+/// rolls back, any state that starts with the same tokens can be used. Feeding again takes one row where the model
+/// takes blocks, and otherwise one row and one step per token.
 ///
-/// A step costs O(width log queue + states * length) beside the model, and the queue holds at most width * (width + #eos)
-/// candidates a length.
+/// A step costs O(width log queue + states * length) on top of the model, and the queue holds at most width * (width +
+/// #eos) candidates per length.
 template <class = void>
 struct LazyBestFirstBeam {
-  std::int32_t width = 5;   ///< hypotheses of one length that go on, at most; >= 1
-  std::int32_t n_best = 1;  ///< hypotheses returned at most; in [1, width]
+  std::int32_t width = 5;   ///< maximum number of hypotheses of one length that continue; >= 1
+  std::int32_t n_best = 1;  ///< maximum number of hypotheses returned; in [1, width]
   LengthLimits length{};
   LengthPenalty penalty{};
   Pruning pruning{};  ///< absolute_threshold, relative_threshold and max_per_parent
   AtMaximum at_maximum = AtMaximum::force_eos;
   bool prefix_scored = true;           ///< whether the log-probabilities of a forced prefix count
   bool guard_prefix = false;           ///< see BeamSearch
-  std::int32_t candidates = 0;         ///< looked at of one length; 0 = all that are needed for `width` to go on
-  Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
-  std::int32_t states = 0;             ///< slots; 0 = twice the width, and one; >= 2
+  std::int32_t candidates = 0;         ///< considered per length; 0 = as many as are needed for `width` to continue
+  Stage stage = Stage::after_softmax;  ///< when eos (output too short) and tokens never generated are forbidden
+  std::int32_t states = 0;             ///< slots; 0 = twice the width plus one; >= 2
 
   using State = detail::BestFirstState;
-  static constexpr bool goes_back = true;  ///< to slots that hold what has ended
+  static constexpr bool goes_back = true;  ///< to slots whose hypotheses have ended
 
-  /// The search that finds what `beam` finds. Its rule must be one by which nothing alive can still be returned:
+  /// The search that finds what `beam` finds. Its stop rule must guarantee that no live hypothesis can still be
+  /// returned:
   ///
-  ///  - exact;
-  ///  - top_ended, for n_best = 1 and without length penalty and word penalty (CTranslate2, length penalty 0);
-  ///  - heuristic, without either (Hugging Face's early_stopping = False with length_penalty 0);
-  ///  - never_early, without word penalty (Hugging Face's early_stopping = "never").
+  /// - exact;
+  /// - top_ended, for n_best = 1 and without length penalty and word penalty (CTranslate2, length penalty 0);
+  /// - heuristic, without either (Hugging Face's early_stopping = False with length_penalty 0);
+  /// - never_early, without word penalty (Hugging Face's early_stopping = "never").
   ///
-  /// \throws std::invalid_argument  naming the option that it has no equal of: `finished` (other than set_aside), `stop.rule`,
-  ///     `pruning.relative_local_threshold`, `pruning.below_finished`, `sibling_penalty`, which look at a beam as a whole
+  /// \throws std::invalid_argument  naming the option that has no equivalent: `finished` (other than set_aside),
+  ///     `stop.rule`, `pruning.relative_local_threshold`, `pruning.below_finished`, `sibling_penalty`; these look at a
+  ///     beam as a whole
   static LazyBestFirstBeam as_beam(BeamSearch const& beam) {
     beam.check();
     require(beam.finished == Finished::set_aside, "finished", name(beam.finished),
@@ -136,7 +141,7 @@ struct LazyBestFirstBeam {
     auto const next = s.kept.next();
     plan.row(next.from, next.to, next.length, next.tokens);
     if (s.kept.last()) plan.ask(queue().query(s, s.expanded.back()));
-    else plan.ask({.best = 0, .normalise = false});  // fed once more; a row asks for something
+    else plan.ask({.best = 0, .normalise = false});  // fed again; every row needs a query
   }
 
   bool advance(State& s, Expansion const& answer) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Diverse beam search: groups of beams that avoid each other's tokens.
+/// Diverse beam search: groups of beams that are penalised for repeating each other's tokens.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,24 +20,25 @@
 
 namespace sluice::inline v0 {
 
-/// Several beam searches of one sentence, one after the other at every step: a token costs each group `penalty` for every
-/// live hypothesis of an earlier group that has just taken it (Vijayakumar et al. 2018, Hamming diversity; cumulative, as in
-/// fairseq and Hugging Face: log_prob and score of a hypothesis contain what its tokens have cost). The first group is the
-/// plain beam search of its width. Groups end and keep their finished hypotheses on their own.
+/// Several beam searches of one sentence, one after the other at every step. A token costs each group `penalty` for
+/// every live hypothesis of an earlier group that has just taken it (Vijayakumar et al. 2018, Hamming diversity;
+/// cumulative, as in fairseq and Hugging Face: log_prob and score of a hypothesis include the penalties of its tokens).
+/// The first group is the plain beam search of its width. Each group ends and keeps its finished hypotheses
+/// independently.
 ///
-/// Costs what a BeamSearch of all widths together costs, and longer lists: group g asks for g * width tokens more.
+/// Costs as much as one BeamSearch of the total width, with longer lists: group g asks for g * width more tokens.
 template <class = void>
 struct LazyDiverseBeamSearch {
-  BeamSearch search{};      ///< of one group
+  BeamSearch search{};      ///< for each group
   std::int32_t groups = 2;  ///< >= 1
-  double penalty = 0.5;     ///< >= 0; 0: every group finds the same
-  std::int32_t n_best = 1;  ///< of all groups together; in [1, groups * width]
+  double penalty = 0.5;     ///< >= 0; 0: every group finds the same hypotheses
+  std::int32_t n_best = 1;  ///< across all groups; in [1, groups * width]
 
-  /// A group's own search.
+  /// The search of one group.
   struct Beam {
     BeamSearch::State state;
     bool over = false;
-    std::size_t lines = 0;  // of the step
+    std::size_t lines = 0;  // in this step
   };
   struct State {
     std::vector<Beam> beams;  // [group]
@@ -46,7 +47,8 @@ struct LazyDiverseBeamSearch {
     std::vector<Candidate> candidates;
     std::vector<float> probes;
     std::vector<Token> own;            // of settled()
-    bool first = true, forks = false;  // one line serves all groups; the step after it, in which each gets its slots
+    bool first = true, forks = false;  // first: one line serves all groups; forks: the step after it, in which each
+                                       // group gets its slots
   };
 
   void check() const {
@@ -69,7 +71,7 @@ struct LazyDiverseBeamSearch {
   }
 
   void plan(State& s, Plan& plan) const {
-    if (s.first) {  // the first group asks for all
+    if (s.first) {  // the first group's query serves all groups
       search.plan(s.beams[0].state, plan);
       if (auto const queries = plan.queries(); !queries.empty() && queries.back().best > 0)
         queries.back().best += slot_count() - search.width;
@@ -84,7 +86,7 @@ struct LazyDiverseBeamSearch {
       search.plan(beam.state, own);
       auto part = plan.part(0);
       for (auto const slot : s.scratch.released) part.release(slot);
-      // What all have in common lies in slot 0; whoever of another group goes on from it forks.
+      // Slot 0 holds what all groups share; rows of other groups that continue from it fork it.
       for (auto const& row : s.scratch.rows)
         part.row(s.forks ? 0 : row.from, row.to, row.length, row.tokens, row.lines);
       for (auto query : s.scratch.queries) {
@@ -126,7 +128,7 @@ struct LazyDiverseBeamSearch {
     tokens.clear();
     auto first = true;
     for (auto& beam : s.beams) {
-      if (beam.over && beam.state.out.empty()) continue;  // came to nothing
+      if (beam.over && beam.state.out.empty()) continue;  // found nothing
       search.settled(beam.state, s.own);
       if (first) tokens = s.own;
       else tokens.erase(std::mismatch(tokens.begin(), tokens.end(), s.own.begin(), s.own.end()).first, tokens.end());
@@ -146,7 +148,7 @@ struct LazyDiverseBeamSearch {
     for (std::size_t i = 0; i < h.size(); ++i) order[i] = i;
     auto const over = std::all_of(s.beams.begin(), s.beams.end(), [](Beam const& beam) { return beam.over; });
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      if (!over && h[a].finished != h[b].finished) return h[a].finished;  // what is alive comes behind what has ended
+      if (!over && h[a].finished != h[b].finished) return h[a].finished;  // live hypotheses come after finished ones
       return h[a].score != h[b].score ? h[a].score > h[b].score : a < b;
     });
     result = {.id = result.id};
@@ -157,7 +159,8 @@ struct LazyDiverseBeamSearch {
   }
 
  private:
-  /// The answer with what the tokens cost group g; each list in its new order, no longer than the group alone would ask.
+  /// The answer with the penalties of group g. Each list is sorted again, and is no longer than the group alone would
+  /// request.
   Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
     auto const ends = static_cast<std::int32_t>(s.beams[g].state.vocabulary->eos.size());
     auto const longest = static_cast<std::size_t>((std::min)(search.width + ends, search.pruning.max_per_parent));
@@ -166,7 +169,7 @@ struct LazyDiverseBeamSearch {
       auto const line = answer[i];
       auto& entry = s.entries.emplace_back();
       entry.best = s.candidates.size();
-      entry.probes = s.probes.size(), entry.probe_count = line.probes.size();  // forced tokens cost nothing more
+      entry.probes = s.probes.size(), entry.probe_count = line.probes.size();  // forced tokens cost no more
       s.probes.insert(s.probes.end(), line.probes.begin(), line.probes.end());
       for (auto const candidate : line.best)
         s.candidates.push_back({candidate.token, candidate.log_prob - cost(s, g, candidate.token)});

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The beam searches of other engines, by name.
+/// Presets for the beam searches of other engines.
 ///
-/// Each is a BeamSearch with that engine's rules filled in; change any member afterwards, e.g. n_best, length and
-/// penalty. Lengths are the engine's own defaults where they are numbers; what it makes of the source's length is said below. What is
-/// reproduced: which hypotheses come out, in which order, with which scores, given the same
-/// log-probabilities. Every rule is applied to one sentence, also where the original applies it to its batch (said below),
-/// so that results never depend on the neighbours. Ties are broken our way.
+/// Each is a BeamSearch with that engine's rules filled in. Any member can be changed afterwards, e.g. n_best, length
+/// and penalty. Lengths are the engine's own defaults where they are numbers; lengths that depend on the source are
+/// described below. A preset reproduces which hypotheses are returned, in which order and with which scores, given the
+/// same log-probabilities. Every rule is applied to one sentence, even where the original applies it to its batch
+/// (noted below), so results never depend on other sentences. Ties are broken by this library's rule.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,22 +18,22 @@
 
 namespace sluice::inline v0::presets {
 
-/// fairseq's SequenceGenerator: eos among the k best of 2k candidates is set aside, k non-eos go on, the end is k
-/// finished; at the maximum length eos is forced and its log-probability counts; masks act after the softmax; score =
-/// log_prob / length. Its constructor's defaults: min_len 1, max_len_a 0, max_len_b 200, which does not count eos:
-/// length.max is one more.
+/// fairseq's SequenceGenerator: eos among the k best of 2k candidates is set aside, and k non-eos candidates continue;
+/// the search ends with k finished; at the maximum length eos is forced and its log-probability counts; masks act after
+/// the softmax; score = log_prob / length. Its constructor's defaults: min_len 1, max_len_a 0, max_len_b 200, which
+/// does not count eos: length.max is one more.
 /// Not reproduced: max_len computed from the padded width of the batch, where max_len_a is set.
 inline BeamSearch fairseq(std::int32_t k) {
   return {.width = k, .length = {.min = 1, .max = 201}, .penalty = {.alpha = 1}};
 }
 
-/// CTranslate2's BeamSearch with its Translator's defaults (include/ctranslate2/translation.h: length_penalty 1, hence no
-/// early exit, min_decoding_length 1, max_decoding_length 256): eos among the k best of 2k
-/// is set aside, the end is patience * k finished, all that end in the last step count; what is alive at the maximum
-/// length joins as it is; masks act on the logits; forced prefixes score 0. With length penalty 0, as with raw
-/// DecodingOptions, the rule is early exit; those have a min_length of 0: set length.min. Greedy: presets::ctranslate2_greedy.
-/// Not reproduced: eos forbidden in some beams only after a prefix that is not returned; in a batch, one sentence's prefix
-/// changing its neighbours' first step (guard_prefix).
+/// CTranslate2's BeamSearch with its Translator's defaults (include/ctranslate2/translation.h: length_penalty 1, hence
+/// no early exit, min_decoding_length 1, max_decoding_length 256): eos among the k best of 2k is set aside; the search
+/// ends with patience * k finished, and all that end in the last step count; live hypotheses at the maximum length join
+/// unchanged; masks act on the logits; forced prefixes score 0. With length penalty 0, as with raw DecodingOptions, the
+/// rule is early exit; those have a min_length of 0: set length.min. Greedy: presets::ctranslate2_greedy.
+/// Not reproduced: eos forbidden in some beams only after a prefix that is not returned; in a batch, one sentence's
+/// prefix changing the first step of other sentences (guard_prefix).
 inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
   return {.width = k,
           .length = {.min = 1, .max = 256},
@@ -47,15 +47,15 @@ inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
           .stage = Stage::before_softmax};
 }
 
-/// Hugging Face transformers' early_stopping: False (the default) stops when the best live hypothesis, scored at its
-/// present length, is no better than the k-th best finished one; True as soon as k have finished; never scores it at the
-/// maximum length.
+/// Hugging Face transformers' early_stopping. False (the default) stops when the best live hypothesis, scored at its
+/// present length, is no better than the k-th best finished one. True stops as soon as k have finished. "never" scores
+/// the best live hypothesis at the maximum length.
 enum class EarlyStopping : std::uint8_t { no, yes, never };
 
-/// Hugging Face transformers' beam search (4.50 and later): eos among the k best candidates joins a pool of the k best, k
-/// non-eos go on; what is alive at the maximum length joins as it is; masks act on the log-probabilities; score =
-/// log_prob / length^length_penalty. The prompt is Request::prompt and does not count.
-/// Its GenerationConfig's max_length of 20 counts the prompt too and comes with a warning: set length.max.
+/// Hugging Face transformers' beam search (4.50 and later): eos among the k best candidates joins a pool of the k best,
+/// and k non-eos candidates continue; live hypotheses at the maximum length join unchanged; masks act on the
+/// log-probabilities; score = log_prob / length^length_penalty. The prompt is Request::prompt and does not count. Its
+/// GenerationConfig's max_length of 20 counts the prompt too and comes with a warning: set length.max.
 /// Not reproduced: the loop running until the last sentence of the batch is done (its results are the same).
 inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1, EarlyStopping early = EarlyStopping::no) {
   auto const rule = early == EarlyStopping::yes  ? Stop::Rule::count
@@ -68,24 +68,25 @@ inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1, EarlySt
           .surplus = true};
 }
 
-/// Sockeye 3's BeamSearch: k candidates; a finished hypothesis keeps its place with its final score, which competes with
-/// the plain log-probabilities of the live ones; the end is a beam of finished ones; at the maximum length eos is forced
-/// and its log-probability counts; score = log_prob / ((beta + length) / (beta + 1))^alpha.
-/// Its maximum is a multiple of the source's length that it learns from its training data: set length.max_factor.
-/// Not reproduced: beam_search_stop = "first" waiting for every sentence of the batch (stop.finished = 1 is one
-/// sentence's), and unfinished hypotheses in its n-best.
+/// Sockeye 3's BeamSearch: k candidates; a finished hypothesis keeps its place with its final score, which competes
+/// with the plain log-probabilities of live ones; the search ends when all hypotheses in the beam are finished; at the
+/// maximum length eos is forced and its log-probability counts; score = log_prob / ((beta + length) / (beta +
+/// 1))^alpha. Its maximum is a multiple of the source's length that it learns from its training data: set
+/// length.max_factor.
+/// Not reproduced: beam_search_stop = "first" waiting for every sentence of the batch (stop.finished = 1 does this for
+/// one sentence), and unfinished hypotheses in its n-best list.
 inline BeamSearch sockeye(std::int32_t k, double alpha = 1, double beta = 0) {
   return {.width = k,
           .penalty = {.kind = LengthPenalty::Kind::gnmt, .alpha = alpha, .beta = beta},
           .finished = Finished::stay};
 }
 
-/// Marian's beam search: as many candidates as the live width; finished hypotheses leave and the width shrinks with each;
-/// the end is width 0; what is alive at the maximum length joins as it is; score = (log_prob - word_penalty * length) /
-/// length^normalize. Its max-length-factor is 3: set length.max_factor, which needs the source's length; and it
-/// forbids the unknown token and other special ones: name them in Vocabulary::never.
-/// Not reproduced: all sentences of a batch stopping when one of them reaches the maximum length, and that computed from
-/// the padded width of the batch.
+/// Marian's beam search: as many candidates as the live width; finished hypotheses leave, and each reduces the width;
+/// the search ends at width 0; live hypotheses at the maximum length join unchanged; score = (log_prob - word_penalty *
+/// length) / length^normalize. Its max-length-factor is 3: set length.max_factor, which needs the source's length. It
+/// forbids the unknown token and other special tokens: list them in Vocabulary::never.
+/// Not reproduced: all sentences of a batch stopping when one of them reaches the maximum length, and that length
+/// computed from the padded width of the batch.
 inline BeamSearch marian(std::int32_t k, double normalize = 0, double word_penalty = 0) {
   return {.width = k,
           .penalty = {.alpha = normalize, .word_penalty = word_penalty},
@@ -93,10 +94,10 @@ inline BeamSearch marian(std::int32_t k, double normalize = 0, double word_penal
           .at_maximum = AtMaximum::truncate};
 }
 
-/// The variable-width beam of VAR-STREAM and VAR-BATCH (Yang et al. 2020, appendix A; the authors'
-/// code for machine translation): at most per_parent children of one hypothesis; whoever is `threshold` or more below the
-/// best is dropped; finished hypotheses stay, at no cost, until they lead; the width shrinks with each that leaves; eos is
-/// free at the maximum length; score = log_prob / length.
+/// The variable-width beam of VAR-STREAM and VAR-BATCH (Yang et al. 2020, appendix A; the authors' code for machine
+/// translation): at most per_parent children of one hypothesis; candidates `threshold` or more below the best are
+/// dropped; finished hypotheses stay, at no cost, until they lead; each that leaves reduces the width; eos is free at
+/// the maximum length; score = log_prob / length.
 /// Not reproduced: padding rows finishing when fewer than k candidates exist, the score -1e8 of an empty output.
 inline BeamSearch varstream(std::int32_t k, double threshold = 1.5, std::int32_t per_parent = 5) {
   return {.width = k,

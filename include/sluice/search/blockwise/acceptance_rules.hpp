@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which guesses of a block a Blockwise keeps.
+/// The rules by which a Blockwise accepts the guesses of a block.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,7 +21,7 @@
 
 namespace sluice::inline v0 {
 
-/// Guesses among the n best tokens are kept (section 5.1).
+/// Accepts guesses among the n best tokens (section 5.1).
 struct TopK {
   std::int32_t n = 2;
 
@@ -38,7 +38,7 @@ struct TopK {
   }
 };
 
-/// Guesses at most epsilon from the best token are kept, for tokens that are intensities (section 5.2).
+/// Accepts guesses at most epsilon from the best token, for tokens that are intensities (section 5.2).
 struct Distance {
   std::int32_t epsilon = 2;
 
@@ -55,12 +55,12 @@ struct Distance {
   }
 };
 
-/// The output is that of Sample{temperature, ...} with the same seed: at each position the model draws with the noise that
-/// Sample would draw with, and a guess is kept while it is what was drawn. So outputs are distributed as the model's own,
-/// whoever guesses (the guarantee of Leviathan et al. 2023 and Chen et al. 2023). A draft that draws with the same noise
-/// (WithDraft, Sampling) is right more often than one that takes its best token.
+/// The output is that of Sample{temperature, ...} with the same seed. At each position the model draws with the noise
+/// that Sample would use, and a guess is accepted if it equals the token drawn. So outputs follow the model's own
+/// distribution for any draft (the guarantee of Leviathan et al. 2023 and Chen et al. 2023). A draft that draws with
+/// the same noise (WithDraft, Sampling) is accepted more often than one that takes its best token.
 struct Sampling {
-  float temperature = 1;  ///< of Sample, like the next ones
+  float temperature = 1;  ///< as in Sample, like the next ones
   std::int32_t top_k = 0;
   float top_p = 1;
   float min_p = 0;
@@ -86,7 +86,7 @@ struct Sampling {
 
 namespace detail {
 
-/// Memory that a rule wants, if it wants some.
+/// Scratch memory of a rule, if it needs any.
 template <class A>
 struct ScratchOf {};
 template <class A>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Blockwise parallel decoding: guess several tokens, verify them in one call, keep those that are right.
+/// Blockwise parallel decoding (speculative decoding): guess several tokens, verify them in one call, keep the right
+/// ones.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,70 +29,73 @@
 
 namespace sluice::inline v0 {
 
-/// Predict, verify, accept (Stern, Shazeer and Uszkoreit 2018). Every round feeds the model its own last token and the
-/// guesses of a proposer behind it, as one row, and looks at all of its lines: guesses are kept up to the first that the
-/// rule does not accept, there the model's own token takes its place. The cache is rolled back by the next row's length. One
-/// model call a round, for any number of sentences, each with its own accepted length.
+/// Predict, verify, accept (Stern, Shazeer and Uszkoreit 2018). Every round feeds the model, as one row, its own last
+/// token followed by a proposer's guesses, and looks at all lines. Guesses are kept up to the first that the rule
+/// rejects; the model's own token takes its place. The KV cache is rolled back by the next row's length. One model call
+/// per round, for any number of sentences; each sentence has its own accepted length.
 ///
-/// Who guesses is a wrapper of the model: WithHeads, WithDraft, WithLookup, or any model with `propose`. Without one this
-/// is greedy decoding (or sampling) in steps of one token. Guesses that are no tokens of the vocabulary, or more than were
-/// asked for, are dropped, with all behind them.
+/// The proposer is a wrapper of the model: WithHeads, WithDraft, WithLookup (prompt lookup), or any model with
+/// `propose`. Without one this is greedy decoding (or sampling) in steps of one token. Guesses outside the vocabulary,
+/// or beyond the number requested, are dropped, along with all that follow them.
 ///
-/// `block` counts as the paper does: the model's own token and block - 1 guesses. A round settles 1 to `block` tokens; see
-/// Hypothesis::blocks.
+/// `block` counts as in the paper: the model's own token plus block - 1 guesses. A round settles 1 to `block` tokens;
+/// see Hypothesis::blocks.
 ///
-/// Guesses may branch (`branches` > 1; SpecInfer: Miao et al. 2024; Medusa: Cai et al. 2024; EAGLE-2: Li et al. 2024): the rule
-/// then goes down a tree of them, to the child that is the model's own choice. All of it is verified in one call: as one row
-/// where the model takes trees, else as a fork for each path. What of a path that is not the first was kept is fed again in the
-/// next round, before its guesses. With a rule that draws (Rejection) who guesses is asked to draw.
+/// Guesses may form a tree (`branches` > 1; SpecInfer: Miao et al. 2024; Medusa: Cai et al. 2024; EAGLE-2: Li et al.
+/// 2024): the rule then walks down the tree to the child that the model itself chooses. The whole tree is verified in
+/// one call: as one row where the model takes trees, otherwise with a fork for each path. If the accepted path is not
+/// the first, its tokens are fed again in the next round, before the guesses. With a rule that draws (Rejection), the
+/// proposer is asked to draw its guesses.
 template <Acceptance A = Exact>
 struct Blockwise {
   static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
 
-  std::int32_t block = 4;  ///< tokens verified in a round at most, in a row; >= 1; 1: no guesses
+  std::int32_t block = 4;  ///< maximum number of tokens verified in a round on one path; >= 1; 1: no guesses
   A accept{};
   std::int32_t minimum =
-      1;  ///< tokens of a block that are kept whatever the rule says, if they are possible and eos is not
-          ///< among them; >= 1. More than 1 is not lossless, and refused where the rule is
+      1;  ///< tokens of a block that are kept regardless of the rule, if they are possible and eos is not among them;
+          ///< >= 1. More than 1 is not lossless, and is refused where the rule is
   LengthLimits length{};
-  bool adaptive = false;  ///< choose the block of each round, up to `block`, by how many guesses of this sentence have
-                          ///< been right so far
-  /// adaptive: what a guess for each sentence, made and verified, adds to a step, as a part of it; > 0, or 0: the decoder
-  /// measures it as it goes. A rule that is relaxed, or draws, must be told, since its output depends on the blocks.
+  bool adaptive = false;  ///< choose the block size of each round, up to `block`, by how many of this sentence's
+                          ///< guesses have been right so far
+  /// adaptive: the cost of drafting and verifying one guess per sentence, as a fraction of a step; > 0, or 0: the
+  /// decoder measures it at run time. A rule that is relaxed, or draws, needs a fixed value, since its output depends
+  /// on the block sizes.
   double cost = A::lossless && !draws ? 0 : 0.25;
-  std::int32_t branches = 1;  ///< paths of guesses in a round, at most; >= 1. The sentence has as many slots
-  std::int32_t nodes = 0;     ///< guesses in a round, at most, of a tree or a chain; 0: (block - 1) * branches
+  std::int32_t branches = 1;  ///< maximum number of paths of guesses per round; >= 1. The sentence has as many slots
+  std::int32_t nodes = 0;     ///< maximum number of guesses per round, in a tree or a chain; 0: (block - 1) * branches
 
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
-  static constexpr bool chooses_probes = draws;  ///< rules (Ruled) act on what is asked for by name
+  static constexpr bool chooses_probes = draws;  ///< rules (Ruled) edit the probes
 
   struct State {
     Bans bans;
     Prefix prefix;
     std::vector<Token> tokens;  // generated; the last is not in the slot yet
     std::vector<float> log_probs;
-    std::vector<Token> guesses;      // of what follows
+    std::vector<Token> guesses;      // for the tokens that follow
     DraftTree drafted;               // how they branch
-    mutable detail::GuessTree tree;  // what of them makes sense
-    mutable bool built = false;      // the tree is that of the guesses
+    mutable detail::GuessTree tree;  // the valid part of the guesses
+    mutable bool built = false;      // whether the tree matches the guesses
     detail::TreeRows rows;           // of the round
     detail::TreeRows::Shape shape;
-    std::vector<Token> pending;  // chosen, not in the slot yet: more than one only behind a path that was not the first
-    std::vector<std::vector<Token>> names;  // [node], draws: tokens that it asks for
+    std::vector<Token> pending;  // chosen, but not in the slot yet: more than one only after a path that was not the
+                                 // first
+    std::vector<std::vector<Token>> names;  // [node], draws: the tokens it probes
     std::vector<std::int32_t> drawn;        // scratch
-    std::vector<std::int32_t> blocks;       // settled in each round
+    std::vector<std::int32_t> blocks;       // tokens settled in each round
     std::vector<Candidate> scratch;         // of the rule
     [[no_unique_address]] detail::ScratchOf<A> own_scratch;
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
     std::uint64_t seed = 0;
     detail::AdaptiveBlock adapting;
-    std::int32_t held = 0;                               // tokens in the slot that stay
-    std::int32_t wanted = 0;                             // guesses in a row, this round
-    detail::TreeRows::Place seen{};                      // of the line that the last token was chosen from
-    bool first = true, finished = false, ended = false;  // first: nothing has been told
+    std::int32_t held = 0;                               // tokens in the slot that remain
+    std::int32_t wanted = 0;                             // guesses on one path, this round
+    detail::TreeRows::Place seen{};                      // the line that the last token was chosen from
+    bool first = true, finished = false, ended = false;  // first: no answer yet
 
-    /// Of the output so far.
+    /// The length of the output so far.
     std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
   };
 
@@ -128,7 +132,7 @@ struct Blockwise {
     if constexpr (draws) name(s);
     s.rows.plan(plan, s.tree, s.held, s.pending, s.shape, [&](std::size_t node) {
       auto q = query(s, s.size() + s.tree.depth(node));
-      // Of a guess that may be kept although it is not among the best, the log-probability is wanted.
+      // A guess may be accepted although it is not among the best, so its log-probability is needed.
       if constexpr (draws) A::ask(q, s.names[node]);
       else if (!A::lossless) q.probes = s.tree.kid_tokens(node);
       return q;
@@ -140,11 +144,11 @@ struct Blockwise {
     s.held += static_cast<std::int32_t>(s.pending.size());
     s.pending.clear();
     auto const opening = std::exchange(s.first, false);
-    std::int32_t settled = opening ? 0 : 1;  // the last token, which was the model's own
+    std::int32_t settled = opening ? 0 : 1;  // the last token, the model's own
     auto const first_path = s.tree.first_path();
     for (std::size_t node = 0;; ++settled) {
       auto const line = answer[s.rows.line(node)];
-      // What the row of the first round begins with is the loop's affair: it may be the whole prefix.
+      // The decoding loop decides what the first round's row begins with: it may be the whole prefix.
       s.seen = opening ? detail::TreeRows::Place{} : s.rows.place(node);
       auto const [kid, token] = choose(s, line, node, settled);
       if (kid < 0) {
@@ -161,7 +165,7 @@ struct Blockwise {
     }
   }
 
-  /// How many guesses in a row the next round wants.
+  /// The number of guesses on one path for the next round.
   std::int32_t wanted(State const& s) const {
     auto const most = this->most(s);
     return adaptive ? s.adapting.best(most) : most;
@@ -217,14 +221,14 @@ struct Blockwise {
     auto const most = (std::max)(0, (std::min)(block - 1, s.bounds.max - s.size() - 1));
     return branches == 1 && nodes > 0 ? (std::min)(most, nodes) : most;
   }
-  /// Guesses, if so many are wanted in a row.
+  /// The maximum number of guesses, for `count` on one path.
   std::int32_t most_nodes(std::int32_t count) const {
     if (branches == 1) return count;
     if (nodes == 0 || block <= 1) return count * branches;
     return static_cast<std::int32_t>((static_cast<std::int64_t>(nodes) * count + block - 2) / (block - 1));
   }
 
-  /// Takes what makes sense of the guesses.
+  /// Builds the tree from the valid guesses.
   void build(State const& s) const {
     auto const most = this->most(s);
     s.tree.build(s.guesses, s.drafted.parents,
@@ -232,7 +236,7 @@ struct Blockwise {
     s.built = true;
   }
 
-  /// The tokens whose probabilities decide about guesses.
+  /// Lists the tokens whose probabilities decide whether guesses are accepted.
   void name(State& s) const {
     A::drop_nonsense(s.drafted, s.vocabulary->size);
     if (s.names.size() < s.tree.size()) s.names.resize(s.tree.size());
@@ -243,10 +247,10 @@ struct Blockwise {
   }
 
   struct Choice {
-    std::int32_t kid;  // the child of the node that is kept, or -1: the token is the model's own
+    std::int32_t kid;  // the accepted child of the node, or -1: the token is the model's own
     Candidate token;
   };
-  /// What comes behind a node.
+  /// Chooses the token that follows a node.
   Choice choose(State& s, Line const& line, std::size_t node, std::int32_t settled) const {
     auto const kids = s.tree.kid_tokens(node);
     auto const place = [&](Token token) {
@@ -259,7 +263,7 @@ struct Blockwise {
       own = accept.choose(line, s.names[node], s.drawn, s.guesses, s.drafted, s.seed, s.size(), s.own_scratch);
     } else own = accept.own(line, s.seed, s.size(), s.scratch);
     if (kids.empty()) return {-1, own};
-    auto kept = place(own.token);  // the model's own before others that may stand in its place
+    auto kept = place(own.token);  // the model's own token comes before other acceptable ones
     auto const possible = [&](std::int32_t i) {
       return A::lossless || line.probes[static_cast<std::size_t>(i)] > -std::numeric_limits<float>::infinity();
     };
@@ -276,7 +280,7 @@ struct Blockwise {
     return {kept, {kids[i], A::lossless ? own.log_prob : line.probes[i]}};
   }
 
-  /// One token more; whether the sentence is over.
+  /// Appends a token. Returns whether the sentence is over.
   bool keep(State& s, Candidate token) const {
     s.tokens.push_back(token.token), s.log_probs.push_back(token.log_prob);
     s.finished = is_eos(s, token.token);
@@ -284,7 +288,7 @@ struct Blockwise {
     if (full && s.vocabulary->eos.empty()) s.finished = true;
     return s.finished || full;
   }
-  /// The model's own token, with which a round ends.
+  /// Ends a round with the model's own token.
   bool take(State& s, Candidate own) const {
     s.guesses.clear(), s.drafted.clear(), s.built = false;
     if (own.token < 0) return s.ended = true;

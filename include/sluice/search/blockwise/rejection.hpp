@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rejection: drawn guesses are kept as often as the model itself would have drawn them.
+/// Rejection sampling: drawn guesses are accepted as often as the model itself would have drawn them.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,16 +22,17 @@
 
 namespace sluice::inline v0 {
 
-/// Outputs are distributed as the model's own at that temperature, whatever is guessed: speculative sampling (Leviathan et al.
-/// 2023; Chen et al. 2023), and for trees of guesses SpecInfer's multi-round rejection (Miao et al. 2024, Algorithm 2). The
-/// guesses behind one place are looked at one after the other: x, drawn from q, is kept with probability min(1, p(x) / q(x)),
-/// else p becomes what of it exceeds q, renormalised; if none is kept, the token is drawn from what is left. WithDraft draws
-/// guesses and says from which q; a guess of which no q is told counts as certain of itself (q(x) = 1).
+/// Outputs follow the model's own distribution at that temperature, whatever the guesses: speculative sampling
+/// (Leviathan et al. 2023; Chen et al. 2023), and for trees of guesses SpecInfer's multi-round rejection (Miao et al.
+/// 2024, Algorithm 2). The guesses for one position are tried in order. x, drawn from q, is accepted with probability
+/// min(1, p(x) / q(x)); otherwise p is replaced by the normalised positive part of p - q. If none is accepted, the
+/// token is drawn from the remaining p. WithDraft draws guesses and reports their q; a guess without a q counts as
+/// certain (q(x) = 1).
 ///
-/// Unlike Sampling it does not give what Sample gives with the same seed, only outputs distributed alike, and keeps more
-/// guesses: as many as can be kept. What it asks of a line are the probabilities of the tokens that q has: no whole line.
+/// Unlike Sampling, the output is not that of Sample with the same seed; it only has the same distribution. In return
+/// the rule accepts as many guesses as possible. It probes only the tokens in q, not the whole line.
 struct Rejection {
-  float temperature = 1;  ///< of Sample; > 0
+  float temperature = 1;  ///< as in Sample; > 0
 
   static constexpr bool lossless = true;
   static constexpr bool draws = true;
@@ -46,18 +47,19 @@ struct Rejection {
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 
-  /// Memory for choose().
+  /// Memory of choose().
   struct Scratch {
     std::vector<double> left;   ///< [name]: of p, not normalised
     std::vector<double> drawn;  ///< [name]: q
   };
-  /// Drops what holds no token of the vocabulary from what a stranger says of his guesses: no q is told then. O(candidates).
+  /// Drops every q that contains a token outside the vocabulary, since drafts are untrusted; such a guess then has no
+  /// q. O(candidates).
   static void drop_nonsense(DraftTree& tree, std::int32_t vocabulary) {
     auto const outside = [&](Candidate c) { return c.token < 0 || c.token >= vocabulary; };
     for (std::size_t i = 0; i < tree.drawn.size(); ++i)
       if (std::ranges::any_of(from(tree, static_cast<std::int32_t>(i)), outside)) tree.drawn[i] = {};
   }
-  /// Some guesses, and what `tree` says they could have been: ascending.
+  /// Lists the tokens of these guesses and those of their q in `tree`, ascending.
   static void name(std::span<std::int32_t const> guesses, std::span<Token const> tokens, DraftTree const& tree,
                    std::vector<Token>& names) {
     names.clear();
@@ -68,14 +70,14 @@ struct Rejection {
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
   }
-  /// A question that also asks for those. Its noise is no longer own()'s: a draft that chooses by this rule draws with that, and
-  /// what was drawn must say nothing about what is left.
+  /// Adds these tokens to the query as probes. The query's noise then differs from own()'s: a draft that chooses by
+  /// this rule draws with that noise, and the remaining draw must be independent of it.
   static void ask(Query& query, std::span<Token const> names) {
     if (!names.empty()) query.noise = derive(query.noise, 1);
     query.probes = names, query.best = static_cast<std::int32_t>(names.size()) + 1;
   }
 
-  /// The token that comes next; `line` answers for `names`.
+  /// Chooses the next token; `line` has probes for `names`.
   Candidate choose(Line const& line, std::span<Token const> names, std::span<std::int32_t const> guesses,
                    std::span<Token const> tokens, DraftTree const& tree, std::uint64_t seed, std::int32_t position,
                    Scratch& scratch) const {
@@ -88,7 +90,7 @@ struct Rejection {
     double sum = 0;
     for (std::size_t i = 0; i < names.size(); ++i)
       left[i] = std::exp(static_cast<double>(line.probes[i])), sum += left[i];
-    auto rest = (std::max)(0.0, 1 - sum);  // of the tokens without names
+    auto rest = (std::max)(0.0, 1 - sum);  // probability of the tokens not in names
     auto const outside = std::ranges::find_if(line.best, [&](Candidate c) { return !named(c.token); });
     if (outside == line.best.end()) rest = 0;
     for (std::size_t round = 0; round < guesses.size(); ++round) {
@@ -123,7 +125,7 @@ struct Rejection {
   }
 
  private:
-  /// Of the model's part in a choice: nobody who guesses has it.
+  /// The noise for the model's side of a choice; drafts never use it.
   static std::uint64_t noise(std::uint64_t seed, std::int32_t position, std::uint64_t part) {
     return derive(derive(Sample::noise(seed, 0, position), 0x5EC1), part);
   }

@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0 {
 
-/// The tokens that a search may not choose at its next step, as edits: those never generated, and eos while the output
+/// The tokens that a search must not choose at its next step, as edits: those never generated, and eos while the output
 /// is too short.
 template <class = void>
 class LazyBans {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The tokens of a beam's hypotheses, as a tree.
+/// The tokens of a beam's hypotheses as a tree.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,18 +15,18 @@
 
 namespace sluice::inline v0 {
 
-/// A tree of tokens in an arena: hypotheses share their beginnings, so that a fork costs one node. Nodes stay until
-/// clear(). The root is the end of the forced prefix, whose tokens count in lengths but are not kept.
+/// A tree of tokens in an arena. Hypotheses share prefixes, so a fork costs one node. Nodes stay until clear(). The
+/// root is the end of the forced prefix; the prefix's tokens count in lengths but are not stored.
 template <class = void>
 class LazyHistory {
  public:
   using Node = std::int32_t;
   static constexpr Node root = -1;
 
-  /// \param root_length  tokens that stand before the first node
+  /// \param root_length  number of tokens before the first node
   void clear(std::int32_t root_length = 0) { entries_.clear(), root_length_ = root_length; }
 
-  /// The hypothesis `parent` with one token more.
+  /// Appends a token to the hypothesis `parent`.
   Node add(Node parent, Token token, float log_prob) {
     entries_.push_back({parent, length(parent) + 1, token, log_prob});
     return static_cast<Node>(entries_.size()) - 1;
@@ -36,8 +36,8 @@ class LazyHistory {
   Token token(Node node) const { return at(node).token; }
   Node parent(Node node) const { return at(node).parent; }
 
-  /// The longest beginning that all of `nodes` share; changes them on the way. Root for none. A parent has a lower number
-  /// than its children, so whoever has the highest cannot be an ancestor of the others.
+  /// The longest common prefix of all `nodes`, which it overwrites; the root if there are none. A parent has a lower
+  /// number than its children, so the node with the highest number cannot be an ancestor of the others.
   Node common(std::vector<Node>& nodes) const {
     if (nodes.empty()) return root;
     for (;;) {
@@ -48,14 +48,14 @@ class LazyHistory {
     }
   }
 
-  /// Writes the tokens of a hypothesis, from the root on.
+  /// Writes the tokens of a hypothesis, starting at the root.
   void write(Node node, std::vector<Token>& tokens) const {
     auto n = depth(node);
     tokens.resize(n);
     for (; node != root; node = at(node).parent) tokens[--n] = at(node).token;
   }
 
-  /// Writes tokens and log_probs of a hypothesis, from the root on.
+  /// Writes tokens and log_probs of a hypothesis, starting at the root.
   void write(Node node, Hypothesis& out) const {
     auto n = depth(node);
     out.tokens.resize(n), out.log_probs.resize(n);

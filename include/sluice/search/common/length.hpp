@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How long outputs may be, and how their length counts in the score.
+/// Length limits of outputs, and the effect of length on the score.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,19 +15,19 @@
 
 namespace sluice::inline v0 {
 
-/// Bounds on the generated tokens of one sentence. A forced prefix counts, the prompt does not.
+/// Bounds on the number of generated tokens of one sentence. A forced prefix counts, the prompt does not.
 struct LengthLimits {
-  /// As `max`: until the model's slots are full (Limits::length), as engines of language models have it.
+  /// As `max`: until the model's slots are full (Limits::length), as engines for language models do.
   static constexpr std::int32_t unlimited = Limits::unlimited;
 
-  std::int32_t min = 0;  ///< generated before eos at least (eos is forbidden until then); >= 0
+  std::int32_t min = 0;  ///< minimum number generated before eos (eos is forbidden until then); >= 0
   std::int32_t max =
-      256;  ///< generated at most, eos included; >= 0. (fairseq's max_len leaves eos out: ours is one more.)
+      256;  ///< maximum number generated, eos included; >= 0. (fairseq's max_len excludes eos: this is one more.)
   double min_factor = 0;   ///< > 0: also at least this times the source's length, rounded up
   double max_factor = 0;   ///< > 0: also at most this times the source's length, rounded up, plus
   std::int32_t extra = 0;  ///< this
 
-  /// Throws std::invalid_argument where the options make no sense.
+  /// Throws std::invalid_argument if the options are inconsistent.
   void check() const {
     require(min >= 0, "length.min", min, "must not be negative");
     require(max >= 0, "length.max", max, "must not be negative");
@@ -39,8 +39,8 @@ struct LengthLimits {
   struct Bounds {
     std::int32_t min, max;
   };
-  /// The bounds for one sentence; also never more than the model's limits allow. Throws std::invalid_argument if a factor
-  /// is given and the source's length is unknown, if nothing limits the output, or if the forced prefix leaves no room.
+  /// The bounds for one sentence, also limited by the model. Throws std::invalid_argument if a factor is given and the
+  /// source's length is unknown, if nothing limits the output, or if the forced prefix leaves no room.
   Bounds of(Sentence const& sentence) const {
     auto const prefix = static_cast<std::int32_t>(sentence.prefix.size());
     auto const prompt = static_cast<std::int32_t>(sentence.prompt.size());
@@ -55,7 +55,7 @@ struct LengthLimits {
     if (min_factor > 0)
       bounds.min = static_cast<std::int32_t>(std::max<double>(min, (std::min)(times(min_factor), 1e9)));
     if (max_factor > 0) bounds.max = static_cast<std::int32_t>(std::min<double>(max, times(max_factor) + extra));
-    if (sentence.limits.length < Limits::unlimited)  // the last token generated is never fed
+    if (sentence.limits.length < Limits::unlimited)  // the last generated token is never fed
       bounds.max = (std::min)(bounds.max, sentence.limits.length - prompt + 1);
     bounds.min = (std::min)(bounds.min, bounds.max);
     require(prefix == 0 || prefix < bounds.max, "prefix", std::to_string(prefix) + " tokens",
@@ -64,7 +64,7 @@ struct LengthLimits {
   }
 };
 
-/// What hypotheses are ranked by in the end. Lengths count forced prefix and final eos.
+/// The final score by which hypotheses are ranked. Lengths include the forced prefix and the final eos.
 struct LengthPenalty {
   enum class Kind : std::uint8_t {
     none,     ///< score = log_prob - word_penalty * length
@@ -72,8 +72,8 @@ struct LengthPenalty {
     gnmt,     ///< that / ((beta + length) / (beta + 1))^alpha (Wu et al. 2016, eq. 14; Sockeye)
   };
   Kind kind = Kind::average;
-  double alpha = 1;         ///< 0 = none; larger favours longer outputs; negative shorter ones
-  double beta = 5;          ///< of gnmt; > -1
+  double alpha = 1;         ///< 0 = none; larger favours longer outputs; negative favours shorter ones
+  double beta = 5;          ///< for gnmt; > -1
   double word_penalty = 0;  ///< per token; negative rewards length
 
   void check() const {
@@ -91,8 +91,8 @@ struct LengthPenalty {
   double score(double log_prob, std::int32_t length) const {
     return (log_prob - word_penalty * static_cast<double>(length)) / divisor(length);
   }
-  /// No continuation of a hypothesis of this log_prob can score higher, if it ends with `from` to `to` tokens: log_prob
-  /// only falls, the divisor is monotone in the length, the word penalty is linear in it.
+  /// An upper bound on the score of any continuation of a hypothesis with this log_prob that ends with `from` to `to`
+  /// tokens: log_prob only falls, the divisor is monotone in the length, and the word penalty is linear in it.
   double bound(double log_prob, std::int32_t from, std::int32_t to) const {
     auto const gain = (std::max)(-word_penalty * static_cast<double>(from), -word_penalty * static_cast<double>(to));
     auto const top = log_prob + gain;

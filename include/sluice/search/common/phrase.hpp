@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What holds for every phrase that an output is to have or not to have.
+/// Phrases that an output must or must not contain.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,8 +17,8 @@
 
 namespace sluice::inline v0 {
 
-/// Tokens in a row. bos may be its first (then it stands at the beginning of the output, and behind any other bos, where
-/// Vocabulary::never lets one be generated), eos its last (at the end).
+/// Consecutive tokens. bos may be the first (the phrase then stands at the beginning of the output, and also after any
+/// other bos, where Vocabulary::never lets bos be generated). eos may be the last (at the end).
 using Phrase = std::vector<Token>;
 
 namespace detail {
@@ -39,8 +39,8 @@ std::string text_of(std::string const& name, std::vector<Phrase> const& phrases)
   return all;
 }
 
-/// Throws std::invalid_argument, naming the phrase, unless it makes sense in `sentence`; if it is `wanted`, unless it could
-/// be generated.
+/// Throws std::invalid_argument, naming the phrase, unless it is valid in `sentence` and, if `wanted`, can be
+/// generated.
 template <class = void>
 void check_phrase(Sentence const& sentence, std::string const& name, Phrase const& phrase, bool wanted = true) {
   require(!phrase.empty(), name, text(phrase), "is empty");
@@ -62,7 +62,7 @@ void check_phrase(Sentence const& sentence, std::string const& name, Phrase cons
   }
 }
 
-/// Whether `tokens` has `part` in it, in one piece.
+/// Whether `tokens` contains `part` as a contiguous sequence.
 inline bool contains(Phrase const& tokens, Phrase const& part) {
   return std::search(tokens.begin(), tokens.end(), part.begin(), part.end()) != tokens.end();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a search that runs still needs to know of a forced prefix.
+/// What a running search needs to know about a forced prefix.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::inline v0 {
 
-/// A forced prefix: it counts in lengths and in log-probabilities. Its tokens are the loop's affair.
+/// A forced prefix: it counts in lengths and in log-probabilities. The decoding loop feeds its tokens.
 class Prefix {
  public:
   Prefix() = default;
@@ -21,15 +21,16 @@ class Prefix {
       : size_(static_cast<std::int32_t>(sentence.prefix.size())), log_prob_(sentence.prefix_log_prob) {}
 
   std::int32_t size() const { return size_; }
-  /// From the first advance on.
+  /// Valid from the first advance on.
   double log_prob() const { return log_prob_ == nullptr ? 0 : *log_prob_; }
-  /// Whether the model holds it for impossible: its log_prob() is -infinity.
+  /// Whether the model considers it impossible: its log_prob() is -infinity.
   bool impossible() const { return !(log_prob() > -std::numeric_limits<double>::infinity()); }
 
-  // An output behind an impossible prefix is impossible too, and still wanted: the search ranks it by what follows the prefix.
-  /// What a search begins to add to: log_prob(), or 0 where that is -infinity.
+  // An output after an impossible prefix is impossible too, but still requested: the search ranks it by what follows
+  // the prefix.
+  /// The initial log-probability of a search: log_prob(), or 0 where that is -infinity.
   double ranked() const { return impossible() ? 0 : log_prob(); }
-  /// Makes outputs that were ranked so what they are, in their order.
+  /// Restores the log_prob and score of outputs ranked this way; keeps their order.
   void complete(Result& result) const {
     if (!impossible()) return;
     for (auto& h : result.hypotheses) h.log_prob = h.score = log_prob();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Items of which an output has to have all, each as one of several phrases.
+/// Items that must all occur in an output, each as one of several phrases.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -25,14 +25,14 @@
 
 namespace sluice::inline v0 {
 
-/// Every item must come, as any one of its phrases (inflections, casing, synonyms), in any order. Phrases may overlap,
-/// share beginnings, lie inside each other: what stands in the output counts, [4 5] stands in 4 4 5, and 4 5 holds both [4]
-/// and [4 5]. An item that is listed m times must come at m places (at which its phrases end).
+/// Every item must occur, as any one of its phrases (inflections, casing, synonyms), in any order. Phrases may overlap,
+/// share prefixes or contain each other: an occurrence anywhere in the output counts. [4 5] occurs in 4 4 5, and 4 5
+/// contains both [4] and [4 5]. An item listed m times must occur at m positions (at which its phrases end).
 ///
-/// Progress: an item met counts as many tokens as its longest phrase, and of those not met the longest beginning that the
-/// output ends in (papers: Post and Vilar 2018, section 3; Hu et al. 2019 with the failure links of Aho and Corasick 1975).
-/// Built in O(total length * items / 64). next() looks at as many children as a phrase is long at most, at one or two mostly;
-/// a state is 48 bytes.
+/// Progress: an item that is met counts as many tokens as its longest phrase; for the others, the longest phrase prefix
+/// that ends the output counts (papers: Post and Vilar 2018, section 3; Hu et al. 2019 with the failure links of Aho
+/// and Corasick 1975). Built in O(total length * items / 64). next() looks at no more children than the longest phrase
+/// has tokens, usually one or two; a state is 48 bytes.
 template <class = void>
 class LazyAnyOf {
  public:
@@ -40,7 +40,7 @@ class LazyAnyOf {
 
   struct State {
     detail::ItemSet met{};
-    PhraseMatcher::State node = PhraseMatcher::root;  // the longest beginning of a phrase that is still of use
+    PhraseMatcher::State node = PhraseMatcher::root;  // the longest phrase prefix that is still of use
     std::int32_t credit = 0;                          // tokens of the items met
     std::int32_t items = 0;                           // met
   };
@@ -54,8 +54,8 @@ class LazyAnyOf {
   LazyAnyOf(std::initializer_list<std::vector<Phrase>> items) : LazyAnyOf(std::vector<std::vector<Phrase>>(items)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
-  ///   vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most` items;
-  ///   two items that can only begin (or end) the sentence, each with other words
+  ///     vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most`
+  ///     items; two items that can only begin (or end) the sentence, with different words
   State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const& d = *data_;
@@ -116,7 +116,7 @@ class LazyAnyOf {
   bool trivial() const { return data_ == nullptr; }
   std::int32_t met(State const& state) const { return state.items; }
   std::int32_t count() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->items.size()); }
-  /// Phrases may overlap, but each token has a place of its own, and so have the ends of copies.
+  /// Phrases may overlap, but each required token takes a position of its own, and so do the ends of copies.
   std::int32_t remaining(State const& state) const {
     if (data_ == nullptr) return 0;
     auto longest = std::int32_t{0}, together = std::int32_t{0};
@@ -153,14 +153,14 @@ class LazyAnyOf {
         for (auto const token : phrase)
           if (token >= 0) set.insert(token);
   }
-  /// As given.
+  /// The items as given.
   std::vector<std::vector<Phrase>> const& items() const {
     static std::vector<std::vector<Phrase>> const none;
     return data_ == nullptr ? none : data_->items;
   }
 
  private:
-  /// Two items of which every phrase begins the sentence, or ends it, need one that does for both.
+  /// If every phrase of two items begins the sentence, or ends it, one position must serve both.
   void check_edges(Vocabulary const& vocabulary) const {
     auto const same = [](auto x, auto x_end, auto y, auto y_end) {
       for (; x != x_end && y != y_end; ++x, ++y)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What an output must contain, as an automaton over its tokens.
+/// Constraints on an output, as an automaton over its tokens.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,30 +26,33 @@ SLUICE_NAMES(allowed)
 namespace sluice::inline v0 {
 
 // clang-format off
-/// Follows one output token by token and says how much of a demand it has met. `State` is a small value: it is copied with
-/// the hypothesis that it belongs to. Phrases, OrderedPhrases, AnyOf, Forbidden and Constraints are such automata; your own
-/// is as good (a grammar, a regular expression).
+/// Follows one output token by token and reports how much of a constraint is met. `State` is a small value, copied
+/// along with its hypothesis. Phrases, OrderedPhrases, AnyOf, Forbidden and Constraints are such automata; users can
+/// write their own (a grammar, a regular expression).
 ///
 ///  - `initial(sentence)`: the state before the first token of the output (bos has been read, if it matters); throws
-///    std::invalid_argument for a demand that makes no sense here: that sentence ends with Failure::bad_request;
-///  - `next(state, token)`: the state after `token`: one of the forced prefix or a generated one, eos included;
-///  - `progress(state)`: how much of it is met, from 0 to `total()`. Hypotheses of equal progress share a bank of the beam;
-///  - `wanted(state, tokens)`: appends, once each, tokens that raise progress;
-///  - `complete(state)`: all is met. Only such hypotheses may end;
+///    std::invalid_argument for a constraint that is invalid for this sentence, which then ends with
+///    Failure::bad_request;
+///  - `next(state, token)`: the state after `token`, which is forced or generated, eos included;
+///  - `progress(state)`: how much is met, from 0 to `total()`. Hypotheses with equal progress share a bank of the beam;
+///  - `wanted(state, tokens)`: appends the tokens that raise progress, once each;
+///  - `complete(state)`: everything is met. Only such hypotheses may end;
 ///  - `dead(state)`: it can never be complete.
 ///
-/// Optional (the compiler refuses what has one of these names and another signature):
-///  - `begun(state)`: how much of progress lies in a phrase that is still open and may be given up; otherwise 0. In a Product
-///    only the longest such beginning of all counts, so that one token may serve several;
+/// Optional (the compiler rejects members with these names and other signatures):
+///  - `begun(state)`: how much of the progress belongs to an unfinished phrase that may be abandoned; otherwise 0. In a
+///    Product only the longest such prefix of all counts, so that one token may serve several;
 ///  - `forbidden(state, tokens)`: appends the tokens that lead to a dead state, where they are few; `allowed(state)`: a
-///    TokenSet const* of those that do not, where they are few (nullptr: all). With neither, tokens are tried and dropped,
-///    and a hypothesis ends where all that were listed are;
-///  - `met(state)` of `count()`: the demands met, for Hypothesis::constraints_met; otherwise progress of total;
-///  - `remaining(state)`: a number of tokens without which the rest cannot be met; otherwise 0. A request that leaves fewer is
-///    refused;
-///  - `text()`: the demands in words, for that message;
-///  - `trivial()`: whether it demands nothing at all; the search is then the plain one;
-///  - `insert_into(set)`: adds to a TokenSet the tokens without which it cannot be met; a request's shortlist gets them.
+///    TokenSet const* of those that do not, where they are few (nullptr: all). With neither, tokens are tried and
+///    dropped, and a hypothesis dies if all listed tokens are dropped;
+///  - `met(state)` of `count()`: the number of constraints met, for Hypothesis::constraints_met; otherwise progress of
+///    total;
+///  - `remaining(state)`: a lower bound on the tokens needed for the rest; otherwise 0. A request with room for fewer
+///    is refused;
+///  - `text()`: the constraints in words, for that message;
+///  - `trivial()`: whether there is no constraint at all; the search is then the plain one;
+///  - `insert_into(set)`: adds to a TokenSet the tokens without which the constraints cannot be met; they are added to
+///    a request's shortlist.
 template <class A>
 concept ConstraintAutomaton = std::copyable<typename A::State> &&
   requires(A const& a, typename A::State const& state, Sentence const& sentence, Token token,
@@ -95,7 +98,7 @@ template <class A>
 concept NamesTrivial = requires(A const& a) { { a.trivial() } -> std::convertible_to<bool>; };
 // clang-format on
 
-/// Refuses members that have a name the library looks for, and another signature: they would never be called.
+/// Rejects members with the name of an optional one but another signature: they would never be called.
 template <ConstraintAutomaton A>
 consteval bool automaton_names() {
   static_assert(NamesBegun<A> || !stray_begun<A>(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a beam is divided among hypotheses that have met more and less of their constraints.
+/// Divides a beam among hypotheses by how many of their constraints they have met.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,20 +12,20 @@
 
 namespace sluice::inline v0 {
 
-/// How many of its `width` places a beam gives to each bank.
+/// The number of the `width` places of a beam that each bank gets.
 enum class Banks : std::uint8_t {
-  even,  ///< by turns, from the top bank down, one place to every bank that has a candidate left
-  paper,  ///< Post and Vilar 2018, section 3.2: equal shares, the rest to the top bank; what a bank cannot use goes to the
-          ///< nearest that can
-  sockeye,  ///< Sockeye's way of that: one pass from the top, which may leave places unused
+  even,   ///< in rounds, from the top bank down, one place for every bank that has a candidate left
+  paper,  ///< Post and Vilar 2018, section 3.2: equal shares, the remainder to the top bank; places that a bank cannot
+          ///< use go to the nearest that can
+  sockeye,  ///< Sockeye's version of `paper`: one pass from the top, which may leave places unused
   fairseq,  ///< no sizes: the best of every bank, from the top bank down, then the second best of every bank, and so on
-  equal,    ///< width / banks each, none redistributed (grid beam search)
+  equal,    ///< width / banks each, not redistributed (grid beam search)
 };
 
-/// Sizes of the banks, which are numbered from 0 (nothing met) to the top (all met), as Post and Vilar (2018, section 3.2)
-/// describe them. Each first gets an equal share, the top the remainder. Then every bank with more places than candidates,
-/// from the top down, gives what it has too much to the nearest bank with more candidates than places, the upper one first
-/// where two are as near.
+/// Sizes of the banks, numbered from 0 (nothing met) to the top (all met), as Post and Vilar (2018, section 3.2)
+/// describe them. Each bank first gets an equal share, and the top one the remainder. Then, from the top down, every
+/// bank with more places than candidates gives its surplus to the nearest bank with more candidates than places; of two
+/// equally near, the upper one comes first.
 ///
 /// Fills min(width, candidates) places. O(banks^2).
 /// \param counts  [banks] candidates
@@ -46,19 +46,19 @@ inline void bank_sizes_paper(std::span<std::int32_t const> counts, std::int32_t 
       move(bank, static_cast<std::ptrdiff_t>(bank) + away);
       move(bank, static_cast<std::ptrdiff_t>(bank) - away);
     }
-    sizes[bank] = (std::min)(sizes[bank], counts[bank]);  // nobody can use the rest
+    sizes[bank] = (std::min)(sizes[bank], counts[bank]);  // no bank can use the rest
   }
 }
 
-/// Sizes that differ by one at most, but for banks with fewer candidates: place by place to every bank that has a candidate
-/// left, from the top down. Fills min(width, candidates) places. O(banks log width).
+/// Sizes that differ by at most one, except for banks with fewer candidates: in rounds, from the top down, every bank
+/// that has a candidate left gets one place. Fills min(width, candidates) places. O(banks log width).
 inline void bank_sizes_even(std::span<std::int32_t const> counts, std::int32_t width, std::span<std::int32_t> sizes) {
   auto const places = [&](std::int32_t rounds) {
     std::int64_t sum = 0;
     for (auto const count : counts) sum += (std::min)(count, rounds);
     return sum;
   };
-  std::int32_t whole = 0, too_many = width + 1;  // rounds in which everybody gets a place
+  std::int32_t whole = 0, too_many = width + 1;  // rounds in which every bank gets a place
   while (too_many - whole > 1) {
     auto const rounds = whole + (too_many - whole) / 2;
     (places(rounds) <= width ? whole : too_many) = rounds;
@@ -70,9 +70,9 @@ inline void bank_sizes_even(std::span<std::int32_t const> counts, std::int32_t w
   }
 }
 
-/// As Sockeye does it (1.18, lexical_constraints.py: get_bank_sizes): equal shares, the remainder to the top; then from the
-/// top down what a bank has too much goes to the one below, that of bank 0 to the top. Sizes may exceed counts, in the top
-/// bank, while others have candidates left.
+/// As Sockeye does it (1.18, lexical_constraints.py: get_bank_sizes): equal shares, the remainder to the top. Then,
+/// from the top down, the surplus of a bank goes to the one below; the surplus of bank 0 goes to the top. In the top
+/// bank, the size may exceed the candidates while other banks have candidates left.
 inline void bank_sizes_sockeye(std::span<std::int32_t const> counts, std::int32_t width,
                                std::span<std::int32_t> sizes) {
   if (sizes.empty()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beam search for outputs that must contain something. Its options: constrained_declaration.hpp.
+/// Beam search with lexical constraints. Its options are in constrained_declaration.hpp.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,7 +26,7 @@ namespace sluice::inline v0 {
 namespace detail {
 
 /// Throws std::invalid_argument: `missing` tokens do not fit into `room`.
-/// \param what  the demands in words, if they can say it
+/// \param what  the constraints in words, if they have any
 [[noreturn]] inline void refuse_length(std::int32_t missing, std::int32_t room, bool end_apart, std::string what) {
   if (what.size() > 200) what = what.substr(0, 200) + " ...";
   require(false, "constraints", std::to_string(missing) + " tokens and more" + (what.empty() ? "" : " (" + what + ")"),
@@ -56,7 +56,7 @@ void ConstrainedBeamSearch<A>::begin(State& s, Sentence const& sentence) const {
   s.stranded.clear();
 }
 
-/// Whether the output needs an end that the constraints do not hold.
+/// Whether the output needs an eos that the constraints do not include.
 template <class A>
 bool ConstrainedBeamSearch<A>::end_apart(Vocabulary const& vocabulary) const {
   if (vocabulary.eos.empty() || beam.at_maximum == AtMaximum::truncate || beam.at_maximum == AtMaximum::best_unfinished)
@@ -74,12 +74,12 @@ void ConstrainedBeamSearch<A>::plan(State& s, Plan& plan) const {
   if (s.plain) return;
   auto const queries = plan.queries().subspan(before);
   if (queries.empty()) return;
-  plan.keep(0);  // every hypothesis' best token is a candidate
+  plan.keep(0);  // the best token of every hypothesis is a candidate
   for (std::size_t rank = 0; rank < s.inner.beam.size(); ++rank)
     if (!s.inner.beam[rank].ended) ask(s, queries[at(s.inner.line[rank])], rank);
 }
 
-/// What the automaton adds to the query of one hypothesis.
+/// Adds the automaton's tokens to the query of one hypothesis.
 template <class A>
 void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::size_t rank) const {
   auto const& b = s.inner;
@@ -88,7 +88,7 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::size_t rank) con
   wanted.clear();
   query.bank = bank(s, state);
   if (detail::beam_loop::forced(beam, b)) return;
-  // The best of all hypotheses together, over all banks, may come from one of them.
+  // The best candidates of the whole beam, over all banks, may all come from one hypothesis.
   auto const ends = static_cast<std::int32_t>(b.vocabulary->eos.size());
   auto const looked_at = alone() ? beam.width : detail::beam_loop::looked_at(beam, b);
   query.best = (std::min)(looked_at + ends, beam.pruning.max_per_parent);
@@ -127,7 +127,7 @@ bool ConstrainedBeamSearch<A>::advance(State& s, Expansion const& answer) const 
   return b.over;
 }
 
-/// All tokens that were listed, and those that were wanted.
+/// Collects all tokens that were listed and all that were wanted.
 template <class A>
 void ConstrainedBeamSearch<A>::collect(State& s, Expansion const& answer) const {
   auto& b = s.inner;
@@ -139,7 +139,7 @@ void ConstrainedBeamSearch<A>::collect(State& s, Expansion const& answer) const 
     if (!b.beam[r].ended && !detail::beam_loop::forced(beam, b))
       detail::add_wanted(beam, b, r, answer[at(b.line[r])], s.wanted[r], first, s.choice);
   }
-  for (std::size_t i = 0; i < b.picks.size();) {  // each hypothesis' best
+  for (std::size_t i = 0; i < b.picks.size();) {  // the best of each hypothesis
     auto const parent = b.picks[i].parent;
     auto const of_parent = [&] { return i < b.picks.size() && b.picks[i].parent == parent; };
     while (replace_impossible && of_parent() && !possible(s, b.picks[i])) ++i;
@@ -148,7 +148,7 @@ void ConstrainedBeamSearch<A>::collect(State& s, Expansion const& answer) const 
   }
 }
 
-/// Whether a candidate may come; finds its bank.
+/// Whether a candidate is allowed; finds its bank.
 template <class A>
 bool ConstrainedBeamSearch<A>::possible(State& s, Pick const& pick) const {
   auto& found = s.choice.bank(pick);
@@ -165,7 +165,7 @@ bool ConstrainedBeamSearch<A>::possible(State& s, Pick const& pick) const {
   return found != detail::BankChoice::impossible;
 }
 
-/// From all candidates to those that the beam takes, in the order in which it does.
+/// Reduces all candidates to those that the beam takes, in that order.
 template <class A>
 void ConstrainedBeamSearch<A>::select(State& s) const {
   auto& picks = s.inner.picks;
@@ -181,7 +181,7 @@ void ConstrainedBeamSearch<A>::select(State& s) const {
   }
   picks.erase(picks.begin() + static_cast<std::ptrdiff_t>(kept), picks.end());
   s.choice.prune_locally(picks, beam.pruning.relative_local_threshold);
-  // Those that leave make room for others that go on.
+  // Those that leave make room for others that continue.
   s.choice.choose(picks, {.banks = banks,
                           .width = beam.width,
                           .places = s.inner.room,
@@ -189,7 +189,7 @@ void ConstrainedBeamSearch<A>::select(State& s) const {
                           .refill = beam.finished == Finished::set_aside});
 }
 
-/// Brings the automaton to every hypothesis that is new in the history.
+/// Advances the automaton for every new hypothesis in the history.
 template <class A>
 void ConstrainedBeamSearch<A>::follow(State& s) const {
   auto const& history = s.inner.history;
@@ -197,7 +197,7 @@ void ConstrainedBeamSearch<A>::follow(State& s) const {
     s.after.push_back(constraints.next(after(s, history.parent(node)), history.token(node)));
 }
 
-/// Drops of the next beam what lies too far behind in its bank, or behind the best finished hypothesis.
+/// Drops hypotheses of the next beam that are too far below the best of their bank, or below the best finished one.
 template <class A>
 void ConstrainedBeamSearch<A>::prune(State& s) const {
   auto& b = s.inner;
@@ -210,7 +210,7 @@ void ConstrainedBeamSearch<A>::prune(State& s) const {
   detail::beam_loop::drop_below_finished(beam, b, (std::min)(beam.pruning.below_finished, constrained));
 }
 
-/// The sentence is over.
+/// Ends the sentence.
 template <class A>
 void ConstrainedBeamSearch<A>::close(State& s) const {
   auto& b = s.inner;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ConstrainedBeamSearch: what it can be told, and what it remembers. What it does: constrained_beam_search.hpp.
+/// The options and the state of ConstrainedBeamSearch. The algorithm is in constrained_beam_search.hpp.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,21 +20,23 @@
 
 namespace sluice::inline v0 {
 
-/// Lexically constrained decoding by dynamic beam allocation (Post and Vilar 2018) over any ConstraintAutomaton: a beam of
-/// fixed width whose places are divided, at every step, among hypotheses that have met more and less of their constraints
-/// (banks). The constraints are one sentence's: give each request its own search (Request::search); copies are cheap.
+/// Lexically constrained decoding by dynamic beam allocation (Post and Vilar 2018) over any ConstraintAutomaton. At
+/// every step, the places of a fixed-width beam are divided among hypotheses by how much of their constraints they have
+/// met (banks). Constraints belong to one sentence: give each request its own search (Request::search); copies are
+/// cheap.
 ///
-/// Every step, the candidates are the best of all hypotheses together, the tokens that each one's automaton wants, and each
-/// one's best token; they are grouped by progress, the banks get their sizes (bank_sizes.hpp), and each takes its best.
-/// Only what is complete may end. Under Finished::set_aside, the places of those that end are filled up again from what
-/// goes on. Everything else is `beam`'s: finishing, stopping, lengths, scores; its pruning by thresholds compares within a
-/// bank, so that no bank loses its best. Under an automaton that is trivial this is `beam`, decision for decision.
+/// At every step, the candidates are the best of all hypotheses together, the tokens that each hypothesis's automaton
+/// wants, and each hypothesis's best token. They are grouped by progress, the banks get their sizes (bank_sizes.hpp),
+/// and each bank takes its best. Only complete hypotheses may end. With Finished::set_aside, the places of those that
+/// end are refilled from the remaining candidates that continue. Everything else follows `beam`: finishing, stopping,
+/// lengths, scores. Its pruning thresholds compare within a bank, so no bank loses its best. With a trivial automaton
+/// this is `beam`, decision for decision.
 ///
-/// The n-best list holds complete hypotheses. Only when there is none, its one entry is the best of the last beam, by
-/// constraints met, then by score: see Hypothesis::constraints_met.
+/// The n-best list holds complete hypotheses. Only if there are none, it has one entry, the best of the last beam: by
+/// constraints met, then by score (see Hypothesis::constraints_met).
 ///
-/// A step costs O(k^2 + k W) steps of the automaton beside the model, k the width, W the tokens that a hypothesis wants; the
-/// model runs `width` rows, as without constraints. Nothing is allocated once warm.
+/// A step costs O(k^2 + k W) steps of the automaton on top of the model, with k the width and W the tokens that a
+/// hypothesis wants; the model runs `width` rows, as without constraints. Nothing is allocated once warm.
 template <class A = Constraints>
 struct ConstrainedBeamSearch {
   static_assert(ConstraintAutomaton<A>,
@@ -44,16 +46,15 @@ struct ConstrainedBeamSearch {
   BeamSearch beam{};
   A constraints{};
   Banks banks = Banks::even;
-  double prune_finished =
-      20;  ///< Pruning::below_finished of sentences that have something to meet; Pruning::off = none
-  bool replace_impossible = true;  ///< whether the best candidates are counted without those that may not come; false:
-                                   ///< those take places, and are dropped (Sockeye)
-  bool list_incomplete = false;    ///< behind the complete hypotheses, also list what is left of the beam
+  double prune_finished = 20;      ///< Pruning::below_finished for sentences with constraints; Pruning::off = none
+  bool replace_impossible = true;  ///< whether the best candidates are counted without disallowed ones; false: those
+                                   ///< take places and are dropped (Sockeye)
+  bool list_incomplete = false;    ///< after the complete hypotheses, also list the rest of the beam
 
   struct State {
     detail::BeamState inner;
     bool plain = true;
-    std::vector<typename A::State> after;  // [node + 1]: of the automaton
+    std::vector<typename A::State> after;  // [node + 1]: state of the automaton
     std::vector<std::vector<Token>> wanted;
     std::vector<std::vector<Edit>> edits;
     detail::BankChoice choice;
@@ -71,7 +72,8 @@ struct ConstrainedBeamSearch {
   std::int32_t slot_count() const { return beam.slot_count(); }
   void insert_into(TokenSet& set) const { detail::constraints_insert_into(constraints, set); }
 
-  /// \throws std::invalid_argument  what the automaton refuses, and demands that take more tokens than the output may have
+  /// \throws std::invalid_argument  what the automaton throws, and constraints that take more tokens than the output
+  ///     may have
   void begin(State& s, Sentence const& sentence) const;
   void plan(State& s, Plan& plan) const;
   bool advance(State& s, Expansion const& answer) const;
@@ -86,11 +88,11 @@ struct ConstrainedBeamSearch {
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   static typename A::State const& after(State const& s, History::Node node) { return s.after[at(node + 1)]; }
-  /// Whatever a stranger's automaton says.
+  /// Clamped, since the automaton is user code.
   std::int32_t bank(State const& s, typename A::State const& state) const {
     return std::clamp(static_cast<std::int32_t>(constraints.progress(state)), 0, s.choice.banks() - 1);
   }
-  /// Grid beam search: whatever a hypothesis offers is a candidate, as if the others were not there.
+  /// Grid beam search: all of a hypothesis's tokens are candidates, independently of other hypotheses.
   bool alone() const { return banks == Banks::equal && beam.pruning.max_per_parent != Pruning::unlimited; }
   bool complete(State const& s, History::Node node) const { return constraints.complete(after(s, node)); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// All that a translator may ask of the words of one output.
+/// Phrases that must or must not occur in one output.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -25,16 +25,16 @@
 
 namespace sluice::inline v0 {
 
-/// What one output must have and must not have.
+/// The phrases that one output must and must not contain.
 struct PhraseLists {
-  std::vector<Phrase> all{};               ///< all of these, in any order; one listed twice comes twice (Phrases)
+  std::vector<Phrase> all{};               ///< all of these, in any order; one listed twice must occur twice (Phrases)
   std::vector<Phrase> ordered{};           ///< all of these, in this order, with anything between (OrderedPhrases)
-  std::vector<std::vector<Phrase>> any{};  ///< of each of these lists one (AnyOf)
+  std::vector<std::vector<Phrase>> any{};  ///< one phrase of each of these lists (AnyOf)
   std::vector<Phrase> none{};              ///< none of these (Forbidden)
 };
 
-/// The product of Phrases, AnyOf, OrderedPhrases and Forbidden. An occurrence in the output may
-/// serve `all`, `any` and `ordered` at the same time. Copies share what is built from the lists.
+/// The product of Phrases, AnyOf, OrderedPhrases and Forbidden. One occurrence in the output may serve `all`, `any` and
+/// `ordered` at the same time. Copies share the tables built from the lists.
 class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
   using Base = Product<Phrases, AnyOf, OrderedPhrases, Forbidden>;
 
@@ -45,7 +45,7 @@ class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
              Forbidden(lists.none, "none")),
         lists_(std::make_shared<PhraseLists const>(std::move(lists))) {}
 
-  /// \throws std::invalid_argument  what the parts throw, and a phrase that is both demanded and forbidden
+  /// \throws std::invalid_argument  what the parts throw, and a phrase that is both required and forbidden
   State initial(Sentence const& sentence) const {
     auto state = Base::initial(sentence);
     if (lists_ == nullptr) return state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Grid beam search: constrained decoding with a whole beam for every number of constraints met.
+/// Grid beam search: constrained decoding with a full beam for every number of constraints met.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,13 +17,13 @@
 
 namespace sluice::inline v0 {
 
-/// Hokamp and Liu (2017): C + 1 beams of `base` hypotheses each, one for every progress from 0 to C, nothing shared: the
-/// baseline to which dynamic beam allocation is compared (Post and Vilar 2018, section 5). Each hypothesis offers its best
-/// tokens and those its automaton wants; every bank takes the `base` best of what belongs to it. Rows per step, and so
-/// time, grow with C: prefer ConstrainedBeamSearch.
+/// Hokamp and Liu (2017): C + 1 beams of `base` hypotheses each, one for every progress from 0 to C, with no places
+/// shared between them. It is the baseline that dynamic beam allocation is compared with (Post and Vilar 2018, section
+/// 5). Each hypothesis offers its best tokens and those its automaton wants; every bank takes its `base` best
+/// candidates. Rows per step, and so time, grow with C: prefer ConstrainedBeamSearch.
 ///
-/// Unlike the original, a token that the model chose by itself counts towards a constraint, and a phrase that was begun
-/// may be given up.
+/// Unlike in the original, a token that the model chose by itself counts towards a constraint, and an unfinished phrase
+/// may be abandoned.
 /// \param options  all but width and Pruning::max_per_parent
 /// \throws std::invalid_argument  if base < 1 or base * (C + 1) is more than 2^20
 template <class A>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Phrases that an output has to have in their order.
+/// Phrases that must occur in an output in the given order.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,20 +20,20 @@
 
 namespace sluice::inline v0 {
 
-/// Every phrase must come, each behind the one before it, with anything between. What has come is never lost: a phrase
-/// that breaks off falls back to its own longest beginning (Knuth, Morris and Pratt 1977), those before it stay met.
-/// Progress: the tokens of the phrases met, and of the next one as many as the output ends in. next() is O(1) amortised.
+/// Every phrase must occur, each after the one before it, with anything in between. Phrases that are met stay met; a
+/// phrase that breaks off falls back to its own longest prefix (Knuth, Morris and Pratt 1977). Progress: the tokens of
+/// the phrases met, plus the length of the next phrase's prefix that ends the output. next() is O(1) amortised.
 template <class = void>
 class LazyOrderedPhrases {
  public:
   struct State {
-    std::int32_t phrase = 0;  // the next to come
-    std::int32_t depth = 0;   // its tokens that have
-    std::int32_t credit = 0;  // tokens of those met
+    std::int32_t phrase = 0;  // the next to match
+    std::int32_t depth = 0;   // its tokens matched so far
+    std::int32_t credit = 0;  // tokens of the phrases met
   };
 
   LazyOrderedPhrases() = default;
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   explicit LazyOrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();
@@ -46,8 +46,8 @@ class LazyOrderedPhrases {
   }
   LazyOrderedPhrases(std::initializer_list<Phrase> phrases) : LazyOrderedPhrases(std::vector<Phrase>(phrases)) {}
 
-  /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary or never generated, eos
-  ///   but at the very end, bos but at the very beginning
+  /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary or never generated,
+  ///     eos anywhere but at the end, bos anywhere but at the beginning
   State initial(Sentence const& sentence) const {
     for (std::size_t i = 0; i < phrases().size(); ++i) {
       auto const& phrase = phrases()[i];
@@ -91,7 +91,7 @@ class LazyOrderedPhrases {
         if (token >= 0) set.insert(token);
   }
   std::string text() const { return detail::text_of(data_ == nullptr ? "" : data_->name, phrases()); }
-  /// As given.
+  /// The phrases as given.
   std::vector<Phrase> const& phrases() const {
     static std::vector<Phrase> const none;
     return data_ == nullptr ? none : data_->phrases;
@@ -105,7 +105,7 @@ class LazyOrderedPhrases {
     std::int32_t total = 0;
   };
 
-  /// [i]: how many tokens, fewer than i + 1, the first i + 1 both begin and end in.
+  /// [i]: the length of the longest proper prefix of the first i + 1 tokens that is also their suffix.
   static std::vector<std::int32_t> borders(Phrase const& phrase) {
     std::vector<std::int32_t> border(phrase.size());
     auto k = std::int32_t{0};

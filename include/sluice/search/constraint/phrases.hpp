@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Words and phrases of which an output has to have all.
+/// Words and phrases that must all occur in an output.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,8 +15,8 @@
 
 namespace sluice::inline v0 {
 
-/// Every phrase must come, in any order; one that is listed m times at m places. AnyOf with one phrase an item: see there
-/// for overlaps, cost and errors. This is what Post and Vilar (2018) call constraints: fairseq's
+/// Every phrase must occur, in any order; one that is listed m times must occur at m positions. AnyOf with one phrase
+/// per item: see there for overlaps, cost and errors. Post and Vilar (2018) call these constraints: fairseq's
 /// `--constraints unordered`, Sockeye's `constraints`.
 class Phrases : public AnyOf {
  public:

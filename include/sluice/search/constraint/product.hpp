@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Several automata at once.
+/// Combines several automata.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,7 +22,7 @@ namespace sluice::inline v0 {
 
 namespace detail {
 
-/// Those that are in one set and not in the other.
+/// Adds the tokens that are in one set and not in the other.
 template <class = void>
 void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<Token>& tokens) {
   auto token = Token{0};
@@ -33,8 +33,9 @@ void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<T
 
 }  // namespace detail
 
-/// Several automata at once: what all of them demand. Its progress is the sum of what each has met for good, and the longest
-/// beginning that any has open: the same tokens may begin phrases of several, of which only one will come.
+/// The conjunction of several automata. Its progress is the sum of what each has met for good, plus the longest
+/// unfinished prefix of any one of them: the same tokens may begin phrases of several, of which only one will be
+/// completed.
 template <ConstraintAutomaton... As>
 class Product {
   static_assert((detail::automaton_names<As>() && ...));
@@ -72,7 +73,7 @@ class Product {
   bool dead(State const& state) const {
     return !every([&]<std::size_t I> { return !std::get<I>(all_).dead(std::get<I>(state)); });
   }
-  /// Those of each that raise the sum and kill none.
+  /// The wanted tokens of all parts that raise the sum and lead none to a dead state.
   void wanted(State const& state, std::vector<Token>& tokens) const {
     auto const first = tokens.size();
     visit([&]<std::size_t I> { std::get<I>(all_).wanted(std::get<I>(state), tokens); });
@@ -87,7 +88,7 @@ class Product {
     }
     tokens.resize(kept);
   }
-  /// Of the first that names any; what others do not allow of those is forbidden.
+  /// The set of the first part that has one; tokens of it that other parts do not allow are forbidden.
   TokenSet const* allowed(State const& state) const requires(detail::NamesAllowed<As> || ...) {
     TokenSet const* first = nullptr;
     visit([&]<std::size_t I> {

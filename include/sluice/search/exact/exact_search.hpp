@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The most probable output, and the proof that it is.
+/// Exact search: the most probable output, with a proof.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,39 +23,40 @@
 
 namespace sluice::inline v0 {
 
-/// The outputs that score highest of all that the model can give (Stahlberg and Byrne 2019, "On NMT Search Errors and Model
-/// Errors: Cat Got Your Tongue?", algorithm 1): depth-first, the more probable child first; what cannot score more than the
-/// n_best found so far is not looked at. Outputs that end within `length.max` tokens count, no others.
+/// Finds the highest-scoring outputs of all that the model can generate (Stahlberg and Byrne 2019, "On NMT Search
+/// Errors and Model Errors: Cat Got Your Tongue?", algorithm 1). The search is depth-first, more probable children
+/// first, and skips everything that cannot score more than the n_best found so far. Only outputs that end within
+/// `length.max` tokens count.
 ///
-/// One slot, which rolls back (Restarting gives that to any model); one row of one token a step. The number of steps has no
-/// bound but the number of outputs: models that give long outputs low probabilities need thousands. A good `floor`, such as the
-/// score that a beam search has found, saves most of them; so does a small length.max. `steps` bounds them: what has been
-/// proved by then is Result::bound.
+/// Uses one slot, which rolls back (Restarting adds that to any model), and one row of one token per step. The number
+/// of steps is bounded only by the number of outputs: models that give long outputs low probabilities need thousands. A
+/// good `floor`, such as the score of a beam search result, saves most of them; so does a small length.max. `steps`
+/// limits them: Result::bound is then the bound proved so far.
 ///
-/// A proof as long as log-probabilities only fall: not with Interpolate under a negative weight, nor with rules that add to
-/// log-probabilities.
+/// The result is proved as long as log-probabilities only fall. This excludes Interpolate with a negative weight, and
+/// rules that add to log-probabilities.
 template <class = void>
 struct LazyExactSearch {
-  std::int32_t n_best = 1;                                   ///< so many outputs, best first; >= 1
-  LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< of the score
+  std::int32_t n_best = 1;                                   ///< number of outputs, best first; >= 1
+  LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< for the score
   double floor =
-      -std::numeric_limits<double>::infinity();  ///< outputs that score less are not looked for: there may be none
-  std::int64_t steps = 0;                        ///< at most so many; 0 = no bound
-  std::int32_t list = 32;  ///< children that are asked for at once; more where that is not enough; >= 1
+      -std::numeric_limits<double>::infinity();  ///< outputs that score less are not searched for; there may be none
+  std::int64_t steps = 0;                        ///< maximum number of steps; 0 = no bound
+  std::int32_t list = 32;                        ///< children requested at once; more where that is not enough; >= 1
   LengthLimits length{};
 
   static constexpr Abilities needs{.roll_back = true};
 
   struct State {
-    /// A prefix of outputs whose children are looked at.
+    /// A prefix of outputs, whose children are being searched.
     struct Node {
-      Token token = 0;                // its last, as it was fed
-      float token_log_prob = 0;       // of that
-      double log_prob = 0;            // of all
+      Token token = 0;                // the last token, as it was fed
+      float token_log_prob = 0;       // its log-probability
+      double log_prob = 0;            // of all tokens
       std::size_t next = 0, end = 0;  // its children, in `children`
-      std::int32_t asked = 0;         // so many have been asked for
-      float worst = 0;                // log-probability of the last of them
-      bool complete = false;          // there are no others
+      std::int32_t asked = 0;         // number of children requested
+      float worst = 0;                // log-probability of the last child listed
+      bool complete = false;          // there are no more children
     };
     struct Found {
       double score = 0, log_prob = 0;
@@ -68,15 +69,15 @@ struct LazyExactSearch {
     TokenSet ends;
     Vocabulary const* vocabulary = nullptr;
     LengthLimits::Bounds bounds{};
-    std::vector<Node> path;  // the first: what is before the first token that is generated
+    std::vector<Node> path;  // the first node is the state before the first generated token
     std::vector<Candidate> children;
     std::vector<Found> found;  // best first
     std::int64_t taken = 0;    // steps
     std::int32_t held = 0;     // tokens in the slot before the path
-    double bound = 0;          // of what has not been looked at, when it is over
+    double bound = 0;          // of everything not searched, once the search is over
     bool ended = false;
 
-    /// Tokens of an output at the end of the path.
+    /// The number of output tokens at the end of the path.
     std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(path.size()) - 1; }
   };
 
@@ -107,7 +108,7 @@ struct LazyExactSearch {
     auto& node = s.path.back();
     plan.row(0, 0, s.held + static_cast<std::int32_t>(s.path.size()) - 1, {&node.token, 1});
     node.asked = node.asked == 0 ? list : node.asked < s.vocabulary->size / 8 ? node.asked * 8 : s.vocabulary->size;
-    auto const last = s.size() + 1 >= s.bounds.max && !s.vocabulary->eos.empty();  // only an end is of use
+    auto const last = s.size() + 1 >= s.bounds.max && !s.vocabulary->eos.empty();  // only an end is useful
     plan.ask({.best = node.asked,
               .edits = s.bans.edits(!last && s.size() < s.bounds.min),
               .stage = Stage::after_softmax,
@@ -119,7 +120,7 @@ struct LazyExactSearch {
     if (s.taken++ == 0) s.path[0].log_prob = s.prefix.ranked();
     auto& node = s.path.back();
     auto const all = answer.back().best;
-    auto const seen = node.end == 0 ? 0 : node.end - first_child(s);  // asked again: these are done
+    auto const seen = node.end == 0 ? 0 : node.end - first_child(s);  // the line was requested again: these are done
     node.complete = all.size() < static_cast<std::size_t>(node.asked) || node.asked >= s.vocabulary->size;
     node.worst = all.empty() ? 0 : all.back().log_prob;
     s.children.resize(first_child(s));
@@ -154,7 +155,7 @@ struct LazyExactSearch {
 
   static std::size_t first_child(State const& s) { return s.path.size() > 1 ? s.path[s.path.size() - 2].end : 0; }
 
-  /// What an output must beat.
+  /// The score that an output must exceed.
   double bar(State const& s) const {
     return static_cast<std::int32_t>(s.found.size()) < n_best ? -infinite : s.found.back().score;
   }
@@ -162,12 +163,12 @@ struct LazyExactSearch {
     return (s.prefix.impossible() ? floor == -infinite : bound >= floor) && bound > bar(s);
   }
 
-  /// The most that an output scores which goes on from `size` tokens of `log_prob`, and ends behind them.
+  /// An upper bound on the score of an output that continues from `size` tokens of `log_prob` and ends later.
   double bound(State const& s, double log_prob, std::int32_t size) const {
     auto const least = s.vocabulary->eos.empty() ? s.bounds.max : (std::max)(size, s.bounds.min) + 1;
     return penalty.bound(log_prob, (std::min)(least, s.bounds.max), s.bounds.max);
   }
-  /// The most that comes of a child of the path's last.
+  /// An upper bound on the score of outputs through a child of the path's last node.
   double bound_of_child(State const& s, double log_prob, bool ends) const {
     auto const size = s.size() + 1;
     if (ends || (s.vocabulary->eos.empty() && size == s.bounds.max)) return penalty.score(log_prob, size);
@@ -175,7 +176,7 @@ struct LazyExactSearch {
   }
   bool ends(State const& s, Token token) const { return s.ends.contains(token); }
 
-  /// Follows the path to what is to be fed next; false: there is nothing left.
+  /// Moves the path to the next token to feed; false: the search is complete.
   bool go_on(State& s) const {
     for (;;) {
       auto& node = s.path.back();
@@ -196,13 +197,13 @@ struct LazyExactSearch {
       }
     }
   }
-  /// The most that comes of the children of the path's last that have not been listed.
+  /// An upper bound on the score of outputs through unlisted children of the path's last node.
   double unseen(State const& s) const {
     auto const log_prob = s.path.back().log_prob + static_cast<double>(s.path.back().worst);
     return (std::max)(bound_of_child(s, log_prob, false), bound_of_child(s, log_prob, true));
   }
 
-  /// The path is an output.
+  /// Records the path as an output.
   void keep(State& s) const {
     auto const score = penalty.score(s.path.back().log_prob, s.size());
     auto const place = std::find_if(s.found.begin(), s.found.end(), [&](auto const& one) { return one.score < score; });
@@ -212,14 +213,14 @@ struct LazyExactSearch {
     if (static_cast<std::int32_t>(s.found.size()) > n_best) s.found.pop_back();
   }
 
-  /// The steps are used up: what could still come?
+  /// Ends the search when the steps are used up: computes the bound of everything not searched.
   bool stop(State& s) const {
     auto const open = [&](double bound) {
       if (promises(s, bound)) s.bound = (std::max)(s.bound, bound);
     };
     if (auto const& last = s.path.back(); last.end == 0) open(bound(s, last.log_prob, s.size()));  // not fed yet
     else if (!last.complete) open(unseen(s));
-    typename State::Found begun{.finished = false};  // better than nothing
+    typename State::Found begun{.finished = false};  // returned if nothing else was found
     for (std::size_t i = 1; i < s.path.size(); ++i)
       begun.tokens.push_back(s.path[i].token), begun.log_probs.push_back(s.path[i].token_log_prob);
     begun.log_prob = s.path.back().log_prob, begun.score = penalty.score(begun.log_prob, s.size());

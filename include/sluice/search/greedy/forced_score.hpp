@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Scoring of given outputs.
+/// Scores given outputs.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,19 +17,19 @@
 
 namespace sluice::inline v0 {
 
-/// The log-probability of a given output: the request's `prefix`, eos at its end where it is meant to end there. The
+/// Computes the log-probability of a given output: the request's `prefix`, which ends in eos if the output does. The
 /// result's one hypothesis is that output with its log_probs; `finished` says whether it ends in eos. One model call
 /// where the model takes blocks. An empty prefix scores 0 without a call.
 struct ForcedScore {
-  LengthPenalty penalty{};  ///< of the score
+  LengthPenalty penalty{};  ///< for the score
 
   static constexpr bool takes_prefix = true;
 
   struct State {
     Vocabulary const* vocabulary = nullptr;
     std::vector<Token> target;
-    std::vector<Token> fed;        // the prompt's last token, and the target but for its last
-    std::vector<float> log_probs;  // of the target, as far as it has been told
+    std::vector<Token> fed;        // the prompt's last token, and the target without its last token
+    std::vector<float> log_probs;  // of the target's tokens, as far as they are known
     std::int32_t held = 0;         // tokens in the slot
     bool blocks = false, ended = false;
   };
@@ -50,7 +50,7 @@ struct ForcedScore {
     if (!s.target.empty()) s.fed.insert(s.fed.end(), s.target.begin(), s.target.end() - 1);
     s.log_probs.clear();
     s.held = sentence.held;
-    s.blocks = sentence.abilities.blocks && sentence.abilities.ragged;  // rows of several beside rows of one
+    s.blocks = sentence.abilities.blocks && sentence.abilities.ragged;  // rows of several tokens next to rows of one
   }
   void plan(State& s, Plan& plan) const {
     if (s.target.empty()) return;
@@ -83,7 +83,7 @@ struct ForcedScore {
   }
 
  private:
-  /// Tokens that plan() would feed next.
+  /// The number of tokens that plan() would feed next.
   static std::size_t next(State const& s) { return s.blocks ? s.target.size() - s.log_probs.size() : 1; }
 };
 

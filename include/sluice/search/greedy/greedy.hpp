@@ -18,17 +18,18 @@
 
 namespace sluice::inline v0 {
 
-/// Takes the best token at every step (ties: the lower token) until eos or the maximum length; an output cut there is
-/// not `finished`. One slot, one row a step.
+/// Takes the best token at every step (ties: the lower token) until eos or the maximum length; an output cut at the
+/// maximum length is not `finished`. One slot, one row per step.
 ///
-/// The score is log_prob, the plain sum, as nothing is chosen by it. Engines whose greedy search is a beam of one divide
-/// it by the length (CTranslate2: presets::ctranslate2_greedy; fairseq): set `penalty`, and scores compare with a beam's.
+/// The score is log_prob, the plain sum, since nothing is ranked by it. Engines whose greedy search is a beam of one
+/// divide it by the length (CTranslate2: presets::ctranslate2_greedy; fairseq): set `penalty` to make scores comparable
+/// with a beam's.
 struct Greedy {
   LengthLimits length{};
   bool scores = true;  ///< false: no softmax; log-probabilities and score are then NaN, and a rule's penalties (not its
                        ///< bans) act on the model's scores instead of on log-probabilities
-  LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< of the score
-  Stage stage = Stage::after_softmax;  ///< when eos (too short an output) and tokens never generated are forbidden
+  LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< for the score
+  Stage stage = Stage::after_softmax;  ///< when eos (output too short) and tokens never generated are forbidden
 
   struct State {
     Bans bans;
@@ -41,7 +42,7 @@ struct Greedy {
     std::int32_t held = 0;  // tokens in the slot
     bool finished = false, ended = false;
 
-    /// Of the output so far.
+    /// The length of the output so far.
     std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
   };
 

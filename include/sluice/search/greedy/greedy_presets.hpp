@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The greedy searches of other engines, where they differ from Greedy.
+/// Presets for the greedy searches of other engines, where they differ from Greedy.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,9 +11,10 @@
 
 namespace sluice::inline v0::presets {
 
-/// CTranslate2's GreedySearch with its Translator's defaults (beam_size 1; include/ctranslate2/translation.h: length_penalty
-/// 1, min_decoding_length 1, max_decoding_length 256): score = log_prob / length^length_penalty; eos is forbidden before the
-/// softmax, so the first token's log-probability is among the others. Set length for source and output of your own.
+/// CTranslate2's GreedySearch with its Translator's defaults (beam_size 1; include/ctranslate2/translation.h:
+/// length_penalty 1, min_decoding_length 1, max_decoding_length 256): score = log_prob / length^length_penalty; eos is
+/// forbidden before the softmax, so the first token's log-probability is normalised without eos. Set length to suit
+/// source and output.
 /// Not reproduced: a forced prefix scoring 0 (its tokens keep the model's own log-probabilities).
 inline Greedy ctranslate2_greedy(double length_penalty = 1) {
   return {.length = {.min = 1, .max = 256},

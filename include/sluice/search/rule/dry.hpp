@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A penalty for going on with what was said before.
+/// DRY: a penalty for continuing a repetition.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,20 +19,21 @@
 
 namespace sluice::inline v0 {
 
-/// "Don't repeat yourself" (p-e-w 2024, text-generation-webui; as llama.cpp's llama_sampler_init_dry): a token that followed,
-/// earlier in the window, the n last tokens, n >= allowed_length, has its score reduced by multiplier * base^(n -
-/// allowed_length); n the greatest for it. Nothing is counted across a breaker, and none of one token is punished. Does
-/// nothing by default.
+/// "Don't repeat yourself" (p-e-w 2024, text-generation-webui; as llama.cpp's llama_sampler_init_dry). If a token
+/// followed the n last tokens earlier in the window, with n >= allowed_length, its score is reduced by multiplier *
+/// base^(n - allowed_length), where n is the largest for it. Repetitions do not extend across a sequence breaker, and
+/// tokens that are breakers themselves are not penalised. Off by default.
 ///
-/// O(w log w) for each line, w the tokens in the window.
+/// O(w log w) per line, with w the number of tokens in the window.
 template <class = void>
 struct LazyDry {
   float multiplier = 0;             ///< >= 0; 0 = off
   float base = 1.75f;               ///< >= 1
   std::int32_t allowed_length = 2;  ///< >= 0
-  std::int32_t window = 64;     ///< looks at the last so many tokens; 0 = off; -1 = all; llama.cpp: dry_penalty_last_n
-  bool prompt = true;           ///< and at those of the prompt, as llama.cpp does
-  SequenceBreakers breakers{};  ///< llama.cpp: from_text with "\n", ":", "\"" and "*"
+  std::int32_t window = 64;         ///< number of most recent tokens to look at; 0 = off; -1 = all; llama.cpp:
+                                    ///< dry_penalty_last_n
+  bool prompt = true;               ///< whether to include the prompt, as llama.cpp does
+  SequenceBreakers breakers{};      ///< llama.cpp: from_text with "\n", ":", "\"" and "*"
 
   void check() const {
     require(multiplier >= 0 && std::isfinite(multiplier), "dry.multiplier", multiplier, "must be a number >= 0");
@@ -65,7 +66,7 @@ void LazyDry<Void>::edit(State state, Output const& output, std::vector<Edit>& e
   }
   if (limit < allowed) return;
 
-  // The new end of `edits` serves as memory: of counts first, then of what follows each.
+  // The new end of `edits` is used as scratch memory: first for counts, then for the tokens that follow.
   auto const first = edits.size();
   edits.resize(first + n);
   count_repeats(recent, limit, edits.data() + first);
@@ -93,16 +94,16 @@ void LazyDry<Void>::edit(State state, Output const& output, std::vector<Edit>& e
   }
 }
 
-/// counts[k].token, k from 1: how many tokens before the k-th from the end, itself included, are the last ones again, `limit`
-/// at most. The Z-algorithm, from behind: O(n).
+/// Sets counts[k].token, k from 1, to the length of the longest match between the tokens that end at the k-th from the
+/// end, itself included, and the last tokens; at most `limit`. The Z-algorithm, run backwards: O(n).
 template <class Void>
 void LazyDry<Void>::count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts) {
   auto const n = recent.size();
-  std::size_t left = 0, right = 0;  // the last stretch found equal: right is behind it
+  std::size_t left = 0, right = 0;  // the last matching stretch, right exclusive
   for (std::size_t k = 1; k < n; ++k) {
     std::size_t length = 0;
     if (k < right) length = (std::min)(static_cast<std::size_t>(counts[k - left].token), right - k);
-    // Cut at the limit, a count says less than is known; what is found anew is the same.
+    // A count cut at the limit is too low; extending it here finds the same value again.
     if (k >= right || length == right - k) {
       while (k + length < n && recent.back(length) == recent.back(k + length)) ++length;
       if (length > 0) left = k, right = k + length;

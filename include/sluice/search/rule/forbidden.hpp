@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Phrases that an output must not have.
+/// Phrases that an output must not contain.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,9 +23,9 @@
 
 namespace sluice::inline v0 {
 
-/// None of these phrases comes (bad_words, suppress_sequences): the token that would complete one is forbidden. A phrase
-/// may begin in a forced prefix; with bos as its first token it must not begin the output, with eos as its last not end
-/// it. Cheap for any number of phrases of two tokens and more; each single token costs a look at every candidate.
+/// None of these phrases may occur (bad_words, suppress_sequences): the token that would complete one is forbidden. A
+/// phrase may begin in a forced prefix. A phrase with bos first must not begin the output; one with eos last must not
+/// end it. Cheap for any number of phrases of two or more tokens; each single token costs a look at every candidate.
 ///
 /// A ConstraintAutomaton, and a Rule for any search: `Ruled<Sample, Forbidden>`.
 template <class = void>
@@ -34,7 +34,7 @@ class LazyForbidden {
   using State = PhraseMatcher::State;
 
   LazyForbidden() = default;
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   explicit LazyForbidden(std::vector<Phrase> phrases, std::string name = "forbidden") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();
@@ -44,14 +44,14 @@ class LazyForbidden {
   }
   LazyForbidden(std::initializer_list<Phrase> phrases) : LazyForbidden(std::vector<Phrase>(phrases)) {}
 
-  /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end or
-  ///   bos after the beginning of a phrase
+  /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end
+  ///     or bos after the beginning of a phrase
   State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return PhraseMatcher::root;
     for (std::size_t i = 0; i < data_->phrases.size(); ++i)
       detail::check_phrase(sentence, data_->name + "[" + std::to_string(i) + "]", data_->phrases[i], false);
     return next(PhraseMatcher::root,
-                sentence.vocabulary->bos);  // bos alone cannot be helped: nobody asks if this is dead
+                sentence.vocabulary->bos);  // bos alone cannot be avoided: whether it is dead does not matter
   }
   State next(State state, Token token) const { return data_ == nullptr ? state : data_->matcher.next(state, token); }
 
@@ -71,7 +71,7 @@ class LazyForbidden {
     data_->matcher.for_each_completion(state, [&](Token token) { edits.push_back(Edit::forbid(token)); });
   }
 
-  /// As given.
+  /// The phrases as given.
   std::vector<Phrase> const& phrases() const {
     static std::vector<Phrase> const none;
     return data_ == nullptr ? none : data_->phrases;

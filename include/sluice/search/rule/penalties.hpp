@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Penalties for what stands there already, of the last tokens, with or without the prompt.
+/// Penalties for tokens that have occurred before, in a window over the output and optionally the prompt.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,18 +18,19 @@
 
 namespace sluice::inline v0 {
 
-/// llama.cpp's penalties sampler (llama_sampler_init_penalties): a token that stands n >= 1 times in the window has its score
-/// divided by `repetition` (multiplied where it is not positive; Keskar et al. 2019), then reduced by n * frequency +
-/// presence (as OpenAI's service and vLLM have them: those look at the output alone, and at all of it). Without prompt and
-/// window, `repetition` alone is RepetitionPenalty. Does nothing by default.
+/// llama.cpp's penalties sampler (llama_sampler_init_penalties). If a token occurs n >= 1 times in the window, its
+/// score is divided by `repetition` (multiplied if it is not positive; Keskar et al. 2019), then reduced by n *
+/// frequency + presence. OpenAI's service and vLLM have the same frequency and presence penalties, over the whole
+/// output and without the prompt. Without prompt and window, `repetition` alone is RepetitionPenalty. Off by default.
 ///
-/// O(w log w) for each line, w the tokens in the window; one edit for each that differs, and more than 64 cost a copy of the line.
+/// O(w log w) per line, with w the number of tokens in the window; one edit per distinct token; more than 64 edits cost
+/// a copy of the line.
 struct Penalties {
   float repetition = 1;      ///< > 0; 1 = off; llama.cpp: penalty_repeat
   float frequency = 0;       ///< finite; llama.cpp: penalty_freq
   float presence = 0;        ///< finite; llama.cpp: penalty_present
-  std::int32_t window = 64;  ///< looks at the last so many tokens; 0 = off; -1 = all; llama.cpp: penalty_last_n
-  bool prompt = true;        ///< counts those of the prompt too, as llama.cpp does
+  std::int32_t window = 64;  ///< number of most recent tokens to look at; 0 = off; -1 = all; llama.cpp: penalty_last_n
+  bool prompt = true;        ///< whether to include the prompt, as llama.cpp does
 
   void check() const {
     require(repetition > 0 && std::isfinite(repetition) && std::isfinite(1 / repetition), "penalties.repetition",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rule is, and several as one.
+/// Rules (logits processors), and how to combine several.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -25,28 +25,30 @@ SLUICE_NAMES(may_follow)
 
 namespace sluice::inline v0 {
 
-/// What a rule sees of one hypothesis: its output so far.
+/// What a rule sees of a hypothesis: its output so far.
 struct Output {
   std::span<Token const> tokens;  ///< forced prefix and generated tokens
-  std::size_t prefix;             ///< how many of them were forced
+  std::size_t prefix;             ///< number of forced tokens among them
   Vocabulary const& vocabulary;
 };
 
 // clang-format off
-/// A rule looks at one hypothesis and edits the scores of its next token. `State` is a small value that follows the
-/// hypothesis (an automaton's state; an empty struct where the tokens say it all).
+/// A rule is a logits processor: it looks at one hypothesis and edits the scores of its next token. `State` is a small
+/// value that follows the hypothesis (an automaton's state; an empty struct if the tokens are enough).
 ///
-///  - `initial(sentence)`: the state before the first output token; throws std::invalid_argument for options that make no
-///    sense in this vocabulary;
+///  - `initial(sentence)`: the state before the first output token; throws std::invalid_argument for options that are
+///    invalid for this vocabulary;
 ///  - `next(state, token)`: the state after `token`;
-///  - `edit(state, output, edits)`: appends edits for the next token. They act when the search's own do (Query::stage).
-///    Never more than a few: every edit of a line costs a look at each candidate, many cost a copy of the line;
-///  - `check()`, optional (the compiler refuses one of another signature, and so with the next): throws
-///    std::invalid_argument for options that make no sense, naming the option and its value;
-///  - `stop(state, output)`, optional: what ends the output here, as Hypothesis::stop tells it, or -1. See StopAt;
-///  - `may_follow(state, left)`, optional: the only tokens that may come next, a std::shared_ptr<TokenSet const>; null: all.
-///    `left`: how many may, the end included. Acts as Query::only does, on probes too. With it comes
-///    `require_possible(state, output, left)`, which throws std::invalid_argument where no output can begin with a forced
+///  - `edit(state, output, edits)`: appends edits for the next token. They apply at the same stage as the search's own
+///    (Query::stage). Keep them few: every edit of a line costs a look at each candidate, and many edits cost a copy of
+///    the line;
+///  - `check()`, optional (the compiler rejects another signature, here and for the next ones): throws
+///    std::invalid_argument for invalid options, naming the option and its value;
+///  - `stop(state, output)`, optional: the index of the stop that ends the output here, for Hypothesis::stop, or -1.
+///    See StopAt;
+///  - `may_follow(state, left)`, optional: the set of tokens allowed next, a std::shared_ptr<TokenSet const>; null:
+///    all. `left`: how many tokens may still come, the end included. Acts like Query::only, on probes too. It requires
+///    `require_possible(state, output, left)`, which throws std::invalid_argument if no output can begin with a forced
 ///    prefix. See Structure.
 template <class R>
 concept Rule = std::copyable<typename R::State> &&
@@ -63,7 +65,7 @@ concept StoppingRule = Rule<R> &&
   requires(R const& rule, typename R::State const& state, Output const& output) {
     { rule.stop(state, output) } -> std::same_as<std::int32_t>;
   };
-/// A rule that says which tokens alone may come.
+/// A rule that restricts the next token to a set.
 template <class R>
 concept RestrictingRule = Rule<R> &&
   requires(R const& rule, typename R::State const& state, Output const& output, std::int32_t left) {
@@ -74,7 +76,7 @@ concept RestrictingRule = Rule<R> &&
 
 namespace detail {
 
-/// Lets a rule check its options.
+/// Calls a rule's check(), if it has one.
 template <Rule R>
 void check_rule(R const& rule) {
   static_assert(StoppingRule<R> || !stray_stop<R>(),
@@ -89,7 +91,7 @@ void check_rule(R const& rule) {
 
 }  // namespace detail
 
-/// Several rules as one. The first that ends an output says by what.
+/// Several rules as one. If several end an output, the first one's stop is reported.
 template <Rule... Rs>
 struct Rules {
   using State = std::tuple<typename Rs::State...>;
@@ -127,7 +129,7 @@ struct Rules {
     (std::index_sequence_for<Rs...>{});
     return found;
   }
-  /// What all of them allow.
+  /// The tokens that all of them allow.
   std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const
       requires(RestrictingRule<Rs> || ...) {
     std::shared_ptr<TokenSet const> set;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rules about what may come next, for any search.
+/// Rules (logits processors) for any search.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,20 +23,22 @@
 
 namespace sluice::inline v0 {
 
-/// Any search under a rule. The search does not know: the wrapper follows the rows that it plans (forks, blocks,
-/// roll-back) and adds the rule's edits to its queries. It acts where a token is chosen, not where one is forced or asked
-/// for: a token that is a probe is never edited, so that a forced prefix and constraints win over a ban.
+/// Any search under a rule. The search does not know about the rule: the wrapper follows the rows that it plans (forks,
+/// blocks, roll-back) and adds the rule's edits to its queries. The rule applies where a token is chosen, not where one
+/// is forced or probed: a token that is a probe is never edited, so a forced prefix and constraints take precedence
+/// over a ban.
 ///
-/// What a rule's stop() ends is over there, in any search: a step later the search is told that the end is certain, at
-/// log-probability 0, without a call of the model (a length penalty counts it, as it counts eos; where the search `goes_back`, the
-/// row is run all the same). Not where the search lets nothing end yet (length.min). Results, and what is settled, do not hold
-/// that end. What ForcedScore and its like are given goes on.
+/// Where a rule's stop() ends an output, the output is over in any search. One step later the search is told that the
+/// end is certain, at log-probability 0, without a model call (a length penalty counts it, as it counts eos; where the
+/// search `goes_back`, the row is run anyway). This does not apply while the search allows no end (length.min). Results
+/// and settled tokens do not include that end. Outputs given to ForcedScore and similar searches are not ended.
 ///
-/// A rule's may_follow() restricts all lines, whatever is asked of them. Guesses (Blockwise) that it forbids are not verified, nor
-/// those behind them; drawn trees are, in vain. Where it allows one token alone, that is a guess, with or without a model that
-/// guesses. It is told how many tokens may still come where the search has a LengthLimits called `length`.
+/// A rule's may_follow() restricts all lines, whatever is requested from them. Guesses (Blockwise) that it forbids are
+/// not verified, nor are those after them; drawn trees are verified, but without effect. Where it allows only one
+/// token, that token becomes a guess, with or without a draft model. It knows how many tokens may still come if the
+/// search has a LengthLimits called `length`.
 ///
-/// Costs a copy of the tokens for each fork and whatever the rule costs for each line.
+/// Costs a copy of the tokens per fork, plus the rule's own cost per line.
 template <Search S, Rule R>
 struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   S search{};
@@ -52,7 +54,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   static constexpr bool ends = StoppingRule<R> && !sluice::takes_prefix<S>();  ///< whether the rule's stop() is asked
 
   static constexpr bool chooses_probes =
-      detail::chooses_probes<S>();  ///< as the search: rules around this one act on them
+      detail::chooses_probes<S>();  ///< as in the search: rules around this one edit them
 
   static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
 
@@ -60,16 +62,16 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   struct State {
     typename S::State inner{};
     std::vector<Followed> followed;
-    Followed branch;                       // of a tree, beside its first path
+    Followed branch;                       // for a tree: beyond its first path
     std::vector<std::vector<Edit>> edits;  // [line]
     detail::KnownEnds ends;
     Vocabulary const* vocabulary = nullptr;
     std::vector<typename R::State> begun;  // [1]: after the forced prefix
-    std::span<Token const> forced;         // that prefix
+    std::span<Token const> forced;         // the forced prefix
     std::vector<Token> output;             // scratch
     std::size_t prefix = 0;
     std::vector<std::shared_ptr<TokenSet const>> allowed;  // [line]
-    std::vector<TokenSet> both;                            // [line]: where the search allows some, too
+    std::vector<TokenSet> both;                            // [line]: where the search has a set of its own
     detail::RestrictedGuesses<R> guesses;
     bool begun_planning = false;
   };
@@ -82,7 +84,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     search.begin(s.inner, sentence);
     s.vocabulary = sentence.vocabulary, s.prefix = sentence.prefix.size();
     s.followed.resize(static_cast<std::size_t>(slot_count()));
-    // What the first slot holds when the search plans for the first time: all but the last of prompt and prefix.
+    // The tokens in the first slot when the search first plans: all but the last of prompt and prefix.
     auto& first = s.followed[0];
     first.begin(sentence.prompt, rule.initial(sentence));
     if (!takes_prefix)
@@ -115,12 +117,12 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       kept_path.cut(row.length);
       auto const kept = row.kept();
       for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-        if (i == kept) s.branch = kept_path;  // what branches off is not in the slot afterwards
+        if (i == kept) s.branch = kept_path;  // branches are not kept in the slot
         auto& followed = i < kept ? kept_path : s.branch;
         if (i >= kept) followed.cut(row.length + row.depth(i));
         followed.push(rule, row.tokens[i]);
         if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
-        if (line == queries.size()) return;  // the loop refuses such a plan
+        if (line == queries.size()) return;  // the decoding loop refuses such a plan
         auto over = false;
         if constexpr (ends) over = is_over(s, followed, queries[line]), s.ends.add(queries[line], over);
         if (over) detail::KnownEnds::ask_nothing(queries[line]);
@@ -167,11 +169,12 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       query.only = &s.both[line];
     } else query.only = set.get();
   }
-  /// Guesses are put under the rule, and what is certain is added: as many as fit into a block, whatever the search wanted.
+  /// Applies the rule to the guesses and adds certain tokens: as many as fit into a block, whatever number the search
+  /// wanted.
   void guess(State& s) const requires DraftingSearch<S> {
-    if (!std::exchange(s.begun_planning, true)) return;  // nobody is asked for guesses before the first plan
+    if (!std::exchange(s.begun_planning, true)) return;  // no guesses are requested before the first plan
     Draft draft;
-    if (!s.guesses.asked()) this->draft(s, draft);  // by no model: what is certain is a guess all the same
+    if (!s.guesses.asked()) this->draft(s, draft);  // without a draft model, certain tokens still become guesses
     if (!s.guesses.asked()) return;
     auto most = 0;
     if constexpr (requires { search.block; }) most = search.block - 1;
@@ -189,8 +192,8 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   static bool ends_in_eos(State const& s, std::vector<Token> const& generated) {
     return !generated.empty() && s.vocabulary->ends(generated.back());
   }
-  /// What the rule says of an output that is the forced prefix and `generated`, but for an eos at its end: then that eos is
-  /// the one that the search was told of. -1: nothing.
+  /// The rule's stop for an output that is the forced prefix and `generated`, without an eos at its end: that eos is
+  /// then the one that the search was told of. -1: none.
   std::int32_t stop_before_end(State const& s, std::vector<Token> const& generated, std::vector<Token>& scratch) const {
     auto const count = generated.size() - (ends_in_eos(s, generated) ? 1 : 0);
     if (count == 0) return -1;
@@ -201,7 +204,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     return rule.stop(state, output(s, scratch));
   }
   void tell_stop(State& s, Hypothesis& h) const {
-    if (h.stop >= 0) return;  // of a rule further inside
+    if (h.stop >= 0) return;  // set by an inner rule
     h.stop = stop_before_end(s, h.tokens, s.output);
     if (h.stop < 0) return;
     h.finished = true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The rules that every engine has, for Ruled<search, rule>: those here, and Forbidden for phrases. All of them do nothing
-/// by default.
+/// Common rules for Ruled<search, rule>: those here, and Forbidden for phrases. All of them are off by default.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -34,7 +33,7 @@ inline void require_inside(std::span<Token const> tokens, Sentence const& senten
 
 }  // namespace detail
 
-/// Tokens that never come (suppress_tokens, bad_words of one token, no `<unk>`).
+/// Tokens that are never generated (suppress_tokens, bad_words of one token, no `<unk>`).
 struct ForbidTokens {
   std::vector<Token> tokens{};
 
@@ -48,7 +47,7 @@ struct ForbidTokens {
   }
 };
 
-/// Tokens that are not the first chosen, be it at the beginning or behind a forced prefix (begin_suppress_tokens).
+/// Tokens that must not be the first one chosen, at the beginning or after a forced prefix (begin_suppress_tokens).
 struct ForbidFirst {
   std::vector<Token> tokens{};
 
@@ -63,7 +62,7 @@ struct ForbidFirst {
   }
 };
 
-/// No n tokens in a row twice in one output, forced prefix included (Paulus et al. 2017; no_repeat_ngram_size).
+/// No n-gram occurs twice in one output, forced prefix included (Paulus et al. 2017; no_repeat_ngram_size).
 struct NoRepeatNgram {
   std::int32_t n = 0;  ///< 0 = off; 1: no token twice
 
@@ -82,8 +81,8 @@ struct NoRepeatNgram {
   }
 };
 
-/// Every token that stands in the output already becomes less likely (Keskar et al. 2019, CTRL): a positive score is
-/// divided, a negative one multiplied, once however often it stands there.
+/// Makes every token that already occurs in the output less likely (Keskar et al. 2019, CTRL): a positive score is
+/// divided, a negative one multiplied, once regardless of how often it occurs.
 struct RepetitionPenalty {
   float penalty = 1;  ///< > 0; 1 = off; more than 1 discourages
 

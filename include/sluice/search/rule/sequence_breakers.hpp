@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Where a repetition may begin anew.
+/// Sequence breakers of DRY.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,7 +21,7 @@
 
 namespace sluice::inline v0 {
 
-/// Sequences of tokens behind which Dry counts from nothing. Immutable and shared: a copy costs a reference count.
+/// Token sequences after which Dry restarts its count. Immutable and shared: a copy costs a reference count.
 template <class = void>
 class LazySequenceBreakers {
  public:
@@ -32,7 +32,7 @@ class LazySequenceBreakers {
       require(!sequence.empty(), "sequence breaker", "an empty one", "breaks nothing");
       for (auto const token : sequence) require(token >= 0, "sequence breaker: token", token, "must not be negative");
     }
-    // Of those with one beginning, the longest first.
+    // Of those with the same first token, the longest comes first.
     std::sort(sequences.begin(), sequences.end(), [](auto const& a, auto const& b) {
       if (a[0] != b[0]) return a[0] < b[0];
       return a.size() != b.size() ? a.size() > b.size() : a < b;
@@ -41,9 +41,10 @@ class LazySequenceBreakers {
     sequences_ = std::make_shared<std::vector<std::vector<Token>> const>(std::move(sequences));
   }
 
-  /// Every way in which tokens may spell one of `texts`, as llama.cpp finds them (llama_sampler_init_dry): a token that holds
-  /// the text, or one that ends as the text begins, and then the rest as `tokenise` has it. Of a text 40 bytes count, of
-  /// a rest 20 tokens. Not reproduced: control tokens, which have no bytes here, break nothing.
+  /// Every way in which tokens can spell one of `texts`, as llama.cpp finds them (llama_sampler_init_dry): a token that
+  /// contains the text, or one whose end is the beginning of the text, followed by the rest as `tokenise` splits it.
+  /// Only the first 40 bytes of a text and the first 20 tokens of a rest count. Not reproduced: control tokens have no
+  /// bytes here and break nothing.
   /// \param tokenise  (std::string_view) -> std::vector<Token>; without bos and the like
   /// \throws std::invalid_argument  for an empty text
   template <class Tokenise>
@@ -72,7 +73,7 @@ class LazySequenceBreakers {
     return LazySequenceBreakers(std::move(sequences));
   }
 
-  /// How many tokens lie behind the longest sequence that begins `i` tokens before the end; -1: none does.
+  /// The number of tokens after the longest sequence that begins `i` tokens before the end; -1: none does.
   std::ptrdiff_t behind(detail::RecentTokens const& recent, std::size_t i) const {
     for (auto const& sequence : beginning_with(recent.back(i))) {
       if (sequence.size() > i + 1) continue;

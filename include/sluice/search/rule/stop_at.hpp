@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Tokens and strings that end an output.
+/// Stop tokens and stop strings.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,46 +28,47 @@
 
 namespace sluice::inline v0 {
 
-/// What ends an output.
+/// The stop sequences and stop strings of a request.
 struct Stops {
-  std::vector<Phrase> tokens{};        ///< any of these sequences; without eos, which ends outputs by itself
-  std::vector<std::string> strings{};  ///< any of these, as bytes of the text; needs `bytes`
-  TokenBytes bytes{};                  ///< of every token of the vocabulary
-  std::int32_t minimum = 0;  ///< output tokens, forced prefix included, with which a stop counts at the earliest; one
-                             ///< that comes earlier is passed over for good. >= 0
+  std::vector<Phrase> tokens{};        ///< any of these sequences; without eos, which always ends outputs
+  std::vector<std::string> strings{};  ///< any of these strings, as bytes of the text; needs `bytes`
+  TokenBytes bytes{};                  ///< for every token of the vocabulary
+  std::int32_t minimum = 0;  ///< number of output tokens, forced prefix included, from which on a stop counts; an
+                             ///< earlier stop is ignored for good. >= 0
 };
 
-/// Whether the stop itself is part of a text.
+/// Whether the text includes the stop itself.
 enum class StopText : std::uint8_t {
   cut,   ///< the text ends where the stop begins
   kept,  ///< the text ends where the stop ends (vLLM's include_stop_str_in_output)
 };
 
-/// Ends outputs as an engine's `stop`, `stop_token_ids` or antiprompts do: a Rule for any search, Ruled<Search, StopAt>. A
-/// hypothesis whose output gets to the end of a stop is finished there, with its log-probability up to and including that
-/// token: it competes as one that has ended in eos would. `Hypothesis::stop` then is the index of the stop, those of
-/// `tokens` before those of `strings`; `tokens` are all that were generated, the whole last one included; text() cuts.
+/// Ends outputs as an engine's `stop`, `stop_token_ids` or antiprompts do. A Rule for any search: Ruled<Search,
+/// StopAt>. A hypothesis whose output completes a stop is finished there, with its log-probability up to and including
+/// that token; it competes like one that has ended in eos. `Hypothesis::stop` is then the index of the stop, those of
+/// `tokens` before those of `strings`. Hypothesis::tokens holds all tokens generated, including the whole last one;
+/// text() cuts the text.
 ///
 /// A string may begin and end anywhere in a token; control tokens, which have no bytes, do not interrupt it. A stop may
-/// begin in the forced prefix and not end in it; the prompt does not count. Where one token ends several, strings come
-/// before tokens, then what ends first, then what is longest, then the lower index. While the search lets nothing end
-/// (length.min), a stop is passed over as one before `minimum`. The last token allowed may end a stop, but where a search
-/// spends it on eos (AtMaximum::force_eos).
+/// begin in the forced prefix but not end in it; the prompt does not count. If one token completes several stops,
+/// strings come before tokens, then the one that ends first, then the longest, then the lowest index. While the search
+/// allows no end (length.min), a stop is ignored, like one before `minimum`. The last allowed token may complete a
+/// stop, unless the search spends it on eos (AtMaximum::force_eos).
 ///
-/// Costs one look in a table for each byte of a token (each token, of sequences), and no call of the model. Copies are cheap.
+/// Costs one table lookup per byte of a token (per token, for sequences), and no model call. Copies are cheap.
 template <class = void>
 class LazyStopAt {
  public:
   struct State {
-    std::int32_t tokens = 0, bytes = 0;  // of the automata
-    std::int32_t stop = -1;              // that the last token ended
+    std::int32_t tokens = 0, bytes = 0;  // states of the automata
+    std::int32_t stop = -1;              // completed by the last token
     friend bool operator==(State, State) = default;
   };
 
-  /// Never.
+  /// Never stops.
   LazyStopAt() = default;
-  /// \throws std::invalid_argument  naming an empty stop, strings without bytes, a negative minimum
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
+  /// \throws std::invalid_argument  naming an empty stop, strings without bytes, or a negative minimum
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   explicit LazyStopAt(Stops stops) {
     for (std::size_t i = 0; i < stops.tokens.size(); ++i)
       require(!stops.tokens[i].empty(), "stops.tokens[" + std::to_string(i) + "]", "[]", "is empty");
@@ -82,15 +83,16 @@ class LazyStopAt {
     data_ = std::move(data);
   }
 
-  /// As given.
+  /// The stops as given.
   Stops const& stops() const {
     static Stops const none;
     return data_ == nullptr ? none : data_->stops;
   }
-  /// Of `tokens` and `strings` together.
+  /// The number of `tokens` and `strings` together.
   std::int32_t size() const { return tokens_size() + static_cast<std::int32_t>(stops().strings.size()); }
 
-  /// \throws std::invalid_argument  for a vocabulary without eos, a token outside it or that is eos, bytes of fewer tokens
+  /// \throws std::invalid_argument  for a vocabulary without eos, a token that is outside it or is eos, bytes for fewer
+  ///     tokens
   State initial(Sentence const& sentence) const {
     if (size() == 0) return {};
     auto const& vocabulary = *sentence.vocabulary;
@@ -133,8 +135,8 @@ class LazyStopAt {
     return static_cast<std::int64_t>(output.tokens.size()) >= stops().minimum ? state.stop : -1;
   }
 
-  /// The bytes of an output, up to its stop if one has ended it.
-  /// \throws std::invalid_argument  if there are no bytes of a token, or the stop is none of these
+  /// The bytes of an output, up to its stop if it has one.
+  /// \throws std::invalid_argument  if a token has no bytes, or the stop is not one of these
   std::string text(Hypothesis const& hypothesis, StopText stop = StopText::cut) const {
     auto text = stops().bytes.text(hypothesis.tokens);
     if (hypothesis.stop < 0) return text;
@@ -143,8 +145,8 @@ class LazyStopAt {
     return text;
   }
 
-  /// The tokens of an output that lie before its stop, all if none has ended it: what to give back to the model as what it
-  /// has said. Of a token in which a string begins, nothing is among them.
+  /// The tokens of an output before its stop, or all if it has none: the tokens to feed back to the model as its reply.
+  /// A token in which a stop string begins is left out.
   /// \throws std::invalid_argument  as text() does
   std::span<Token const> tokens(Hypothesis const& hypothesis) const {
     auto const all = std::span(hypothesis.tokens);
@@ -156,7 +158,7 @@ class LazyStopAt {
     return all.first(count);
   }
 
-  /// For TextStream: where the stop lies, in a text, that the last of its tokens has just ended.
+  /// For TextStream: the position in a text of a stop that its last token has just completed.
   struct Place {
     std::size_t begin, end;  // bytes
   };
@@ -168,7 +170,7 @@ class LazyStopAt {
     return {begin, begin + string.size()};
   }
   bool is_string(std::int32_t stop) const { return stop >= tokens_size(); }
-  /// How many bytes, and how many tokens, at the end of an output may yet become a stop.
+  /// The number of bytes and of tokens at the end of an output that may still become a stop.
   std::size_t open_bytes(State state) const {
     return data_ == nullptr ? 0 : static_cast<std::size_t>(data_->bytes.depth(state.bytes));
   }

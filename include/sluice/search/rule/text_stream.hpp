@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Text to show while it grows.
+/// Streams the text of an output.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,19 +21,19 @@
 
 namespace sluice::inline v0 {
 
-/// The text of one output, in pieces, from its settled tokens (Decoder::settled, Delivery::settled): never a part of what
-/// may become a stop, never half a UTF-8 character, nothing that is taken back. All pieces together are StopAt::text() of
-/// the result. Bytes that are no UTF-8 are shown as they are.
+/// The text of one output, in pieces, from its settled tokens (Decoder::settled, Delivery::settled). It never shows
+/// part of what may become a stop or half of a UTF-8 character, and never takes anything back. All pieces together are
+/// StopAt::text() of the result. Bytes that are not valid UTF-8 are shown unchanged.
 template <class = void>
 class LazyTextStream {
  public:
-  /// \param stops  of the request, made with the tokens' bytes; it may have no stops
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where the linter does not see it in a template
+  /// \param stops  of the request, built with the tokens' bytes; it may be without stops
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   explicit LazyTextStream(StopAt stops, StopText stop = StopText::cut) : stops_(std::move(stops)), stop_(stop) {}
   explicit LazyTextStream(TokenBytes bytes) : LazyTextStream(StopAt({.bytes = std::move(bytes)})) {}
 
-  /// \param settled  from the first on, as many as there are now: what came earlier, and more
-  /// \returns        what may be shown more. Valid until the next call
+  /// \param settled  all settled tokens so far: those of earlier calls, and more
+  /// \returns        the text that can now be shown in addition. Valid until the next call
   /// \throws std::invalid_argument  for a token without bytes, or fewer tokens than before
   std::string_view settle(std::span<Token const> settled) {
     require(settled.size() >= begins_.size(), "settled", std::to_string(settled.size()) + " tokens",
@@ -49,9 +49,9 @@ class LazyTextStream {
     return std::string_view(text_).substr(from, shown_ - from);
   }
 
-  /// The output has ended: the rest of it.
-  /// \param hypothesis  the result's, of which the settled tokens were the beginning
-  /// \throws std::invalid_argument  as StopAt::text() does, or if what has been shown is not its beginning
+  /// Ends the output; returns the rest of its text.
+  /// \param hypothesis  the result's, which begins with the settled tokens
+  /// \throws std::invalid_argument  as StopAt::text() does, or if it does not begin with the text already shown
   std::string end(Hypothesis const& hypothesis) const {
     auto const all = stops_.text(hypothesis, stop_);
     require(all.starts_with(std::string_view(text_).substr(0, shown_)), "hypothesis", all,
@@ -60,10 +60,10 @@ class LazyTextStream {
   }
 
  private:
-  /// How much of the text is in the result's whatever comes.
+  /// The length of the text that is certain to be in the result.
   std::size_t certain() const {
     if (begins_.empty()) return 0;
-    auto const ended = state_.stop >= 0;  // if it counts, the text ends there; if not, more tokens will tell
+    auto const ended = state_.stop >= 0;  // if the stop counts, the text ends there; if not, more tokens will show it
     auto const at_string = ended && stops_.is_string(state_.stop);
     if (stop_ == StopText::kept)
       return at_string ? stops_.string_place(state_.stop, text_, begins_.back()).end : text_.size();
@@ -74,11 +74,11 @@ class LazyTextStream {
     return open;
   }
 
-  /// The same without a character that has only begun.
+  /// `length` without a final incomplete character.
   std::size_t whole_characters(std::size_t length) const {
     for (std::size_t back = 1; back <= std::min<std::size_t>(length, 4); ++back) {
       auto const byte = static_cast<unsigned char>(text_[length - back]);
-      if ((byte & 0xC0) == 0x80) continue;  // not its first
+      if ((byte & 0xC0) == 0x80) continue;  // not its first byte
       auto const size = byte >= 0xF5 ? 1u : byte >= 0xF0 ? 4u : byte >= 0xE0 ? 3u : byte >= 0xC2 ? 2u : 1u;
       return back < size ? length - back : length;
     }

@@ -25,48 +25,51 @@
 
 namespace sluice::inline v0 {
 
-/// Draws outputs token by token from p(v) ~ exp(x(v) / temperature), x the model's scores, where asked restricted to a
-/// part of the tokens (see Truncation) or by the samplers of SamplerChain, until eos or the maximum length; an output cut there is not `finished`.
+/// Draws outputs token by token from p(v) ~ exp(x(v) / temperature), where x are the model's scores, optionally
+/// restricted to a part of the tokens (see Truncation) or by the samplers of SamplerChain, until eos or the maximum
+/// length. An output cut at the maximum length is not `finished`.
 ///
-/// Tokens never generated, and eos while the output is too short, are forbidden before the softmax: what is left is
-/// normalised. `log_prob` and `score` are the log-probability of the output under that model, before any truncation; the
-/// temperature counts where `order` has no cut that is on before it, and is not dynamic.
+/// Tokens never generated, and eos while the output is too short, are forbidden before the softmax: the remaining
+/// tokens are normalised. `log_prob` and `score` are the log-probability of the output under that model, before any
+/// truncation. They include the temperature only if no active cut comes before it in `order` and it is not dynamic.
 ///
-/// What looks back on what was generated is a rule (Ruled): Penalties, Dry, TokenBias. Presets: sample_presets.hpp.
+/// Samplers that look at the tokens generated so far are rules (Ruled): Penalties, Dry, TokenBias. Presets:
+/// sample_presets.hpp.
 ///
-/// The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the tokens
-/// that are left. So the same seed gives the same text in any batch and under any schedule; a sample is the same
-/// whatever the number of samples, and goes on in the same way when its beginning is given as prefix (but Mirostat and
-/// AdaptiveP remember nothing of a prefix).
+/// The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the remaining
+/// tokens. So the same seed gives the same text in any batch and under any schedule. A sample does not depend on the
+/// number of samples, and continues in the same way if its beginning is given as a prefix (except that Mirostat and
+/// AdaptiveP do not take a prefix into account).
 ///
-/// The samples of one sentence share the prompt: it is run once, in one slot. One row a step for each sample that has
+/// The samples of one sentence share the prompt: it is run once, in one slot. One row per step for each sample that has
 /// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
 /// whole line, sorted once, O(V log V).
 template <class = void>
 struct LazySample {
-  float temperature = 1;   ///< > 0; nearer 0: nearer to Greedy
-  std::int32_t top_k = 0;  ///< this and the next three: see Truncation; 0 = off
+  float temperature = 1;   ///< > 0; the nearer to 0, the nearer to Greedy
+  std::int32_t top_k = 0;  ///< for this and the next three see Truncation; 0 = off
   float top_p = 1;         ///< 1 = off
   float min_p = 0;         ///< 0 = off
   float typical = 1;       ///< 1 = off
   float top_n_sigma =
-      0;      ///< only tokens whose score is at most so many standard deviations of the line's scores below the
-              ///< best (Tang et al. 2024; as llama.cpp's top-n-sigma); 0 = off
-  Xtc xtc{};  ///< now and then without the most probable; off by default, as the next three
-  DynamicTemperature dynamic_temperature{};  ///< temperature by entropy
-  Mirostat mirostat{};                       ///< cuts for a surprise that is constant in the mean
-  AdaptiveP adaptive_p{};                    ///< prefers tokens near a probability
+      0;      ///< only tokens whose score is at most this many standard deviations of the line's scores below the best
+              ///< (Tang et al. 2024; as llama.cpp's top-n-sigma); 0 = off
+  Xtc xtc{};  ///< removes the most probable tokens now and then; off by default, like the next three
+  DynamicTemperature dynamic_temperature{};  ///< temperature that depends on the entropy
+  Mirostat mirostat{};                       ///< truncation for a constant mean surprise
+  AdaptiveP adaptive_p{};                    ///< prefers tokens near a target probability
   std::int32_t min_keep =
-      1;  ///< tokens that top_p, min_p, typical and xtc leave at least (Hugging Face's min_tokens_to_keep);
+      1;  ///< minimum number of tokens that top_p, min_p, typical and xtc leave (Hugging Face's min_tokens_to_keep);
           ///< not more than top_k
-  SamplerOrder order = SamplerOrder::hugging_face();  ///< in which samplers act
+  SamplerOrder order = SamplerOrder::hugging_face();  ///< the order in which samplers act
   std::int32_t samples =
-      1;                  ///< of each sentence; >= 1. In their order; one that runs out of possible tokens is left out
-  bool distinct = false;  ///< drop repetitions, and sort by log_prob (equal ones by tokens): up to `samples`
-                          ///< different hypotheses, best first
+      1;                  ///< per sentence; >= 1. Returned in their order; a sample that has no possible token left is
+                          ///< omitted
+  bool distinct = false;  ///< drop duplicates, and sort by log_prob (ties by tokens): up to `samples` different
+                          ///< hypotheses, best first
   LengthLimits length{};
 
-  /// The noise under which sample `sample` of a sentence draws token `position` of its output, forced prefix counted.
+  /// The noise with which sample `sample` of a sentence draws token `position` of its output, forced prefix included.
   static std::uint64_t noise(std::uint64_t seed, std::int32_t sample, std::int32_t position) {
     return derive(derive(seed, static_cast<std::uint64_t>(sample)), static_cast<std::uint64_t>(position));
   }
@@ -79,7 +82,7 @@ struct LazySample {
     struct Drawn {
       double log_prob = 0;
       History::Node node = History::root;
-      Token token = 0;  // its last; to be fed
+      Token token = 0;  // the last token; to be fed
       Slot slot = -1;
       SamplerState sampler{};
       bool alive = true, finished = false, lost = false;  // lost: no token was possible
@@ -98,9 +101,9 @@ struct LazySample {
     SamplerChain::Scratch left;
     std::int32_t held = 0;       // tokens in the slots
     std::int32_t generated = 0;  // tokens, prefix included
-    Token last = 0;              // what is fed first
-    // first: one line serves all samples; forked: each has its slot
-    bool first = true, forked = false, plain = true;  // plain: no more than a Truncation
+    Token last = 0;              // the first token fed
+    // first: one line serves all samples; forked: each sample has its slot
+    bool first = true, forked = false, plain = true;  // plain: just a Truncation
   };
 
   void check() const {
@@ -120,7 +123,7 @@ struct LazySample {
   void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
     auto first = true;
-    for (auto const& d : s.drawn) {  // tokens, not nodes: samples that draw the same have each their own
+    for (auto const& d : s.drawn) {  // tokens, not nodes: equal samples have separate nodes
       if (d.lost) continue;
       s.history.write(d.node, first ? tokens : s.own);
       if (!first)
@@ -132,7 +135,7 @@ struct LazySample {
 
  private:
   Query query(State const& s, std::int32_t sample) const;
-  /// What a sample draws from, or chooses from by the chain.
+  /// The candidates from which a sample draws, or from which the chain chooses.
   std::span<Candidate const> cut(State& s, Line const& line) const {
     return s.plain ? truncation().apply(line.best, s.scratch) : line.best;
   }
@@ -160,7 +163,7 @@ void LazySample<Void>::begin(State& s, Sentence const& sentence) const {
   s.generated = s.prefix.size();
 }
 
-/// What to ask of the line that `sample` draws from; -1: all of them do.
+/// The query for the line that `sample` draws from; -1: all samples draw from it.
 template <class Void>
 Query LazySample<Void>::query(State const& s, std::int32_t sample) const {
   Query q{.edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature};
@@ -211,7 +214,7 @@ bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
   return std::none_of(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
 }
 
-/// One sample draws its next token.
+/// Draws the next token of one sample.
 template <class Void>
 void LazySample<Void>::take(State& s, std::size_t sample, std::span<Candidate const> list) const {
   auto& d = s.drawn[sample];

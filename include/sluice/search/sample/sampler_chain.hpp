@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Samplers one after the other: what they ask of a line, what they leave of it, which token is drawn.
+/// A chain of samplers: what it requests from a line, which candidates it leaves, and which token is drawn.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,20 +24,21 @@
 
 namespace sluice::inline v0 {
 
-/// What a hypothesis remembers between two draws.
+/// What a hypothesis remembers between draws.
 struct SamplerState {
   float surprise = 0;                  ///< Mirostat's mu
-  float weighted_sum = 0, weight = 0;  ///< of AdaptiveP's mean
+  float weighted_sum = 0, weight = 0;  ///< for AdaptiveP's mean
 };
 
-/// The options of Sample as a chain. Each sampler sees what the one before left, renormalised. Where nothing but temperature
-/// came before, the first cut is the line's: a Query lists what it leaves, and of a large vocabulary nothing else is seen.
-/// XTC, DynamicTemperature and AdaptiveP need all that is left: without a cut before them, the whole line, sorted,
-/// O(V log V) a token (XTC only where it strikes, if nothing comes behind it); so does `typical` with `min_keep`. Mirostat
-/// alone needs the tokens that it leaves.
+/// The options of Sample as a chain. Each sampler sees what the one before it left, renormalised. If only the
+/// temperature comes before it, the first cut is made on the line: a Query lists what it leaves, and of a large
+/// vocabulary nothing else is read. XTC, DynamicTemperature and AdaptiveP need all remaining tokens: without a cut
+/// before them, that is the whole line, sorted, O(V log V) per token (for XTC only where it removes tokens, if nothing
+/// comes after it). The same holds for `typical` with `min_keep`. Mirostat alone needs only the tokens that it leaves.
 ///
-/// Candidates and probabilities are those of llama.cpp's samplers of the same names in the same order. Known to differ: where
-/// top_n_sigma left tokens of probability 0 for `typical`, llama.cpp has NaN; here they do not count.
+/// Candidates and probabilities are those of llama.cpp's samplers of the same names in the same order. One known
+/// difference: where top_n_sigma leaves tokens of probability 0 for `typical`, llama.cpp gets NaN; here they do not
+/// count.
 template <class = void>
 struct LazySamplerChain : SamplerOptions {
   struct Scratch {
@@ -49,16 +50,16 @@ struct LazySamplerChain : SamplerOptions {
     auto const weight = 1 / (1 - adaptive_p.decay);
     return {2 * mirostat.tau, adaptive_p.target * weight, weight};
   }
-  /// \param noise  of the draw; 0: several draw from the line, so the expander cannot
+  /// \param noise  of the draw; 0: several samples draw from the line, so the expander cannot draw
   void ask(Query& query, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise) const;
-  /// What is left of a line that was so asked, to scratch; nothing where the line lists nothing.
+  /// Applies the samplers to a line requested this way, into scratch; does nothing if the line has no list.
   void apply(std::span<Candidate const> list, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise,
              Scratch& scratch) const;
-  /// What apply() says that is to be drawn from, by log-probabilities that are not normalised.
+  /// The candidates left by apply(), to draw from, with log-probabilities that are not normalised.
   std::span<Candidate const> candidates(Scratch const& scratch) const {
     return adaptive_p.target >= 0 ? scratch.weights : scratch.left;
   }
-  /// One of them was drawn. \returns it as it stands in `list`
+  /// Call when one of them was drawn. \returns its entry in `list`
   Candidate took(Token token, std::span<Candidate const> list, SamplerState& state, Scratch const& scratch) const;
   /// Whether XTC removes tokens from a line under this noise.
   bool strikes(std::uint64_t noise) const {
@@ -69,8 +70,8 @@ struct LazySamplerChain : SamplerOptions {
  private:
   struct Start {
     float temperature = 1;           // acts before any cut
-    std::optional<Sampler> first{};  // what comes then, if anything does
-    bool alone = true;               // nothing comes behind it
+    std::optional<Sampler> first{};  // the next sampler, if any
+    bool alone = true;               // no sampler follows
   };
   Start start() const;
   bool answered(Start const& start) const {
@@ -137,7 +138,7 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
   auto size = static_cast<std::size_t>(vocabulary);  // llama.cpp counts tokens of probability 0
   for (auto const sampler : order.samplers()) {
     if (!on(sampler) || !from.first || (!begun && sampler != from.first)) continue;
-    auto const cut = begun || !answered(from);  // else it was the line's
+    auto const cut = begun || !answered(from);  // otherwise the line made it
     begun = true;
     auto const keep = [&](std::size_t count) {
       left.resize((std::min)(kept(count, size), left.size()));
@@ -181,7 +182,7 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
     }
   }
   if (mirostat.tau > 0 && from.first) {
-    constexpr auto nats = 0.6931471805599453;  // in a bit
+    constexpr auto nats = 0.6931471805599453;  // per bit
     auto const bar = std::log(detail::mass(left)) - static_cast<double>(state.surprise) * nats;
     left.resize((std::max)(detail::above(left, bar), std::size_t{1}));
   }
@@ -202,7 +203,7 @@ void LazySamplerChain<Void>::adapt(SamplerState const& state, Scratch& scratch) 
   }
 }
 
-/// Divides by the temperature; `size` tokens are left, those of probability 0 counted.
+/// Divides by the temperature; `size` tokens are left, including those of probability 0.
 template <class Void>
 void LazySamplerChain<Void>::heat(std::vector<Candidate>& left, std::size_t size) const {
   auto const best = static_cast<double>(left[0].log_prob);

@@ -14,7 +14,7 @@
 
 namespace sluice::inline v0 {
 
-/// Those of Sample.
+/// The sampler options of Sample.
 template <class = void>
 struct LazySamplerOptions {
   float temperature = 1;
@@ -40,7 +40,7 @@ struct LazySamplerOptions {
     }
     return false;
   }
-  /// Whether it is a temperature and then a Truncation, no more.
+  /// Whether it is only a temperature followed by a Truncation.
   bool plain() const;
 };
 using SamplerOptions = LazySamplerOptions<>;
@@ -69,7 +69,7 @@ void LazySamplerOptions<Void>::check() const {
   require(min_keep >= 0, "min_keep", min_keep, "must not be negative");
   require(truncation.top_k == 0 || min_keep <= truncation.top_k, "min_keep", min_keep,
           "must not be more than top_k leaves");
-  auto const all = SamplerOrder::hugging_face();  // samplers() looks into it
+  auto const all = SamplerOrder::hugging_face();  // samplers() refers to it
   for (auto const sampler : all.samplers())
     require(!on(sampler) || order.contains(sampler), "order", name(sampler),
             "is a sampler that is on and has no place");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a sample may be asked beside temperature and truncation, and the order in which it is done.
+/// Samplers beyond temperature and truncation, and the order in which samplers act.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,43 +17,45 @@
 
 namespace sluice::inline v0 {
 
-/// Exclude top choices: with this probability, drawn for each token, all tokens of at least `threshold` but the least
-/// probable of them are removed, unless fewer than Sample::min_keep would be left (p-e-w 2024, text-generation-webui; as in
-/// llama.cpp, llama_sampler_init_xtc).
+/// Exclude top choices: with this probability, drawn for each token, all tokens of at least `threshold` are removed
+/// except the least probable of them, unless fewer than Sample::min_keep would be left (p-e-w 2024,
+/// text-generation-webui; as in llama.cpp, llama_sampler_init_xtc).
 struct Xtc {
   float probability = 0;    ///< in [0, 1]; 0 = off
   float threshold = 0.10f;  ///< in [0, 1]; above 0.5 nothing is removed
 };
 
-/// The temperature follows the entropy H of the n tokens left: from temperature - range, where one token has everything, to
-/// temperature + range, where all are alike, as (H / log n)^exponent (llama.cpp, llama_sampler_init_temp_ext; the lower end
-/// is 0 at least, and at 0 the best token alone is left). n counts tokens of probability 0, as llama.cpp does, unless a cut took them away.
+/// The temperature follows the entropy H of the n remaining tokens: from temperature - range, if one token has all the
+/// probability, to temperature + range, if all are equal, as (H / log n)^exponent (llama.cpp,
+/// llama_sampler_init_temp_ext; the lower end is at least 0, where only the best token is left). n counts tokens of
+/// probability 0, as in llama.cpp, unless a cut removed them.
 struct DynamicTemperature {
   float range = 0;     ///< >= 0; 0 = off: Sample::temperature as it is
   float exponent = 1;  ///< > 0
 };
 
-/// Mirostat 2 (Basu et al. 2021, algorithm 2; llama_sampler_init_mirostat_v2): tokens whose surprise -log2 p is above mu are
-/// cut off, and mu, 2 tau at the beginning, moves by eta times what the drawn token's surprise, among those left, lacks of
-/// tau. Each hypothesis has its own mu, which begins behind a forced prefix. Acts last; llama.cpp applies temperature alone before it.
+/// Mirostat 2 (Basu et al. 2021, algorithm 2; llama_sampler_init_mirostat_v2): tokens whose surprise -log2 p is above
+/// mu are cut off. mu starts at 2 tau and changes by eta * (tau - the drawn token's surprise among the tokens left).
+/// Each hypothesis has its own mu, which starts after a forced prefix. Acts last; llama.cpp applies only the
+/// temperature before it.
 struct Mirostat {
-  float tau = 0;      ///< the surprise aimed at, in bits; >= 0; 0 = off. llama.cpp: 5
-  float eta = 0.10f;  ///< how fast mu moves; > 0
+  float tau = 0;      ///< target surprise, in bits; >= 0; 0 = off. llama.cpp: 5
+  float eta = 0.10f;  ///< learning rate of mu; > 0
 };
 
-/// Prefers tokens near a probability (llama.cpp, llama_sampler_init_adaptive_p, pull request 17927): what is left is drawn
-/// from by the logits 5 - 10 d^2 / (1 + d), d = |p - t| / 0.3, where t is 2 target - a mean of the probabilities that the
-/// tokens drawn before had, in [0, 1]. The newest counts 1, the one before it `decay`, and so on; at the beginning, and
-/// behind a forced prefix, the mean is `target`. Acts last.
+/// Prefers tokens near a target probability (llama.cpp, llama_sampler_init_adaptive_p, pull request 17927). The
+/// remaining tokens get the logits 5 - 10 d^2 / (1 + d), with d = |p - t| / 0.3 and t = 2 target - the mean probability
+/// of the tokens drawn before, clamped to [0, 1]. In that mean the newest token counts 1, the one before it `decay`,
+/// and so on; at the beginning, and after a forced prefix, the mean is `target`. Acts last.
 struct AdaptiveP {
   float target = -1;    ///< at most 1; negative = off
   float decay = 0.90f;  ///< in [0, 0.99]
 };
 
-/// What acts in an order that can be set.
+/// The samplers whose order can be set.
 enum class Sampler : std::uint8_t { temperature, top_n_sigma, top_k, typical, top_p, min_p, xtc };
 
-/// As its field of Sample is called.
+/// The name of its field in Sample.
 constexpr char const* name(Sampler sampler) {
   switch (sampler) {
     case Sampler::temperature: return "temperature";
@@ -67,7 +69,7 @@ constexpr char const* name(Sampler sampler) {
   return "unknown";
 }
 
-/// The order in which samplers act, each at most once. One that is on has to be in it.
+/// The order in which samplers act, each at most once. Every active sampler must be in it.
 class SamplerOrder {
  public:
   static constexpr std::size_t most = 7;
@@ -77,19 +79,20 @@ class SamplerOrder {
     if (samplers.size() > most) require(false, "order", samplers.size(), "has more samplers than there are");
     std::copy(samplers.begin(), samplers.end(), all_.begin());
   }
-  /// One more, behind the others.
+  /// Appends a sampler.
   constexpr void push_back(Sampler sampler) {
     if (count_ == most) require(false, "order", count_ + 1, "has more samplers than there are");
     all_[count_++] = sampler;
   }
-  /// Hugging Face transformers' (4.50, GenerationMixin._get_logits_processor): temperature, top_k, top_p, min_p, typical.
-  /// top_n_sigma stands before them and xtc, which it has not, behind: Sample's default.
+  /// The order of Hugging Face transformers (4.50, GenerationMixin._get_logits_processor): temperature, top_k, top_p,
+  /// min_p, typical. top_n_sigma comes before them, and xtc, which Hugging Face does not have, after: the default of
+  /// Sample.
   static constexpr SamplerOrder hugging_face() {
     return {Sampler::temperature, Sampler::top_n_sigma, Sampler::top_k, Sampler::top_p,
             Sampler::min_p,       Sampler::typical,     Sampler::xtc};
   }
-  /// llama.cpp's (common_params_sampling::samplers): the temperature comes last. Its penalties, DRY and logit bias come before
-  /// all: they are rules.
+  /// The order of llama.cpp (common_params_sampling::samplers): the temperature comes last. Its penalties, DRY and
+  /// logit bias come before all samplers: they are rules.
   static constexpr SamplerOrder llama_cpp() {
     return {Sampler::top_n_sigma, Sampler::top_k, Sampler::typical,    Sampler::top_p,
             Sampler::min_p,       Sampler::xtc,   Sampler::temperature};

@@ -25,47 +25,49 @@
 
 namespace sluice::inline v0 {
 
-/// Draws `width` different outputs: the first as the model would, each further one as if those before were impossible
-/// (Kool, van Hoof and Welling 2019, "Stochastic Beams and Where to Find Them").
+/// Draws `width` different outputs. The first is drawn from the model; each further one as if the earlier ones were
+/// impossible (Kool, van Hoof and Welling 2019, "Stochastic Beams and Where to Find Them").
 ///
-/// Every output y has a perturbed log-probability G(y) = log p(y) + a Gumbel number of its own; the k largest are the
-/// sample. They are found from the top down, since the largest G below a partial output S with log_prob f(S) is itself
-/// distributed as f(S) + Gumbel: the children's are drawn, then shifted to have their parent's as their maximum,
+/// Every output y has a perturbed log-probability G(y) = log p(y) + a Gumbel variate of its own; the outputs with the k
+/// largest are the sample. They are found top-down, since the largest G among the completions of a partial output S
+/// with log_prob f(S) is itself distributed as f(S) + Gumbel. The children's values are drawn, then shifted so that
+/// their maximum equals the parent's value,
 ///
 ///     G~(S') = -log(exp(-G(S)) - exp(-Z) + exp(-G(S'))),   Z = max over the children S' of G(S')
 ///
 /// computed as in the paper's appendix B. A beam ranked by G~ never loses one of the k largest.
 ///
-/// The hypotheses come in the order of G, which is their `score`; log_prob is that of the model at this temperature. The noise belongs to the
-/// sentence's seed and a hypothesis' own tokens, not to rank or slot: the same seed gives the same sample in any batch,
-/// and a narrower beam the first of a wider one's. Tokens never generated, and eos while the output is too short, are
-/// forbidden before the softmax: the distribution is that of the model so restricted. An output cut at the maximum
-/// length is an outcome like any other, and not `finished`. A forced prefix counts in log_prob and score.
+/// Hypotheses are sorted by G, which is their `score`; log_prob is that of the model at this temperature. The noise
+/// depends on the sentence's seed and a hypothesis's own tokens, not on rank or slot: the same seed gives the same
+/// sample in any batch, and a narrower beam gives the first hypotheses of a wider one. Tokens never generated, and eos
+/// while the output is too short, are forbidden before the softmax: the distribution is that of the restricted model.
+/// An output cut at the maximum length is an outcome like any other, and not `finished`. A forced prefix counts in
+/// log_prob and score.
 ///
-/// Averages over the sample need weights, and those a threshold: the (k + 1)-th largest G. Search with width k + 1 and
-/// call importance_log_weights(hypotheses, k).
+/// Averages over the sample need weights, and the weights need a threshold: the (k + 1)-th largest G. Search with width
+/// k + 1 and call importance_log_weights(hypotheses, k).
 ///
-/// A step costs what BeamSearch costs and the noise, a hash for each of `width` times V tokens.
+/// A step costs what a BeamSearch step costs, plus the noise: a hash for each of `width` times V tokens.
 template <class = void>
 struct LazyStochasticBeam {
-  std::int32_t width = 5;  ///< outputs drawn; fewer where the model has not so many; >= 1
+  std::int32_t width = 5;  ///< outputs drawn; fewer if the model has fewer; >= 1
   float temperature = 1;   ///< the model's scores are divided by it; > 0; larger: more diverse
   LengthLimits length{};
 
   struct State {
     struct Entry {
       double log_prob = 0, value = 0;  // value: perturbed
-      std::uint64_t key = 0;           // of the noise of its children
+      std::uint64_t key = 0;           // for the noise of its children
       History::Node node = History::root;
-      Token token = 0;           // its last; to be fed
-      Slot from = 0, slot = -1;  // its parent's, its own
+      Token token = 0;           // the last token; to be fed
+      Slot from = 0, slot = -1;  // the parent's slot, and its own
       bool ended = false, finished = false;
     };
     struct Pick {
       double value, log_prob;
       std::int32_t parent, order;
       Candidate last;
-      bool carried;  // ended before
+      bool carried;  // ended in an earlier step
     };
     Bans bans;
     Prefix prefix;
@@ -74,13 +76,13 @@ struct LazyStochasticBeam {
     LengthLimits::Bounds bounds{};
     std::vector<Entry> beam, next;  // best first
     std::vector<Pick> picks;
-    std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = nobody
+    std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = none
     std::vector<std::int32_t> line;    // [rank] -> line of the answer
     std::vector<History::Node> nodes;  // of settled()
     std::vector<Slot> unused;          // to be released
     std::int32_t held = 0;             // tokens in the slots
     std::int32_t generated = 0;        // tokens, prefix included
-    bool first = true;                 // nothing has been told
+    bool first = true;                 // no answer yet
   };
 
   void check() const {
@@ -101,7 +103,7 @@ struct LazyStochasticBeam {
   Query query(State const& s, std::uint64_t key) const;
   void collect(State& s, std::int32_t rank, Line const& line) const;
   void extend(State& s, typename State::Pick const& pick) const;
-  /// Of a child with the noise's key, after `token`. Not derive(key, token), which is the token's own random number.
+  /// The noise key of a child, after `token`. It must differ from derive(key, token), the token's own random number.
   static std::uint64_t child(std::uint64_t key, Token token) {
     return derive(~key, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token)));
   }
@@ -117,7 +119,7 @@ void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
   s.vocabulary = sentence.vocabulary;
   auto key = derive(sentence.seed, 0);
   for (auto const token : sentence.prefix) key = child(key, token);
-  // The root's own: the largest G of all outputs. Any noise that is nobody else's will do.
+  // The root's value: the largest G of all outputs. Any noise not used elsewhere will do.
   s.beam.assign(1, {.value = gumbel(derive(sentence.seed, 1), 0), .key = key, .token = sentence.last, .slot = 0});
   s.unused.clear();
   s.holder.assign(static_cast<std::size_t>(width), -1), s.holder[0] = 0;
@@ -125,7 +127,7 @@ void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
   s.generated = s.prefix.size();
 }
 
-/// Before they are conditioned, values are ranked alike: the list that the expander makes under noise is enough.
+/// Conditioning does not change the order of values: the list that the expander makes with noise is enough.
 template <class Void>
 Query LazyStochasticBeam<Void>::query(State const& s, std::uint64_t key) const {
   return {.best = width, .edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature, .noise = key};

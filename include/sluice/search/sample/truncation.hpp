@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which tokens of a line a sample may be drawn from, and the draw.
+/// The tokens of a line from which a sample may be drawn, and the draw.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,16 +20,18 @@
 
 namespace sluice::inline v0 {
 
-/// Cuts the tail off a distribution. Several cuts are made one after the other, in the order of the members (Hugging
-/// Face's), each of what the one before left, renormalised to one. At least one token stays. Of equally probable tokens
-/// the lower one is the better.
+/// Cuts the tail off a distribution. Several cuts are applied in the order of the members (Hugging Face's), each to the
+/// renormalised result of the one before. At least one token stays. Of equally probable tokens the lower one ranks
+/// first.
 template <class = void>
 struct LazyTruncation {
   std::int32_t top_k = 0;  ///< the k most probable (Fan, Lewis and Dauphin 2018); 0 = all
-  float top_p = 1;         ///< the most probable until they hold this much (Holtzman et al. 2020); in (0, 1]; 1 = all
-  float min_p = 0;         ///< all at least this times as probable as the best (Nguyen et al. 2024); in [0, 1]; 0 = all
-  float typical = 1;       ///< those whose information is nearest to the entropy, until they hold this much (Meister
-                           ///< et al. 2023); in (0, 1]; 1 = all
+  float top_p = 1;         ///< the most probable that together hold this much (Holtzman et al. 2020); in (0, 1]; 1 =
+                           ///< all
+  float min_p = 0;         ///< all that are at least this times as probable as the best (Nguyen et al. 2024); in [0,
+                           ///< 1]; 0 = all
+  float typical = 1;       ///< those whose information is nearest to the entropy and that together hold this much
+                           ///< (Meister et al. 2023); in (0, 1]; 1 = all
 
   void check() const {
     require(top_k >= 0, "top_k", top_k, "must not be negative");
@@ -39,7 +41,7 @@ struct LazyTruncation {
   }
   bool off() const { return top_k == 0 && top_p >= 1 && min_p <= 0 && typical >= 1; }
 
-  /// Asks for the list that the first cut leaves; everything where there is none.
+  /// Requests the list that the first cut leaves; the whole line if there is no cut.
   void ask(Query& query, std::int32_t vocabulary) const {
     query.best = 0;
     if (top_k > 0) query.best = top_k;
@@ -49,7 +51,7 @@ struct LazyTruncation {
     else query.best = vocabulary;
   }
 
-  /// What the other cuts leave of that list: a part of `list`, or of `sorted`, which is overwritten. O(n), with
+  /// Applies the other cuts to that list. Returns a part of `list`, or of `sorted`, which is overwritten. O(n), with
   /// `typical` O(n log n).
   std::span<Candidate const> apply(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
     auto asked = top_k > 0;
@@ -68,15 +70,15 @@ struct LazyTruncation {
 };
 using Truncation = LazyTruncation<>;
 
-/// Draws one of `list` in proportion to its probability, by the Gumbel-max trick: the argmax of
-/// log_prob + gumbel(noise, token); ties: the lower token. The list need not be normalised or sorted, and not be empty.
+/// Draws one of `list` in proportion to its probability, by the Gumbel-max trick: the argmax of log_prob +
+/// gumbel(noise, token); ties: the lower token. The list need not be normalised or sorted, but must not be empty.
 template <class = void>
 Candidate draw(std::span<Candidate const> list, std::uint64_t noise) {
   auto best = list[0];
   if (list.size() == 1) return best;
   auto bar = static_cast<double>(best.log_prob) + gumbel(noise, best.token);
   for (auto const c : list.subspan(1)) {
-    // gumbel <= -log(1 - uniform): most tokens cost no logarithm
+    // gumbel <= -log(1 - uniform): most tokens need no logarithm
     auto const log_prob = static_cast<double>(c.log_prob);
     if (1 - uniform(noise, c.token) > std::exp(log_prob - bar)) continue;
     auto const value = log_prob + gumbel(noise, c.token);

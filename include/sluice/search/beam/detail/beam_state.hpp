@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a BeamSearch remembers of one sentence.
+/// The state of a BeamSearch for one sentence.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,10 +21,10 @@ struct BeamState {
   /// A hypothesis in the beam.
   struct Entry {
     double log_prob = 0;
-    double value = 0;  // what the beam ranks by: log_prob, or the final score of an ended one that stays
+    double value = 0;  // what the beam ranks by: log_prob, or the final score of a finished hypothesis that stays
     History::Node node = History::root;
-    Token token = 0;           // its last; to be fed
-    Slot from = 0, slot = -1;  // its parent's slot, its own; -1: ended, needs none
+    Token token = 0;           // the last token; to be fed
+    Slot from = 0, slot = -1;  // the parent's slot, and its own; -1: ended, needs none
     bool ended = false;
   };
 
@@ -35,16 +35,16 @@ struct BeamState {
     std::int32_t order;   // in which it was found
     Token token;
     float token_log_prob;
-    bool ended, carried;  // carried: ended before
+    bool ended, carried;  // carried: ended in an earlier step
   };
 
-  /// A hypothesis that is out.
+  /// A hypothesis that has left the beam.
   struct Ended {
     History::Node node = History::root;
     double log_prob = 0, score = 0;
     bool finished = false;
-    bool alive = false;     // only shown because somebody asked early
-    std::size_t order = 0;  // among equals
+    bool alive = false;     // listed only because a result was requested before the end
+    std::size_t order = 0;  // breaks ties
   };
 
   Bans bans;
@@ -57,14 +57,14 @@ struct BeamState {
   std::vector<Ended> out;            // in the order in which they ended
   std::vector<double> scores;        // of `out`, when a rule needs them sorted
   std::vector<std::int32_t> line;    // [rank] -> line of the answer
-  std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = nobody
+  std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = none
   std::vector<Slot> unused;          // to be released
   std::vector<History::Node> nodes;  // of settled()
-  double best_finished = 0;          // log_prob
+  double best_finished = 0;          // its log_prob
   std::int32_t held = 0;             // tokens in the slots
   std::int32_t generated = 0;        // tokens, prefix included
-  std::int32_t room = 0;             // width that is left
-  bool first = true;                 // nothing has been told
+  std::int32_t room = 0;             // remaining width
+  bool first = true;                 // no answer yet
   bool top_ended = false, over = false;
 
   bool last() const { return generated + 1 >= bounds.max; }  // the next token is the last one allowed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which hypothesis is next, of all lengths, and which go into the beam of theirs.
+/// The queue over all lengths: which hypothesis is next, and which ones enter the beam of their length.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,10 +20,11 @@
 
 namespace sluice::inline v0::detail {
 
-/// The options of a BestFirstBeam at work.
+/// A BestFirstBeam's options, applied to a state.
 ///
-/// What cannot be returned is not run, but counts in the beam of its length. Its children are missing there then, so that others
-/// may go on that a beam would drop; but these are less probable and no shorter, and cannot be returned either.
+/// A hypothesis that cannot be returned is not run, but it counts in the beam of its length. Its children are then
+/// missing, so others may continue that a beam would drop; but these are less probable and no shorter, and cannot be
+/// returned either.
 template <class = void>
 struct LazyBestFirstQueue {
   using State = BestFirstState;
@@ -35,16 +36,16 @@ struct LazyBestFirstQueue {
   bool guard_prefix;
   Stage stage;
 
-  /// What is asked of the line of one hypothesis.
+  /// The query for one hypothesis.
   Query query(State const& s, State::Expanded const& one) const {
     auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
     Query q{.base = one.log_prob, .edits = s.bans.edits(!forced(s, one) && one.length < s.bounds.min), .stage = stage};
     if (forced(s, one)) q.best = 0, q.probes = s.vocabulary->eos;
-    else q.best = (std::min)(width + ends, pruning.max_per_parent);  // what is worse can neither end nor continue
+    else q.best = (std::min)(width + ends, pruning.max_per_parent);  // worse candidates can neither end nor continue
     return q;
   }
 
-  /// The children of the last that was expanded wait.
+  /// Adds the children of the hypothesis expanded last to the queue.
   void add_children(State& s, Line const& line) const {
     auto const parent = static_cast<std::int32_t>(s.expanded.size()) - 1;
     auto const& one = s.expanded.back();
@@ -64,7 +65,7 @@ struct LazyBestFirstQueue {
       if (!next.ended) --(next.taken ? s.at(next.parent).taken : s.at(next.parent).waiting);
       if (!next.taken && !take(s, next)) continue;
       if (hopeless(s, next.log_prob, next.length + 1)) continue;
-      if (!next.taken) {  // it has not ended, so others may come first
+      if (!next.taken) {  // it has not ended, so others may rank before it
         next.taken = true, next.value = bound(s, next.log_prob, next.length + 1);
         ++s.at(next.parent).taken;
         s.push(next);
@@ -75,12 +76,12 @@ struct LazyBestFirstQueue {
     return false;
   }
 
-  /// What all hypotheses begin with that may still be returned.
+  /// The common beginning of all hypotheses that may still be returned.
   void settle(State& s, std::vector<Token>& tokens) const {
     s.nodes.clear();
     for (auto const& one : s.out) s.nodes.push_back(one.node);
     if (!s.over) {
-      s.nodes.push_back(s.expanded.back().node);  // whose children are to come
+      s.nodes.push_back(s.expanded.back().node);  // its children are still to come
       for (auto const& one : s.queue)
         if ((one.taken || !full(s.level(one.length))) && !hopeless(s, one.log_prob, one.length))
           s.nodes.push_back(s.at(one.parent).node);
@@ -88,7 +89,7 @@ struct LazyBestFirstQueue {
     s.history.write(s.history.common(s.nodes), tokens);
   }
 
-  /// The hypotheses found, or, before it is over, those that wait behind them.
+  /// The hypotheses found; before the search is over, also the best that wait.
   void tell(State const& s, Result& result) const {
     result.hypotheses.clear();
     auto const add = [&](History::Node node, double log_prob, double score, bool finished) -> Hypothesis& {
@@ -110,7 +111,7 @@ struct LazyBestFirstQueue {
   bool expand(State& s, State::Waiting const& next) const {
     auto const node = s.history.add(s.at(next.parent).node, next.token, next.token_log_prob);
     s.expanded.push_back({.node = node, .log_prob = next.log_prob, .length = next.length, .rank = next.rank});
-    if (forced(s, s.expanded.back()) && at_maximum == AtMaximum::force_eos_free) {  // nothing more to learn
+    if (forced(s, s.expanded.back()) && at_maximum == AtMaximum::force_eos_free) {  // no choice left
       s.kept.skip(next.parent, next.token);
       add_children(s, {});
       return false;
@@ -125,15 +126,15 @@ struct LazyBestFirstQueue {
   }
   bool full(State::Level const& level) const { return level.alive >= level.room && level.seen >= width; }
 
-  /// The fewest tokens of an output that has `from` at least.
+  /// The minimum length of an output that has at least `from` tokens.
   std::int32_t fewest(State const& s, std::int32_t from) const {
     return s.vocabulary->eos.empty() ? s.bounds.max : (std::min)(from, s.bounds.max);
   }
-  /// The most that an output of this log_prob at most, and of `from` tokens at least, scores.
+  /// An upper bound on the score of an output with at most this log_prob and at least `from` tokens.
   double bound(State const& s, double log_prob, std::int32_t from) const {
     return penalty.bound(log_prob, fewest(s, from), s.bounds.max);
   }
-  /// Whether none of these can be returned.
+  /// Whether no such output can be returned.
   bool hopeless(State const& s, double log_prob, std::int32_t from) const {
     if (static_cast<std::int32_t>(s.out.size()) < n_best) return false;
     auto const most = bound(s, log_prob, from);
@@ -159,7 +160,7 @@ struct LazyBestFirstQueue {
     s.push(child);
   }
 
-  /// Puts the best candidate of all into the beam of its length, if there is room; whether it goes on from there.
+  /// Puts the best candidate into the beam of its length if there is room. Returns whether it continues.
   bool take(State& s, State::Waiting& next) const {
     auto& level = s.level(next.length);
     if (full(level)) return false;
@@ -190,7 +191,7 @@ struct LazyBestFirstQueue {
     return !(next.log_prob > best - pruning.margin());
   }
 
-  /// One that is alive at the maximum length.
+  /// Finishes a hypothesis that is alive at the maximum length.
   void join(State& s, State::Waiting const& next, std::int32_t rank) const {
     auto& level = s.level(next.length);
     auto const fixed_length = s.vocabulary->eos.empty();
@@ -201,7 +202,7 @@ struct LazyBestFirstQueue {
     end(s, next, rank, true, fixed_length);
   }
 
-  /// Among equal scores the shorter comes first, which a beam finds first.
+  /// Among equal scores the shorter comes first, since a beam finds it first.
   void end(State& s, State::Waiting const& next, std::int32_t rank, bool cut, bool finished) const {
     State::Ended const one{.log_prob = next.log_prob,
                            .score = penalty.score(next.log_prob, next.length),
@@ -220,7 +221,7 @@ struct LazyBestFirstQueue {
     if (static_cast<std::int32_t>(s.out.size()) > n_best) s.out.pop_back();
   }
 
-  /// The best of those that wait, as many as are missing.
+  /// Fills the list with the best waiting candidates.
   template <class Add>
   void tell_waiting(State const& s, Add const& add_hypothesis) const {
     auto const score = [&](State::Waiting const& one) { return penalty.score(one.log_prob, one.length); };

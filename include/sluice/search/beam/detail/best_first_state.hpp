@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a BestFirstBeam remembers of one sentence.
+/// The state of a BestFirstBeam for one sentence.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,31 +28,31 @@ struct BestFirstState {
     double log_prob = 0;
     std::int32_t length = 0;  // tokens, prefix included
     std::int32_t parent = 0;  // in `expanded`
-    std::int32_t order = 0;   // among its parent's
+    std::int32_t order = 0;   // among its parent's children
     Token token = 0;
     float token_log_prob = 0;
     bool ended = false;
-    bool taken = false;     // into the beam of its length, and only waits to be run
-    std::int32_t rank = 0;  // there
+    bool taken = false;     // already in the beam of its length, and only waiting to be run
+    std::int32_t rank = 0;  // its rank there
   };
 
-  /// A hypothesis whose children are known, or are being asked for. The first: what the output begins with.
+  /// A hypothesis whose children are known or have been requested. The first one is the beginning of every output.
   struct Expanded {
     History::Node node = History::root;
     double log_prob = 0;
     std::int32_t length = 0;    // tokens, prefix included
     std::int32_t rank = 0;      // in the beam of its length
-    std::int32_t waiting = 0;   // children in the queue that may be taken into their beam
-    std::int32_t taken = 0;     // children in the queue that have been
-    std::int32_t children = 0;  // of all that were seen
+    std::int32_t waiting = 0;   // children in the queue that may still enter their beam
+    std::int32_t taken = 0;     // children in the queue that are in their beam
+    std::int32_t children = 0;  // all children seen
   };
 
-  /// The beam of one length, as far as it is known: candidates come best first.
+  /// The beam of one length, as far as it is known. Candidates arrive best first.
   struct Level {
     static constexpr auto nothing = -std::numeric_limits<double>::infinity();
-    std::int32_t seen = 0;           // candidates
-    std::int32_t alive = 0;          // of them taken, those that go on
-    std::int32_t room = 0;           // for so many
+    std::int32_t seen = 0;           // candidates seen
+    std::int32_t alive = 0;          // of these, the ones that were taken and continue
+    std::int32_t room = 0;           // places for hypotheses that continue
     double best_alive = nothing;     // log_prob
     double best_finished = nothing;  // log_prob; an empty output does not count
     bool joined = false;             // AtMaximum::best_unfinished: the best has joined the finished ones
@@ -63,7 +63,7 @@ struct BestFirstState {
     History::Node node = History::root;
     double log_prob = 0, score = 0;
     std::int32_t length = 0, rank = 0;
-    bool cut = false;  // at the maximum length, without eos
+    bool cut = false;  // ended at the maximum length, without eos
     bool finished = false;
   };
 
@@ -74,15 +74,15 @@ struct BestFirstState {
   LengthLimits::Bounds bounds{};
   std::vector<Waiting> queue;  // a heap
   std::vector<Expanded> expanded;
-  std::vector<Level> levels;  // [length - prefix], as far as one has come
+  std::vector<Level> levels;  // [length - prefix], for the lengths reached so far
   std::vector<Ended> out;     // the n best, best first
   KeptStates kept;
   std::vector<History::Node> nodes;  // of settled()
   std::int32_t width = 0;
   bool first = true, over = false;
 
-  /// The order of the queue: what may score most first. Among equals the shortest, so that all that could be ranked before a
-  /// candidate are known; then what costs no row; then as a beam ranks them.
+  /// The order of the queue: highest possible score first. Among equals the shortest comes first, so that all
+  /// candidates that could rank before it are known; then those that cost no row; then the order of a beam.
   struct Later {
     BestFirstState const* s;
     bool operator()(Waiting const& a, Waiting const& b) const {
@@ -117,7 +117,7 @@ struct BestFirstState {
   Expanded& at(std::int32_t i) { return expanded[static_cast<std::size_t>(i)]; }
   Expanded const& at(std::int32_t i) const { return expanded[static_cast<std::size_t>(i)]; }
   bool is_eos(Token token) const { return vocabulary->ends(token); }
-  /// Whether a child of this one may still be expanded.
+  /// Whether a child of this hypothesis may still be expanded.
   bool useful(Expanded const& one) const {
     if (one.length + 1 >= bounds.max) return false;
     auto const next = level(one.length + 1);

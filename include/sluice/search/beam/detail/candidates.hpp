@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From the lines of a step to the candidates of a beam.
+/// Turns the lines of a step into the candidates of a beam.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,13 +17,13 @@
 
 namespace sluice::inline v0::detail::beam_loop {
 
-/// Candidates looked at in a step, at most.
+/// The maximum number of candidates considered per step.
 template <class = void>
 std::int32_t looked_at(BeamSearch const& options, BeamState const& s) {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
   if (options.finished == Finished::shrink) return s.room;
   if (options.finished != Finished::set_aside) return options.width;
-  // Every live one may end in every eos.
+  // Every live hypothesis may end in any eos token.
   return options.candidates != 0 ? options.candidates : options.width * (1 + ends);
 }
 
@@ -39,8 +39,8 @@ inline bool better(BeamState::Pick const& a, BeamState::Pick const& b) {
   return a.value != b.value ? a.value > b.value : a.order < b.order;
 }
 
-/// The children that one line gives, or the ends that it is asked for.
-/// \param bar  of the last token's log-probability
+/// Adds the children that one line lists, or the ends that were requested as probes.
+/// \param bar  for the last token's log-probability
 template <class = void>
 void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Line const& line, double bar) {
   auto const& parent = s.beam[static_cast<std::size_t>(rank)];
@@ -62,7 +62,7 @@ void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Li
       add(candidate.token, candidate.log_prob, s.is_eos(candidate.token));
 }
 
-/// What the hypothesis of rank `r` adds: itself where it has ended, else its children.
+/// Adds the candidates of the hypothesis of rank `r`: itself if it has ended, else its children.
 template <class = void>
 void add_candidates(BeamSearch const& options, BeamState& s, std::size_t r, Expansion const& answer,
                     double bar = -std::numeric_limits<double>::infinity()) {
@@ -75,7 +75,7 @@ void add_candidates(BeamSearch const& options, BeamState& s, std::size_t r, Expa
   else add_children(options, s, rank, answer[static_cast<std::size_t>(s.line[r])], bar);
 }
 
-/// What Pruning::relative_local_threshold asks of a token.
+/// The threshold of Pruning::relative_local_threshold on a token's log-probability.
 template <class = void>
 double local_bar(BeamSearch const& options, BeamState const& s, Expansion const& answer) {
   auto bar = -std::numeric_limits<double>::infinity();

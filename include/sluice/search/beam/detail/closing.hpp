@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The end of a beam search: what becomes of its last beam, and which hypotheses are told.
+/// The end of a beam search: its last beam, and the hypotheses returned.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::detail::beam_loop {
 
-/// The sentence is over: who of the last beam joins the finished ones.
+/// Ends the sentence: moves hypotheses of the last beam to the finished ones, as the options say.
 template <class = void>
 void close(BeamSearch const& options, BeamState& s) {
   auto const fixed_length = s.vocabulary->eos.empty();
@@ -37,7 +37,7 @@ void close(BeamSearch const& options, BeamState& s) {
   s.beam.clear();
 }
 
-/// f(ended) for every hypothesis that there is to tell of: the finished ones, and, before the sentence is over, those alive.
+/// Calls f(ended) for every hypothesis to report: the finished ones and, before the sentence is over, the live ones.
 template <class F>
 void for_each_told(BeamSearch const& options, BeamState const& s, F&& f) {
   for (auto const& ended : s.out) f(ended);
@@ -47,7 +47,7 @@ void for_each_told(BeamSearch const& options, BeamState const& s, F&& f) {
       f(BeamState::Ended{entry.node, entry.log_prob, score(options, s, entry), entry.ended, true});
 }
 
-/// The n best of them, in order; those alive come last.
+/// The n best of them, in order; live ones come last.
 template <class = void>
 std::vector<BeamState::Ended> told(BeamSearch const& options, BeamState const& s) {
   std::vector<BeamState::Ended> all;
@@ -76,7 +76,7 @@ void fail_if_empty(BeamSearch const& options, BeamState const& s, Result& result
   if (s.over && result.hypotheses.empty()) say_why_empty(options.at_maximum, result);
 }
 
-/// All of them, as the beam ranks them: Prefix::complete() is the caller's.
+/// Lists all of them, as the beam ranks them. The caller applies Prefix::complete().
 template <class = void>
 void tell(BeamSearch const& options, BeamState const& s, Result& result) {
   result.hypotheses.clear();
@@ -84,14 +84,14 @@ void tell(BeamSearch const& options, BeamState const& s, Result& result) {
   fail_if_empty(options, s, result);
 }
 
-/// What the hypotheses alive and those ended that may yet be returned begin with.
+/// The common beginning of the live hypotheses and of the finished ones that may still be returned.
 template <class = void>
 void settle(BeamSearch const& options, BeamState& s, std::vector<Token>& tokens) {
   s.nodes.clear();
   for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
   for (std::size_t i = 0; i < s.out.size(); ++i) {
     auto const mine = s.out[i].score;
-    std::ptrdiff_t before = 0;  // that would be listed before it
+    std::ptrdiff_t before = 0;  // finished hypotheses listed before it
     for (std::size_t j = 0; j < s.out.size(); ++j)
       before += s.out[j].score > mine || (j < i && !(s.out[j].score < mine)) ? 1 : 0;
     if (before < options.n_best) s.nodes.push_back(s.out[i].node);

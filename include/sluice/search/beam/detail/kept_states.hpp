@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which slots hold which hypotheses, for a search that goes back to earlier ones.
+/// Assigns slots to hypotheses, for a search that returns to earlier ones.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,20 +14,20 @@
 
 namespace sluice::inline v0::detail {
 
-/// A tree of hypotheses, numbered from the root (0) in the order in which they are added, in fewer slots than it has nodes. Who is
-/// needed again and was pushed out is fed again, from the nearest that a slot still holds. The root's slot, 0, goes on only where
-/// the model rolls back: else the root is kept.
+/// A tree of hypotheses in fewer slots than it has nodes. Nodes are numbered from the root (0) in the order in which
+/// they are added. A hypothesis that was evicted and is needed again is fed again from the nearest node that a slot
+/// still holds. Slot 0, the root's, is continued in place only where the model rolls back; otherwise it keeps the root.
 template <class = void>
 class LazyKeptStates {
  public:
-  /// What is to be run next: `tokens` after the first `length` of slot `from`, in slot `to`.
+  /// The next row: `tokens` after the first `length` of slot `from`, in slot `to`.
   struct Next {
     Slot from, to;
     std::int32_t length;
     std::span<Token const> tokens;
   };
 
-  /// Slot 0 holds `held` tokens, and `last` comes next: the root.
+  /// Resets to the root: slot 0 holds `held` tokens, and `last` is fed next.
   void reset(std::int32_t slot_count, bool roll_back, bool blocks, std::int32_t held, Token last) {
     held_ = held, roll_back_ = roll_back, blocks_ = blocks;
     nodes_.assign(1, {-1, 0, last});
@@ -39,8 +39,8 @@ class LazyKeptStates {
     occupy(0, 0);
   }
 
-  /// The node is to be run: `parent` and one token more.
-  /// \param useful  (node): whether it may be gone on from again
+  /// Adds a node that is to be run: `parent` plus one token.
+  /// \param useful  (node): whether the search may continue from it again
   template <class Useful>
   void add(std::int32_t parent, Token token, Useful const& useful) {
     auto const node = static_cast<std::int32_t>(nodes_.size());
@@ -58,17 +58,17 @@ class LazyKeptStates {
     occupy(to_, node);
   }
 
-  /// The node is not to be run.
+  /// Adds a node that is not run.
   void skip(std::int32_t parent, Token token) { nodes_.push_back({parent, at(parent).depth + 1, token}); }
 
   Next next() const {
     auto const rest = std::span<Token const>(feed_).subspan(fed_);
     return {fed_ == 0 ? from_ : to_, to_, length_ + static_cast<std::int32_t>(fed_), blocks_ ? rest : rest.first(1)};
   }
-  /// Whether the row to come is the node's last.
+  /// Whether the next row is the last that the node needs.
   bool last() const { return blocks_ || fed_ + 1 == feed_.size(); }
   void go_on() { ++fed_; }
-  /// Slots that hold nothing of use any more, since reset() or the last call of forget().
+  /// Slots that hold nothing useful any more, since reset() or the last call of forget().
   std::span<Slot const> released() const { return released_; }
   void forget() { released_.clear(); }
 
@@ -85,7 +85,7 @@ class LazyKeptStates {
     holds_[static_cast<std::size_t>(slot)] = node, used_[static_cast<std::size_t>(slot)] = ++clock_;
   }
 
-  /// Slots that hold nothing of use, but for the one that is to be gone on from.
+  /// Releases slots that hold nothing useful, except the one to continue from.
   template <class Useful>
   void let_go(std::size_t kept, Useful const& useful) {
     for (std::size_t slot = 0; slot < holds_.size(); ++slot) {
@@ -97,9 +97,9 @@ class LazyKeptStates {
 
   struct Nearest {
     Slot slot;
-    std::int32_t shared;  // depth of the last node that is both in the slot and on the way to the parent
+    std::int32_t shared;  // depth of the deepest node that is both in the slot and on the path to the parent
   };
-  /// The slot that holds most of the way to a node.
+  /// The slot that holds most of the path to a node.
   Nearest nearest(std::int32_t node) const {
     Nearest best{0, none};
     for (std::size_t slot = 0; slot < holds_.size(); ++slot) {
@@ -127,7 +127,7 @@ class LazyKeptStates {
 
   std::vector<Node> nodes_;
   std::vector<std::int32_t> holds_;  // [slot]: the node
-  std::vector<std::int64_t> used_;   // [slot]: when
+  std::vector<std::int64_t> used_;   // [slot]: last use
   std::vector<Slot> released_;
   std::vector<Token> feed_;
   std::size_t fed_ = 0;

@@ -16,16 +16,16 @@
 
 namespace sluice::inline v0::detail::beam_loop {
 
-/// What the rules look at after a step.
+/// The inputs of the rules after a step.
 struct Standing {
-  std::span<BeamState::Entry const> beam;   // best first; ended ones that stay among them; not empty
-  std::span<BeamState::Ended const> ended;  // those that have left it
+  std::span<BeamState::Entry const> beam;   // best first; includes finished hypotheses that stay; not empty
+  std::span<BeamState::Ended const> ended;  // finished hypotheses that have left it
   History const& history;
   std::int32_t generated, max;  // tokens
   bool top_ended;
 };
 
-/// Rule::count. The beam of Finished::stay holds its finished hypotheses itself.
+/// Rule::count. With Finished::stay, the finished hypotheses are in the beam itself.
 inline bool enough_ended(BeamSearch const& options, Standing const& now) {
   auto count = now.ended.size();
   if (options.finished == Finished::stay) {
@@ -36,7 +36,7 @@ inline bool enough_ended(BeamSearch const& options, Standing const& now) {
   return static_cast<std::int32_t>(count) >= options.stop.needed(options.width);
 }
 
-/// The worst score among the `rank` best finished, which a live hypothesis would have to beat.
+/// The worst score among the `rank` best finished ones, which a live hypothesis would have to beat.
 template <class = void>
 double worst_of_best(Standing const& now, std::int32_t rank, std::vector<double>& scores) {
   scores.clear();

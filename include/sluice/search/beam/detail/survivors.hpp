@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From the candidates of a step to the next beam and to the finished hypotheses.
+/// Turns the candidates of a step into the next beam and the finished hypotheses.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,14 +19,14 @@ inline double score(BeamSearch const& options, BeamState const& s, BeamState::En
   return options.penalty.score(entry.log_prob, s.history.length(entry.node));
 }
 
-/// The candidate's node in the history: a new one, but of those that had ended before.
+/// The candidate's node in the history: a new one, or the existing one if it had ended before.
 template <class = void>
 History::Node node_of(BeamState& s, BeamState::Pick const& pick) {
   auto const parent = s.beam[static_cast<std::size_t>(pick.parent)].node;
   return pick.carried ? parent : s.history.add(parent, pick.token, pick.token_log_prob);
 }
 
-/// The candidate goes on.
+/// Moves the candidate to the next beam.
 template <class = void>
 void extend(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
@@ -37,7 +37,7 @@ void extend(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick
   s.next.push_back({pick.log_prob, value, node, pick.token, from, -1, pick.ended});
 }
 
-/// The candidate is finished, and out.
+/// Moves the candidate to the finished hypotheses.
 template <class = void>
 void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
@@ -46,7 +46,7 @@ void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
   if (tokens > 1) s.best_finished = (std::max)(s.best_finished, pick.log_prob);
 }
 
-/// Takes the candidates, best first, as far as there is room.
+/// Takes the candidates, best first, while there is room.
 template <class = void>
 void choose(BeamSearch const& options, BeamState& s) {
   auto const finished = options.finished;
@@ -61,7 +61,7 @@ void choose(BeamSearch const& options, BeamState& s) {
   if (finished == Finished::set_aside) s.top_ended |= !picks.empty() && picks[0].ended;
 
   auto room = s.room;
-  // At the last token, only candidates that fit the beam may join the finished ones.
+  // At the maximum length, only candidates that fit into the beam may join the finished ones.
   auto const width = static_cast<std::size_t>(options.width);
   auto const limit = s.last() && finished == Finished::set_aside ? width : picks.size();
   auto const places = options.surplus || options.stop.rule != Stop::Rule::count
@@ -84,7 +84,7 @@ void choose(BeamSearch const& options, BeamState& s) {
   if (finished == Finished::shrink) s.room -= static_cast<std::int32_t>(s.out.size() - ended_before);
 }
 
-/// Pruning::below_finished, of the next beam.
+/// Pruning::below_finished, applied to the next beam.
 template <class = void>
 void drop_below_finished(BeamSearch const& options, BeamState& s, double threshold) {
   if (!(threshold < Pruning::off)) return;
@@ -97,7 +97,7 @@ void drop_below_finished(BeamSearch const& options, BeamState& s, double thresho
   });
 }
 
-/// Drops of the next beam what lies too far behind.
+/// Prunes the next beam by the thresholds.
 template <class = void>
 void prune(BeamSearch const& options, BeamState& s) {
   if (options.pruning.by_total() && !s.next.empty()) {

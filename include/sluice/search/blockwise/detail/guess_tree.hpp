@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The guesses of a round as a tree: what of them makes sense, in preorder.
+/// The valid guesses of a round as a tree in preorder.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,15 +16,15 @@
 
 namespace sluice::inline v0::detail {
 
-/// Node 0 is the last token that was chosen, the others are guesses, in preorder: a node's first child comes right behind it.
-/// Guesses are whatever a stranger says: those that make no sense are left out, with all that follow them. Equal siblings
-/// become one. Allocates nothing once warm.
+/// Node 0 is the last chosen token; the others are guesses, in preorder: a node's first child directly follows it.
+/// Guesses are untrusted input: invalid ones are left out, along with all that follow them. Equal siblings are merged.
+/// Allocates nothing once warm.
 template <class = void>
 class LazyGuessTree {
  public:
   struct Bounds {
-    std::int32_t depth;   ///< guesses of a path
-    std::int32_t nodes;   ///< in all
+    std::int32_t depth;   ///< guesses on a path
+    std::int32_t nodes;   ///< in total
     std::int32_t leaves;  ///< paths
     std::int32_t vocabulary;
   };
@@ -51,12 +51,12 @@ class LazyGuessTree {
 
   std::size_t size() const { return nodes_.size(); }  ///< node 0 included
   Token token(std::size_t node) const { return nodes_[node].token; }
-  std::int32_t depth(std::size_t node) const { return nodes_[node].depth; }  ///< of node 0: 0
+  std::int32_t depth(std::size_t node) const { return nodes_[node].depth; }  ///< 0 for node 0
   std::size_t parent(std::size_t node) const { return index(nodes_[node].parent); }
   bool leaf(std::size_t node) const { return kids(node).empty(); }
   std::size_t leaves() const { return leaves_; }
   bool chain() const { return leaves_ <= 1; }
-  /// How many guesses the first path has.
+  /// The number of guesses on the first path.
   std::size_t first_path() const { return first_path_; }
 
   /// A node's children, and their tokens, in the order in which they were guessed.
@@ -66,7 +66,7 @@ class LazyGuessTree {
   std::span<Token const> kid_tokens(std::size_t node) const {
     return std::span(kid_tokens_).subspan(nodes_[node].first, nodes_[node].count);
   }
-  /// Which guesses follow a node, equal ones each for itself, in order; of a guess, its node.
+  /// The guesses that follow a node, in order; equal guesses are listed separately. node_of() gives a guess's node.
   void draws(std::size_t node, std::vector<std::int32_t>& guesses) const {
     guesses.clear();
     for (std::size_t i = 0; i < raw_.size(); ++i)
@@ -76,7 +76,7 @@ class LazyGuessTree {
 
  private:
   struct Raw {
-    std::int32_t node = -1, parent = -1, number = -1;  // number: of those that were taken
+    std::int32_t node = -1, parent = -1, number = -1;  // number: among the guesses taken
   };
   struct Link {
     Token token = 0;
@@ -89,7 +89,7 @@ class LazyGuessTree {
   };
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  /// The child with that token, a new one if there is none.
+  /// The child with that token; adds it if there is none.
   std::int32_t child(std::int32_t parent, Token token, std::int32_t depth) {
     for (auto i = links_[index(parent)].child; i >= 0; i = links_[index(i)].sibling)
       if (links_[index(i)].token == token) return i;
@@ -101,7 +101,7 @@ class LazyGuessTree {
     return made;
   }
 
-  /// links_ in preorder.
+  /// Copies links_ to nodes_ in preorder.
   void arrange() {
     nodes_.clear(), kids_.clear(), kid_tokens_.clear(), stack_.assign(1, {0, -1});
     order_.resize(links_.size());

@@ -17,19 +17,19 @@
 
 namespace sluice::inline v0::detail {
 
-/// One row with depths where the model takes trees or nothing branches; else a row for each path: the first goes on in slot 0,
-/// the others are forks of it, and ask for what no row before them asks for. Whoever stays, slot 0 holds what was chosen before,
-/// and the first path.
+/// One row with depths where the model takes trees or the tree is a chain; otherwise a row for each path. The first
+/// path continues in slot 0; the others are forks of it, and each asks only for lines that no earlier row asks for.
+/// Whichever path is accepted, slot 0 holds the tokens chosen so far and the first path.
 template <class = void>
 class LazyTreeRows {
  public:
-  /// How the rows may look.
+  /// The form of the rows.
   struct Shape {
     bool trees = false;  ///< one row may branch
-    bool alike = false;  ///< rows must bring equally many tokens: shorter ones are filled up
+    bool alike = false;  ///< all rows must have the same number of tokens: shorter ones are padded
   };
 
-  /// Tokens in all rows, and in the longest.
+  /// The number of tokens in all rows, and in the longest.
   static std::size_t tokens(GuessTree const& tree, std::size_t pending, Shape shape) {
     if (shape.trees || tree.chain()) return pending + tree.size() - 1;
     if (shape.alike) return tree.leaves() * longest(tree, pending, shape);
@@ -45,13 +45,13 @@ class LazyTreeRows {
     return pending + static_cast<std::size_t>(most);
   }
 
-  /// Plans the rows that go on behind the first `held` tokens of slot 0 with `pending` and what of the tree follows it.
-  /// `query(node)` makes the question that belongs to a node.
+  /// Plans the rows: they continue from the first `held` tokens of slot 0 with `pending` and then the guesses of the
+  /// tree. `query(node)` returns a node's query.
   template <class F>
   void plan(Plan& plan, GuessTree const& tree, std::int32_t held, std::span<Token const> pending, Shape shape,
             F&& query) {
     tokens_.clear(), depths_.clear(), lines_.clear(), places_.clear();
-    tokens_.reserve(tokens(tree, pending.size(), shape));  // spans must stay
+    tokens_.reserve(tokens(tree, pending.size(), shape));  // spans must stay valid
     if (shape.trees || tree.chain()) {
       tokens_.assign(pending.begin(), pending.end());
       for (std::size_t node = 1; node < tree.size(); ++node) tokens_.push_back(tree.token(node));
@@ -86,7 +86,7 @@ class LazyTreeRows {
     Slot slot = -1;  // -1: none
     std::int32_t line = 0;
   };
-  /// Which line of the answer is a node's; which line of which row.
+  /// The answer's line for a node, and the row and line of the row that it comes from.
   std::size_t line(std::size_t node) const { return lines_[node]; }
   Place place(std::size_t node) const { return places_[node]; }
 

@@ -17,11 +17,11 @@
 
 namespace sluice::inline v0 {
 
-/// The automaton of Aho and Corasick (1975) over a list of phrases: a state is the longest beginning of any phrase that
-/// the tokens so far end in. Overlaps and shared beginnings are right by construction: [4 5] is found in 4 4 5.
+/// The automaton of Aho and Corasick (1975) over a list of phrases. A state is the longest prefix of any phrase that is
+/// a suffix of the tokens so far. Overlaps and shared prefixes are handled by construction: [4 5] is found in 4 4 5.
 ///
-/// Built in O(total length * longest phrase) at worst, with memory for the total length. next() goes back by as many tokens as
-/// the state is deep at most, by one or none mostly. Phrases may repeat; each keeps its index.
+/// Built in O(total length * longest phrase) at worst, with memory for the total length. next() follows at most as many
+/// fallbacks as the state is deep, usually one or none. Phrases may repeat; each keeps its index.
 template <class = void>
 class LazyPhraseMatcher {
  public:
@@ -52,14 +52,14 @@ class LazyPhraseMatcher {
 
   std::int32_t states() const { return static_cast<std::int32_t>(nodes_.size()); }  ///< 0 .. states() - 1
   std::int32_t depth(State state) const { return node(state).depth; }               ///< tokens matched
-  State fallback(State state) const { return node(state).fallback; }                ///< the next longest beginning
-  /// Phrases that end exactly here with all depth() tokens; those that end here with fewer are found along fallback().
+  State fallback(State state) const { return node(state).fallback; }                ///< the next longest prefix
+  /// Phrases that end exactly here with all depth() tokens. Shorter ones that end here are found along fallback().
   std::span<std::int32_t const> phrases(State state) const { return node(state).phrases; }
-  /// Whether any phrase ends here, of whatever length.
+  /// Whether any phrase ends here, of any length.
   bool ends(State state) const { return node(state).ends; }
-  /// The tokens that lead one further in some phrase, ascending.
+  /// The tokens that extend the match, ascending.
   std::span<Token const> children(State state) const { return node(state).tokens; }
-  /// f(token) for every token after which some phrase ends, once each.
+  /// Calls f(token) once for every token that completes a phrase.
   template <class F>
   void for_each_completion(State state, F&& f) const {
     for (;; state = node(state).fallback) {
@@ -74,7 +74,7 @@ class LazyPhraseMatcher {
   struct Node {
     std::vector<Token> tokens;       // ascending
     std::vector<State> targets;      // of the same
-    std::vector<Token> completions;  // not those of any fallback
+    std::vector<Token> completions;  // without those of fallbacks
     std::vector<std::int32_t> phrases;
     State fallback = root;
     std::int32_t depth = 0;
@@ -102,7 +102,7 @@ class LazyPhraseMatcher {
     return to;
   }
 
-  /// Fallbacks, in order of depth: a node's is the child of its parent's fallback.
+  /// Sets fallbacks in order of depth: a node's fallback is the child of its parent's fallback.
   void link() {
     std::vector<State> order{root};
     for (std::size_t i = 0; i < order.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which slot each hypothesis of a beam goes on in.
+/// Assigns a slot to each hypothesis of a beam.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,12 +15,12 @@
 
 namespace sluice::inline v0::detail {
 
-/// Gives every hypothesis of `next` that goes on a slot: the first child of a parent stays where its parent was, the
-/// others take the lowest slots in which nobody stays.
+/// Assigns a slot to every hypothesis of `next` that continues. The first child of a parent stays in the parent's slot;
+/// the others take the lowest free slots.
 ///
 /// \param next    ranked; `from` is the parent's slot, `slot` (-1 so far) is written unless `ended`
-/// \param holder  [slots]: the rank of who holds a slot, -1 = nobody; before: of the parents, after: of `next`
-/// \param unused  the slots that lost their holder
+/// \param holder  [slots]: the rank of the hypothesis in a slot, -1 = none; before: of the parents, after: of `next`
+/// \param unused  the slots that became free
 template <class Entry>
 void place(std::span<Entry> next, std::vector<std::int32_t>& holder, std::vector<Slot>& unused) {
   unused.clear();

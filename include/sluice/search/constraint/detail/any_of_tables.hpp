@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What AnyOf looks up: built once from its items, shared by its copies.
+/// The tables of AnyOf: built once from its items, shared by its copies.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,7 +18,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Some of up to 256 items, as bits.
+/// A set of up to 256 items, as bits.
 template <class = void>
 class LazyItemSet {
  public:
@@ -26,7 +26,7 @@ class LazyItemSet {
 
   bool has(std::int32_t item) const { return (words_[word(item)] >> (word_bit(item)) & 1) != 0; }
   void insert(std::int32_t item) { words_[word(item)] |= std::uint64_t{1} << word_bit(item); }
-  /// Whether it has any that `other` lacks.
+  /// Whether it has an item that `other` lacks.
   bool any_beyond(LazyItemSet const& other) const {
     for (std::size_t i = 0; i < words_.size(); ++i)
       if ((words_[i] & ~other.words_[i]) != 0) return true;
@@ -53,9 +53,9 @@ struct LazyAnyOfTables {
     }
   };
   struct Node {
-    std::vector<std::int32_t> ends;  // kinds of which some phrase ends here
-    ItemSet through{};               // items of which some phrase goes on from here
-    ItemSet leads{};                 // those, and the ones of which a phrase ends here with all its tokens
+    std::vector<std::int32_t> ends;  // kinds with a phrase that ends here
+    ItemSet through{};               // items with a phrase that continues from here
+    ItemSet leads{};                 // those, and the items with a phrase that ends here with all its tokens
   };
 
   std::vector<std::vector<Phrase>> items;
@@ -65,7 +65,7 @@ struct LazyAnyOfTables {
   std::vector<Node> nodes;  // [state of the matcher]
   std::int32_t total = 0;   // tokens of the longest phrase of every item
 
-  /// Items that AnyOf::initial() refuses stay without tables.
+  /// Items that AnyOf::initial() rejects get no tables.
   LazyAnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
       : items(std::move(given)), name(std::move(its_name)) {
     if (!sound()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which candidates of a step go on, by the banks to which they belong.
+/// Selects the candidates of a step by their banks.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,18 +18,18 @@
 
 namespace sluice::inline v0::detail {
 
-/// The banks of one sentence's beam. Candidates are known by their Pick::order.
+/// The banks of one sentence's beam. Candidates are identified by their Pick::order.
 template <class = void>
 class LazyBankChoice {
  public:
   using Pick = BeamState::Pick;
-  static constexpr std::int32_t untried = -1, impossible = -2;  // in the place of a bank
+  static constexpr std::int32_t untried = -1, impossible = -2;  // special values of a bank
 
-  /// What the beam has to give in a step.
+  /// The places of the beam in a step.
   struct Terms {
     Banks banks;
     std::int32_t width, places, looked_at;
-    bool refill;  // whether others take the places of those that end
+    bool refill;  // whether others replace those that end
   };
 
   /// \param banks  >= 1; the last one is the top bank
@@ -39,17 +39,17 @@ class LazyBankChoice {
   // ---- one step's candidates ----
 
   void clear() { bank_.clear(), claim_.clear(); }
-  /// There are `count` candidates by now.
+  /// Makes room for `count` candidates.
   void grow(std::size_t count, bool certain = false) {
     bank_.resize(count, untried), claim_.resize(count, certain ? Claim::certain : Claim::rank);
   }
-  /// It is a candidate whatever its rank.
+  /// Makes it a candidate regardless of its rank.
   void ensure(Pick const& pick) { claim_[at(pick.order)] = Claim::certain; }
   bool certain(Pick const& pick) const { return claim_[at(pick.order)] == Claim::certain; }
   std::int32_t& bank(Pick const& pick) { return bank_[at(pick.order)]; }
   std::int32_t bank(Pick const& pick) const { return bank_[at(pick.order)]; }
 
-  /// Pruning::relative_local_threshold, in each bank.
+  /// Applies Pruning::relative_local_threshold in each bank.
   void prune_locally(std::vector<Pick>& picks, double threshold) {
     if (threshold <= 0) return;
     std::fill(best_.begin(), best_.end(), -std::numeric_limits<double>::infinity());
@@ -61,7 +61,7 @@ class LazyBankChoice {
     });
   }
 
-  /// From all candidates, best first, to those that the beam takes, in the order in which it does.
+  /// Reduces all candidates, best first, to those that the beam takes, in that order.
   void choose(std::vector<Pick>& picks, Terms const& terms) {
     chosen_.clear();
     if (terms.banks == Banks::fairseq) {
@@ -76,7 +76,7 @@ class LazyBankChoice {
 
   // ---- the next beam ----
 
-  /// The thresholds on log-probability, in each bank; finished hypotheses are of the top bank.
+  /// Applies the log-probability thresholds in each bank; finished hypotheses belong to the top bank.
   /// \param banks  [beam.size()]
   void prune(std::vector<BeamState::Entry>& beam, std::span<std::int32_t const> banks, double margin,
              double best_finished) {
@@ -95,8 +95,8 @@ class LazyBankChoice {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   static void raise(double& best, double value) { best = (std::max)(best, value); }
 
-  /// Appends the best of each bank to `chosen`, `places` in all at most, in the order of `picks`; of those that were not
-  /// taken before and, if `live`, go on.
+  /// Appends the best of each bank to `chosen`, at most `places` in total, in the order of `picks`. Skips candidates
+  /// already taken and, if `live`, those that have ended.
   void take(std::span<Pick const> picks, Terms const& terms, std::int32_t places, bool live) {
     auto const free = [&](Pick const& pick) { return claim_[at(pick.order)] != Claim::taken && !(live && pick.ended); };
     std::fill(counts_.begin(), counts_.end(), 0);
@@ -117,8 +117,8 @@ class LazyBankChoice {
     }
   }
 
-  /// Banks::equal: every bank keeps its own places. Those that ended and left the beam (Finished::shrink) had been of the
-  /// top bank; those that leave it now (`live`) are replaced from their own.
+  /// Banks::equal: every bank keeps its own places. Hypotheses that ended and left the beam earlier (Finished::shrink)
+  /// were in the top bank; those that leave now (`live`) are replaced from their own bank.
   void share_equally(Terms const& terms, bool live) {
     std::fill(sizes_.begin(), sizes_.end(), live ? 0 : terms.width / banks());
     if (!live) sizes_.back() = (std::max)(0, sizes_.back() - (terms.width - terms.places));
@@ -139,7 +139,7 @@ class LazyBankChoice {
     if (chosen_.size() > most) chosen_.resize(most);
   }
 
-  std::vector<std::int32_t> bank_;  // [order]: its progress; untried, impossible
+  std::vector<std::int32_t> bank_;  // [order]: its progress; or untried, impossible
   std::vector<Claim> claim_;        // [order]
   std::vector<std::int32_t> rank_;  // [order]: in its bank
   std::vector<Pick> chosen_;

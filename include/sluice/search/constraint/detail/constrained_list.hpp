@@ -14,14 +14,15 @@
 
 namespace sluice::inline v0::detail {
 
-/// A hypothesis and how much of its constraints it has met.
+/// A hypothesis and the number of its constraints that are met.
 struct Listed {
   BeamState::Ended ended;
   std::int32_t met;
   bool complete;
 };
 
-/// Complete ones before others, finished ones before those alive; complete ones by score, others by constraints met.
+/// Complete ones before incomplete ones, finished ones before live ones; complete ones by score, incomplete ones by
+/// constraints met.
 inline bool listed_before(Listed const& x, Listed const& y) {
   if (x.complete != y.complete) return x.complete;
   if (x.ended.alive != y.ended.alive) return y.ended.alive;
@@ -29,7 +30,8 @@ inline bool listed_before(Listed const& x, Listed const& y) {
   return x.ended.score != y.ended.score ? x.ended.score > y.ended.score : x.ended.order < y.ended.order;
 }
 
-/// The n best in order; only complete ones, or, where there is none, the best of the others, unless `incomplete` are wanted.
+/// The n best in order: only complete ones, or the best incomplete one if there are none, unless `incomplete` ones are
+/// requested.
 template <class = void>
 void sort_and_cut(std::vector<Listed>& list, std::int32_t n_best, bool incomplete) {
   std::sort(list.begin(), list.end(), listed_before);

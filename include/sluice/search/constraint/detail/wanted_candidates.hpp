@@ -18,7 +18,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// Adds what the hypothesis of rank `r` wants to its children, which begin at `first`, and ensures that these are candidates.
+/// Adds the wanted tokens of the hypothesis of rank `r` to its children, which start at `first`, and ensures that they
+/// are candidates.
 /// \param line    its answer: probes[i] is the log-probability of wanted[i]
 template <class = void>
 void add_wanted(BeamSearch const& options, BeamState& s, std::size_t r, Line const& line, std::span<Token const> wanted,

@@ -17,18 +17,19 @@
 
 namespace sluice::inline v0::detail {
 
-/// The automaton of Aho and Corasick (1975) over bytes, as one table: a state is the longest beginning of any string that
-/// the bytes so far end in. One look a byte. States times different bytes in the strings numbers of 4 bytes.
+/// The automaton of Aho and Corasick (1975) over bytes, as one table. A state is the longest prefix of any string that
+/// is a suffix of the bytes so far. One table lookup per byte. The table has one 4-byte number for each pair of a state
+/// and a distinct byte of the strings.
 template <class = void>
 class LazyByteMatcher {
  public:
-  /// Where the state's row of the table begins, times two; odd where a string ends.
+  /// The start of the state's table row, times two; odd where a string ends.
   using State = std::int32_t;
   static constexpr State root = 0;
 
   LazyByteMatcher() : LazyByteMatcher(std::span<std::string const>{}) {}
 
-  /// \throws std::invalid_argument  naming the string, if one is empty; if they are too long for a State
+  /// \throws std::invalid_argument  naming the string, if one is empty; or if the strings are too long for a State
   explicit LazyByteMatcher(std::span<std::string const> strings) {
     for (auto const& string : strings)
       for (auto const byte : string)
@@ -44,9 +45,9 @@ class LazyByteMatcher {
   }
   /// Whether any string ends here.
   static bool ends(State state) { return (state & 1) != 0; }
-  /// The longest string that ends here (of equal ones the first); -1: none.
+  /// The longest string that ends here (the first of equal ones); -1: none.
   std::int32_t string(State state) const { return node(state).string; }
-  /// Bytes matched.
+  /// The number of bytes matched.
   std::int32_t depth(State state) const { return node(state).depth; }
 
  private:
@@ -57,7 +58,7 @@ class LazyByteMatcher {
   static std::size_t index(char byte) { return static_cast<unsigned char>(byte); }
   Node const& node(State state) const { return nodes_[static_cast<std::size_t>((state >> 1) / classes_)]; }
 
-  // While it is built, the table holds numbers of nodes.
+  // During construction, the table holds node numbers.
   std::int32_t& at(std::int32_t number, std::int32_t c) {
     return table_[static_cast<std::size_t>(number) * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(c)];
   }
@@ -77,7 +78,7 @@ class LazyByteMatcher {
     if (auto& ended = nodes_[static_cast<std::size_t>(node)].string; ended < 0) ended = number;
   }
 
-  /// Fills what is missing with where the next shorter beginning leads, in order of depth; then makes states of numbers.
+  /// Fills missing entries from the next shorter prefix, in order of depth; then turns node numbers into states.
   void link() {
     std::vector<std::int32_t> order{0}, fallback(nodes_.size(), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -95,7 +96,7 @@ class LazyByteMatcher {
     for (auto& to : table_) to = 2 * classes_ * to + (nodes_[static_cast<std::size_t>(to)].string >= 0 ? 1 : 0);
   }
 
-  std::array<std::int32_t, 256> class_of_{};  // 0: in no string
+  std::array<std::int32_t, 256> class_of_{};  // 0: bytes in no string
   std::int32_t classes_ = 1;
   std::vector<Node> nodes_;
   std::vector<State> table_;  // [node][class]

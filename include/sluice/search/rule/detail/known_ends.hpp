@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a search learns that an output is over, without the model.
+/// Tells a search that an output is over, without calling the model.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,9 +19,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// The lines of one plan behind which an output is over, as a rule says. What the search is told of them is that the end
-/// is certain: it lists eos alone, at log-probability 0. Rows that have no other lines are not run, unless others are forked
-/// from them.
+/// The lines of one plan at which a rule ends the output. The search is told that the end is certain: the line lists
+/// only eos, at log-probability 0. Rows without other lines are not run, unless other rows fork them.
 template <class = void>
 class LazyKnownEnds {
  public:
@@ -35,14 +34,14 @@ class LazyKnownEnds {
   }
   void clear() { lines_.clear(), probes_.clear(), count_ = 0, any_ = false; }
 
-  /// Whether the search, which asks this, lets nothing end here: its output is too short.
+  /// Whether the search that makes this query allows no end here, since its output is too short.
   bool forbidden(Query const& query) const {
     return !forbidden_ && std::ranges::any_of(query.edits, [&](Edit const& e) {
       return e.token == end_ && e.add == -std::numeric_limits<float>::infinity();
     });
   }
 
-  /// The plan's next line.
+  /// Adds the plan's next line.
   void add(Query const& query, bool over) {
     ++count_;
     if (!over && !any_) return;  // the usual case
@@ -56,8 +55,9 @@ class LazyKnownEnds {
       probes_.push_back(token == end_ ? 0 : -std::numeric_limits<float>::infinity());
   }
 
-  /// What is left to ask of a line that is over, where its row is run all the same: its candidates would take the places of
-  /// others in Group::keep. The search's bans stay, for a rule around this one (forbidden()), and its noise, for the group.
+  /// Empties the query of a line that is over when its row is run anyway: its candidates would take the places of
+  /// others in Group::keep. The search's bans stay, for a rule around this one (forbidden()), and so does its noise,
+  /// for the group.
   static void ask_nothing(Query& query) {
     query = {.base = query.base,
              .rank = query.rank,
@@ -69,9 +69,9 @@ class LazyKnownEnds {
              .noise = query.noise};
   }
 
-  /// All lines have been added: takes back what need not be run.
+  /// Call once all lines have been added: removes the rows that need not be run.
   void take_back(Plan& plan) {
-    if (!any_ || lines_.size() != plan.queries().size()) return;  // a plan that is refused
+    if (!any_ || lines_.size() != plan.queries().size()) return;  // this plan will be refused
     auto const rows = plan.rows();
     out_.assign(rows.size(), 0);
     auto const lines_from = [&](std::size_t first, Row const& row) {
@@ -82,7 +82,8 @@ class LazyKnownEnds {
       out_[i] = std::ranges::all_of(lines_from(first, rows[i]), &Line::over) ? 1 : 0;
     first = 0;
     for (std::size_t i = 0; i < rows.size(); first += static_cast<std::size_t>(rows[i++].lines)) {
-      if (out_[i] != 0 && rows[i].from == rows[i].to)  // whoever is forked goes on in place: models may count on it
+      if (out_[i] != 0 && rows[i].from == rows[i].to)  // a forked slot must also be continued in place: models may rely
+                                                       // on it
         for (std::size_t j = 0; j < rows.size(); ++j)
           if (out_[j] == 0 && rows[j].from == rows[i].from) out_[i] = 0;
       if (out_[i] != 0)
@@ -91,7 +92,7 @@ class LazyKnownEnds {
     plan.take_back(out_);
   }
 
-  /// The model's answer with those lines in their places. Valid until the next call, and as long as `answer`.
+  /// The model's answer with these lines inserted. Valid until the next call, and as long as `answer`.
   Expansion complete(Expansion const& answer) {
     if (!any_) return answer;
     entries_.clear(), best_.clear(), all_probes_.clear();
@@ -116,23 +117,23 @@ class LazyKnownEnds {
     return {entries_, best_, all_probes_};
   }
 
-  /// Whether a query asks for a list.
+  /// Whether a query requests a list.
   static bool lists(Query const& query) { return query.lists(); }
 
  private:
   struct Line {
-    bool over = false, run = true;  // run: the model answers it, whether or not that is looked at
+    bool over = false, run = true;  // run: the model computes it, whether or not the answer is used
     std::size_t best = 0, probes = 0;
   };
   std::vector<Line> lines_;        // of the search's plan
-  std::vector<float> probes_;      // of those that are over
+  std::vector<float> probes_;      // of the lines that are over
   std::vector<std::uint8_t> out_;  // [row]
   std::vector<Expansion::Entry> entries_;
   std::vector<Candidate> best_;
   std::vector<float> all_probes_;
   Token end_ = -1;
-  std::size_t count_ = 0;                 // of lines; lines_ is empty unless any of them is over
-  bool any_ = false, forbidden_ = false;  // forbidden_: whatever the length
+  std::size_t count_ = 0;                 // number of lines; lines_ is empty unless one of them is over
+  bool any_ = false, forbidden_ = false;  // forbidden_: at any length
 };
 using KnownEnds = LazyKnownEnds<>;
 

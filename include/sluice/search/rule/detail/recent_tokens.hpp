@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The tokens that a rule looks back on.
+/// The recent tokens that a rule looks at.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,16 +15,16 @@
 
 namespace sluice::inline v0::detail {
 
-/// The last of prompt and output.
+/// The last tokens of prompt and output.
 class RecentTokens {
  public:
-  /// \param window  at most so many; -1: all
+  /// \param window  maximum number of tokens; -1: all
   RecentTokens(std::span<Token const> prompt, std::span<Token const> output, std::int32_t window)
       : prompt_(prompt), output_(output), size_(prompt.size() + output.size()) {
     if (window >= 0) size_ = (std::min)(size_, static_cast<std::size_t>(window));
   }
   std::size_t size() const { return size_; }
-  /// The i-th from the end; the last is number 0.
+  /// The i-th token from the end; the last is number 0.
   Token back(std::size_t i) const {
     return i < output_.size() ? output_[output_.size() - 1 - i] : prompt_[prompt_.size() + output_.size() - 1 - i];
   }
@@ -34,7 +34,7 @@ class RecentTokens {
   std::size_t size_;
 };
 
-/// State of rules that look back: a span, since the sentence outlives its search.
+/// The state of rules that look at the prompt: a span, since the sentence outlives its search.
 struct SeenPrompt {
   std::span<Token const> prompt{};
 };

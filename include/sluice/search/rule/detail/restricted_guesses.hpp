@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rule that restricts makes of guesses.
+/// Applies a restricting rule to guesses.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,20 +20,22 @@
 
 namespace sluice::inline v0::detail {
 
-/// Guesses under a rule: those that it forbids go, with all behind them, and what it makes certain comes behind those that stay.
+/// Guesses under a rule. Guesses that the rule forbids are dropped, along with all that follow them. Tokens that it
+/// makes certain are appended to those that stay.
 template <Rule R>
 class RestrictedGuesses {
  public:
-  /// \param most  tokens of an output; Limits::unlimited: nobody knows
+  /// \param most  maximum length of an output; Limits::unlimited: unknown
   void begin(std::int32_t most) { most_ = most, guesses_ = nullptr; }
 
-  /// How many tokens may still come behind so many.
+  /// The number of tokens that may still follow after `outputs` tokens.
   std::int32_t left(std::size_t outputs) const {
     return most_ == Limits::unlimited ? most_ : most_ - static_cast<std::int32_t>(outputs);
   }
 
-  /// Before somebody guesses: remembers where. What is certain is a chain, so that nobody is asked for a tree there.
-  /// \param held  what is in the draft's slot
+  /// Call before the draft: remembers its position. Certain tokens form a chain, so no tree is requested where one is
+  /// certain.
+  /// \param held  the tokens in the draft's slot
   void ask(R const& rule, Followed<R> const& held, Draft& draft) {
     guesses_ = draft.tokens, wanted_ = draft.count;
     if (guesses_ == nullptr) return;
@@ -48,19 +50,19 @@ class RestrictedGuesses {
   }
   bool asked() const { return guesses_ != nullptr; }
 
-  /// When the guesses are there.
-  /// \param most  in a row, certain ones among them, if that is more than were asked for
+  /// Call once the guesses are there.
+  /// \param most  maximum number on one path, certain ones included, if that is more than were requested
   void restrict(R const& rule, Vocabulary const& vocabulary, std::int32_t most) {
     auto& guesses = *std::exchange(guesses_, nullptr);
     auto* const parents = tree_ == nullptr || tree_->parents.empty() ? nullptr : &tree_->parents;
     if (parents != nullptr && tree_->draws)
-      return;  // it tells how it was drawn; its lines are restricted, that will do
+      return;  // the tree records how it was drawn; its lines are restricted, which is enough
     keep_allowed(rule, vocabulary, guesses, parents);
     add_certain(rule, vocabulary, guesses, parents, (std::max)(wanted_, most));
   }
 
  private:
-  /// Behind a guess, or, the first, behind what was chosen.
+  /// The position after a guess or, for the first, after the last chosen token.
   struct Place {
     typename R::State state;
     std::size_t outputs = 0;  // tokens of the output so far
@@ -75,7 +77,7 @@ class RestrictedGuesses {
     if (!std::exchange(p.asked, true)) p.allowed = rule.may_follow(std::as_const(p.state), left(p.outputs));
     return p.allowed.get();
   }
-  /// The only token that may come; -1: there are others, or none.
+  /// The only token allowed; -1: there are several, or none.
   Token only(R const& rule, std::size_t place) {
     auto const* const set = allowed(rule, place);
     return set == nullptr ? -1 : set->only();
@@ -122,11 +124,11 @@ class RestrictedGuesses {
     }
   }
 
-  std::vector<Token>* guesses_ = nullptr;  // null: nobody has asked
-  DraftTree* tree_ = nullptr;              // where they branch, if they may
+  std::vector<Token>* guesses_ = nullptr;  // null: not asked
+  DraftTree* tree_ = nullptr;              // the tree, if branches are allowed
   std::int32_t wanted_ = 0, most_ = 0;
   std::vector<Place> places_;          // [guess + 1]
-  std::vector<std::int32_t> numbers_;  // [guess + 1], as it was made: its place; -1: it is gone
+  std::vector<std::int32_t> numbers_;  // [guess + 1], as drafted: its place; -1: dropped
 };
 
 }  // namespace sluice::inline v0::detail

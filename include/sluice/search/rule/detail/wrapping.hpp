@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a wrapper asks of the search that it holds.
+/// What a wrapper needs to know about the search that it wraps.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,7 +11,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// What a wrapper of S needs: a member where the compiler knows it, else a function that asks the wrapper's `search`.
+/// The `needs` of a wrapper of S: a constant if they are known at compile time, otherwise a function that asks the
+/// wrapper's `search`.
 template <class Wrapper, class S>
 struct NeedsOf {
   Abilities needs() const { return sluice::needs(static_cast<Wrapper const&>(*this).search); }
@@ -21,15 +22,15 @@ struct NeedsOf<Wrapper, S> {
   static constexpr Abilities needs = sluice::needs<S>();
 };
 
-/// Whether a search's probes are tokens that it may choose: then a rule's edits act on them.
+/// Whether a search may choose among its probes: then a rule's edits apply to them.
 template <class S>
 consteval bool chooses_probes() {
   if constexpr (requires { S::chooses_probes; }) return S::chooses_probes;
   else return false;
 }
 
-/// How many tokens a search generates at most, forced prefix and end included, where it says so by a member `length` (of a
-/// search that it holds as `beam` or `search`, too).
+/// The maximum number of tokens that a search generates, forced prefix and end included, if it has a member `length`
+/// (also in a search that it holds as `beam` or `search`).
 template <class S>
 std::int32_t most_tokens(S const& search, Sentence const& sentence) {
   if constexpr (requires { search.length.of(sentence).max; }) return search.length.of(sentence).max;

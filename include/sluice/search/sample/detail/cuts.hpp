@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The arithmetic of truncation: of a list of candidates, best first, not necessarily normalised.
+/// The arithmetic of truncation on lists of candidates, best first, not necessarily normalised.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,38 +14,39 @@
 
 namespace sluice::inline v0::detail {
 
-/// The probability that a list holds.
+/// The total probability of a list.
 inline double mass(std::span<Candidate const> list) {
   double sum = 0;
   for (auto const c : list) sum += std::exp(static_cast<double>(c.log_prob));
   return sum;
 }
 
-/// How many from the front hold `wanted`.
+/// The number of leading candidates that together hold `wanted`.
 inline std::size_t head(std::span<Candidate const> list, double wanted) {
   std::size_t n = 0;
   for (double held = 0; n < list.size() && held < wanted; ++n) held += std::exp(static_cast<double>(list[n].log_prob));
   return n;
 }
 
-/// How many from the front are no less than `bar`.
+/// The number of leading candidates that are at least `bar`.
 inline std::size_t above(std::span<Candidate const> list, double bar) {
   auto const end =
       std::find_if(list.begin(), list.end(), [&](auto c) { return static_cast<double>(c.log_prob) < bar; });
   return static_cast<std::size_t>(end - list.begin());
 }
 
-/// Best first; equally good ones by tokens.
+/// Sorts best first; ties by token.
 inline void sort_by_score(std::span<Candidate> list) {
   std::sort(list.begin(), list.end(), [](Candidate a, Candidate b) {
     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
   });
 }
 
-/// Sorts a list by how near the information of each is to the entropy. \returns how many then hold `typical` of it
+/// Sorts a list by the distance of each candidate's information from the entropy. \returns how many then hold `typical`
+/// of it
 inline std::size_t sort_typical(std::span<Candidate> list, double typical) {
   auto const all = mass(list);
-  double mean = 0;  // of log_prob; that and the entropy shift alike when renormalised
+  double mean = 0;  // of log_prob; renormalising shifts it and the entropy alike
   for (auto const c : list) mean += std::exp(static_cast<double>(c.log_prob)) / all * static_cast<double>(c.log_prob);
   auto const distance = [&](Candidate c) { return std::abs(static_cast<double>(c.log_prob) - mean); };
   std::sort(list.begin(), list.end(), [&](Candidate a, Candidate b) {
