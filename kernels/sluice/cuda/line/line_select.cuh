@@ -20,9 +20,9 @@ struct LineSelect {
   float mass = 0, within = 0, typical = 0, deviations = 0, at_least = 0;
   std::int32_t best = 0;     ///< in the list that is made here; LineQuery::best is another's, and usually 0 then
   std::int32_t entropy = 0;  ///< 1: is wanted
-  std::int32_t rounded =
-      0;  ///< 1: what acts after the softmax (edits with their penalties, `only`) acts on this list and on the line's probes;
-      ///< penalties on log-probabilities that are rounded to float. 0: penalties do not
+  /// 1: edits with penalties, and `only`, act after the softmax on this list and on the line's probes, and penalties act on
+  /// log-probabilities that are rounded to float. 0: they do not.
+  std::int32_t rounded = 0;
   std::int32_t room = 0;   ///< how many there is memory for
   std::int64_t first = 0;  ///< where the list begins in LineSelection::best
 
