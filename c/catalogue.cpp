@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The catalogues of the C interface: a file of its own, compiled beside sluice.cpp.
+// The catalogues of the C interface; a separate file, compiled beside sluice.cpp.
 
 #include <sluice/c/sluice.h>
 #include <sluice/catalogue/catalogue.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the handles of the C interface hold that more than one source file knows.
+/// Handles of the C interface that several source files use.
 #pragma once
 
 #include <sluice/c/sluice.h>
@@ -17,7 +17,7 @@ struct sluice_model {
   sluice::AnyModel<void const*> model;  // refers to it
   void (*destroy)(void*);
   void* user;
-  sluice::TokenTrie tokens{};  // empty: nobody has said what they are as bytes
+  sluice::TokenTrie tokens{};  // empty: the tokens' bytes have not been given
 };
 
 struct sluice_grammar {

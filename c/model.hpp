@@ -21,12 +21,12 @@
 
 namespace sluice::c {
 
-/// Sources are pointers that the model knows. What a function returns that is not 0 is thrown.
+/// Sources are pointers that only the model interprets. A non-zero return value is thrown as an exception.
 class TableOfFunctions {
  public:
   using Source = void const*;
 
-  /// \throws std::invalid_argument  for a table that makes no sense
+  /// \throws std::invalid_argument  for an invalid table
   explicit TableOfFunctions(sluice_model_functions const& functions) : functions_(functions) {
     constexpr auto all = SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK;
     require(functions.start != nullptr, "start", "null", "must be a function");
@@ -118,7 +118,7 @@ class TableOfFunctions {
   std::vector<Token> guesses_;
 };
 
-/// The table, and who looks tokens up for it where it asks for that.
+/// The table, with a prompt lookup in front if the table asks for it.
 class LookingModel {
  public:
   explicit LookingModel(sluice_model_functions const& functions)

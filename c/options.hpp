@@ -36,7 +36,7 @@ using Drawing = Ruled<StochasticBeam, Law>;
 using Blocks = Ruled<Blockwise<>, Law>;
 using AnySearch = std::variant<GreedySearch, Beam, Sampling, Drawing, Blocks>;
 
-/// A search without its phrases, its grammar and its catalogue, and these.
+/// A search before its phrases, grammar and catalogue are applied, and these.
 struct SearchOptions {
   std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>> plain;
   std::vector<Phrase> demanded{}, forbidden{};
@@ -53,7 +53,7 @@ struct SearchOptions {
   }
 };
 
-/// Assigns `value` to the one of some members that is called `name`.
+/// Assigns `value` to the member called `name`, if it is among these.
 class Setter {
  public:
   Setter(std::string_view name, double value) : name_(name), value_(value) {}

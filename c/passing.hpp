@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What goes across the C interface: errors, arrays, results.
+/// What crosses the C interface: errors, arrays, results.
 #pragma once
 
 #include <sluice/c/sluice.h>
@@ -17,7 +17,7 @@
 
 namespace sluice::c {
 
-/// What failed last in this thread.
+/// The last error of this thread.
 inline std::string& last_error() {
   thread_local std::string text;
   return text;
@@ -32,7 +32,7 @@ inline sluice_status failed(sluice_status status, char const* what) noexcept {
   return status;
 }
 
-/// Nothing is thrown across the interface.
+/// Catches everything, so that no exception crosses the interface.
 template <class F>
 sluice_status guarded(F&& f) noexcept {
   try {
@@ -57,7 +57,7 @@ inline std::vector<Token> copy(sluice_token const* tokens, std::size_t count, st
   return {tokens, tokens + count};
 }
 
-/// A result as C sees it; it refers to `result`.
+/// The C view of a result; it refers to `result`.
 struct View {
   std::vector<sluice_hypothesis> hypotheses;
   sluice_result of(Result const& result) {

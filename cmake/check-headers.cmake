@@ -1,5 +1,5 @@
-# cmake [-DWRITE=ON] -P check-headers.cmake: compares the lists of headers.cmake with what lies under include/ and kernels/,
-# and fails naming the differences; with WRITE=ON it writes them anew instead.
+# cmake [-DWRITE=ON] -P check-headers.cmake: compares the lists of headers.cmake with the files under include/ and
+# kernels/, and fails naming the differences; with WRITE=ON it rewrites the lists instead.
 
 cmake_minimum_required(VERSION 3.25)
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
@@ -52,12 +52,12 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
   endif()
 endforeach()
 
-# sluice.hpp brings everything but what only other headers use.
+# sluice.hpp includes all headers except those that only other headers include.
 set(internal /detail/ _declaration$ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
-  ^grammar/ # large: who wants it includes sluice/grammar/structure.hpp
-  ^catalogue/ # maps files: who wants it includes sluice/catalogue/catalogue_beam.hpp
+  ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
+  ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^sluice$)
-set(brought ^output/line/line_lists$ ^output/detail/simd/simd$) # for who writes an expander
+set(brought ^output/line/line_lists$ ^output/detail/simd/simd$) # for writing your own expander
 list(JOIN internal "|" internal)
 list(JOIN brought "|" brought)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
@@ -70,7 +70,7 @@ foreach(header IN LISTS headers)
   endif()
 endforeach()
 
-# Each begins with what stops a compiler that does not read C++20.
+# Every header begins with the check that stops a compiler without C++20.
 foreach(file IN LISTS headers engines kernels)
   file(READ ${root}/${file} text LIMIT 4000)
   string(FIND "${text}" "\n#pragma once\n\n#include <sluice/language.hpp>\n" at)
@@ -80,8 +80,8 @@ foreach(file IN LISTS headers engines kernels)
   endif()
 endforeach()
 
-# Words that others define as macros (Qt, windows.h): tests/odr compiles the public headers behind them, and only here are those
-# looked at that need an engine or a device.
+# Names that others define as macros (Qt, windows.h): tests/odr compiles the public headers after such macros; headers
+# that need an engine or a device are only checked here.
 foreach(file IN LISTS engines kernels)
   file(STRINGS ${root}/${file} lines
     REGEX "^[^/\"]*[^A-Za-z0-9_/\"]((slots|signals|emit|near|far|small|interface|ERROR|IN|OUT)[^A-Za-z0-9_]|(min|max)\\()")
@@ -91,8 +91,8 @@ foreach(file IN LISTS engines kernels)
   endforeach()
 endforeach()
 
-# Who may include whom: a folder itself and those named here (docs/design.md has the same table). What stands further down may
-# include only what stands further up, so there are no circles among folders.
+# Which folder may include which: itself and those named here (docs/design.md has the same table). A folder may include
+# only folders further up, so there are no cycles among folders.
 set(folders
   core: "output/simd:core" "output/tile:core output/simd" "output/packed:core output/simd output/tile" "output/line:core output/simd"
   "output/projection:core output/simd output/packed output/line"
@@ -135,7 +135,7 @@ set(unsettled)
 foreach(file IN LISTS headers engines kernels)
   string(REGEX REPLACE "^(include|kernels)/sluice/" "" stem ${file})
   cmake_path(GET stem PARENT_PATH folder)
-  string(REGEX REPLACE "/detail(/|$)" "\\1" folder "${folder}") # what users do not write is part of its folder
+  string(REGEX REPLACE "/detail(/|$)" "\\1" folder "${folder}") # an internal folder belongs to the folder around it
   file(STRINGS ${root}/${file} lines REGEX "^#include <sluice/")
   set(within_${stem})
   if(NOT folder STREQUAL "") # sluice.hpp, version.hpp
@@ -152,7 +152,7 @@ foreach(file IN LISTS headers engines kernels)
         message(NOTICE "${stem} includes ${included}, but ${folder} may not include ${other}")
         set(wrong TRUE)
       endif()
-      if(other STREQUAL folder AND NOT folder MATCHES "^cuda") # there, nvcc gets definitions behind declarations
+      if(other STREQUAL folder AND NOT folder MATCHES "^cuda") # there, nvcc includes definitions after declarations
         list(APPEND within_${stem} ${included})
       endif()
     endforeach()
@@ -160,7 +160,7 @@ foreach(file IN LISTS headers engines kernels)
   endif()
 endforeach()
 
-# No circles within a folder: headers that include no unsettled one are settled, until none is left.
+# No cycles within a folder: a header is settled once all headers that it includes are, until none is left.
 set(before -1)
 list(LENGTH unsettled count)
 while(count GREATER 0 AND NOT count EQUAL before)

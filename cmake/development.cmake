@@ -1,14 +1,14 @@
-# What our own programs share; nothing of it reaches a consumer.
+# Settings shared by our own programs; none of it reaches a consumer.
 
 if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-    set(CMAKE_BUILD_TYPE Release) # no type means no optimisation, which is hardly what anybody wants here
+    set(CMAKE_BUILD_TYPE Release) # no build type means no optimisation, which is rarely wanted
   endif()
 endif()
 
-# Models of examples and references of tests compute with it; the library does not. Two calls: Eigen 3.4.0 refuses a version
-# range, Eigen 5 refuses a bare "3.4".
+# Models of examples and references of tests use Eigen; the library does not. Two calls: Eigen 3.4.0 rejects a version
+# range, Eigen 5 rejects a bare "3.4".
 find_package(Eigen3 3.4...<6 CONFIG QUIET)
 if(NOT Eigen3_FOUND)
   find_package(Eigen3 3.4 CONFIG QUIET)
@@ -28,9 +28,9 @@ endif()
 add_library(sluice_warnings INTERFACE)
 target_compile_options(sluice_warnings INTERFACE
   "$<${gcc_or_clang}:${warnings}>"
-  # Part of Clang's -Wconversion, not of GCC's; and Clang reports std::stable_sort of libstdc++ 12 to whoever calls it.
+  # Part of Clang's -Wconversion, not of GCC's; and Clang reports uses of libstdc++ 12's std::stable_sort.
   "$<${clang}:-Wno-sign-conversion;-Wno-deprecated-declarations>"
-  # GCC 12 finds it in std::optional and in its own AVX-512 intrinsics; the sanitizers and Clang look too.
+  # GCC 12 reports it in std::optional and in its own AVX-512 intrinsics; the sanitizers and Clang check for it too.
   "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
 
 add_library(sluice_native INTERFACE)
@@ -38,7 +38,7 @@ if(SLUICE_NATIVE)
   target_compile_options(sluice_native INTERFACE $<${gcc_or_clang}:-march=native>)
 endif()
 
-# For those who ask: our programs have threads of their own, each with products in one thread.
+# Optional: our programs have their own threads, with single-threaded products.
 add_library(sluice_openmp INTERFACE)
 if(SLUICE_OPENMP)
   find_package(OpenMP QUIET COMPONENTS CXX)
@@ -49,8 +49,8 @@ if(SLUICE_OPENMP)
   endif()
 endif()
 
-# What nearly all programs read, compiled once: for programs as the preset has them, and for those that are optimised more.
-# Not for every preset, as it hides includes that are missing from a program.
+# A precompiled header of what nearly all programs include: one for programs built as the preset says, and one for
+# optimised programs. Not in every preset, as it hides missing includes.
 function(sluice_precompile name)
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
   target_compile_options(${name} PRIVATE ${ARGN})
@@ -67,7 +67,7 @@ if(SLUICE_PRECOMPILE)
   sluice_precompile(sluice.precompiled.optimised ${optimised})
 endif()
 
-# sluice_program(<name> <source>...): one of our programs; sluice_part(...): what several of them share.
+# sluice_program(<name> <source>...): one of our programs; sluice_part(...): code that several of them share.
 function(sluice_program name)
   add_executable(${name} ${ARGN})
   sluice_own(${name})
@@ -83,8 +83,8 @@ function(sluice_own name)
   endif()
 endfunction()
 
-# sluice_optimise(<name>): a program that is optimised even where the others are not, or less. -O2 would take half as long again
-# to compile, and run no faster.
+# sluice_optimise(<name>): optimises a program even if others are not, or less. -O2 would compile half as long again,
+# and run no faster.
 function(sluice_optimise name)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${name} PRIVATE ${optimised})
@@ -93,8 +93,8 @@ function(sluice_optimise name)
     endif()
   endif()
 endfunction()
-# sluice_together(<name>): a program whose files may be compiled as one, or half of them where all are compiled for speed, so that
-# two processors share the work.
+# sluice_together(<name>): compiles a program's files as one unit, or as two if all are compiled for speed, to use two
+# processors.
 function(sluice_together name)
   if(SLUICE_BATCH GREATER 1)
     set(batch 0)
@@ -105,7 +105,7 @@ function(sluice_together name)
   endif()
 endfunction()
 
-# sluice_missing(<option> <what> <package>): a package is not there. Fatal where the option insists.
+# sluice_missing(<option> <what> <package>): reports a missing package. Fatal if the option is ON.
 function(sluice_missing option what package)
   if(${option} STREQUAL "AUTO")
     message(STATUS "Left out: ${what} (needs ${package})")
@@ -116,11 +116,11 @@ endfunction()
 
 include(cmake/test-batches.cmake)
 
-# All that drives an engine: tests, examples, benchmarks.
+# All programs that use an engine: tests, examples, benchmarks.
 add_custom_target(sluice.engines)
 
-# Where a tree that scripts/fetch-llama brought, or an installed one, has what its programs load: backends of ggml, if they are
-# not linked; and vocabularies without weights.
+# Where a tree from scripts/fetch-llama, or an installed one, has what its programs load: ggml's backends, if not
+# linked, and vocabularies without weights.
 set(sluice_llama_definitions SLUICE_LLAMA_BACKENDS="" SLUICE_LLAMA_MODELS="")
 if(SLUICE_GGML_LIBRARY)
   cmake_path(GET SLUICE_GGML_LIBRARY PARENT_PATH folder)
@@ -141,8 +141,8 @@ if(SLUICE_BUILD_BENCHMARKS OR SLUICE_BUILD_BENCHMARKS STREQUAL "AUTO")
   add_subdirectory(benchmarks)
 endif()
 
-# Every public header compiles on its own: `ninja all_verify_interface_header_sets`. The targets that do it come into being
-# after all others, so what is added to the folder here, the warnings, counts for them alone.
+# Every public header compiles on its own: `ninja all_verify_interface_header_sets`. CMake creates these targets after
+# all others, so options added to the folder here, the warnings, apply only to them.
 if(SLUICE_BUILD_TESTS)
   set_target_properties(sluice PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   foreach(engine IN LISTS SLUICE_ENGINES)

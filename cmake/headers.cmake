@@ -1,5 +1,5 @@
-# The public headers, by hand and sorted: what is not listed is not installed. The test "headers: list is complete" compares
-# the lists with the folders; `cmake -DWRITE=ON -P cmake/check-headers.cmake` brings them up to date.
+# The public headers, listed explicitly and sorted; headers not listed here are not installed. The test "headers: list
+# is complete" compares the lists with the folders; `cmake -DWRITE=ON -P cmake/check-headers.cmake` updates them.
 
 set(SLUICE_HEADERS
   include/sluice/catalogue/catalogue.hpp
@@ -261,7 +261,7 @@ set(SLUICE_HEADERS
   include/sluice/sluice.hpp
   include/sluice/version.hpp)
 
-# Device code, installed below include/ like the others: <sluice/cuda/...>.
+# Device code, installed in include/ like the other headers: <sluice/cuda/...>.
 set(SLUICE_KERNELS
   kernels/sluice/cuda/beam/detail/device_beam_ended.cuh
   kernels/sluice/cuda/beam/detail/device_beam_kernel.cuh
@@ -385,7 +385,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/verify/verification.cuh
   kernels/sluice/cuda/verify/verify.cuh)
 
-# Adapters, which need their engines' headers; each is part of a component of its own (CMakeLists.txt).
+# Adapters, which need their engines' headers; each belongs to its own component (CMakeLists.txt).
 set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/ctranslate2.hpp
   include/sluice/engine/ctranslate2_batch.hpp

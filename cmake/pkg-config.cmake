@@ -1,5 +1,5 @@
-# sluice_install_pkg_config(<template> <name> <folder>): installs <name>.pc there. It says where it lies itself, so it moves with
-# the tree, unless a folder is absolute, which CMake allows.
+# sluice_install_pkg_config(<template> <name> <folder>): installs <name>.pc there. Its paths are relative to the file,
+# so the tree can be moved, unless a folder is absolute, which CMake allows.
 function(sluice_install_pkg_config template name folder)
   set(sluice_prefix ${CMAKE_INSTALL_PREFIX})
   set(sluice_includedir ${CMAKE_INSTALL_FULL_INCLUDEDIR})

@@ -1,4 +1,4 @@
-# How sluice finds what it needs; used by the build and by the installed package.
+# Finds sluice's dependencies, for the build and for the installed package.
 
 macro(sluice_find_cuda)
   find_package(CUDAToolkit 12 QUIET) # the first release with C++20
@@ -9,8 +9,8 @@ macro(sluice_find_cuda)
   endif()
 endmacro()
 
-# CUDA::cublas where the toolkit has none: SLUICE_CUBLAS_ROOT is a folder with include/ and lib/, such as that of PyPI's
-# nvidia-cublas (site-packages/nvidia/cublas or nvidia/cu13), whose libraries have a version in their names alone.
+# CUDA::cublas if the toolkit has none: SLUICE_CUBLAS_ROOT is a folder with include/ and lib/, such as that of PyPI's
+# nvidia-cublas (site-packages/nvidia/cublas or nvidia/cu13), which only has libraries with versioned names.
 function(sluice_find_cublas)
   find_path(SLUICE_CUBLAS_INCLUDE cublas_v2.h HINTS ${SLUICE_CUBLAS_ROOT}/include NO_DEFAULT_PATH)
   find_library(SLUICE_CUBLAS_LIBRARY HINTS ${SLUICE_CUBLAS_ROOT}/lib NO_DEFAULT_PATH

@@ -1,9 +1,10 @@
-# Compiling a test is mostly reading headers and generating the same templates again, so SLUICE_BATCH tests of a program are
-# compiled as one translation unit. Everything they include comes first, then each file in a namespace of its own: a test is
-# written as if it were alone. One thing differs: a function of its own hides those of the same name in sluice::test.
+# Compiling a test mostly means parsing headers and instantiating the same templates again, so SLUICE_BATCH tests of a
+# program are compiled as one translation unit. All their includes come first, then each file in its own namespace, so a
+# test is written as if it were alone. One difference: a test's own function hides those of the same name in
+# sluice::test.
 
-# sluice_test_batches(<variable> <name> <source>...): what to compile instead of the sources. A source that defines macros,
-# which may change what a header says, or is in a namespace of sluice's own, stays as it is.
+# sluice_test_batches(<variable> <name> <source>...): the files to compile instead of the sources. A source that defines
+# macros, which may change a header, or that uses a sluice namespace of its own, is compiled separately.
 function(sluice_test_batches variable name)
   if(NOT SLUICE_BATCH)
     set(${variable} ${ARGN} PARENT_SCOPE)
@@ -20,7 +21,7 @@ function(sluice_test_batches variable name)
     endif()
   endforeach()
 
-  # Batches of nearly the same number of files.
+  # Batches of nearly equal numbers of files.
   list(LENGTH together files)
   math(EXPR batches "(${files} + ${SLUICE_BATCH} - 1) / ${SLUICE_BATCH}")
   set(result ${alone})

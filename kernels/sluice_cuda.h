@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sluice's work on a device for engines in C99, C++17 or whatever calls C: lines of scores and what is asked of them in, the best
- * tokens of each out; the merge of beams; beams that stay on the device; the verification of guessed blocks. docs/cuda.md, "From C",
+ * sluice's device functions for engines in C99, C++17 or any language that calls C: log-softmax and top-k over lines of
+ * scores; the merge of beams; beam search on the device; the verification of guessed blocks. docs/cuda.md, "From C",
  * shows how to use it.
  *
- * Each call adds to a stream of yours, and does not wait for the device or copy to the host, but for those that say so. Arrays are the
- * device's, but for what says otherwise; structs that are not in such arrays lie in the host's memory. Functions return a
- * sluice_cuda_status; what failed is in sluice_cuda_last_error(), by thread. No exception leaves the library. Needs no header of CUDA: a
- * stream is a cudaStream_t.
+ * Each call enqueues work in a stream of yours, and neither waits for the device nor copies to the host, unless stated
+ * otherwise. Arrays are in device memory, unless stated otherwise; structs outside such arrays are in host memory.
+ * Functions return a sluice_cuda_status; sluice_cuda_last_error() says what failed, per thread. No exception leaves the
+ * library. Needs no CUDA header: a stream is a cudaStream_t.
  */
 #ifndef SLUICE_CUDA_H
 #define SLUICE_CUDA_H

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154,SC2089,SC2090
-# What scripts/gpu-check does, part by part, each in a shell of its own; to be sourced. Their variables come from there; budget
-# is the part's time in seconds.
+# The parts of scripts/gpu-check, each run in its own shell; to be sourced. It uses variables of that script; budget is
+# the part's time in seconds.
 
-# Prints the version of PyTorch and, after a tab, where its CMake files are, where it is one for CUDA.
+# Prints the version of PyTorch and, after a tab, the folder of its CMake files, if it is built for CUDA.
 import_torch='
 import torch
 print(torch.__version__, torch.utils.cmake_prefix_path if torch.version.cuda else "", sep="\t")
@@ -36,7 +36,7 @@ print(json.dumps(record, indent=1))
 PYTHON
 }
 
-# Where PyPI's nvidia-cublas is: the toolkit need not have one.
+# The folder of PyPI's nvidia-cublas, in case the toolkit has no cuBLAS.
 find_cublas() {
   python3 - <<'PYTHON'
 import glob, importlib.util, os
@@ -50,7 +50,8 @@ for root in spec.submodule_search_locations if spec else []:
 PYTHON
 }
 
-# configure <folder> <CMake argument>...: warnings are the compiler's affair here, and no reason to measure nothing.
+# configure <folder> <CMake argument>...: warnings are not errors here, so that an unknown compiler does not prevent
+# measurements.
 configure() {
   local folder=$1 cublas
   shift
@@ -65,7 +66,7 @@ configure() {
 # compile <folder> <target>...
 compile() { cmake --build "$1" --parallel "$jobs" --target "${@:2}"; }
 
-# Of the examples, translate_torch alone is built.
+# Builds only translate_torch of the examples.
 build_libtorch() {
   local torch=$1
   shift
@@ -75,7 +76,7 @@ build_libtorch() {
 
 smoke() { "$bin/sluice.bench.cuda.top_k" --shapes smoke; }
 
-# A skipped test has not passed: here is a device.
+# A skipped test does not count as passed, since there is a device.
 one_test() {
   local program=$1 from=$SECONDS status=0
   shift
@@ -86,7 +87,7 @@ one_test() {
   return "$status"
 }
 
-# each <processes> <function>, with the arguments on the standard input; fails where one of them fails.
+# each <processes> <function>: runs it with arguments from standard input; fails if one of the runs fails.
 each() { xargs -r -L 1 -P "$1" bash -c 'set -uo pipefail; "$@"' gpu-check "$2"; }
 
 tests() { printf '%s\n' "$bin"/sluice.test.cuda.* | each "$jobs" one_test; }
@@ -95,7 +96,7 @@ one_sanitized() {
   local tool=$1 program=$2 from=$SECONDS status=0 log
   log=$build/${program##*/}.$tool.log
   SLUICE_FEWER=200 "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 "$program" >"$log" 2>&1 || status=$?
-  # A program that asks nothing of the device: all is well if its tests say so.
+  # A program that does not use the device: success if its tests pass.
   if grep -q 'terminated before first instrumented API call' "$log" && grep -q 'All tests passed' "$log"; then
     status=0 && echo 'SUMMARY: 0 errors' >>"$log"
   fi
@@ -105,7 +106,7 @@ one_sanitized() {
   return "$status"
 }
 
-# Four at a time: a device has room for more, but its memory is shadowed.
+# Four at a time: a device could run more, but the tool shadows its memory.
 sanitize() {
   [ -n "$sanitizer" ] || { say "compute-sanitizer was not found: nothing was run under it" && return 1; }
   local tool program
@@ -114,7 +115,7 @@ sanitize() {
   done | each 4 one_sanitized
 }
 
-# Every program of benchmarks/cuda, in turn, with an equal part of what time is left; each writes lines of JSON.
+# Every program of benchmarks/cuda, in turn, with an equal share of the time left; each writes lines of JSON.
 benchmarks() {
   local program status=0 end=$((SECONDS + budget - budget / 10)) programs=("$bin"/sluice.bench.cuda.*) left
   left=${#programs[@]}
@@ -122,7 +123,7 @@ benchmarks() {
   for program in "${programs[@]}"; do
     "$program" --shapes "$shapes" --seconds "$(((end - SECONDS) / left))" >>"$figures/1-benchmarks.jsonl" ||
       { status=$? && say "$program: exit code $status"; }
-    echo >>"$figures/1-benchmarks.jsonl" # the last line may be half a line
+    echo >>"$figures/1-benchmarks.jsonl" # the last line may be incomplete
     left=$((left - 1))
   done
   return "$status"
@@ -138,7 +139,7 @@ decodings() {
   return "$status"
 }
 
-# The example's model, float, beam 5: on the GPU, and on a CPU, this one where gather-deps has brought no translations.
+# The example's model, float, beam 5: on the GPU, and on a CPU, on this machine unless gather-deps brought translations.
 translations() {
   local tokens=tests/libtorch/sample.tokens expected='' text='60 sentences of the tests'
   local translate=$build/libtorch/bin/translate_torch
@@ -163,7 +164,7 @@ print(json.dumps({"name": "translate_torch", "experiment": "translations", "text
 PYTHON
 }
 
-# PyTorch, for the shapes that were measured.
+# PyTorch, for the shapes measured.
 peers() {
   local status=0
   python3 scripts/gpu_peers.py --measured "$figures/1-benchmarks.jsonl" --seconds "$((budget - budget / 10))" \

@@ -29,7 +29,7 @@ def shapes_of(path):
         for line in file:
             try:
                 r = json.loads(line)
-            except json.JSONDecodeError:  # of a run that was cut short
+            except json.JSONDecodeError:  # from an interrupted run
                 continue
             if r.get("experiment") == "peers":
                 found.setdefault((r["rows"], r["V"], r["k"], r["type"]), None)
@@ -114,7 +114,7 @@ def main():
     if not torch.cuda.is_available():
         print("SKIPPED: there is no device for PyTorch; nothing was compared", file=sys.stderr)
         return 3
-    torch._dynamo.config.cache_size_limit = 64  # a compilation for every shape
+    torch._dynamo.config.cache_size_limit = 64  # one compilation per shape
     device = torch.cuda.get_device_properties(0)
     cache = device.L2_cache_size
     shapes = shapes_of(arguments.measured) if arguments.measured else [
@@ -125,7 +125,7 @@ def main():
         print(json.dumps(record), flush=True)
 
     with torch.no_grad():
-        for name in ("eager", "graph", "sums", "compile"):  # what takes longest last
+        for name in ("eager", "graph", "sums", "compile"):  # the slowest last
             for rows, columns, k, kind in shapes:
                 record = {"name": f"PyTorch, {name}", "experiment": "peers", "rows": rows, "V": columns, "k": k,
                           "type": kind, "data": "normal", "torch": torch.__version__}
@@ -144,7 +144,7 @@ def main():
                     write(record | {"bytes": size, "cache": "cold"} | measure(torch, name, way, inputs, sets))
                     if size <= cache // 4 * 3:
                         write(record | {"bytes": size, "cache": "warm"} | measure(torch, name, way, inputs, 1))
-                except Exception as error:  # whatever a compiler or a driver may throw: the other ways are to run
+                except Exception as error:  # whatever a compiler or driver throws, the other ways must still run
                     wrong = True
                     write(record | {"error": f"{type(error).__name__}: {str(error)[:200]}"})
                 del inputs

@@ -28,7 +28,7 @@ class Chart:
     logarithmic: bool = False  # the y axis, in decades
     joined: bool = True  # by a line, else only marks
     values: bool = True  # beside the points
-    slanted: bool = False  # the names of the points; there is no room for x_label then
+    slanted: bool = False  # the points' names; then there is no room for x_label
     marks: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -96,7 +96,7 @@ def draw(chart, left, top):
         for x, y, n, where in points:
             out += (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" class="f{k}">'
                     f"<title>{escape(f'{name}, {where}: {n}')}</title></circle>\n")
-            if chart.values:  # the first line's above its points, the others' below
+            if chart.values:  # above its points for the first line, below for the others
                 out += words(x, y + (-7 if k == 0 else 15), n, size=9)
         in_column = 3 if len(chart.lines) <= 3 else 2
         x, y = left + 150 * (k // in_column), top + 12 + 14 * (k % in_column)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A beam on the device: what C says of it in C++, and what comes of it in C.
+/// A beam on the device: converts options and sentences from C to C++, and results from C++ to C.
 #pragma once
 
 #include <sluice/core/error.hpp>
@@ -55,14 +55,14 @@ inline sluice_cuda_beam_options options_of(BeamSearch const& search) {
   return made;
 }
 
-/// One of the enumerators 0 to `last`.
+/// An enumerator, checked to be in 0 .. last.
 template <class E>
 E chosen(std::int32_t value, E last, std::string_view name, std::string_view rule) {
   require(value >= 0 && value <= static_cast<std::int32_t>(last), name, value, rule);
   return static_cast<E>(value);
 }
 
-/// DeviceBeam looks at the rest.
+/// DeviceBeam checks the rest.
 inline BeamSearch search_of(sluice_cuda_beam_options const& from) {
   require(from.at_maximum != static_cast<std::int32_t>(AtMaximum::force_eos_free), "at_maximum", from.at_maximum,
           "must be SLUICE_CUDA_FORCE_EOS, ...");
@@ -104,13 +104,13 @@ inline cuda::DeviceBeamOptions places_of(sluice_cuda_beam_options const& from) {
           .kind = flag(from.log_probs, "log_probs") ? Kind::log_probs : Kind::logits};
 }
 
-/// \throws std::invalid_argument  unless first, ..., first + count - 1 are among so many sentences
+/// \throws std::invalid_argument  unless first, ..., first + count - 1 are numbers of existing sentences
 inline void check_numbers(std::int32_t first, std::int32_t count, std::int32_t sentences) {
   require(first >= 0 && first <= sentences, "first", first, "must be the number of a sentence");
   require(count >= 0 && count <= sentences - first, "count", count, "must be so many sentences as there are");
 }
 
-/// Sentences as C++ has them. Of prompt and prefix a beam only looks at how long they are.
+/// Sentences converted to C++. A beam needs only the lengths of prompt and prefix.
 class Sentences {
  public:
   /// \param slot_length  0: any
@@ -140,7 +140,7 @@ class Sentences {
   std::span<Sentence const> all() const { return sentences_; }
 
  private:
-  /// Where it matters.
+  /// The prompt's length, if it matters.
   static std::int32_t prompt(sluice_cuda_sentence const& one, std::int32_t slot_length) {
     return slot_length == 0 ? 0 : one.held - one.prefix + 1;
   }
@@ -150,7 +150,7 @@ class Sentences {
   std::vector<Sentence> sentences_;
 };
 
-/// Results, and how C sees them.
+/// Results, and their C views.
 class Results {
  public:
   explicit Results(std::vector<Result> results) : results_(std::move(results)), hypotheses_(results_.size()) {

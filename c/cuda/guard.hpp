@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Failures on their way across the C interface of device code.
+/// Passes errors across the C interface of device code.
 #pragma once
 
 #include <sluice/cuda/device/error.cuh>
@@ -13,7 +13,7 @@
 
 namespace sluice::c::device {
 
-/// What failed last in a thread.
+/// The last error of a thread.
 struct LastError {
   std::string text;
   std::int32_t code = 0;  ///< of CUDA
@@ -34,7 +34,7 @@ inline sluice_cuda_status failed(sluice_cuda_status status, char const* what, st
   return status;
 }
 
-/// Nothing is thrown across the interface.
+/// Catches everything, so that no exception crosses the interface.
 template <class F>
 sluice_cuda_status guarded(F&& f) noexcept {
   try {

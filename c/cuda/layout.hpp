@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Arrays on the device mean to C what they mean to kernels: their elements are the same, byte for byte.
+/// Checks that arrays on the device have the same layout in C as in kernels, byte for byte.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -157,7 +157,7 @@ static_assert(static_cast<int>(AtMaximum::force_eos) == SLUICE_CUDA_FORCE_EOS &&
               static_cast<int>(AtMaximum::drop) == SLUICE_CUDA_DROP);
 static_assert(LengthLimits::unlimited == SLUICE_CUDA_UNLIMITED);
 
-/// An array of C's as the array that it is.
+/// Reinterprets a C array as the C++ array with the same layout.
 template <class Ours, class C>
 Ours* as(C* pointer) {
   static_assert(same_size<Ours, C>);

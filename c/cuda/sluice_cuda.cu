@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface to device code: kernels/sluice_cuda.h over the headers of sluice::cuda. The one file that has to be compiled, by
-// nvcc; tests have the host's compiler read it, with a device that is emulated.
+// The C interface to device code: kernels/sluice_cuda.h over the headers of sluice::cuda. The only file that nvcc must
+// compile; tests compile it with the host compiler and an emulated device.
 
 #include <sluice/core/noise.hpp>
 #include <sluice/cuda/beam/device_beam.cuh>
@@ -50,7 +50,7 @@ struct sluice_cuda_beam {
         beam(device::search_of(options), vocabulary, device::places_of(options), from) {
     home.check_current("DeviceBeam");
   }
-  /// Of the next step, without scores.
+  /// The next step's task, without scores.
   sluice_cuda_task task() const {
     return device::task_of(beam.task<float>({nullptr, beam.rows().count, vocabulary.size, vocabulary.size}));
   }
@@ -176,7 +176,7 @@ sluice_cuda_status sluice_cuda_beam_step(sluice_cuda_beam* beam, sluice_cuda_exp
   auto const checked = guarded([&] {
     auto& its = not_null(beam, "beam");
     device::check_task(not_null(task, "task"), its.task());
-    its.home.check_current("DeviceBeam");  // before anything is in the stream
+    its.home.check_current("DeviceBeam");  // before anything is enqueued
   });
   if (checked != SLUICE_CUDA_OK) return checked;
   auto const expanded = sluice_cuda_expand(expander, task, workspace, bytes, stream);

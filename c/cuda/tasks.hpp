@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What C asks of a device, looked at and said in C++.
+/// Device tasks given in C, checked and converted to C++.
 #pragma once
 
 #include <sluice/core/error.hpp>
@@ -42,7 +42,7 @@ inline bool flag(std::int32_t value, std::string_view name) {
 
 inline cuda::LineQuery query_of(sluice_cuda_task const& task) {
   auto const& query = task.query;
-  if (task.queries != nullptr) return {};  // not looked at
+  if (task.queries != nullptr) return {};  // not checked here
   require(query.best >= 0, "query.best", query.best, "must not be negative");
   require(query.temperature > 0, "query.temperature", query.temperature, "must be positive");
   require(query.stage <= SLUICE_CUDA_AFTER_SOFTMAX, "query.stage", static_cast<int>(query.stage), "must be 0 or 1");
@@ -67,7 +67,7 @@ inline cuda::LineSelection selection_of(sluice_cuda_task const& task) {
           as<Candidate>(selection.best), draws, cuts};
 }
 
-/// \throws std::invalid_argument  for what no kernel should be told
+/// \throws std::invalid_argument  for arguments that no kernel accepts
 template <class T>
 cuda::LineTask<T> line_task(sluice_cuda_task const& task) {
   require(task.rows >= 0, "rows", task.rows, "must not be negative");
@@ -91,7 +91,7 @@ cuda::LineTask<T> line_task(sluice_cuda_task const& task) {
   made.results = as<cuda::LineResult>(task.results), made.selection = selection_of(task);
   return made;
 }
-/// What a beam asks of lines.
+/// What a beam asks for each line.
 inline sluice_cuda_task task_of(cuda::LineTask<float> const& asked) {
   sluice_cuda_task made;
   sluice_cuda_task_init(&made);
@@ -101,7 +101,7 @@ inline sluice_cuda_task task_of(cuda::LineTask<float> const& asked) {
   made.probe_values = asked.probe_values, made.results = as<sluice_cuda_line>(asked.results);
   return made;
 }
-/// \throws std::invalid_argument  for a task that another beam wants, or nobody
+/// \throws std::invalid_argument  for a task that is not this beam's
 inline void check_task(sluice_cuda_task const& task, sluice_cuda_task const& wanted) {
   constexpr auto rule = "must be what sluice_cuda_beam_task() says";
   require(task.rows == wanted.rows, "task.rows", task.rows, rule);
@@ -116,8 +116,8 @@ inline void check_task(sluice_cuda_task const& task, sluice_cuda_task const& wan
   require(task.results == wanted.results, "task.results", "another", rule);
 }
 
-/// f(LineTask<T>) for the type that the scores have.
-/// \throws std::invalid_argument  for what makes no sense
+/// Calls f(LineTask<T>) with the type of the scores.
+/// \throws std::invalid_argument  for invalid arguments
 template <class F>
 decltype(auto) with_task(sluice_cuda_task const& task, F&& f) {
   switch (task.type) {
@@ -130,7 +130,7 @@ decltype(auto) with_task(sluice_cuda_task const& task, F&& f) {
   return f(line_task<__nv_bfloat16>(task));
 }
 
-/// What `merge_beams` does not look at itself.
+/// Checks what `merge_beams` does not check itself.
 inline cuda::MergeLaunch merge_launch(sluice_cuda_merge const& merge) {
   auto const some = merge.group_count > 0;
   require(!some || merge.best != nullptr, "best", "null", "must be there");
@@ -149,7 +149,7 @@ inline cuda::MergeLaunch merge_launch(sluice_cuda_merge const& merge) {
   return made;
 }
 
-/// `verify` looks at the rest.
+/// `verify` checks the rest.
 inline cuda::Verification verification(sluice_cuda_verification const& task) {
   require(task.accept >= SLUICE_CUDA_EXACT && task.accept <= SLUICE_CUDA_DISTANCE, "accept", task.accept,
           "must be SLUICE_CUDA_EXACT, SLUICE_CUDA_TOP_K or SLUICE_CUDA_DISTANCE");

@@ -1,9 +1,9 @@
-# How CTranslate2 is found; used by the build and by the installed package: by its own package (ctranslate2Config.cmake, which
-# `cmake --install` of CTranslate2 brings), below CTRANSLATE2_ROOT, CMAKE_PREFIX_PATH and the system.
+# Finds CTranslate2, for the build and for the installed package: through its own package (ctranslate2Config.cmake,
+# installed by `cmake --install` of CTranslate2), in CTRANSLATE2_ROOT, CMAKE_PREFIX_PATH and the system.
 
 set(sluice_ctranslate2_needs "CTranslate2 4: its package below CTRANSLATE2_ROOT or CMAKE_PREFIX_PATH")
 
-# sluice_find_ctranslate2(): defines the target sluice_engine::ctranslate2 where CTranslate2 is there.
+# sluice_find_ctranslate2(): defines the target sluice_engine::ctranslate2 if CTranslate2 is found.
 macro(sluice_find_ctranslate2)
   if(NOT TARGET CTranslate2::ctranslate2)
     find_package(ctranslate2 4 CONFIG QUIET HINTS ${CTRANSLATE2_ROOT} ENV CTRANSLATE2_ROOT)

@@ -1,10 +1,10 @@
-# How llama.cpp is found; used by the build and by the installed package. Its own package counts first (llama-config.cmake, which
-# `cmake --install` of llama.cpp brings), then llama.h and the libraries below LLAMA_ROOT, CMAKE_PREFIX_PATH and the system: an
-# installed tree, or a checkout that was built in its folder build/.
+# Finds llama.cpp, for the build and for the installed package. First its own package (llama-config.cmake, installed by
+# `cmake --install` of llama.cpp), then llama.h and the libraries in LLAMA_ROOT, CMAKE_PREFIX_PATH and the system: an
+# installed tree, or a checkout built in its folder build/.
 
 set(sluice_llama_needs "llama.cpp: its package, or llama.h, libllama, libggml and libggml-base below LLAMA_ROOT")
 
-# sluice_find_llama(): defines the target sluice_engine::llama where llama.cpp is there.
+# sluice_find_llama(): defines the target sluice_engine::llama if llama.cpp is found.
 macro(sluice_find_llama)
   if(NOT TARGET llama AND NOT LLAMA_ROOT)
     find_package(llama CONFIG QUIET)

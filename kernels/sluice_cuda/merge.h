@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of sluice_cuda.h: the candidates of every sentence that a beam search looks at. */
+/* Part of sluice_cuda.h: the merge of every sentence's candidates. */
 #ifndef SLUICE_CUDA_MERGE_H
 #define SLUICE_CUDA_MERGE_H
 
@@ -29,8 +29,8 @@ typedef struct sluice_cuda_kept {
   float log_prob; /* of the token alone */
 } sluice_cuda_kept;
 
-/* The candidates of each sentence that a beam search looks at, of the lists that sluice_cuda_expand() leaves. What is not needed is
- * null or zero. */
+/* Selects the candidates of each sentence that a beam search needs, from the lists that sluice_cuda_expand() writes.
+ * Set unused fields to null or zero. */
 typedef struct sluice_cuda_merge {
   sluice_cuda_candidate const* best; /* [rows, k] */
   sluice_cuda_line const* results;   /* [rows] */
@@ -43,14 +43,15 @@ typedef struct sluice_cuda_merge {
   int32_t const* ends; /* tokens that end a hypothesis; only `places` looks at them */
   int32_t end_count;
 
-  /* Answers. Of a group with keep > 0: so many, or as many as there are, best first; else line by line, k each. */
+  /* Answers. For a group with keep > 0: `keep` candidates, or as many as there are, best first; else line by line, k
+   * each. */
   sluice_cuda_kept* kept;
   double* totals; /* as `kept`, or null: base + log_prob */
-  /* As `kept`, or null; only where keep > 0. Of a candidate that goes on: how many better ones do, its place in the next beam. Of one
-   * that ends: ~(how many better ones end). */
+  /* As `kept`, or null; only for keep > 0. For a candidate that continues: how many better ones continue, its place in
+   * the next beam. For one that ends: ~(how many better ones end). */
   int32_t* places;
 } sluice_cuda_merge;
-/* One launch; it needs no memory. */
+/* One launch; uses no memory of its own. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_merge_beams(sluice_cuda_merge const* merge, sluice_cuda_stream stream);
 
 #ifdef __cplusplus

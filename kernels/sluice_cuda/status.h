@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of sluice_cuda.h: what all calls have in common. */
+/* Part of sluice_cuda.h: what all calls have in common. */
 #ifndef SLUICE_CUDA_STATUS_H
 #define SLUICE_CUDA_STATUS_H
 
@@ -24,17 +24,17 @@ enum {
   SLUICE_CUDA_DEVICE = 4        /* the CUDA runtime refused: sluice_cuda_last_code() */
 };
 
-/* What the last function that failed in this thread has to say; "" if none did. Valid until the next one fails. */
+/* The message of the last function that failed in this thread; "" if none did. Valid until the next failure. */
 SLUICE_CUDA_API char const* sluice_cuda_last_error(void);
-/* The cudaError_t of the last function that failed in this thread; 0 where it was not CUDA that refused, or none failed. */
+/* The cudaError_t of the last function that failed in this thread; 0 if the error was not CUDA's, or none failed. */
 SLUICE_CUDA_API int32_t sluice_cuda_last_code(void);
-/* The version that the library was built from, as 0.1.0. */
+/* The version that the library was built from, for example 0.1.0. */
 SLUICE_CUDA_API char const* sluice_cuda_version(void);
 
 typedef struct CUstream_st* sluice_cuda_stream; /* cudaStream_t, CUstream */
 
-/* Where an object's memory on the device comes from, and goes back to. No queued work may use what is given but in the object's stream;
- * for what a function that creates it takes, none at all. */
+/* Allocates and frees an object's device memory. No queued work may use allocated memory except in the object's stream;
+ * for memory allocated by a function that creates an object, no work at all. */
 typedef struct sluice_cuda_allocator {
   void* (*allocate)(void* context, size_t bytes);             /* at a multiple of 256; null: there is none */
   void (*release)(void* context, void* memory, size_t bytes); /* work that uses it may still be in a stream */

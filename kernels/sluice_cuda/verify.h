@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of sluice_cuda.h: which guesses of a block are kept. */
+/* Part of sluice_cuda.h: which guesses of a block are accepted. */
 #ifndef SLUICE_CUDA_VERIFY_H
 #define SLUICE_CUDA_VERIFY_H
 
@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-/* Which guesses are kept. */
+/* Which guesses are accepted. */
 enum {
   SLUICE_CUDA_EXACT = 0,   /* the line's best token */
   SLUICE_CUDA_TOP_K = 1,   /* the n best */
   SLUICE_CUDA_DISTANCE = 2 /* at most n away from the best, as numbers */
 };
 
-/* What becomes of a sentence's block. */
+/* The result for a sentence's block. */
 typedef struct sluice_cuda_verdict {
   int32_t kept;     /* guesses that stay in the model's slot */
   int32_t count;    /* tokens that the output grows by: those, and the model's own, unless the sentence ends before */
@@ -26,8 +26,8 @@ typedef struct sluice_cuda_verdict {
   int32_t valid;    /* 0: a line held a NaN or +infinity; all else is 0 */
 } sluice_cuda_verdict;
 
-/* Line i of a sentence says what the model thinks of guess i; the line behind the last guess gives the model's own token. What is not
- * needed is null or zero. */
+/* Line i of a sentence is the model's prediction for guess i; the line after the last guess gives the model's own
+ * token. Set unused fields to null or zero. */
 typedef struct sluice_cuda_verification {
   int32_t sentences;
   int32_t block;                     /* the most lines of a sentence: one more than guesses */
@@ -49,7 +49,7 @@ typedef struct sluice_cuda_verification {
   sluice_cuda_candidate* tokens; /* answers, [sentences, block]: what the output grows by */
   sluice_cuda_verdict* verdicts; /* [sentences] */
 } sluice_cuda_verification;
-/* One launch; it needs no memory. */
+/* One launch; uses no memory of its own. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_verify(sluice_cuda_verification const* verification,
                                                       sluice_cuda_stream stream);
 

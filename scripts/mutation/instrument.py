@@ -30,7 +30,7 @@ class Rendered:
             put(text[at:offset])
             at = offset
             if wrap is None or (open_wraps and open_wraps[-1][0].end < wrap.end):
-                continue  # a macro's: they would overlap
+                continue  # in a macro: they would overlap
             begin, switch = length, f"::sluice_mutation::{wrap.switch}({wrap.number})"
             if wrap.flip:
                 put(f"({switch} != static_cast<bool>(")

@@ -6,7 +6,7 @@ import re
 import sys
 
 CLANG = "19"
-sys.path.append("/usr/lib/python3/dist-packages")  # where Debian has them, whatever python3 is
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's location, for any python3
 try:
     from clang import cindex
     from clang.cindex import CursorKind, TypeKind
@@ -40,12 +40,12 @@ class Wrap:
     """text[start:end] becomes (switch(number) ? other : text[start:end])."""
     start: int
     end: int
-    order: int  # of those around the same text, the lowest is the outermost
+    order: int  # among those around the same text, the lowest is the outermost
     number: int
     other: str
     switch: str
-    cast: bool = False  # both sides have no value
-    flip: bool = False  # no other text: the condition is turned round
+    cast: bool = False  # neither side has a value
+    flip: bool = False  # no alternative text: negates the condition
 
 
 COMPARISONS = {"<": ("<=", ">="), "<=": ("<", ">"), ">": (">=", "<="), ">=": (">", "<"), "==": ("!=",), "!=": ("==",)}
@@ -81,7 +81,7 @@ class Header:
         self.seen = set()
         self.switch = "on"
 
-    # ---- what is noted
+    # ---- what is recorded
 
     def slice(self, cursor):
         return self.text[cursor.extent.start.offset:cursor.extent.end.offset]
@@ -198,7 +198,7 @@ class Header:
             if last or not child.kind.is_expression():
                 self.whole(child)
             elif kind == "FOR_STMT" and self.text[child.extent.end.offset:].lstrip()[:1] == ")":
-                self.inside(child)  # without ++, a loop hardly ever ends: nothing is learnt
+                self.inside(child)  # without ++, most loops never end, which shows nothing
             elif kind in ("WHILE_STMT", "DO_STMT"):
                 self.condition(child)
             else:
@@ -228,7 +228,7 @@ class Header:
                 self.dropped(child)
             return
         if not re.search(r"[(=]|\+\+|--|throw", text) or text.startswith("SLUICE_"):
-            return  # a name, as a condition declares it
+            return  # a name, declared in a condition
         if ONLY_SPEED.search(text) or re.match(r"(static_cast<void>|\(void\))", text):
             return
         self.add(cursor, "dropped", f"dropped: {plain(text)}", "void()", order=0, cast=True)

@@ -118,7 +118,7 @@ class Builder:
         others = [self.root / s for s in [*self.plan.get("always", []), *([self.plan["main"]] if "main" in self.plan else [])]]
         for source in self.units() + others:
             made = self.folder / "objects" / (re.sub(r"\W", "_", str(source)) + ".o")
-            if source in others:  # that includes no header with mutants; shared by all folders
+            if source in others:  # includes no header with mutants; shared by all folders
                 made = self.folder.parent / "objects" / made.name
             objects.append(made)
             stamp = hashlib.sha256(source.read_bytes()).hexdigest() if source in others else self.stamp(source)

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 MEMORY = 8 << 30
-IDLE = 10.0  # seconds without any work: it waits for what never comes
+IDLE = 10.0  # seconds without any work: it is deadlocked
 
 
 def quoted(name):
@@ -109,7 +109,7 @@ class Wait:
         except OSError:
             return child.poll()
         used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        if used > self.used or fields[0] != "S":  # that runs, waits for a processor, or was stopped by somebody
+        if used > self.used or fields[0] != "S":  # running, waiting for a processor, or stopped by a signal
             self.idle = 0
         else:
             self.idle += self.pause
@@ -117,7 +117,7 @@ class Wait:
         return None
 
 
-FIRST = (0.1, 0.5, 2.0, 8.0, 1e9)  # a process runs cases that take so long together
+FIRST = (0.1, 0.5, 2.0, 8.0, 1e9)  # a process runs cases up to this total time
 
 
 def trial(number, program):

@@ -29,16 +29,17 @@
 
 namespace sluice::inline v0 {
 
-/// An encoder-decoder Transformer that CTranslate2 has loaded, of any compute type, on any of its devices.
+/// An encoder-decoder Transformer loaded by CTranslate2, of any compute type, on any of its devices.
 ///
 /// \tparam Answer  `Hidden<float>`: vectors for an expander such as DenseProjection, which wants output(); or
 ///                 `Scores<float>`: CTranslate2's own logits
 ///
-/// Slots of one length lie in one DecoderState, the keys and values of a source once for all hypotheses of its sentence.
-/// Claims `blocks` and `roll_back` unless the model's positions cannot bear them. CTranslate2 forbids no token, nor does
-/// this: `Vocabulary::never` is what the constructor is told.
+/// Slots of equal length share one DecoderState. The keys and values of a source are stored once for all hypotheses of
+/// its sentence. Claims `blocks` and `roll_back` unless the model's position encodings rule them out. CTranslate2
+/// forbids no token, and neither does this class: `Vocabulary::never` is what the constructor is given.
 ///
-/// The weights are shared by all adapters of one model. Each is for one thread; encode() may run in another one beside it.
+/// All adapters of one model share its weights. Use each adapter in one thread; encode() may run in another thread
+/// beside it.
 template <class Answer>
   requires std::same_as<Answer, Hidden<float>> || std::same_as<Answer, Scores<float>>
 class CTranslate2Model : public CTranslate2Loaded {
@@ -49,8 +50,9 @@ class CTranslate2Model : public CTranslate2Loaded {
   using Decoder = detail::CTranslate2Decoder;
 
  public:
-  /// \throws std::invalid_argument  for a model that is no encoder-decoder Transformer, has several source vocabularies or
-  ///                                flash attention; as Hidden also for one whose logits change after the product
+  /// \throws std::invalid_argument  for a model that is not an encoder-decoder Transformer, or has several source
+  ///                                vocabularies or flash attention; with Hidden also for one that changes its logits
+  ///                                after the product
   explicit CTranslate2Model(std::shared_ptr<ctranslate2::models::Model const> model, std::vector<Token> never = {})
       : CTranslate2Loaded(std::move(model), std::move(never)), decoder_(std::make_unique<Decoder>(*model_, "decoder")) {
     auto const capped = model_->template get_attribute_with_default<float>("decoder/final_logit_softcapping", 0.0f);
@@ -73,13 +75,13 @@ class CTranslate2Model : public CTranslate2Loaded {
     start(encoded, items, slot_numbers);
   }
 
-  /// Rows of all states: slots that hold something, and those of the dead that are not given back yet.
+  /// Rows of all states: occupied slots, and rows of released slots whose memory is not given back yet.
   std::size_t rows() const {
     return std::accumulate(batches_.begin(), batches_.end(), std::size_t{0},
                            [](std::size_t sum, Batch const& batch) { return sum + batch.slot_numbers.size(); });
   }
 
-  /// Gives memory back: a whole state in which nobody is left, and the rows of the dead where they are the most.
+  /// Frees memory: a whole state without live slots, and the rows of released slots once they are the majority.
   void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) vacate(slot);
     std::vector<Batch> smaller;
@@ -101,7 +103,7 @@ class CTranslate2Model : public CTranslate2Loaded {
   Answer step(std::span<Row const> rows) {
     auto const scope = model_->get_scoped_device_setter();
     std::vector<Origin> origins;
-    // Sources that were never fed, and those that were and are rolled back to nothing, cannot go in one call.
+    // Rows at length 0, whether new or rolled back to nothing, cannot share a call.
     std::array<std::vector<std::size_t>, 2> parts;
     std::vector<std::ptrdiff_t> first_line;
     std::ptrdiff_t lines = 0;
@@ -120,7 +122,7 @@ class CTranslate2Model : public CTranslate2Loaded {
       if (part.empty()) continue;
       made = feed(rows, part, origins);
       auto const width = made.dim(-1), block = std::ssize(rows[0].tokens);
-      if (part.size() == rows.size() && made.size() == lines * width) break;  // all lines, in order, nothing repeated
+      if (part.size() == rows.size() && made.size() == lines * width) break;  // all lines, in order, none repeated
       answer_.resize({lines, width});
       for (auto const i : part) {
         auto const last = static_cast<std::ptrdiff_t>(place(rows[i].to).row + 1) * block;
@@ -137,7 +139,7 @@ class CTranslate2Model : public CTranslate2Loaded {
   }
 
  private:
-  /// Runs these rows in one call; the lines of all their tokens, of those too that are there to make up the numbers.
+  /// Runs these rows in one call. Returns the lines of all their tokens, including padding rows.
   View feed(std::span<Row const> rows, std::vector<std::size_t> const& part, std::vector<Origin> const& all) {
     std::vector<Origin> origins;
     std::vector<Slot> to;
@@ -145,7 +147,7 @@ class CTranslate2Model : public CTranslate2Loaded {
     auto const length = rows[0].length;
     auto const block = rows[0].tokens.size();
     auto batch = detail::assemble(origins, to, length, block > 1, decoder_->initial_state(), model_->device());
-    if (length == 0 && !batch.fresh()) {  // the decoder wants a memory at its first step, although it will not read it
+    if (length == 0 && !batch.fresh()) {  // the decoder wants a memory at its first step, although it does not read it
       auto const& keys = batch.state.at("memory_keys_0");
       View unread({keys.dim(0), keys.dim(-2), 1}, keys.dtype(), keys.device());
       batch.state.emplace("memory", std::move(unread.zero()));
@@ -191,10 +193,10 @@ class CTranslate2Model : public CTranslate2Loaded {
   std::list<Batch> batches_;
   std::vector<Origin> places_;  // of the slots
   View answer_;                 // of the last step, [lines, d or the outputs]
-  std::int64_t sentences_ = 0;  // that were started
+  std::int64_t sentences_ = 0;  // started so far
 };
 
-/// Hidden vectors, for DenseProjection and its like: the faster by far.
+/// Hidden vectors, for expanders such as DenseProjection: much the faster.
 using CTranslate2 = CTranslate2Model<Hidden<float>>;
 /// CTranslate2's own logits.
 using CTranslate2Logits = CTranslate2Model<Scores<float>>;

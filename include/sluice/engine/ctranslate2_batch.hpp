@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rows of CTranslate2's decoder state: taken out, cut, padded and put together. Needs CTranslate2's headers.
+/// Rows of CTranslate2's decoder state: selected, cut, padded and joined. Needs CTranslate2's headers.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,13 +20,13 @@
 
 namespace sluice::inline v0::detail {
 
-/// CTranslate2's decoder, which may be asked for hidden vectors too.
+/// CTranslate2's decoder, which can also return hidden vectors.
 struct CTranslate2Decoder final : ctranslate2::layers::TransformerDecoder {
   using TransformerDecoder::TransformerDecoder, TransformerDecoder::decode;
 };
 
-/// Some slots that hold equally many tokens, in one DecoderState: keys and values of what was generated have a row for each
-/// slot, those of the source (`memory`, later memory_keys_* and memory_values_*) one for each sentence.
+/// Some slots that hold equally many tokens, in one DecoderState: the keys and values of generated tokens have a row
+/// per slot, those of the source (`memory`, later memory_keys_* and memory_values_*) a row per sentence.
 struct CTranslate2Batch {
   struct Sentence {
     std::int64_t id;
@@ -40,7 +40,7 @@ struct CTranslate2Batch {
   std::vector<Sentence> sentences;  ///< of equally many neighbouring rows each
   std::size_t alive = 0;            ///< rows that belong to somebody
 
-  /// Not fed yet: the source is as the encoder gave it.
+  /// Not fed yet: the source is as the encoder returned it.
   bool fresh() const { return state.find("memory") != state.end(); }
   std::size_t sentence_of(std::size_t row) const { return row * sentences.size() / slot_numbers.size(); }
 };
@@ -51,8 +51,8 @@ struct CTranslate2Origin {
   std::size_t row = 0;
 };
 
-/// `x` with another width of the axis before the last, positions: cut at the end where it has more than `most`, or padded
-/// with zeros, which `memory_lengths` masks.
+/// `x` with another number of positions (the axis before the last): cut at the end if it has more than `most`, or
+/// padded with zeros, which `memory_lengths` masks.
 inline ctranslate2::StorageView with_positions(ctranslate2::StorageView x, ctranslate2::dim_t width,
                                                ctranslate2::dim_t most) {
   auto const axis = x.rank() - 2;
@@ -71,7 +71,7 @@ inline ctranslate2::StorageView with_positions(ctranslate2::StorageView x, ctran
   return result;
 }
 
-/// Rows of `x` in another order. Copies nothing where they are all of them in order and `x` is not needed any more.
+/// Rows of `x` in another order. Copies nothing if these are all its rows in order and `x` is no longer needed.
 inline ctranslate2::StorageView rows_of(ctranslate2::StorageView& x, std::vector<std::int32_t> const& rows,
                                         bool needed) {
   auto whole = std::ssize(rows) == x.dim(0);
@@ -79,8 +79,7 @@ inline ctranslate2::StorageView rows_of(ctranslate2::StorageView& x, std::vector
   if (whole && !needed) return std::move(x);
   ctranslate2::StorageView const index({static_cast<ctranslate2::dim_t>(rows.size())}, rows, x.device());
   auto const bytes = std::ssize(rows) * x.stride(0) * x.item_size();
-  if (!needed &&
-      2 * bytes > x.reserved_memory()) {  // within x, where the rows ascend and most of its memory stays in use
+  if (!needed && 2 * bytes > x.reserved_memory()) {  // in place, if the rows ascend and most of the memory stays in use
     ctranslate2::ops::Gather()(x, index);
     return std::move(x);
   }
@@ -89,7 +88,7 @@ inline ctranslate2::StorageView rows_of(ctranslate2::StorageView& x, std::vector
   return result;
 }
 
-/// The tensor `name` of the origins, one row each, all `width` positions wide, or up to `slack` more.
+/// The tensor `name` of the origins, one row each, all padded or cut to `width` positions, or up to `slack` more.
 inline ctranslate2::StorageView collect(std::string const& name, std::span<CTranslate2Origin const> origins,
                                         ctranslate2::dim_t width, ctranslate2::dim_t slack = 0) {
   std::vector<CTranslate2Batch*> batches;
@@ -116,22 +115,22 @@ inline ctranslate2::StorageView collect(std::string const& name, std::span<CTran
   return rows_of(whole, order, false);
 }
 
-/// A batch of the rows that `rows` names, each after its first `length` tokens, for the slots `to`. Batches in which nobody
-/// is left alive give their tensors away.
-/// \param blocks   whether several tokens will be fed to each row: CTranslate2 then wants a memory for each
-/// \param initial  the state of nothing, with all its names
+/// A batch of the rows that `rows` names, each cut to its first `length` tokens, for the slots `to`. Batches without
+/// live slots give up their tensors.
+/// \param blocks   whether several tokens will be fed to each row: CTranslate2 then needs a memory for each row
+/// \param initial  the empty state, with all its names
 inline CTranslate2Batch assemble(std::span<CTranslate2Origin const> rows, std::span<Slot const> to, std::int32_t length,
                                  bool blocks, ctranslate2::layers::DecoderState initial, ctranslate2::Device device) {
   auto const sentence = [](CTranslate2Origin const& from) -> CTranslate2Batch::Sentence const& {
     return from.batch->sentences[from.batch->sentence_of(from.row)];
   };
-  std::vector<std::size_t> begins;  // of the rows of one sentence
+  std::vector<std::size_t> begins;  // where the rows of each sentence begin
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (blocks || i == 0 || sentence(rows[i]).id != sentence(rows[i - 1]).id) begins.push_back(i);
   begins.push_back(rows.size());
   std::size_t width = 1;
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) width = (std::max)(width, begins[i + 1] - begins[i]);
-  // All sentences need equally many rows: those that have fewer repeat their last, unless that were much too many.
+  // All sentences need equally many rows: those with fewer repeat their last row, unless that adds too many.
   if (width * (begins.size() - 1) > rows.size() + rows.size() / 4) {
     begins.clear(), width = 1;
     for (std::size_t i = 0; i <= rows.size(); ++i) begins.push_back(i);

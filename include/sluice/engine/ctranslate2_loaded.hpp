@@ -31,10 +31,11 @@ struct CTranslate2Output {
   MatrixView<float const> weights() const { return {numbers.data(), std::ssize(numbers) / size, size, size}; }
 };
 
-/// The part of CTranslate2Model that knows no slots.
+/// The part of CTranslate2Model that does not depend on slots.
 class CTranslate2Loaded {
  public:
-  /// Tokens of the source's vocabulary. What the model's configuration says (bos, eos) is put around them.
+  /// Tokens of the source vocabulary. The tokens that the model's configuration asks for (bos, eos) are added around
+  /// them.
   using Source = std::vector<Token>;
   struct Encoded {
     ctranslate2::StorageView memory;  ///< [sentences, positions, d]
@@ -45,14 +46,14 @@ class CTranslate2Loaded {
   Abilities abilities() const { return abilities_; }
   Limits limits() const { return limits_; }
 
-  /// Pieces as tokens; what is in no vocabulary is its unknown token.
+  /// Turns pieces into tokens; a piece outside the vocabulary becomes the unknown token.
   Source source_tokens(std::span<std::string const> pieces) const {
     return ids(model_->get_source_vocabulary(), pieces);
   }
   std::vector<Token> target_tokens(std::span<std::string const> pieces) const {
     return ids(model_->get_target_vocabulary(), pieces);
   }
-  /// Pieces of an output, eos left out. \throws std::invalid_argument  for what is no token
+  /// Pieces of an output, without eos. \throws std::invalid_argument  for a number that is not a token
   std::vector<std::string> pieces(std::span<Token const> tokens) const {
     std::vector<std::string> result;
     for (auto const token : tokens)
@@ -61,7 +62,7 @@ class CTranslate2Loaded {
     return result;
   }
 
-  /// The output layer in float32, whatever it is kept as.
+  /// The output layer in float32, whatever its stored type.
   CTranslate2Output output() const {
     using ctranslate2::StorageView, ctranslate2::Device;
     auto const scope = model_->get_scoped_device_setter();
@@ -79,7 +80,7 @@ class CTranslate2Loaded {
     return result;
   }
 
-  /// \throws std::invalid_argument  for tokens outside the source's vocabulary, for too many, or none
+  /// \throws std::invalid_argument  for tokens outside the source vocabulary, too many tokens, or none
   Encoded encode(std::span<Source const* const> sources) const {
     auto const scope = model_->get_scoped_device_setter();
     auto const& words = model_->get_source_vocabulary();
@@ -105,8 +106,8 @@ class CTranslate2Loaded {
   }
 
  protected:
-  /// \throws std::invalid_argument  for a model that is no encoder-decoder Transformer, has several source vocabularies or
-  ///                                flash attention
+  /// \throws std::invalid_argument  for a model that is not an encoder-decoder Transformer, or has several source
+  ///                                vocabularies or flash attention
   CTranslate2Loaded(std::shared_ptr<ctranslate2::models::Model const> model, std::vector<Token> never)
       : model_(std::dynamic_pointer_cast<ctranslate2::models::SequenceToSequenceModel const>(std::move(model))) {
     require(model_ && model_->layer_exists("encoder") && model_->layer_exists("decoder/projection"),
@@ -126,7 +127,8 @@ class CTranslate2Loaded {
     require(outputs >= vocabulary_.size, "CTranslate2: outputs", outputs, "are fewer than the vocabulary has tokens");
     auto const has = [&](std::string const& name) { return model_->get_variable_if_exists(name) != nullptr; };
     std::string const attention = "decoder/layer_0/self_attention/";
-    // A window forgets what a roll-back may want. The others give all tokens of one call the place of one of them.
+    // A sliding window forgets tokens that a roll-back may need. The other encodings give all tokens of one call the
+    // same position.
     auto const window = model_->get_attribute_with_default<std::int32_t>("decoder/sliding_window", 0) > 0;
     abilities_.roll_back = !window;
     abilities_.blocks = !window && !has(attention + "relative_attention_bias") &&
@@ -141,7 +143,7 @@ class CTranslate2Loaded {
   std::shared_ptr<ctranslate2::models::SequenceToSequenceModel const> model_;
 
  private:
-  /// Most tokens: of a table of positions, if there is one.
+  /// The most tokens: the size of the table of positions, if there is one.
   std::int32_t positions(std::string const& scope) const {
     auto const* const table = model_->get_variable_if_exists(scope + "/position_encodings/encodings");
     return table ? static_cast<std::int32_t>(table->dim(0)) : Limits::unlimited;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// llama.cpp as a model: a context of it, whatever it has loaded. Needs llama.h (component `llama`: `sluice::llama`).
+/// llama.cpp as a model: a llama_context, whatever it has loaded. Needs llama.h (component `llama`: `sluice::llama`).
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,24 +24,27 @@
 
 namespace sluice::inline v0 {
 
-/// A context of llama.cpp. A slot is a sequence id, a request's prompt is all there is of a source.
+/// A context of llama.cpp. A slot is a sequence id; the whole source is in the request's prompt.
 ///
-/// Create the context with `n_seq_max` = sentences at a time * slots of each (the width of a beam; 256 is llama.cpp's most), and
-/// `n_ctx` cells for the tokens of them all. With `kv_unified` they share these (Limits::tokens) and a fork copies nothing; without,
-/// each sequence has an equal part (Limits::length) and a fork copies its keys and values.
+/// Create the context with `n_seq_max` = sentences decoded together * slots of each (the beam width; llama.cpp allows
+/// at most 256), and `n_ctx` cells for the tokens of all of them. With `kv_unified` sequences share these cells
+/// (Limits::tokens) and a fork copies nothing; without it, each sequence has an equal part (Limits::length) and a fork
+/// copies its keys and values.
 ///
-/// Claims what the loaded model can do: `ragged` and `blocks`; `roll_back` unless its memory is recurrent (or partly so), or is a
-/// window that forgets: of sliding windows only those whose cache is as large as the others (`swa_full`) and not unified. `trees`
-/// where it can roll back, sequences share their cells (`kv_unified`), and LlamaOptions::leaves leaves sequences for their paths.
+/// Claims what the loaded model can do: `ragged` and `blocks`; `roll_back` unless its memory is (partly) recurrent or
+/// uses a sliding window that forgets tokens (with sliding windows, it needs a full-size cache, `swa_full`, that is not
+/// unified); `trees` if it can roll back, sequences share their cells (`kv_unified`), and LlamaOptions::leaves reserves
+/// sequences for paths.
 ///
-/// Refers to the context, which must outlive it and is its alone; any number of contexts may be used side by side, each in a
-/// thread. A step whose tokens find no cells throws NoRoom. One that is aborted (llama_set_abort_callback) or fails throws
-/// std::runtime_error and leaves all other slots as they are.
+/// Refers to the context, which must outlive it and which nothing else may use. Any number of contexts may be used in
+/// parallel, each in one thread. A step whose tokens find no free cells throws NoRoom. A step that is aborted
+/// (llama_set_abort_callback) or fails throws std::runtime_error and leaves all other slots unchanged.
 class Llama {
  public:
   using Source = std::monostate;
 
-  /// \throws std::invalid_argument  for no context, a model that needs an encoder or has no vocabulary, and options outside it
+  /// \throws std::invalid_argument  for a null context, a model that needs an encoder or has no vocabulary, and options
+  ///                                out of range
   explicit Llama(llama_context* context, LlamaOptions const& options = {})
       : context_(required(context)), memory_(llama_get_memory(context)), tokenizer_(llama_get_model(context), options) {
     auto const* const model = llama_get_model(context);
@@ -56,9 +59,9 @@ class Llama {
     if (unified) limits_.tokens = llama_n_ctx(context);
     auto const recurrent = llama_model_is_recurrent(model);
     if (recurrent)
-      limits_.length = Limits::unlimited, limits_.tokens = Limits{}.tokens;  // a state of fixed size for each slot
+      limits_.length = Limits::unlimited, limits_.tokens = Limits{}.tokens;  // state of fixed size per slot
 
-    // A unified cache reuses cells that have left the window, and a roll-back may want them.
+    // A unified cache reuses cells outside the window, which a roll-back may need.
     auto const forgets =
         llama_model_n_swa(model) > 0 && !(llama_memory_can_shift(memory_) && (sequences == 1 || !unified));
     abilities_ = {.ragged = true, .blocks = true, .roll_back = !recurrent && !llama_model_is_hybrid(model) && !forgets};
@@ -66,7 +69,7 @@ class Llama {
     for (auto i = abilities_.trees ? options.leaves : 0; i > 0; --i) lent_.push_back(--limits_.slot_count);
   }
 
-  /// Texts as tokens and back.
+  /// Converts between text and tokens.
   LlamaTokenizer const& tokenizer() const { return tokenizer_; }
   Vocabulary const& vocabulary() const { return tokenizer_.vocabulary(); }
   Limits limits() const { return limits_; }
@@ -77,12 +80,12 @@ class Llama {
     for (auto const slot : slot_numbers) cut(slot, 0);
   }
 
-  /// Answers in llama.cpp's own memory where the lines are those of one call of llama_decode, at most n_batch tokens.
+  /// The answer lies in llama.cpp's own memory if its lines come from one call of llama_decode, at most n_batch tokens.
   Scores<float> step(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
         cut(row.to, 0);
-        llama_memory_seq_cp(memory_, row.from, row.to, -1, -1);  // whole: without kv_unified it copies nothing less
+        llama_memory_seq_cp(memory_, row.from, row.to, -1, -1);  // whole: without kv_unified a part would cost the same
       }
     for (auto const& row : rows) cut(row.to, row.length);
     batch_.lay_out(rows, lent_);
@@ -115,7 +118,7 @@ class Llama {
     return context;
   }
 
-  /// Keeps the first `length` tokens of a slot. Asked for in vain it would look at all cells.
+  /// Keeps the first `length` tokens of a slot. Call it only if there is something to cut, since it looks at all cells.
   void cut(Slot slot, std::int32_t length) {
     if (llama_memory_seq_pos_max(memory_, slot) < length) return;
     if (!llama_memory_seq_rm(memory_, slot, length == 0 ? -1 : length, -1))
@@ -128,7 +131,7 @@ class Llama {
     else if (move.length > 0) llama_memory_seq_cp(memory_, move.from, move.to, 0, move.length);
   }
 
-  /// When a step is over, however it ends, nothing of a tree is left but its first path.
+  /// At the end of a step, even after an exception, only the first path of a tree stays.
   struct Clearing {
     Llama& llama;
     explicit Clearing(Llama& of) : llama(of) {}
@@ -137,11 +140,11 @@ class Llama {
     ~Clearing() {
       for (auto const sequence : llama.lent_)
         if (llama_memory_seq_pos_max(llama.memory_, sequence) >= 0)
-          llama_memory_seq_rm(llama.memory_, sequence, -1, -1);  // of all it never fails
+          llama_memory_seq_rm(llama.memory_, sequence, -1, -1);  // never fails for a whole sequence
     }
   };
 
-  /// Feeds tokens [first, first + count); how many lines there are of them now.
+  /// Feeds tokens [first, first + count); returns the number of their lines.
   std::ptrdiff_t decode(std::size_t first, std::size_t count) {
     auto const code = llama_decode(context_, batch_.tokens(first, count));
     if (code == 1) throw NoRoom("llama.cpp has no cells for " + std::to_string(count) + " tokens more");
@@ -155,7 +158,7 @@ class Llama {
   LlamaTokenizer tokenizer_;
   Limits limits_;
   Abilities abilities_;
-  std::vector<Slot> lent_;  // behind the slots: for paths of trees
+  std::vector<Slot> lent_;  // beyond the slots: for paths of trees
   detail::LlamaBatch batch_;
   std::vector<float> logits_;
 };

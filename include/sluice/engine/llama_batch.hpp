@@ -17,24 +17,24 @@
 
 namespace sluice::inline v0::detail {
 
-/// Tokens with their positions, sequences and wish for a line, and what must become of sequences before.
-///
-/// A token of a tree has a sequence for each leaf below it: the first path is the slot's own, the others are lent. Where there
-/// are fewer of these than leaves, the batch has parts, and a part uses them again: the last path of the part before holds
+/// Tokens with positions, sequences and whether a line is wanted, and the moves of sequences that come first.
+/// A token of a tree belongs to one sequence per leaf below it. The first path uses the slot's own sequence, the others
+/// use lent sequences. If there are more leaves than lent sequences, the batch is split into parts that reuse them: the
+/// last path of a part holds everything that the next part's first token follows.
 /// all that the next token follows.
 class LlamaBatch {
  public:
-  /// Before a part is decoded, `to` is to hold the first `length` tokens of `from`, which may be `to`.
+  /// Before a part is decoded, `to` must hold the first `length` tokens of `from`, which may equal `to`.
   struct Move {
     Slot from, to;
     std::int32_t length;
   };
-  /// Tokens up to `tokens`, behind moves up to `moves`.
+  /// Ends at token `tokens`; its moves end at `moves`.
   struct Part {
     std::size_t tokens, moves;
   };
 
-  /// \param lent  sequences that hold nothing; some, where a row branches
+  /// \param lent  sequences that hold nothing; at least one if a row branches
   void lay_out(std::span<Row const> rows, std::span<Slot const> lent) {
     tokens_.clear(), positions_.clear(), counts_.clear(), sequences_.clear(), wanted_.clear();
     parts_.clear(), moves_.clear();
@@ -55,7 +55,7 @@ class LlamaBatch {
   std::span<Move const> moves(std::size_t first, std::size_t last) const {
     return std::span(moves_).subspan(first, last - first);
   }
-  /// Tokens [first, first + count), valid until the next layout.
+  /// Tokens [first, first + count), valid until the next lay_out().
   llama_batch tokens(std::size_t first, std::size_t count) {
     return {.n_tokens = static_cast<std::int32_t>(count),
             .token = &tokens_[first],
@@ -100,7 +100,7 @@ class LlamaBatch {
     while (i + 1 < row.tokens.size() && row.depth(i + 1) > row.depth(i)) ++i;
     return i;
   }
-  /// All lent sequences may be used again; that of the last path first, by the path that leaves it.
+  /// Makes all lent sequences available again. If the last path used one, the next path takes it over.
   void begin_part(Row const& row, std::size_t begin, Slot before) {
     parts_.push_back({tokens_.size(), moves_.size()});
     free_.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The tokens of a model of llama.cpp: which there are, and the texts of them. Needs llama.h (component `llama`).
+/// The tokens of a llama.cpp model, and their texts. Needs llama.h (component `llama`).
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,20 +20,21 @@
 
 namespace sluice::inline v0 {
 
-/// What cannot be read from a model's file, nor from a context.
+/// What neither a model's file nor a context says.
 struct LlamaOptions {
   std::vector<Token> eos{};    ///< end an output too, beside those that llama.cpp knows as ends of generation
   std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses
-  /// Llama: so many of the context's sequences are no slots, but hold paths of Row::depths while they are looked at. Where the
-  /// memory can do it, the model then takes trees; with fewer than paths of a step, in several calls of llama_decode.
+  /// For Llama: this many of the context's sequences are not slots; they hold tree paths (Row::depths) during a step.
+  /// If the memory supports it, the model then takes trees; with fewer sequences than paths in a step, it needs several
+  /// calls of llama_decode.
   std::int32_t leaves = 0;
 };
 
-/// The vocabulary of a model of llama.cpp, with or without weights (`llama_model_params::vocab_only`). Refers to the model, which must
-/// outlive it. const, and for any number of threads.
+/// The vocabulary of a llama.cpp model, with or without weights (`llama_model_params::vocab_only`). Refers to the
+/// model, which must outlive it. All members are const and thread-safe.
 class LlamaTokenizer {
  public:
-  /// \throws std::invalid_argument  for no model, one that has no vocabulary, and options outside it
+  /// \throws std::invalid_argument  for a null model, a model without a vocabulary, and options out of range
   explicit LlamaTokenizer(llama_model const* model, LlamaOptions const& options = {})
       : tokens_(llama_model_get_vocab(required(model))), vocabulary_(read(tokens_, options)) {
     vocabulary_.check();
@@ -41,7 +42,7 @@ class LlamaTokenizer {
 
   Vocabulary const& vocabulary() const { return vocabulary_; }
 
-  /// The bytes that a token adds to a text; none for a control token, unless `special`.
+  /// The bytes that a token adds to a text; empty for a control token, unless `special`.
   std::string bytes(Token token, bool special = false) const {
     require(vocabulary_.contains(token), "token", token, "is outside the vocabulary");
     std::string piece(32, '\0');
@@ -53,21 +54,21 @@ class LlamaTokenizer {
     piece.resize(static_cast<std::size_t>(length));
     return piece;
   }
-  /// Those of every token: for stop strings and streams of text.
+  /// The bytes of every token, for stop strings and streamed text.
   TokenBytes token_bytes() const {
     std::vector<std::string> all;
     all.reserve(static_cast<std::size_t>(vocabulary_.size));
     for (Token token = 0; token < vocabulary_.size; ++token) all.push_back(bytes(token));
     return TokenBytes(all);
   }
-  /// The text of tokens, byte for byte what they add one after the other.
+  /// The text of tokens: the concatenation of the bytes that each adds.
   std::string text(std::span<Token const> tokens) const {
     std::string result;
     for (auto const token : tokens) result += bytes(token);
     return result;
   }
-  /// The tokens of a text that goes on behind it. `begins`: with what the model wants at the front (bos, mostly); `special`: names of
-  /// control tokens count as those tokens, as chat templates have them.
+  /// Tokenizes a text. `begins`: adds what the model wants at the front (usually bos); `special`: names of control
+  /// tokens become those tokens, as chat templates need.
   std::vector<Token> tokens(std::string_view text, bool begins = true, bool special = false) const {
     std::vector<Token> result(text.size() + 8);
     auto const write = [&] {  // NOLINTNEXTLINE(readability-suspicious-call-argument): the names are similar
@@ -101,7 +102,7 @@ class LlamaTokenizer {
     }
     std::erase_if(result.never, [&](Token token) { return std::ranges::binary_search(result.eos, token); });
 
-    // A model without bos has seen its texts apart by the token that ends them.
+    // A model without bos was trained on texts separated by the token that ends them.
     result.bos = llama_vocab_bos(tokenizer);
     if (result.bos < 0) result.bos = llama_vocab_eos(tokenizer);
     if (result.bos < 0) result.bos = 0;

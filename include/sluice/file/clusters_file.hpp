@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Clusters as bytes: write_clusters() and read_clusters().
+/// Serialised clusters: write_clusters() and read_clusters().
 #pragma once
 
 #include <sluice/language.hpp>
@@ -63,7 +63,7 @@ void put_clusters(std::string& to, Clusters const& clusters) {
   put(to, static_cast<std::uint32_t>(clusters.hidden_size));
   put(to, static_cast<std::uint32_t>(clusters.vocabulary_size));
   put(to, static_cast<std::uint32_t>(clusters.size()));
-  // Half the length where nothing is lost.
+  // Half the size if that loses nothing.
   auto const half = std::all_of(clusters.centroids.begin(), clusters.centroids.end(),
                                 [](float x) { return (std::bit_cast<std::uint32_t>(x) & 0xFFFF) == 0; });
   put(to, std::uint8_t{half});
@@ -79,7 +79,7 @@ void put_clusters(std::string& to, Clusters const& clusters) {
   }
 }
 
-/// Takes numbers off the front of a file's content, whose checksum was right: errors are those of whoever wrote it.
+/// Reads numbers from the front of a file's content. The checksum was right, so errors are the writer's.
 template <class = void>
 class LazyClustersReader {
  public:
@@ -155,7 +155,7 @@ class LazyClustersReader {
 };
 using ClustersReader = LazyClustersReader<>;
 
-/// Appends up to `count` bytes of a stream to `to`, some at a time, so that a wrong number does not take memory.
+/// Appends up to `count` bytes of a stream to `to`, in pieces, so that a wrong count does not allocate much memory.
 template <class = void>
 void get_bytes(std::istream& from, std::uint64_t count, std::string& to) {
   constexpr std::size_t at_once = std::size_t{1} << 20;
@@ -170,10 +170,10 @@ void get_bytes(std::istream& from, std::uint64_t count, std::string& to) {
 
 }  // namespace detail
 
-/// Writes the clusters of one or several directions. Centroids that are bfloat16 numbers take two bytes, else four;
-/// reading them gives what was written, bit for bit. Write to a binary stream.
-/// \throws std::invalid_argument  for clusters that are not valid, see check(): nothing is written
-/// \throws std::runtime_error     if the stream does not take it
+/// Writes the clusters of one or several directions. A centroid number takes two bytes if all are exact in bfloat16,
+/// else four; reading gives back what was written, bit for bit. Write to a binary stream.
+/// \throws std::invalid_argument  for invalid clusters, see check(): nothing is written
+/// \throws std::runtime_error     if writing to the stream fails
 template <class = void>
 void write_clusters(std::ostream& stream, ClustersByDirection const& directions) {
   std::string content;
@@ -195,8 +195,8 @@ void write_clusters(std::ostream& stream, ClustersByDirection const& directions)
 }
 
 /// Reads what write_clusters() wrote, from a binary stream, to its end.
-/// \throws std::runtime_error  for anything else, saying what is wrong: no file of clusters, a newer version, cut off,
-///                             changed on the way
+/// \throws std::runtime_error  for anything else, saying what is wrong: not a file of clusters, a newer version,
+///                             truncated, or corrupt
 template <class = void>
 ClustersByDirection read_clusters(std::istream& stream) {
   using Reader = detail::ClustersReader;

@@ -20,18 +20,18 @@
 
 namespace sluice::inline v0 {
 
-/// Holds any model of one kind of source and answer, behind a few virtual calls a step, with all that it can: its abilities
-/// and limits, encoding ahead, guesses, what it attaches. With it, decoders are compiled once, in one translation unit, for all models of a
-/// program; the rest of the program may be C++17 (see docs/getting-started.md). What a search needs and the held model
-/// cannot do is refused when the decoder is made.
+/// Holds any model of one source type and answer type behind a few virtual calls per step. It passes on everything the
+/// model offers: abilities, limits, encoding ahead, guesses and attachments. With it, decoders are compiled once, in
+/// one translation unit, for all models of a program; the rest of the program may be C++17 (see
+/// docs/getting-started.md). If a search needs something that the held model cannot do, making the decoder fails.
 template <class SourceType, class AnswerType = Scores<float>>
 class AnyModel {
  public:
   using Source = SourceType;
   using Encoded = std::shared_ptr<void>;  ///< the held model's
 
-  /// Takes the model over.
-  /// \param claimed  what to claim of its abilities; nothing: all
+  /// Takes ownership of the model.
+  /// \param claimed  which of its abilities to claim; nothing: all
   /// \throws std::invalid_argument  for claims that the model does not make
   template <Model M>
     requires(!std::same_as<M, AnyModel> && std::same_as<typename M::Source, Source> &&
@@ -39,7 +39,7 @@ class AnyModel {
   explicit AnyModel(M model, std::optional<Abilities> claimed = {})
       : held_(std::make_unique<Held<M, M>>(std::move(model))), abilities_(claim(claimed)) {}
 
-  /// Uses a model that somebody else owns and keeps alive.
+  /// Refers to a model that the caller owns and keeps alive.
   template <Model M>
     requires(std::same_as<typename M::Source, Source>&& std::same_as<Answer<M>, AnswerType>)
   explicit AnyModel(M* model, std::optional<Abilities> claimed = {})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Checked: a model that is held to its contract, and whoever calls it.
+/// Checked: a wrapper that holds a model and its callers to the contract.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -29,7 +29,7 @@ namespace sluice::inline v0 {
 
 namespace detail {
 
-/// What a model has encoded, and copies of the sources: whoever compares starts them again.
+/// What a model has encoded, with copies of the sources, because a comparison starts them again.
 template <class M>
 struct EncodedWithCopies {
   using Encoded = void;
@@ -60,23 +60,22 @@ struct PlainModelOf final : PlainModel {
 }  // namespace detail
 
 /// For tests of models: the same model, which throws std::logic_error, naming the clause of docs/model.md, for
-///
 ///  - every call that breaks the contract: rows, starts, releases and drafts;
-///  - every answer of another number of lines than was asked for;
-///  - every line that is not what the same tokens give alone, in another slot or another batch, after a roll-back, as a
-///    block (what of it the model claims), by more than a tolerance, in the steps that CheckOptions::every names.
+///  - every answer whose number of lines differs from what was asked for;
+///  - every line that differs by more than a tolerance from the line for the same tokens alone, in another slot or
+///    another batch, after a roll-back, or fed as a block (as far as the model claims these), in the steps that
+///    CheckOptions::every selects.
 ///
-/// All of it is kept in violations(). What is decoded is what the model alone would give: comparisons run before the
-/// step, in two free slots, and release them. Where slots are limited they are the last two, so limits() shows two
-/// slots fewer, else those above all that have been used; where tokens are limited, a third of them.
+/// All violations are kept in violations(). The output is that of the model alone: comparisons run before the step, in
+/// two free slots, and release them. If slots are limited, these are the last two, so limits() shows two slots fewer;
+/// else they lie above all slots used so far. If tokens are limited, limits() shows a third of them.
 ///
-/// A comparison costs, for each row, up to six times its tokens and 15 in steps of one or two rows, eight starts of a
-/// source (encoder included) and two slots as long as the row's; lines are copied. Answers that cannot be read (no
-/// rows, columns and operator[]) are not compared, nor sentences encoded ahead whose source cannot be copied. The first
-/// step is always compared: a short request finds most mistakes.
+/// A comparison costs, for each row, up to six times its tokens plus 15, in steps of one or two rows, eight starts of a
+/// source (encoder included) and two slots as long as the row's; lines are copied. Answers that cannot be read (without
+/// rows, columns and operator[]) are not compared, nor are sentences encoded ahead whose source cannot be copied. The
+/// first step is always compared: a short request finds most mistakes.
 ///
-/// Refers to the model, which must outlive it; the model must not be used beside it. For the threads that the model is
-/// for.
+/// Refers to the model, which must outlive it; nothing else may use the model meanwhile. Has the model's thread safety.
 template <Model M>
 class Checked : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ensembles: several models that decide together.
+/// Ensembles: several models that choose tokens together.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -29,19 +29,19 @@ namespace sluice::inline v0 {
 /// What is averaged.
 enum class Average : std::uint8_t {
   probabilities,         ///< log sum_i w_i p_i (fairseq, Sockeye's linear)
-  log_probs,             ///< sum_i w_i log p_i, not normalised again (Marian, but for the weights' scale)
-  normalised_log_probs,  ///< its softmax (Sockeye's log_linear); the answer's Kind is logits
+  log_probs,             ///< sum_i w_i log p_i, not renormalised (Marian, except for the weights' scale)
+  normalised_log_probs,  ///< the softmax of that (Sockeye's log_linear); the answer's Kind is logits
 };
 
 struct EnsembleOptions {
   Average average = Average::probabilities;
-  std::vector<double> weights{};  ///< one per model, >= 0, divided by their sum; empty = all alike. A model of weight 0
-                                  ///< is never run
+  std::vector<double> weights{};  ///< one per model, >= 0, divided by their sum; empty = equal weights. A model with
+                                  ///< weight 0 is never run
 };
 
 namespace detail {
 
-/// What several models have encoded, if all of them can; nothing of a model without a say.
+/// What several models have encoded, if all of them can encode ahead. Holds nothing for a model with weight 0.
 template <class... Ms>
 struct EncodedByAll {};
 template <EncodingModel... Ms>
@@ -152,7 +152,7 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
     });
   }
 
-  /// Where all models can encode ahead, so can the ensemble.
+  /// Encodes ahead with every model; available if all of them can.
   auto encode(std::span<Source const* const> sources) const requires requires { typename Models::Encoded; }
   {
     typename Models::Encoded encoded;
@@ -178,7 +178,7 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
     for_each([&](auto& model, std::size_t) { detail::release(model, slot_numbers); });
   }
 
-  /// Throws what a model throws, and std::logic_error if a model's answer has another shape than was asked for.
+  /// Throws what a model throws, and std::logic_error if a model's answer has the wrong shape.
   Scores<float> step(std::span<Row const> rows) {
     mixture_.begin(lines(rows), vocabulary_.size);
     for_each([&](auto& model, std::size_t i) {
@@ -220,7 +220,7 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
     return all;
   }
 
-  /// Releases what the first `started` models hold if f throws.
+  /// If f throws, releases the slots in the first `started` models.
   template <class F>
   void undo_if_thrown(std::span<Slot const> slot_numbers, std::size_t const& started, F&& f) {
     try {
@@ -233,7 +233,7 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
     }
   }
 
-  /// Calls f(model, index) for the models that have a say.
+  /// Calls f(model, index) for the models whose weight is not 0.
   template <class F>
   void for_each(F&& f) {
     std::size_t i = 0;
@@ -256,13 +256,13 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
 
 inline namespace SLUICE_ISA {
 
-/// Models with one kind of source and one vocabulary, as one model: `Ensemble ensemble(a, b)`. Their scores may be of
+/// Models with one type of source and one vocabulary, as one model: `Ensemble ensemble(a, b)`. Their scores may have
 /// different types and kinds; each line is normalised before it is averaged. All models hold the same slots.
 ///
-/// Refers to the models, which must outlive it and be different objects. A line costs the models', and one softmax and
-/// one pass over V for each. The same bits in every batch if the models' are. A NaN or +infinity in one model's line
-/// makes the line NaN, which the decoder reports; impossible tokens (-infinity) have probability 0. If the models'
-/// `start` or `step` throws, so does the ensemble's.
+/// Refers to the models, which must outlive it and be different objects. A line costs every model's own line, and one
+/// softmax and one pass over V for each. The result is the same bits in every batch if the models' lines are. A NaN or
+/// +infinity in one model's line makes the line NaN, which the decoder reports; impossible tokens (-infinity) have
+/// probability 0. If a model's `start` or `step` throws, so does the ensemble's.
 template <ScoringModel M, ScoringModel... Ms>
   requires(std::same_as<typename M::Source, typename Ms::Source>&&...)
 class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
@@ -273,7 +273,8 @@ class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
   explicit Ensemble(M& model, Ms&... models) : Ensemble(EnsembleOptions{}, model, models...) {}
 };
 
-/// The same for models of one type whose number is known at run time only. With AnyModel, of any types.
+/// The same for models of one type whose number is known only at run time. With AnyModel, the models may have any
+/// types.
 template <ScoringModel M>
 class EnsembleOf : public detail::BasicEnsemble<detail::ModelList<M>> {
  public:

@@ -25,7 +25,7 @@
 
 namespace sluice::inline v0 {
 
-/// Where a language model takes its source from if it needs none.
+/// For a language model that needs no source.
 struct NoSource {
   static constexpr std::monostate nothing{};
   template <class Source>
@@ -36,18 +36,19 @@ struct NoSource {
 
 inline namespace SLUICE_ISA {
 
-/// score = log p_M + weight * log p_L at every token, not normalised again (Gulcehre et al. 2015, "On Using Monolingual
+/// score = log p_M + weight * log p_L for every token, not renormalised (Gulcehre et al. 2015, "On Using Monolingual
 /// Corpora in Neural Machine Translation", section 4.1; fairseq's --lm-weight). The language model is fed the same
-/// tokens in the same slots. A token that is impossible for one of the two stays impossible. The sums go into the
-/// hypotheses as their log_probs. Weight 0: the language model is never run. A negative weight takes what a language
-/// model knows out.
+/// tokens in the same slots. A token that is impossible for one of the two stays impossible. The log_probs of
+/// hypotheses are these sums. With weight 0, the language model is never run. A negative weight subtracts the language
+/// model's scores.
 ///
-/// Refers to both models, which must outlive it. A line costs the models', and one softmax and one pass over V for
-/// each. The same bits in every batch if the models' are. A NaN or +infinity in one model's line makes the line NaN.
-/// Forbid tokens after the softmax (BeamSearch::stage; the default): a softmax after edits would normalise the sum.
+/// Refers to both models, which must outlive it. A line costs both models' lines, and one softmax and one pass over V
+/// for each. The result is the same bits in every batch if the models' lines are. A NaN or +infinity in one model's
+/// line makes the line NaN. Forbid tokens after the softmax (BeamSearch::stage; the default): a softmax after edits
+/// would normalise the sum.
 ///
-/// \tparam F  function of a source of M that refers to L's source in it, which must live as long: `&Pair::context`,
-///            std::identity{} where both have the same, nothing where L needs none (std::monostate)
+/// \tparam F  function from a source of M to L's source within it, which must live as long: `&Pair::context`;
+/// std::identity{} if both have the same source; omitted if L needs none (std::monostate)
 // clang-format off
 template <ScoringModel M, ScoringModel L, class F = NoSource>
   requires std::same_as<std::invoke_result_t<F const&, typename M::Source const&>, typename L::Source const&>
@@ -98,7 +99,7 @@ class Interpolate
     if (fused()) detail::release(language_, slot_numbers);
   }
 
-  /// Throws what a model throws, and std::logic_error if a model's answer has another shape than was asked for.
+  /// Throws what a model throws, and std::logic_error if a model's answer has the wrong shape.
   Scores<float> step(std::span<Row const> rows) {
     mixture_.begin(detail::lines(rows), vocabulary_.size);
     mixture_.add_log_probs(model_.step(rows), 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which pages hold the positions of which slot; the pages themselves are somebody else's.
+/// The page table of a paged KV cache: which pages hold the positions of each slot. The pages themselves are stored
+/// elsewhere.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,7 +19,7 @@
 
 namespace sluice::inline v0 {
 
-/// What a PagedCache has done and holds.
+/// Statistics of a PagedCache.
 struct PagedCacheUse {
   std::int32_t pages = 0;      ///< in use now
   std::int32_t peak = 0;       ///< in use at once, so far
@@ -28,13 +29,13 @@ struct PagedCacheUse {
   std::uint64_t copies = 0;    ///< pages copied, because two slots went on in one
 };
 
-/// The bookkeeping of a PagedCache, wherever its pages lie: they are numbers here, 0 .. use().allocated - 1.
+/// The page table of a PagedCache. It does not store the pages: they are numbers here, 0 .. use().allocated - 1.
 ///
-/// Pages form a forest: a page knows the page before it and counts who refers to it (later pages, and the slots that
-/// end in it). A slot is its last page and a length. So a fork copies nothing; the first of two slots to append to a
-/// page that both end in copies that page's filled part.
+/// Pages form a forest: a page refers to the page before it and counts its references (later pages, and slots that end
+/// in it). A slot is its last page and a length. So a fork copies nothing. If two slots end in one page, the first to
+/// append to it copies the page's filled part.
 ///
-/// Slots need no creation: one never named is empty. Not thread-safe.
+/// Slots need no creation: a slot that was never named is empty. Not thread-safe.
 template <class = void>
 class LazyPageTable {
  public:
@@ -48,9 +49,9 @@ class LazyPageTable {
   };
 
   /// \param positions_per_page  > 0
-  /// \param max_pages           in use at once; 0: any number
+  /// \param max_pages           the most pages in use at once; 0: no limit
   /// \param page_bytes          of each, for use()
-  /// \throws std::invalid_argument  if one is out of its range
+  /// \throws std::invalid_argument  if an argument is out of range
   LazyPageTable(std::int32_t positions_per_page, std::int32_t max_pages, std::size_t page_bytes)
       : positions_per_page_(positions_per_page), max_pages_(max_pages), page_bytes_(page_bytes) {
     require(positions_per_page > 0, "PagedCache: positions_per_page", positions_per_page, "must be > 0");
@@ -63,7 +64,7 @@ class LazyPageTable {
     return length / positions_per_page_ + (length % positions_per_page_ != 0);
   }
 
-  /// `to` becomes the first `length` positions of `from`; what it held is dropped. O(pages dropped).
+  /// `to` becomes the first `length` positions of `from`; its old contents are dropped. O(pages dropped).
   /// \throws std::invalid_argument  if `from` is shorter
   void fork(Slot from, Slot to, std::int32_t length) {
     check(from, length);
@@ -90,7 +91,7 @@ class LazyPageTable {
     s.length = length;
   }
 
-  /// The slot is empty.
+  /// Empties the slot.
   void release(Slot slot) {
     if (!known(slot)) return;
     auto& s = slots_[index(slot)];
@@ -99,8 +100,8 @@ class LazyPageTable {
   }
 
   /// Adds a position to the slot. O(1).
-  /// \param grow  called before there is one page more than ever before; what it throws leaves the slot as it was
-  /// \throws std::length_error  if all pages are in use; the slot is as it was
+  /// \param grow  called before a page is allocated; if it throws, the slot is unchanged
+  /// \throws std::length_error  if all pages are in use; the slot is unchanged
   template <class Grow>
   Place append(Slot slot, Grow&& grow) {
     reserve(slot);
@@ -122,7 +123,8 @@ class LazyPageTable {
     return place;
   }
 
-  /// write(i, page) for each of the slot's pages_of(length(slot)) pages, the last one first; all but the last are full.
+  /// Calls write(i, page) for each of the slot's pages_of(length(slot)) pages, the last page first. All but the last
+  /// are full.
   template <class Write>
   void pages(Slot slot, Write&& write) const {
     auto const count = pages_of(length(slot));
@@ -136,13 +138,13 @@ class LazyPageTable {
     std::int32_t references = 0;
   };
   struct State {
-    std::int32_t page = none;  // the last one
+    std::int32_t page = none;  // the last page
     std::int32_t length = 0;
   };
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   bool known(Slot slot) const { return slot >= 0 && index(slot) < slots_.size(); }
-  void check(Slot slot, std::int32_t asked) {  // not called length: nvcc takes that for the function of this name
+  void check(Slot slot, std::int32_t asked) {  // not called length: nvcc confuses that with the function of this name
     require(asked >= 0 && asked <= length(slot), "PagedCache: length", asked, "must be in [0, length of the slot]");
     reserve(slot);
   }
@@ -173,7 +175,7 @@ class LazyPageTable {
     return page;
   }
 
-  /// One reference less; whoever has none is free, and refers no longer to the page before it.
+  /// Removes one reference. A page without references is freed, and drops its reference to the page before it.
   void drop(std::int32_t page) {
     while (page != none && --pages_[index(page)].references == 0) {
       auto const previous = std::exchange(pages_[index(page)].previous, free_);

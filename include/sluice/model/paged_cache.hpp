@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory for the keys and values of many hypotheses, in pages that forks share.
+/// A paged KV cache: memory for the keys and values of many hypotheses, in pages that forks share.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,19 +18,19 @@
 
 namespace sluice::inline v0 {
 
-/// What a PagedCache is made of.
+/// Options of a PagedCache.
 struct PagedCacheOptions {
   std::size_t elements_per_position = 0;  ///< > 0: of all layers together
   std::int32_t positions_per_page = 16;   ///< > 0
   std::int32_t max_pages = 0;             ///< in use at once; 0 = as many as there is memory for
 };
 
-/// Slots of positions, each position `elements_per_position` numbers that the cache only moves, never looks at. Forks share
-/// pages, as PageTable keeps them: a fork copies nothing; the first of two slots to append to a page that both end in copies
-/// that page's filled part. Within a page the model lays out its numbers as it likes; if that is not position after position,
-/// it says how a page is copied (see append).
+/// Slots of positions. Each position has `elements_per_position` numbers, which the cache only moves and never reads.
+/// Forks share pages through a PageTable: a fork copies nothing, and if two slots end in one page, the first to append
+/// to it copies the page's filled part. The model chooses the layout within a page; if that is not position after
+/// position, it must say how a page is copied (see append).
 ///
-/// Slots need no creation: one never named is empty. Not thread-safe.
+/// Slots need no creation: a slot that was never named is empty. Not thread-safe.
 template <class T>
 class PagedCache {
  public:
@@ -40,7 +40,7 @@ class PagedCache {
     std::int32_t position;  ///< in the page
   };
 
-  /// \throws std::invalid_argument  if an option is out of its range
+  /// \throws std::invalid_argument  if an option is out of range
   explicit PagedCache(PagedCacheOptions const& options)
       : elements_(options.elements_per_position),
         page_size_(elements_ * static_cast<std::size_t>((std::max)(options.positions_per_page, 0))),
@@ -51,7 +51,7 @@ class PagedCache {
   std::int32_t length(Slot slot) const { return table_.length(slot); }
   PagedCacheUse const& use() const { return table_.use(); }
 
-  /// `to` becomes the first `length` positions of `from`; what it held is dropped. O(pages dropped).
+  /// `to` becomes the first `length` positions of `from`; its old contents are dropped. O(pages dropped).
   /// \throws std::invalid_argument  if `from` is shorter
   void fork(Slot from, Slot to, std::int32_t length) { table_.fork(from, to, length); }
 
@@ -59,13 +59,13 @@ class PagedCache {
   /// \throws std::invalid_argument  if it is shorter
   void truncate(Slot slot, std::int32_t length) { table_.truncate(slot, length); }
 
-  /// The slot is empty.
+  /// Empties the slot.
   void release(Slot slot) { table_.release(slot); }
 
-  /// Adds a position to the slot. O(1), or a copy of the filled part of its last page, if that is shared.
-  /// `copy(from, to, filled)` copies what belongs to the first `filled` positions of a page, from std::span<T const> to
-  /// std::span<T>; by default the first filled * elements_per_position numbers.
-  /// \throws std::length_error  if all pages are in use; the slot is as it was
+  /// Appends a position to the slot. O(1), or a copy of the filled part of its last page if that is shared. `copy(from,
+  /// to, filled)` copies the data of the first `filled` positions of a page, from std::span<T const> to std::span<T>;
+  /// by default the first filled * elements_per_position numbers.
+  /// \throws std::length_error  if all pages are in use; the slot is unchanged
   template <class Copy>
   Place append(Slot slot, Copy&& copy) {
     auto const place = table_.append(slot, [this] { pages_.emplace_back(page_size_); });
@@ -82,8 +82,8 @@ class PagedCache {
     });
   }
 
-  /// Appends the slot's pages to `pages`, in order: ceil(length / positions_per_page), all but the last full. They stay
-  /// where they are until the slot drops them.
+  /// Appends the slot's pages to `pages`, in order: ceil(length / positions_per_page), all but the last full. Their
+  /// addresses are stable until the slot drops them.
   void pages(Slot slot, std::vector<T const*>& pages) const {
     auto const begin = pages.size();
     pages.resize(begin + static_cast<std::size_t>(table_.pages_of(length(slot))));

@@ -17,16 +17,16 @@
 namespace sluice::inline v0 {
 
 // clang-format off
-/// Makes whole lines of scores of hidden vectors: `logits(hidden)` gives Scores, valid until its next call. Optional:
+/// Turns hidden vectors into whole lines of scores: `logits(hidden)` gives Scores, valid until its next call. Optional:
 /// `vocabulary_size()`. DenseProjection is one.
 template <class P, class AnswerType>
 concept Projection = requires(P& projection, AnswerType const& hidden) { projection.logits(hidden).kind; };
 // clang-format on
 
-/// A model of hidden vectors and its output layer, as a model of scores: what Ensemble and Interpolate are made of.
-/// Alone, the model with the projection as the decoder's expander is faster, since that need not store whole lines.
+/// A model of hidden vectors and its output layer, as a model of scores, which Ensemble and Interpolate need. Outside
+/// these, passing the projection to the decoder as its expander is faster, since that need not store whole lines.
 ///
-/// Refers to model and projection, which must outlive it. Can what the model can.
+/// Refers to the model and the projection, which must outlive it. Has the model's abilities.
 template <Model M, Projection<Answer<M>> P>
 class Projected : public detail::Forwarding<M> {
   using detail::Forwarding<M>::model_;
@@ -34,7 +34,7 @@ class Projected : public detail::Forwarding<M> {
  public:
   using Source = typename M::Source;
 
-  /// \throws std::invalid_argument  if the projection is for a vocabulary of another size
+  /// \throws std::invalid_argument  if the projection has another vocabulary size
   Projected(M& model, P& projection) : detail::Forwarding<M>(model), projection_(projection) {
     if constexpr (requires { projection.vocabulary_size(); }) {
       Vocabulary const vocabulary = model.vocabulary();

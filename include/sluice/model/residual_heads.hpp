@@ -18,9 +18,10 @@
 
 namespace sluice::inline v0 {
 
-/// Heads of one hidden layer with a residual connection over a decoder's output (Stern, Shazeer and Uszkoreit 2018, section
-/// 6): z_i = h + W2_i relu(W1_i h + b1_i) + b2_i; the model's own output layer makes scores of z_i. Head 0 guesses the token
-/// behind the model's own next one. The model's own token has no head here, so that it stays what it was.
+/// Heads of one hidden layer with a residual connection over a decoder's output (Stern, Shazeer and Uszkoreit 2018,
+/// section 6): z_i = h + W2_i relu(W1_i h + b1_i) + b2_i; the model's own output layer turns z_i into scores. Head 0
+/// guesses the token after the model's own next token. The next token itself comes from the unchanged model, without a
+/// head.
 template <class = void>
 class LazyResidualHeads {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Restarting: roll-back for models that cannot.
+/// Restarting: roll-back for models that do not support it.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -30,20 +30,20 @@ constexpr Abilities with_roll_back(Abilities able) {
 }
 }  // namespace detail
 
-/// How often a Restarting had to.
+/// Counts the restarts of a Restarting.
 struct Restarts {
   std::uint64_t slot_count = 0;  ///< started again
   std::uint64_t tokens = 0;      ///< fed again
 };
 
-/// Gives any model roll-back: a slot that is to be cut is started again and fed what stays. For models whose state
-/// cannot be cut (recurrent ones), where roll-backs are rare or the sentences short.
+/// Gives any model roll-back: a slot that is cut is started again and fed the tokens that stay. For models whose state
+/// cannot be cut (recurrent ones), if roll-backs are rare or the sentences short.
 ///
 /// Refers to the model, which must outlive it. A step that cuts costs one call of Model::start for all slots cut, and
-/// their kept tokens once more: in the step's own call if the model is ragged and takes blocks; in one call before it
-/// if it takes blocks only; else in one call for every token, all slots together. Other steps cost no further call. A
-/// fork of a slot that is cut in the same step is started again too: the model no longer holds what it would copy.
-/// Encoding ahead is not passed on, since a sentence may have to be encoded again.
+/// feeds their kept tokens again: in the step's own call if the model is ragged and takes blocks; in one earlier call
+/// if it only takes blocks; else in one call per token, for all slots together. Other steps cost no further call. A
+/// fork of a slot that is cut in the same step is started again too, since the model no longer holds what the fork
+/// would copy. Encoding ahead is not passed on, since a sentence may have to be encoded again.
 template <Model M>
 class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_back(detail::known_abilities<M>())> {
   static_assert(!detail::known_abilities<M>().roll_back, SLUICE_ROLLS_BACK);
@@ -52,7 +52,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
   using Source = typename M::Source;
   using Wrapped = M;  ///< see core/named.hpp
 
-  /// \throws std::invalid_argument  if the model can roll back by itself
+  /// \throws std::invalid_argument  if the model itself supports roll-back
   explicit Restarting(M& model)
       : Restarting::Claim(detail::with_roll_back(sluice::abilities(std::as_const(model)))),
         model_(model),
@@ -102,7 +102,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
  private:
   struct State {
     Source const* source = nullptr;
-    bool held = false;  // the model keeps something there
+    bool held = false;  // the model holds something there
     bool cut = false;   // in this step
   };
 
@@ -112,7 +112,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
     return states_[i];
   }
 
-  /// The rows whose slots must be started again, to cut_.
+  /// Finds the rows whose slots must be started again, and puts them into cut_.
   void find_cuts(std::span<Row const> rows) {
     cut_.clear();
     for (auto const& row : rows)
@@ -123,7 +123,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
       if (std::exchange(at(row.to).cut, false)) cut_.push_back({row.to, row.to, row.length, row.tokens, row.lines});
   }
 
-  /// Starts the slots of cut_ again and feeds what stays; returns what is left to do of `rows`.
+  /// Starts the slots of cut_ again and feeds the tokens that stay. Returns the rows that are left to run.
   std::span<Row const> restart(std::span<Row const> rows) {
     slots_.clear(), sources_.clear();
     for (auto const& row : cut_) slots_.push_back(row.to), sources_.push_back(at(row.to).source);
@@ -149,7 +149,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
   void feed_again() {
     std::int32_t longest = 0;
     for (auto const& row : cut_) longest = (std::max)(longest, row.length);
-    auto const chunk = able_.blocks ? longest : 1;  // who takes blocks but is not ragged has all rows of one length
+    auto const chunk = able_.blocks ? longest : 1;  // a model with blocks that is not ragged needs rows of one length
     for (std::int32_t fed = 0; fed < longest; fed += chunk) {
       rows_.clear();
       for (auto const& row : cut_)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// TokenByToken: any model, taking blocks.
+/// TokenByToken: gives any model blocks.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,9 +28,9 @@ constexpr Abilities with_blocks(Abilities able) {
 }
 }  // namespace detail
 
-/// Gives any model blocks: rows of several tokens are fed one token a call, all rows together. For searches that need
-/// blocks (Blockwise) over models that know only single steps: right, not fast. A step costs as many calls as its longest
-/// row has tokens. With TokenByToken over Restarting, a recurrent model can do whatever a search may ask.
+/// Lets any model take blocks: rows of several tokens are fed one token per call, all rows together. For searches that
+/// need blocks (Blockwise) over models that take only single steps: correct, but not fast. A step costs as many calls
+/// as its longest row has tokens. TokenByToken over Restarting lets a recurrent model serve any search.
 ///
 /// Refers to the model, which must outlive it. Throws what the model throws; the slots of the rows must then be released.
 template <Model M>
@@ -42,7 +42,7 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
  public:
   using Source = typename M::Source;
 
-  /// \throws std::invalid_argument  if the model takes blocks by itself
+  /// \throws std::invalid_argument  if the model itself takes blocks
   explicit TokenByToken(M& model) : Base(model, detail::with_blocks(sluice::abilities(std::as_const(model)))) {
     if (sluice::abilities(std::as_const(model)).blocks) throw std::invalid_argument(SLUICE_TAKES_BLOCKS);
   }
@@ -97,10 +97,10 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
   }
 
  private:
-  /// The rows of one call, and which line of the whole answer each gives, -1: none.
+  /// Makes the rows of one call, and the line of the whole answer that each gives (-1: none).
   void feed(std::span<Row const> rows, std::size_t fed) {
     rows_.clear(), places_.clear();
-    std::ptrdiff_t end = 0;  // behind the row's lines
+    std::ptrdiff_t end = 0;  // one past the row's lines
     for (auto const& row : rows) {
       end += row.lines;
       if (fed >= row.tokens.size()) continue;
@@ -111,7 +111,7 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
     }
   }
 
-  /// What one call attached.
+  /// Collects what one call attached.
   void gather() {
     Attachments const part = this->model_.attachments();
     if (part.values.rows == 0) return;
@@ -126,7 +126,7 @@ class TokenByToken : public detail::Forwarding<M, detail::with_blocks(detail::kn
   std::vector<Row> rows_;
   std::vector<std::ptrdiff_t> places_;  // [row of the call]
   std::vector<Number> numbers_;
-  std::size_t longest_ = 0;                   // row of the last step
+  std::size_t longest_ = 0;                   // length of the longest row of the last step
   std::vector<std::vector<float>> attached_;  // [line]
   std::vector<float> joined_;
   std::vector<std::int32_t> widths_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which of the best guesses of each place make a tree.
+/// The shape of a tree of guesses: which of the best guesses for each place are nodes.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,8 +18,9 @@
 
 namespace sluice::inline v0 {
 
-/// A tree over guesses that are made place by place: a node is the rank-th best guess of its place (its depth), whatever it
-/// follows. In the order of worth: the first n nodes are a tree too.
+/// A tree over guesses that are made independently for each place, as Medusa heads make them. A node is the rank-th
+/// best guess for its place (its depth), whatever it follows. Nodes are in order of worth: the first n nodes form a
+/// tree too.
 struct TreeShape {
   struct Node {
     std::int32_t parent;  ///< a node before it; -1: the root
@@ -29,19 +30,19 @@ struct TreeShape {
   };
   std::vector<Node> nodes{};
 
-  /// The tree of all `paths`, each the ranks of its guesses from the first place on, as Medusa's `medusa_choices`; what a path
-  /// begins with need not be listed.
+  /// The tree of all `paths`. Each path lists the ranks of its guesses from the first place on, as in Medusa's
+  /// `medusa_choices`; prefixes of a path need not be listed.
   /// \throws std::invalid_argument  for a negative rank
   static TreeShape of(std::vector<std::vector<std::int32_t>> const& paths);
 
-  /// `widths[i]` guesses behind each of place i - 1: {4, 2, 1} has 4 + 8 + 8 nodes.
+  /// `widths[i]` guesses behind each node at place i - 1: {4, 2, 1} has 4 + 8 + 8 nodes.
   /// \throws std::invalid_argument  for a width below 1
   static TreeShape full(std::span<std::int32_t const> widths);
 
-  /// The `nodes` nodes that are most often right: Medusa's greedy construction (Cai et al. 2024, section 2.3.3), for which a path
-  /// is right as often as the product of its guesses.
-  /// \param accuracy  [place][rank]: how often that guess is right; lists end where nothing is known
-  /// \param leaves    paths at most
+  /// The `nodes` nodes that are most often right, by Medusa's greedy construction (Cai et al. 2024, section 2.3.3). It
+  /// takes the probability that a path is right to be the product of its guesses' accuracies.
+  /// \param accuracy  [place][rank]: how often that guess is right; a list ends where nothing is known
+  /// \param leaves    the most paths
   /// \throws std::invalid_argument  for a number outside [0, 1]
   static TreeShape learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes, std::int32_t leaves);
 
@@ -60,7 +61,8 @@ struct TreeShape {
 
 namespace detail {
 
-/// Grows a tree best first: of all nodes whose parent and better siblings are in it, the one whose path is most probable.
+/// Grows a tree best first: adds the node with the most probable path among those whose parent and better siblings are
+/// in it.
 template <class = void>
 class LazyTreeGrowth {
  public:
@@ -69,7 +71,7 @@ class LazyTreeGrowth {
     double cost = 0;  ///< of a node, as a part of a step: > 0: ends where the next is not worth it
   };
 
-  /// \param log_prob  log_prob(depth, rank), at most 0; < -1e30 where there is none
+  /// \param log_prob  log_prob(depth, rank), at most 0; < -1e30 if there is no such guess
   template <class F>
   std::vector<TreeShape::Node> const& grow(Bounds const& bounds, F&& log_prob) {
     nodes_.clear(), heap_.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Guesses by a smaller model.
+/// Speculative decoding with a draft model.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -33,7 +33,7 @@ namespace sluice::inline v0 {
 
 namespace detail {
 
-/// What a model and its draft have encoded.
+/// What a model and its draft model have encoded.
 template <class M, class D>
 struct EncodedByBoth {
   using Encoded = void;
@@ -48,16 +48,18 @@ struct EncodedByBoth<M, D> {
 
 }  // namespace detail
 
-/// A model whose guesses a draft model makes, token by token, all sentences of a step together (Leviathan et al. 2023;
-/// Xia et al. 2023 for encoder-decoders). The draft has slots of its own under the same numbers, catches up with what was
-/// settled and rolls back by itself. It reads the same sources and has the same vocabulary.
+/// A model with a draft model that makes its guesses token by token, for all sentences of a step together (speculative
+/// decoding: Leviathan et al. 2023; Xia et al. 2023 for encoder-decoders). The draft model has its own slots under the
+/// same numbers, feeds itself the tokens that were accepted, and rolls back by itself. It reads the same sources and
+/// has the same vocabulary.
 ///
-/// `Choice` says how it chooses: Exact its best token, Sampling{...} what Sample would draw with the sentence's seed: the one
-/// to take where Blockwise samples. A guess costs one call of the draft for all sentences that still want one.
+/// `Choice` says how the draft model chooses tokens: Exact takes its best token; Sampling{...} takes what Sample would
+/// draw with the sentence's seed. Use Sampling where Blockwise samples. A guess costs one call of the draft model for
+/// all sentences that still want one.
 ///
-/// For a search that takes trees a beam of the draft makes them, as wide as the search takes paths: one call for all guesses of a
-/// depth. Where guesses are to be drawn (Rejection) they are drawn from the 16 tokens that the draft thinks most probable, at the
-/// temperature of `Choice`, if it has one.
+/// For a search that takes trees, a beam of the draft model makes them, as wide as the number of paths that the search
+/// takes, with one call for all guesses of a depth. If guesses are to be drawn (Rejection), they are drawn from the
+/// draft model's 16 most probable tokens, at the temperature of `Choice`, if it has one.
 ///
 /// Refers to both models, which must outlive it. Encodes ahead if both do.
 template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = Exact>
@@ -72,7 +74,7 @@ class WithDraft : public detail::Forwarding<M> {
   using Source = typename M::Source;
   using Encoded = typename detail::EncodedByBoth<M, D>::Encoded;  ///< void unless both encode
 
-  /// \throws std::invalid_argument  if the vocabularies differ, or the draft cannot do what it must
+  /// \throws std::invalid_argument  if the vocabularies differ, or the draft model lacks a needed ability
   WithDraft(M& model, D& draft, E expander = {}, Choice choice = {})
       : Base(model), draft_(draft), expander_(std::move(expander)), choice_(choice) {
     vocabulary_ = model.vocabulary();
@@ -101,7 +103,7 @@ class WithDraft : public detail::Forwarding<M> {
         [&] { draft_.start(encoded.draft, items, slot_numbers); });
   }
   void release(std::span<Slot const> slot_numbers) {
-    started_here_.clear();  // the model's forks are none of the draft's
+    started_here_.clear();  // the model's forks are not forks of the draft model
     for (auto const slot : slot_numbers) {
       held_.clear(slot), drafted_.clear(slot);
       auto const i = static_cast<std::size_t>(slot);
@@ -145,7 +147,7 @@ class WithDraft : public detail::Forwarding<M> {
     return draft.tree != nullptr && (draft.tree->leaves > 1 || draft.tree->draws);
   }
 
-  /// Guesses of those who take trees.
+  /// Makes the guesses for sentences that take trees.
   void branch(std::span<Draft const> drafts) {
     branching_.clear(), branching_texts_.clear();
     for (auto const i : order_)
@@ -156,7 +158,7 @@ class WithDraft : public detail::Forwarding<M> {
           branching_, branching_texts_, drafted_, vocabulary_,
           [&](Query& query, Draft const& draft, std::int32_t n) {
             choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
-            query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice would be
+            query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice
           },
           [&](std::span<Row const> rows, std::span<Query const> queries, std::span<Group const> groups) {
             auto const answer = expander_.expand(draft_.step(rows), queries, groups);
@@ -164,7 +166,7 @@ class WithDraft : public detail::Forwarding<M> {
             return answer;
           });
     } catch (...) {
-      free_forks();  // nobody else knows of them
+      free_forks();  // the caller does not know of them
       throw;
     }
     free_forks();
@@ -192,7 +194,7 @@ class WithDraft : public detail::Forwarding<M> {
     }
   }
 
-  /// The rows that lead to guess `n`, of those who want it; false if nobody does.
+  /// Makes the rows that lead to guess `n`, for the sentences that want it; false if none does.
   bool ask(std::span<Draft const> drafts, std::int32_t n) {
     rows_.clear(), queries_.clear(), groups_.clear(), who_.clear();
     for (auto const i : order_) {
@@ -218,7 +220,7 @@ class WithDraft : public detail::Forwarding<M> {
   Choice choice_;
   Vocabulary vocabulary_;
   SlotTokens held_, drafted_;
-  std::vector<std::vector<Token>> texts_;  // of each sentence, what the draft goes on from
+  std::vector<std::vector<Token>> texts_;  // for each sentence, the tokens that the draft model continues
   std::vector<Row> rows_;
   std::vector<Query> queries_;
   std::vector<Group> groups_;

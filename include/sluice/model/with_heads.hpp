@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Guesses by heads over the model's own hidden vectors.
+/// Guesses by heads over the model's own hidden vectors, as Medusa's.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,8 +28,9 @@
 namespace sluice::inline v0 {
 
 // clang-format off
-/// Heads that guess: `size()` of them; `apply(i, h, z)` makes the hidden vectors z [n, d] of head i from those of the model
-/// h [n, d]. Head 0 guesses the token behind the model's own next one. ResidualHeads are such heads.
+/// Heads that guess: there are `size()` of them; `apply(i, h, z)` makes head i's hidden vectors z [n, d] from the
+/// model's hidden vectors h [n, d]. Head 0 guesses the token after the model's own next token. ResidualHeads is an
+/// example.
 template <class H>
 concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float const> h, MatrixView<float> z) {
   { heads.size() } -> std::convertible_to<std::int32_t>;
@@ -37,12 +38,12 @@ concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float cons
 };
 // clang-format on
 
-/// How WithHeads makes trees, for a search that takes them.
+/// How WithHeads makes trees for a search that takes them.
 struct HeadTrees {
   std::int32_t best = 4;  ///< guesses of each head that are looked at; >= 1
-  /// A given tree (Medusa's); of it, as much as the search takes, guesses and paths. Without nodes: by confidence, the paths that the heads think
-  /// most probable (the tree that EAGLE-2 would choose: Li et al. 2024), and, where the search is adaptive, none that is not
-  /// worth its time.
+  /// A given tree (Medusa's), cut down to the guesses and paths that the search takes. Without nodes, the tree is
+  /// chosen by confidence: the paths that are most probable according to the heads (the tree that EAGLE-2 would choose:
+  /// Li et al. 2024), and, if the search is adaptive, none that is not worth its time.
   TreeShape shape{};
 
   void check() const {
@@ -59,15 +60,15 @@ struct HeadTrees {
   }
 };
 
-/// A model of hidden vectors whose guesses heads make (Stern, Shazeer and Uszkoreit 2018): from the hidden vector behind the
-/// last token that stays, which the model's own step has made already. Guessing costs the heads and one pass of the output
-/// layer for all sentences and heads together; no call of the model.
+/// A model of hidden vectors with heads that make its guesses (Stern, Shazeer and Uszkoreit 2018). They guess from the
+/// hidden vector at the last token that stays, which the model's own step has already computed. Guessing costs the
+/// heads and one pass of the output layer for all sentences and heads together, and no call of the model.
 ///
-/// `E` expands hidden vectors, as in the decoder: DenseProjection; one in int8, or of clusters, guesses nearly as well for
-/// less, since verification corrects it. Sentences whose last line was not seen yet are passed to the model's own
-/// `propose`, if it has one.
+/// `E` expands hidden vectors, as in the decoder: DenseProjection. An int8 or clustered projection guesses nearly as
+/// well for less, since verification corrects it. A sentence whose last line has not been seen yet is passed to the
+/// model's own `propose`, if it has one.
 ///
-/// Refers to model and heads, which must outlive it. Can what the model can.
+/// Refers to the model and the heads, which must outlive it. Has the model's abilities.
 template <Model M, ProposalHeads H, class E>
 class WithHeads : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
@@ -124,7 +125,7 @@ class WithHeads : public detail::Forwarding<M> {
     std::int32_t most = 0;
     for (auto const& draft : drafts) {
       auto const& seen = at(draft.seen >= 0 ? draft.seen : draft.slot);
-      // Behind the last token that stays, or where the search says that the last one was chosen.
+      // At the last token that stays, or where the search says that the last token was chosen.
       auto const line = draft.seen >= 0 ? draft.seen_line : draft.length - 1 - seen.first;
       if (line < 0 || static_cast<std::ptrdiff_t>(seen.vectors.size()) < (line + 1) * columns_) {
         others_.push_back(draft);
@@ -143,7 +144,7 @@ class WithHeads : public detail::Forwarding<M> {
 
  private:
   struct Seen {
-    std::int32_t first = 0;      // the token behind which the first vector is
+    std::int32_t first = 0;      // the token at which the first vector is
     std::vector<float> vectors;  // of the last row
   };
 
@@ -188,7 +189,7 @@ class WithHeads : public detail::Forwarding<M> {
 
   static bool branches(Draft const& draft) { return draft.tree != nullptr && draft.tree->leaves > 1; }
 
-  /// A tree of what place(head) lists, best first.
+  /// Builds a tree from what place(head) lists, best first.
   template <class F>
   void branch(Draft const& draft, std::int32_t heads, F&& place) {
     auto& tree = *draft.tree;

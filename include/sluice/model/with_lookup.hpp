@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Guesses by looking the last tokens up in what has been read and written.
+/// Prompt lookup: guesses by looking up the last tokens in the source and the output.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,7 +26,7 @@ namespace sluice::inline v0 {
 
 namespace detail {
 
-/// What a model has encoded, and the sources of that.
+/// What a model has encoded, and its sources.
 template <class M>
 struct EncodedWithSources {
   using Encoded = void;
@@ -41,7 +41,7 @@ struct EncodedWithSources<M> {
 
 }  // namespace detail
 
-/// How WithLookup looks.
+/// Options of WithLookup.
 struct Lookup {
   std::int32_t longest = 3;   ///< how many of the last tokens are looked for at most
   std::int32_t shortest = 1;  ///< and at least; >= 1
@@ -53,14 +53,14 @@ struct Lookup {
   }
 };
 
-/// A model that guesses what came behind the same words before: for outputs that repeat their source (restored case and
-/// punctuation, corrections, summaries, code) or themselves. The longest end of the output that occurs again counts; among
-/// equal ones the place in the source nearest to as far as the output is, then the latest in the output. Sentences about
-/// which it has nothing to say are passed to the model's own `propose`, if it has one. Known as prompt lookup or n-gram
-/// speculation. For a search that takes trees, what came behind all of these places, as one trie: longer ends first, and
-/// among equal ones in the same order, until there are as many paths and guesses as it takes.
+/// A model that guesses what followed the same words earlier: prompt lookup, or n-gram speculation. For outputs that
+/// repeat their source (restored case and punctuation, corrections, summaries, code) or themselves. The longest suffix
+/// of the output that occurs earlier decides. Among equally long matches, the one in the source nearest to the output's
+/// position wins, then the latest in the output. A sentence without a match is passed to the model's own `propose`, if
+/// it has one. For a search that takes trees, the continuations of all matches form one trie: longer matches first,
+/// equal ones in the order above, until it holds as many paths and guesses as the search takes.
 ///
-/// Refers to the model, which must outlive it. Can what the model can. A guess costs O(longest * (source + output)).
+/// Refers to the model, which must outlive it. Has the model's abilities. A guess costs O(longest * (source + output)).
 template <Model M>
 class WithLookup : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
@@ -103,7 +103,7 @@ class WithLookup : public detail::Forwarding<M> {
   decltype(auto) step(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
-        source_of((std::max)(row.from, row.to));  // references must stay
+        source_of((std::max)(row.from, row.to));  // grow first, so that references stay valid
         auto const& from = source_of(row.from);
         source_of(row.to).assign(from.begin(), from.end());
       }
@@ -151,14 +151,14 @@ class WithLookup : public detail::Forwarding<M> {
     }
   }
 
-  /// Tells f what comes behind every place where `most` or fewer of the last words stand, each place once: longer ends first, of
-  /// these the source before the text. Until f returns false.
+  /// Calls f with what follows every place where the last words, at most `most` of them, occur, each place once: longer
+  /// matches first, and among these the source before the text. Stops when f returns false.
   template <class F>
   void for_each_place(std::span<Token const> text, std::span<Token const> source, std::size_t most, F&& f) {
     for (auto n = most; n >= static_cast<std::size_t>(options_.shortest); --n) {
       auto const end = text.last(n);
       auto const at = [&](std::span<Token const> where, std::size_t i) {
-        auto const longer = n < most && i > 0 && where[i - 1] == text[text.size() - n - 1];  // has been told
+        auto const longer = n < most && i > 0 && where[i - 1] == text[text.size() - n - 1];  // has been reported
         return !longer && std::equal(end.begin(), end.end(), where.begin() + static_cast<std::ptrdiff_t>(i));
       };
       places_.clear();
@@ -174,7 +174,7 @@ class WithLookup : public detail::Forwarding<M> {
         if (at(text, i) && !f(text.subspan(i + n))) return;
     }
   }
-  /// Adds what the trie lacks of a path; false if it is full.
+  /// Adds to the trie the part of a path that it lacks; false if it is full.
   bool insert(std::span<Token const> path, Draft const& draft) {
     auto& tokens = *draft.tokens;
     auto& parents = draft.tree->parents;
@@ -186,7 +186,7 @@ class WithLookup : public detail::Forwarding<M> {
       while (inside && i < tokens.size() && (parents[i] != parent || tokens[i] != path[depth])) ++i;
       if (!inside || i == tokens.size()) {
         if (budget_.over()) return false;
-        if (!budget_.admit(parent)) return true;  // another one may still be a longer version of a path
+        if (!budget_.admit(parent)) return true;  // a later path may still extend one that is in the trie
         inside = false, i = tokens.size();
         tokens.push_back(path[depth]), parents.push_back(parent);
       }

@@ -18,20 +18,20 @@
 
 namespace sluice::inline v0 {
 
-/// [words of the output][words of the source]: how much of an output word comes from a source word; lines add up to 1, or are
-/// zero where a word looks at none.
+/// [words of the output][words of the source]: how much of an output word comes from each source word. Lines add up to
+/// 1, or are all zero for a word that attends to no source word.
 using Alignment = std::vector<std::vector<float>>;
 
-/// A word of the source and one of the output, from 0.
+/// A word of the source and a word of the output, counted from 0.
 struct AlignedPair {
   std::size_t source = 0, target = 0;
   friend bool operator==(AlignedPair const&, AlignedPair const&) = default;
 };
 
-/// The attention that a model attached to an output's lines (see Attachments), by words: the sum over the tokens of a source
-/// word, the mean over those of an output word, of what they give to words.
+/// Turns the attention that a model attached to an output's lines (see Attachments) into word alignments: attention
+/// weights are summed over the tokens of a source word and averaged over the tokens of an output word.
 ///
-/// \param source_words  for each number attached, the word to which its position belongs; -1: none (an end of sentence)
+/// \param source_words  for each attached number, the word that its position belongs to; -1: none (an end of sentence)
 /// \param target_words  the same for each token of the output
 /// \throws std::invalid_argument  if a length does not fit the hypothesis, or nothing was attached to a token of a word
 inline Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_t const> source_words,
@@ -61,7 +61,7 @@ inline Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_
   return alignment;
 }
 
-/// Of each output word the source word that most of it comes from (the first of several).
+/// For each output word, the source word that contributes most to it (the first among equals).
 inline std::vector<AlignedPair> hard_alignment(Alignment const& alignment) {
   std::vector<AlignedPair> pairs;
   for (std::size_t i = 0; i < alignment.size(); ++i)
@@ -71,7 +71,7 @@ inline std::vector<AlignedPair> hard_alignment(Alignment const& alignment) {
   return pairs;
 }
 
-/// All pairs of which at least `threshold` of the output word comes from the source word.
+/// All pairs in which at least `threshold` of the output word comes from the source word.
 /// \throws std::invalid_argument  for a threshold that is not in (0, 1]
 inline std::vector<AlignedPair> alignment_above(Alignment const& alignment, float threshold) {
   require(threshold > 0 && threshold <= 1, "threshold", threshold, "must be in (0, 1]");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The choice among hypotheses that is best on average over what the model believes.
+/// Minimum Bayes risk: chooses the hypothesis with the best expected utility under the model's distribution.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,7 +24,7 @@
 
 namespace sluice::inline v0 {
 
-/// How hypotheses count when they serve as references.
+/// How hypotheses are weighted as references.
 struct BayesRiskOptions {
   enum class Weights : std::uint8_t {
     uniform,      ///< alike: for samples, where what is probable is there more often
@@ -36,14 +36,14 @@ struct BayesRiskOptions {
   void check() const { require(scale > 0 && std::isfinite(scale), "scale", scale, "must be a number > 0"); }
 };
 
-/// What minimum_bayes_risk() finds.
+/// The result of minimum_bayes_risk().
 struct BayesRiskChoice {
   std::size_t best = 0;                  ///< index of the hypothesis with the largest expected utility; ties: the first
   std::vector<double> expected_utility;  ///< of every hypothesis
 };
 
-/// How much each hypothesis counts as a reference; adds up to one. Throws std::invalid_argument if a log_prob that
-/// matters is not a number, or all are -infinity.
+/// The weight of each hypothesis as a reference; the weights add up to one. Throws std::invalid_argument if a log_prob
+/// with influence is not a number, or all are -infinity.
 template <class = void>
 std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, BayesRiskOptions const& options) {
   std::vector<double> w(hypotheses.size(), 1.0);
@@ -61,15 +61,15 @@ std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, Ba
   return w;
 }
 
-/// Minimum Bayes risk decoding: of every hypothesis, the expected utility with the same hypotheses as references (Kumar
-/// and Byrne 2004; with samples, Eikema and Aziz 2020),
+/// Minimum Bayes risk decoding: for every hypothesis, the expected utility with the same hypotheses as references
+/// (Kumar and Byrne 2004; with samples, Eikema and Aziz 2020),
 ///
 ///     E(h) = sum_i w_i utility(h, h_i)
 ///
-/// \param hypotheses  an n-best list, or samples as they were drawn, repetitions included; not empty
-/// \param utility     (candidate, reference) -> a number, more is better; of what `view` makes of two hypotheses.
-///                    Called n^2 times
-/// \param view        made once for each hypothesis: its text, its n-grams; by default its tokens
+/// \param hypotheses  an n-best list, or samples as drawn, with repetitions; not empty
+/// \param utility     (candidate, reference) -> a number, higher is better; takes two results of `view`. Called n^2
+///                 times
+/// \param view        called once per hypothesis: gives its text or its n-grams, for example; by default its tokens
 /// \throws std::invalid_argument  without hypotheses; see also reference_weights()
 template <class Utility, class View = std::vector<Token> Hypothesis::*>
 BayesRiskChoice minimum_bayes_risk(std::span<Hypothesis const> hypotheses, Utility&& utility,
@@ -95,9 +95,9 @@ BayesRiskChoice minimum_bayes_risk(std::span<Hypothesis const> hypotheses, Utili
   return choice;
 }
 
-/// A utility that needs no text: for tokens what chrF is for characters (Popovic 2015). The F-score of the mean
-/// precision and the mean recall of n-grams up to `order`, over the orders that both sequences have; in [0, 1]. Two
-/// empty sequences: 1. O(order * n log n).
+/// A utility that needs no text: chrF (Popovic 2015) over tokens instead of characters. The F-score of the mean
+/// precision and the mean recall of n-grams up to `order`, over the orders for which both sequences have n-grams; in
+/// [0, 1]. Two empty sequences: 1. O(order * n log n).
 template <class = void>
 struct LazyTokenNgramF {
   std::size_t order = 4;  ///< >= 1
@@ -118,7 +118,7 @@ struct LazyTokenNgramF {
   }
 
  private:
-  /// The n-grams that both have, each as often as in the one that has it less often.
+  /// The number of n-grams in common, each counted as often as in the sequence that has fewer of it.
   static std::size_t shared(std::span<Token const> a, std::span<Token const> b, std::size_t n) {
     auto const before = [](std::span<Token const> x, std::span<Token const> y) {
       return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How many different things a model says.
+/// How many different meanings a model's outputs have.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,12 +18,12 @@
 
 namespace sluice::inline v0 {
 
-/// Groups outputs that mean the same: each joins the first group whose first member it is the same as (Kuhn, Gal and Farquhar 2023,
-/// "Semantic Uncertainty", algorithm 1). `same(a, b)` is asked at most once for every output and group; entailment in both
-/// directions is what the paper takes for it.
+/// Groups outputs with the same meaning: each output joins the first group whose first member has the same meaning
+/// (Kuhn, Gal and Farquhar 2023, "Semantic Uncertainty", algorithm 1). `same(a, b)` is called at most once for every
+/// output and group; the paper uses entailment in both directions.
 ///
-/// \param outputs  hypotheses, or whatever they were made into
-/// \return [outputs]: its group, numbered from 0 in the order of their first members
+/// \param outputs  hypotheses, or anything made from them
+/// \return [outputs]: the output's group; groups are numbered from 0 in the order of their first members
 template <class Output, std::predicate<Output const&, Output const&> Same>
 std::vector<std::int32_t> semantic_groups(std::vector<Output> const& outputs, Same&& same) {
   std::vector<std::int32_t> groups;
@@ -37,20 +37,22 @@ std::vector<std::int32_t> semantic_groups(std::vector<Output> const& outputs, Sa
   return groups;
 }
 
-/// Of the groups of some samples, in nats: 0 where all mean the same, at most the logarithm of the number of groups.
+/// The semantic entropy of some samples, in nats: 0 if all have the same meaning, at most the logarithm of the number
+/// of groups.
 struct SemanticEntropy {
   double weighted = 0;  ///< a group counts by the probabilities of its outputs, which are brought to a sum of one
   double discrete = 0;  ///< by the number of its outputs: without looking at probabilities
 };
 
-/// The two estimators of Farquhar, Kossen, Kuhn and Gal (2024, "Detecting hallucinations in large language models using semantic
-/// entropy", Nature 630, Methods): -sum P(C) log P(C), where P(C) is the sum of p(output) over the outputs of the group over
-/// the same sum of all, or the share of the samples that are in it. An output that was drawn several times counts once in the
-/// weighted sum, and as often as it was drawn in the share.
+/// The two estimators of Farquhar, Kossen, Kuhn and Gal (2024, "Detecting hallucinations in large language models using
+/// semantic entropy", Nature 630, Methods): -sum P(C) log P(C). P(C) is either the sum of p(output) over the outputs of
+/// the group, divided by the same sum over all outputs, or the group's share of the samples. An output drawn several
+/// times counts once in the weighted sum, and as often as it was drawn in the share.
 ///
-/// \param samples   what Sample has drawn, see Hypothesis::log_prob
-/// \param groups    [samples], from 0: of semantic_groups()
-/// \param per_token whether p(output) is the geometric mean of its tokens' probabilities, so that long outputs weigh no less
+/// \param samples   the samples drawn by Sample, see Hypothesis::log_prob
+/// \param groups    [samples], from 0: from semantic_groups()
+/// \param per_token whether p(output) is the geometric mean of its tokens' probabilities, so that long outputs do not
+/// weigh less
 /// \throws std::invalid_argument  if the lengths differ, a group is negative, or a log_prob is not a number
 inline SemanticEntropy semantic_entropy(std::span<Hypothesis const> samples, std::span<std::int32_t const> groups,
                                         bool per_token = false) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The schedule that most engines have: fill a batch, decode it to its end, take the next.
+/// The usual static batching: fill a batch, decode it to its end, take the next.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0 {
 
-/// Admits `size` sentences when none is left, and steps all of them. Sentences that have ended take no more rows.
+/// Admits `size` sentences when none is left, and steps all of them. Ended sentences take no more rows.
 struct Batched {
   std::size_t size = 64;  ///< sentences; >= 1
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How requests wait: in which order, and whether they are encoded meanwhile.
+/// How requests wait: in which order, and whether they are encoded while they wait.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,30 +12,29 @@
 
 namespace sluice::inline v0 {
 
-/// What a decoder does with requests between submit and admission. Changes speed, never results.
+/// What a decoder does with requests between submission and admission. Changes speed, never results.
 struct Intake {
-  std::size_t window = 0;  ///< sorts every so many requests by source length, longest first, so that neighbours are
-      ///< alike ("maxi-batch"); nobody is overtaken by a request of a later window. 0 = as they come
+  /// Sorts each window of so many requests by source length, longest first, so that neighbours have similar lengths
+  /// ("maxi-batch"); no request is overtaken by one of a later window. 0 = in order of arrival.
+  std::size_t window = 0;
   std::size_t encode_ahead = 0;  ///< sentences that may be encoded and wait to be admitted; 0 = encode on admission.
                                  ///< Needs an EncodingModel
-  std::size_t encode_group =
-      0;                       ///< sentences in one call of Model::encode; 0 = half of encode_ahead with a thread, all
-                               ///< of it without
+  /// Sentences in one call of Model::encode; 0 = half of encode_ahead with a thread, all of it without.
+  std::size_t encode_group = 0;
   bool encoder_thread = true;  ///< encode in a thread of its own, beside Model::step; false: between the steps
 
-  bool wait_for_encoder =
-      true;  ///< whether a step waits for those whom the schedule lets in and the encoder thread has not
-             ///< finished: the same steps in every run; false: while sentences run, only who is
-             ///< ready joins them (Server)
+  /// Whether a step waits for sentences that the schedule admits and the encoder thread has not finished: then every
+  /// run has the same steps. false: while sentences run, only encoded ones join them (Server).
+  bool wait_for_encoder = true;
 
-  std::int32_t prompt_chunk =
-      0;  ///< tokens of prompts and prefixes that are fed in one step at most, beside the steps of
-          ///< others: nobody who runs waits longer than that; 0 = no bound. Where the model takes
-          ///< rows of several tokens beside rows of one (`ragged`, `blocks`)
-  std::int64_t shared_tokens =
-      0;  ///< > 0: prompts that begin alike are fed once. What slots hold, of sentences that run
-          ///< and of so many tokens of those that have ended, is forked. 0 = nothing is shared.
-          ///< Needs a Source that is an empty class (all is in the prompt) and `roll_back`
+  /// Chunked prefill: the most tokens of prompts and prefixes fed in one step beside the steps of running sentences,
+  /// which bounds how long these wait; 0 = no bound. For models that take rows of several tokens beside rows of one
+  /// (`ragged`, `blocks`).
+  std::int32_t prompt_chunk = 0;
+  /// > 0: prefix caching. Common prefixes of prompts are fed once: they are forked from the slots of running sentences
+  /// and from this many tokens kept of ended ones. 0 = nothing is shared. Needs a Source that is an empty class
+  /// (everything is in the prompt) and `roll_back`.
+  std::int64_t shared_tokens = 0;
 
   /// Sentences in one call of Model::encode.
   std::size_t group() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A schedule that refills the batch while sentences end.
+/// Continuous batching: a schedule that refills the batch as sentences end.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,14 +17,15 @@
 
 namespace sluice::inline v0 {
 
-/// Admits new sentences as soon as the batch has run down to a part of its size; they start beside those that are
-/// half-way. Worth it where a step costs little more for many rows than for few.
+/// Admits new sentences as soon as the batch has shrunk to a given fraction of its size; they start beside those that
+/// are already running. Worth it if a step costs little more for many rows than for few.
 ///
-///  - `refill_below = 1`: whoever ends is replaced at once; 1/2: amun's top-up of half-empty batches ("Faster Neural
-///    Machine Translation Inference"); 1/6: VAR-STREAM (Yang et al. 2020, algorithm 1: epsilon); 0: Batched;
-///  - `Order::shortest_only` steps the sentences with the fewest tokens alone (VAR-STREAM): all rows of a step have one
-///    length, which suits models that pad, and those that are not `ragged` need it;
-///  - `Order::oldest_first` steps everybody, oldest first as far as `max_rows` goes (VAR-STR-FIFO, their appendix A.2).
+///  - `refill_below = 1`: an ended sentence is replaced at once; 1/2: amun's top-up of half-empty batches ("Faster
+///    Neural Machine Translation Inference"); 1/6: VAR-STREAM (Yang et al. 2020, algorithm 1: epsilon); 0: Batched;
+///  - `Order::shortest_only` steps only the sentences with the fewest tokens (VAR-STREAM): all rows of a step have one
+///    length, which suits models that pad, and models that are not `ragged` need it;
+///  - `Order::oldest_first` steps all sentences, oldest first as far as `max_rows` allows (VAR-STR-FIFO, their appendix
+///    A.2).
 ///
 /// Both functions cost O(live).
 template <class = void>
@@ -35,23 +36,23 @@ struct LazyStreaming {
     shortest_only,  ///< those with the fewest tokens; among them, whoever stepped last first, then the oldest
   };
 
-  /// How much a refill brings. By default it fills the batch; the papers' programs work by batches of the input.
+  /// The size of a refill. By default it fills the batch; the papers' programs work in batches of the input.
   struct Refill {
-    std::size_t sentences = 0;       ///< at most so many at once; 0 = as many as fit
-    std::int64_t source_tokens = 0;  ///< > 0: count in source tokens. A refill takes sentences while they have at most
-                                     ///< so many together (the first always), when at most refill_below /
-                                     ///< (1 - refill_below) of that is left alive. Needs known source lengths
+    std::size_t sentences = 0;  ///< the most sentences at once; 0 = as many as fit
+    /// > 0: count in source tokens. A refill takes sentences while they have at most so many together (the first
+    /// always), once at most refill_below / (1 - refill_below) of that is still running. Needs known source lengths.
+    std::int64_t source_tokens = 0;
   };
 
-  std::size_t size = 64;          ///< sentences alive at most; >= 1
-  double refill_below = 1.0 / 6;  ///< refill when at most this part of `size` is left; in [0, 1]
+  std::size_t size = 64;          ///< the most sentences running; >= 1
+  double refill_below = 1.0 / 6;  ///< refill when at most this fraction of `size` is left; in [0, 1]
   Order order = Order::automatic;
-  std::int32_t max_rows = 0;  ///< tokens fed in one step at most, ended hypotheses that beams carry included: takes
+  std::int32_t max_rows = 0;  ///< the most tokens fed in one step, including ended hypotheses that beams carry: takes
                               ///< sentences in order until the next does not fit; the first always runs. 0 = no bound
-  std::int32_t drain_after = 500;  ///< admits nobody while a live sentence is older than so many steps, or a stream of
-      ///< newcomers could keep it waiting for ever; 0 = never. Where everybody steps (oldest_first without max_rows, and a
-      ///< `ragged` model) nobody can be overtaken, and it does nothing. Else who never ends keeps all others out, so give
-      ///< searches a maximum length
+  /// Admits nothing while a running sentence is older than so many steps, so that newcomers cannot starve it; 0 =
+  /// never. If all sentences step (oldest_first without max_rows, and a `ragged` model), none can be starved and this
+  /// does nothing. Otherwise a sentence that never ends keeps all others out, so give searches a maximum length.
+  std::int32_t drain_after = 500;
   Refill refill{};
 
   /// Throws std::invalid_argument naming the option and its value.
@@ -67,7 +68,7 @@ struct LazyStreaming {
             "must be 0 where refills are counted in source tokens");
   }
 
-  /// Called by the decoder with what its model can.
+  /// Called by the decoder with the model's abilities.
   void adapt(Abilities const& abilities) {
     if (order == Order::automatic) order = abilities.ragged ? Order::oldest_first : Order::shortest_only;
     if (order == Order::oldest_first && abilities.ragged && max_rows == 0) drain_after = 0;
@@ -79,7 +80,7 @@ struct LazyStreaming {
     if (drain_after > 0 && std::any_of(live.begin(), live.end(), old)) return 0;
     auto const room = size - live.size();
     if (refill.source_tokens > 0) return by_tokens(live, waiting.first((std::min)(room, waiting.size())));
-    // Not an integer's worth of rounding: of 12 a sixth is 2, whatever 1.0 / 6 is.
+    // Tolerates rounding: a sixth of 12 is 2, whatever 1.0 / 6 is.
     if (static_cast<double>(live.size()) > refill_below * static_cast<double>(size) + 1e-9) return 0;
     return refill.sentences > 0 ? (std::min)(refill.sentences, room) : room;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Policies of simultaneous translation: what of an output may be written while its source is still growing.
+/// Policies of simultaneous translation: how much of an output may be committed while its source is still growing.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,7 +17,7 @@
 
 namespace sluice::inline v0 {
 
-/// What a policy is shown: outputs of one source, each decoded when more of it had been read.
+/// What a policy sees: outputs for one source, each decoded after more of the source had been read.
 struct Readings {
   std::span<std::vector<Token> const>
       outputs;  ///< newest last, none without it; all begin with what is committed; no end
@@ -27,12 +27,12 @@ struct Readings {
 };
 
 // clang-format off
-/// How much may be committed. What is committed is never taken back: Commitment sees to it, a policy need not.
+/// How much may be committed. Committed tokens are never taken back; Commitment enforces that, so a policy need not.
 ///
-///  - `outputs()`: how many outputs it wants to see at most, >= 1;
-///  - `committable(readings)`: how many tokens of the newest output may be committed, those that are included; it is cut
-///    down to whole units;
-///  - `check()` throws std::invalid_argument for options that make no sense, naming the option and its value.
+///  - `outputs()`: the most outputs that it wants to see, >= 1;
+///  - `committable(readings)`: how many tokens of the newest output may be committed, including those already
+///    committed; it is rounded down to whole units;
+///  - `check()` throws std::invalid_argument for invalid options, naming the option and its value.
 template <class P>
 concept CommitPolicy = std::copyable<P> && requires(P const& policy, Readings const& readings) {
   { policy.outputs() } -> std::convertible_to<std::size_t>;
@@ -41,9 +41,9 @@ concept CommitPolicy = std::copyable<P> && requires(P const& policy, Readings co
 };
 // clang-format on
 
-/// Commits what the last n outputs begin with, all alike. Local agreement, LA-n: Liu, Spanakis and Niehues (2020, "Low-latency
-/// sequence-to-sequence speech recognition and translation by partial hypothesis selection"); for any n Polák et
-/// al. (2022, "CUNI-KIT system for simultaneous speech translation task at IWSLT 2022").
+/// Commits the longest common prefix of the last n outputs. Local agreement, LA-n: Liu, Spanakis and Niehues (2020,
+/// "Low-latency sequence-to-sequence speech recognition and translation by partial hypothesis selection"); for any n
+/// Polák et al. (2022, "CUNI-KIT system for simultaneous speech translation task at IWSLT 2022").
 struct LocalAgreement {
   std::int32_t n = 2;  ///< outputs that must agree; 1: every output is committed as it is
 
@@ -61,8 +61,8 @@ struct LocalAgreement {
   void check() const { require(n >= 1, "n", n, "must be at least 1"); }
 };
 
-/// Commits all of the newest output but its last tokens, which what comes next is likeliest to change. Hold-n: Liu, Spanakis
-/// and Niehues (2020, as above).
+/// Commits all of the newest output except its last tokens, which more source is most likely to change. Hold-n: Liu,
+/// Spanakis and Niehues (2020, as above).
 struct HoldBack {
   std::int32_t n = 4;  ///< tokens
 
@@ -74,13 +74,13 @@ struct HoldBack {
   void check() const { require(n >= 0, "n", n, "must not be negative"); }
 };
 
-/// Waits for k units of the source, then commits one of the output for each that is read: unit t is written when k + t - 1 have
-/// been read. Ma et al. (2019, "STACL", section 3). With a model that was trained on whole sentences this is their test-time
-/// wait-k.
+/// Waits for k units of the source, then commits one output unit for each unit read: unit t is written when k + t - 1
+/// have been read. Ma et al. (2019, "STACL", section 3). With a model trained on whole sentences, this is their
+/// test-time wait-k.
 struct WaitK {
   std::int32_t k = 3;
 
-  /// Units of the output that may have been written when so many of the source have been read.
+  /// The most output units that may have been written after reading `source` units.
   std::size_t allowed(std::size_t source) const {
     auto const first = static_cast<std::size_t>(k);
     return source < first ? 0 : source - first + 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Commitment: the output of a source that is still growing.
+/// Commitment: the committed output for a source that is still growing.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,7 +18,7 @@
 
 namespace sluice::inline v0 {
 
-/// What has been written of one output, over decodings of more and more of its source, each of which is told to begin with it
+/// The committed part of one output, across decodings of a growing source. Each decoding is told to begin with it
 /// (Request::prefix). It only grows.
 ///
 ///     Commitment commitment(LocalAgreement{.n = 2}, model.vocabulary().eos);
@@ -28,12 +28,12 @@ namespace sluice::inline v0 {
 ///     }
 ///     write(commitment.finish(tokens of the best hypothesis for all words));
 ///
-/// Any search and model will do. An end of the output is held back until the source has ended.
+/// Works with any search and model. An end-of-sentence token is held back until the source has ended.
 template <CommitPolicy P = LocalAgreement>
 class Commitment {
  public:
-  /// \param ends  tokens that end an output, as Vocabulary::eos
-  /// \throws std::invalid_argument  for options of the policy that make no sense
+  /// \param ends  tokens that end an output, as in Vocabulary::eos
+  /// \throws std::invalid_argument  for invalid options of the policy
   explicit Commitment(P policy = {}, std::vector<Token> ends = {})
       : policy_(std::move(policy)), ends_(std::move(ends)) {
     policy_.check();
@@ -43,17 +43,17 @@ class Commitment {
   std::vector<Token> const& tokens() const { return tokens_; }  ///< all that is committed
   bool finished() const { return finished_; }                   ///< the source has ended, and finish() was told
 
-  /// Takes the output for a source of which there may be more, and returns what is newly committed: valid until the next
+  /// Takes the output for a source that may still grow, and returns the newly committed tokens; valid until the next
   /// call. Every token is a unit.
-  /// \param source  units of it that have been read, as the policy counts
-  /// \throws std::invalid_argument  if the output does not begin with what is committed, or the source has ended
+  /// \param source  units of the source read so far, as the policy counts them
+  /// \throws std::invalid_argument  if the output does not begin with the committed tokens, or the source has ended
   std::span<Token const> update(std::span<Token const> output, std::size_t source) {
     cuts_.resize(output.size());
     for (std::size_t i = 0; i < cuts_.size(); ++i) cuts_[i] = i + 1;
     return commit(output, source, cuts_);
   }
-  /// The same with units of several tokens, such as words: they are committed as wholes.
-  /// \param cuts  ascending: after so many tokens of the output a unit is complete
+  /// The same with units of several tokens, such as words: only whole units are committed.
+  /// \param cuts  ascending: the numbers of tokens after which a unit is complete
   std::span<Token const> update(std::span<Token const> output, std::size_t source, std::span<std::size_t const> cuts) {
     require(std::is_sorted(cuts.begin(), cuts.end()), "cuts", cuts.size(), "numbers, must ascend");
     require(cuts.empty() || cuts.back() <= output.size(), "cuts", cuts.empty() ? 0 : cuts.back(),
@@ -61,7 +61,7 @@ class Commitment {
     return commit(output, source, cuts);
   }
 
-  /// Takes the output for the whole source: all of it is committed, its end included.
+  /// Takes the output for the whole source and commits all of it, including its end.
   /// \throws std::invalid_argument  as update()
   std::span<Token const> finish(std::span<Token const> output) {
     demand(output);
@@ -102,7 +102,7 @@ class Commitment {
 
   P policy_;
   std::vector<Token> ends_, tokens_;
-  std::vector<std::vector<Token>> outputs_;  // the newest is last
+  std::vector<std::vector<Token>> outputs_;  // the newest comes last
   std::vector<std::size_t> cuts_;
   bool finished_ = false;
 };

@@ -14,9 +14,9 @@
 
 namespace sluice::inline v0 {
 
-// All measures take `delays`, for each unit of the output, in order, how many units of the source had been read when it was
-// written, and `source`, how many units the source has. Units are words, usually. They throw std::invalid_argument for an empty
-// output or source (nothing lags there), and for delays that descend or exceed the source.
+// All measures take `delays` (for each output unit, in order: how many source units had been read when it was written)
+// and `source` (the number of source units). Units are usually words. They throw std::invalid_argument for an empty
+// output or source (the lag is undefined), and for delays that descend or exceed the source.
 
 namespace detail {
 
@@ -30,11 +30,12 @@ inline void check_delays(std::span<std::size_t const> delays, std::size_t source
 
 }  // namespace detail
 
-/// Average lagging, AL: by how many units of the source what is written lags, on average, behind one who writes evenly and
-/// without any delay; over what was written until the source had been read. Ma et al. (2019, "STACL", section 4). Wait-k lags
-/// by k where output and source are equally long. Below zero for those who write before they can know.
-/// \param target  units that the ideal would have written by the end; 0: as many as were written (Ma et al.); the reference's
-///                length is what SimulEval takes (Ma et al. 2020)
+/// Average lagging, AL: the average number of source units by which the output lags behind an ideal writer that writes
+/// evenly and without delay, over the units written until the whole source had been read. Ma et al. (2019, "STACL",
+/// section 4). Wait-k lags by k if output and source are equally long. Negative for an output written ahead of the
+/// ideal.
+/// \param target  units that the ideal writes by the end; 0: as many as were written (Ma et al.). SimulEval takes the
+///                reference's length (Ma et al. 2020)
 inline double average_lagging(std::span<std::size_t const> delays, std::size_t source, std::size_t target = 0) {
   detail::check_delays(delays, source);
   auto const pace = static_cast<double>(source) / static_cast<double>(target == 0 ? delays.size() : target);
@@ -42,30 +43,32 @@ inline double average_lagging(std::span<std::size_t const> delays, std::size_t s
   std::size_t counted = 0;
   while (counted < delays.size()) {
     sum += static_cast<double>(delays[counted]) - pace * static_cast<double>(counted);
-    if (delays[counted++] == source) break;  // from here on there is nothing to wait for
+    if (delays[counted++] == source) break;  // the whole source has been read
   }
   return sum / static_cast<double>(counted);
 }
 
-/// Length-adaptive average lagging, LAAL: average lagging behind an ideal that writes as much as output or reference have,
-/// whichever is longer, so that writing too much is not rewarded. Papi et al. (2022, "Over-generation cannot be rewarded").
+/// Length-adaptive average lagging, LAAL: average lagging behind an ideal that writes as much as the output or the
+/// reference, whichever is longer, so that writing too much is not rewarded. Papi et al. (2022, "Over-generation cannot
+/// be rewarded").
 /// \param reference  units of the reference
 inline double length_adaptive_average_lagging(std::span<std::size_t const> delays, std::size_t source,
                                               std::size_t reference) {
   return average_lagging(delays, source, (std::max)(delays.size(), reference));
 }
 
-/// Average proportion, AP: the share of the source that had been read when a unit was written, on average; in [0, 1], and 1 for
-/// one who waits for the end. Cho and Esipova (2016, "Can neural machine translation do simultaneous translation?").
+/// Average proportion, AP: the average share of the source that had been read when a unit was written; in [0, 1], and 1
+/// if everything is written at the end. Cho and Esipova (2016, "Can neural machine translation do simultaneous
+/// translation?").
 inline double average_proportion(std::span<std::size_t const> delays, std::size_t source) {
   detail::check_delays(delays, source);
   auto const sum = std::accumulate(delays.begin(), delays.end(), 0.0);
   return sum / (static_cast<double>(source) * static_cast<double>(delays.size()));
 }
 
-/// Differentiable average lagging, DAL: average lagging over the whole output, where each unit takes the time that an even
-/// pace gives it, so that a tail written all at once counts as late. Cherry and Foster (2019, "Thinking slow about latency
-/// evaluation for simultaneous machine translation").
+/// Differentiable average lagging, DAL: average lagging over the whole output, in which each unit takes at least the
+/// time of an even pace, so that a tail written all at once counts as late. Cherry and Foster (2019, "Thinking slow
+/// about latency evaluation for simultaneous machine translation").
 inline double differentiable_average_lagging(std::span<std::size_t const> delays, std::size_t source) {
   detail::check_delays(delays, source);
   auto const pace = static_cast<double>(source) / static_cast<double>(delays.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// All kernels. Include it in one file of a program that nvcc compiles, and the other headers of this folder in files that
-/// a host compiler compiles.
+/// All kernels. Include it in one file of a program, compiled by nvcc; a host compiler can compile files that include
+/// the other headers of this folder.
 #pragma once
 
 #include <sluice/language.hpp>

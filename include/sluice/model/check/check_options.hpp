@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How Checked compares.
+/// How Checked compares lines.
 #pragma once
 
 #include <sluice/language.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether a line is what was expected.
+/// Whether a line of the answer is the expected one.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,14 +16,14 @@
 
 namespace sluice::inline v0::detail {
 
-/// Where two lines are furthest apart.
+/// Where two lines differ most.
 struct Difference {
-  std::ptrdiff_t column = -1;  // -1: nowhere further than is tolerated
+  std::ptrdiff_t column = -1;  // -1: no column differs by more than the tolerance
   double by = 0;
 };
 
-/// Compares each number x of a line with what was expected, e, as many: |x - e| <= tolerance * (1 + |e|); NaN is NaN,
-/// infinity itself.
+/// Compares each number x of a line with the expected number e (the lines have equal lengths): |x - e| <= tolerance *
+/// (1 + |e|). NaN matches NaN, an infinity matches itself.
 inline Difference difference(std::span<double const> line, std::span<double const> expected, double tolerance) {
   Difference worst;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -36,7 +36,7 @@ inline Difference difference(std::span<double const> line, std::span<double cons
   return worst;
 }
 
-/// Refuses what differs by more than a tolerance.
+/// Refuses lines that differ by more than a tolerance.
 class LineJudge {
  public:
   /// \param number  what the numbers of a line are
@@ -48,8 +48,8 @@ class LineJudge {
       contract_.refuse("clause 9",
                        "the model was asked for " + std::to_string(asked) + " lines and gave " + std::to_string(lines));
   }
-  /// \param clause  what is broken if they differ
-  /// \param where   the slot, and how it came to the line
+  /// \param clause  the clause that is broken if they differ
+  /// \param where   the slot, and how the line was produced
   void expect(std::span<double const> line, std::span<double const> expected, std::string const& clause,
               std::string const& where) {
     if (line.size() != expected.size())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Models and answers of any type as the comparisons of a checker see them.
+/// Models and answers of any type, as the checker's comparisons see them.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -39,7 +39,7 @@ struct PlainLines {
         if constexpr (std::floating_point<std::remove_cvref_t<decltype(x)>>) numbers.push_back(static_cast<double>(x));
         else numbers.push_back(static_cast<double>(static_cast<float>(x)));
   }
-  /// Keeps the last ones.
+  /// Keeps the last `count` lines.
   void keep(std::ptrdiff_t count) {
     if (rows <= count) return;
     numbers.erase(numbers.begin(), numbers.end() - count * columns);
@@ -47,7 +47,7 @@ struct PlainLines {
   }
 };
 
-/// A model whose sources, answers and members are nobody's business.
+/// A model with the types of its sources and answers erased.
 struct PlainModel {
   PlainModel() = default;
   PlainModel(PlainModel const&) = delete;

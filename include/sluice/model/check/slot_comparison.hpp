@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether a model answers in the middle of decoding what it answers to the same tokens alone.
+/// Whether a model gives the same answer in the middle of decoding as for the same tokens alone.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,7 +26,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Follows what slots hold and where that came from, and compares before and after a step.
+/// Tracks what each slot holds and how it got there, and compares before and after a step.
 class SlotComparison {
  public:
   static constexpr std::int32_t spare = 2;  ///< slots that comparisons need
@@ -41,7 +41,7 @@ class SlotComparison {
         options_(options),
         slots_(slot_count) {}
 
-  /// \param keep  what keeps the source alive, if its caller need not
+  /// \param keep  keeps the source alive, if the caller need not
   void started(Slot slot, void const* source, std::shared_ptr<void const> keep = {}, bool encoded = false) {
     origins_[slot] = {.source = source, .keep = std::move(keep), .encoded = encoded};
     highest_ = (std::max)(highest_, slot);
@@ -71,7 +71,7 @@ class SlotComparison {
     for (auto& [slot, origin] : origins_) origin.sat_out = (std::max)(origin.sat_out, origin.sat_out_now);
   }
 
-  /// Whether some rows of the step are to be compared: done so far as it can be before the step.
+  /// Whether some rows of the step are to be compared. Does the part of the comparison that must come before the step.
   bool before(std::span<Row const> rows) {
     chosen_.clear();
     if (options_.every == 0 || contract_.steps() % static_cast<std::size_t>(options_.every) != 0) return false;
@@ -91,7 +91,7 @@ class SlotComparison {
     return !chosen_.empty();
   }
 
-  /// Calls lines(first, count), which copies those lines of the answer, for the rows that are compared.
+  /// Calls lines(first, count), which copies those lines of the answer, for the rows that are being compared.
   template <class F>
   void after(std::span<Row const> rows, F&& lines) {
     std::ptrdiff_t line = 0;
@@ -118,7 +118,7 @@ class SlotComparison {
   struct Chosen {
     std::size_t row;
     PlainLines expected;
-    bool encoded;  // ahead, and nothing fed since
+    bool encoded;  // encoded ahead, and nothing fed since
   };
 
   void compare(TrialSlots& trial, Row const& row, std::size_t i, Origin const& origin, std::uint64_t key) {
@@ -131,7 +131,7 @@ class SlotComparison {
     auto expected = row.depths == nullptr ? PlainLines{} : paths(trial, row, text);
     trial.start(text.source, 1);
     if (row.depths == nullptr) expected = trial.feed(1, 0, text.tokens, row.lines);
-    if (row.length > 0) {  // what the slot holds, apart from the batch
+    if (row.length > 0) {  // what the slot holds, without the rest of the batch
       auto alone = row;
       alone.to = trial.numbers[0];
       expect(trial.run(std::span(&alone, 1)), expected, row, row.from,
@@ -143,7 +143,7 @@ class SlotComparison {
     chosen_.push_back({i, std::move(expected), origin.encoded && row.length == 0});
   }
 
-  /// What the paths of a tree give, each fed as a chain.
+  /// The lines of a tree's paths, each fed as a chain.
   static PlainLines paths(TrialSlots& trial, Row const& row, Text const& text) {
     PlainLines all;
     auto path = text.tokens;
@@ -170,7 +170,7 @@ class SlotComparison {
     SlotTrials(trial, judge_, terms.abilities, text, beside(text, y), y).run();
   }
 
-  /// Another text: of another source if there is one, else of other tokens.
+  /// A different text: of another source if there is one, else with other tokens.
   Text beside(Text const& text, Token y) const {
     Text other{text.source, {y}};
     for (auto const& [slot, tokens] : contract_.held()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whether what is asked of a model keeps to the contract of slots (docs/model.md).
+/// Whether the calls of a model keep the contract of slots (docs/model.md).
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,7 +20,7 @@
 
 namespace sluice::inline v0::detail {
 
-/// Knows what every slot holds. What breaks a clause is refused with std::logic_error, and noted.
+/// Knows what every slot holds. A call that breaks a clause is recorded and refused with std::logic_error.
 class SlotContract {
  public:
   struct Terms {
@@ -38,7 +38,7 @@ class SlotContract {
   }
   static std::string count(std::size_t n, char const* what) { return std::to_string(n) + " " + what; }
 
-  /// Before start() is called with so many sources or items.
+  /// Checks a call of start() with this many sources or items.
   void check_start(std::size_t given, char const* what, std::span<Slot const> slot_numbers) {
     if (given != slot_numbers.size()) refuse(start, count(given, what) + " for " + count(slot_numbers.size(), "slots"));
     if (slot_numbers.empty()) refuse(start, "start of nothing");
@@ -58,14 +58,14 @@ class SlotContract {
     for (auto const slot : slot_numbers) held_[slot].clear(), unsure_.erase(slot);
   }
 
-  /// Looks at a step before it is run, and notes it when done() says that it has been: if the model throws, nobody
-  /// knows what the rows' slots hold.
+  /// Checks a step before it runs, and records it when done() says that it has run. If the model throws, the contents
+  /// of the rows' slots are unknown.
   class Step {
    public:
     Step(SlotContract& contract, std::span<Row const> rows) : contract_(contract), rows_(rows) {
       try {
         contract_.examine(rows);
-      } catch (...) {  // the caller will release the forks that never were
+      } catch (...) {  // the caller will release forks that were never made
         for (auto const& row : rows)
           if (!contract_.held_.contains(row.to)) contract_.unsure_.insert(row.to);
         throw;
@@ -108,10 +108,10 @@ class SlotContract {
   Terms const& terms() const { return terms_; }
   std::size_t steps() const { return steps_; }  ///< done
   std::vector<std::string> const& violations() const { return violations_; }
-  /// [slot]: the tokens that it holds, for all that are occupied.
+  /// [slot]: the tokens that each occupied slot holds.
   std::map<Slot, std::vector<Token>> const& held() const { return held_; }
 
-  /// The violations and the slots that were never released.
+  /// The violations, and the slots that were never released.
   std::string report() const {
     std::string text;
     for (auto const& violation : violations_) text.append(violation).append("\n");

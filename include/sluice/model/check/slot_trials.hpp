@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a model must do with slots, tried out in two that nobody uses.
+/// Tries out what a model must do with slots, in two slots that are not in use.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,8 +20,9 @@
 
 namespace sluice::inline v0::detail {
 
-/// Tries every clause with one text, beside another that must not matter: about five times its tokens in steps of one
-/// or two rows. Each trial stands on what those before it have shown, so that what fails is what is named.
+/// Tries every clause with one text, beside another text that must not matter. Costs about five times the text's
+/// tokens, in steps of one or two rows. Each trial relies only on what the earlier trials have shown, so the error
+/// names the clause that fails.
 class SlotTrials {
  public:
   /// \param y  a token that is not the text's last
@@ -62,7 +63,7 @@ class SlotTrials {
     return in(slot) + " after " + std::to_string(length) + " tokens";
   }
 
-  /// What the lines are: after the text, after x and after y behind x.
+  /// Records the lines to compare with: after the text, after x, and after y behind x.
   void learn() {
     slots_.start(text_.source, 0), slots_.start(text_.source, 1);
     text_line_ = feed(1, 0, text_.tokens);
@@ -73,7 +74,7 @@ class SlotTrials {
                   after(1, n_ + 1) + ", which sat out " + std::to_string(n_ + 2) + " steps");
   }
 
-  /// After another text, the lines after y and after x behind y.
+  /// Starts again after another text: the lines after y, and after x behind y.
   void restart() {
     slots_.start(other_.source, 0);
     static_cast<void>(feed(0, 0, y_));
@@ -98,7 +99,7 @@ class SlotTrials {
                     after(0, n_ + i) + ", in a block of " + std::to_string(n_ + 2));
   }
 
-  /// Behind the text x, and beside that y and x behind it: the first path stays.
+  /// A tree: x behind the text, and beside it y with x behind that. The first path stays.
   void tree() {
     auto tokens = text_.tokens;
     for (auto const token : {x_, y_, x_}) tokens.push_back(token);
@@ -117,7 +118,7 @@ class SlotTrials {
                   after(0, n_ + 2));
   }
 
-  /// The text in slot 0 and another one in slot 1, shorter where the model allows rows to differ.
+  /// The text in slot 0 beside another text in slot 1, which is shorter if the model allows ragged rows.
   void together() {
     slots_.start(text_.source, 0), slots_.start(other_.source, 1);
     auto const late = able_.ragged ? n_ / 2 : 0;
@@ -137,7 +138,7 @@ class SlotTrials {
                   after(0, n_) + " in a step of two rows, compared with alone");
   }
 
-  /// Of slot 0 into slot 1, over what that holds; then each goes on for itself.
+  /// Forks slot 0 into slot 1, over what slot 1 holds; then each continues separately.
   void fork() {
     step_and_fork("clause 4: a fork");
     judge_.expect(feed(1, n_ + 1, x_), yx_line_, "clause 4: a fork shares memory with its parent",

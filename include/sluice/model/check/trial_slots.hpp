@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Two slots of a model that nobody uses, to try things out in.
+/// Two unused slots of a model, to try things out in.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,13 +18,13 @@
 
 namespace sluice::inline v0::detail {
 
-/// A source and tokens to be fed to it.
+/// A source, and tokens to feed to it.
 struct Text {
   void const* source = nullptr;
   std::vector<Token> tokens{};
 };
 
-/// Two slots of a model that are free, and are free again when this ends.
+/// Two free slots of a model; the destructor frees them again.
 class TrialSlots {
  public:
   TrialSlots(PlainModel& model, LineJudge& judge, Slot first)
@@ -35,7 +35,7 @@ class TrialSlots {
 
   std::array<Slot, 2> const numbers;
 
-  /// In the first or the second slot, which may hold something else.
+  /// Starts the source in the first or the second slot, which may hold something else.
   void start(void const* source, std::size_t slot) {
     release(slot);
     model_.start(source, numbers[slot]);
@@ -45,7 +45,7 @@ class TrialSlots {
     if (std::exchange(held_[slot], false)) model_.release(numbers[slot]);
   }
   void release() { release(0), release(1); }
-  /// Runs rows; valid until the next run.
+  /// Runs the rows. The result is valid until the next run.
   PlainLines const& run(std::span<Row const> rows) {
     lines_.rows = 0, lines_.numbers.clear();
     std::ptrdiff_t asked = 0;
@@ -56,7 +56,7 @@ class TrialSlots {
     judge_.answered(lines_.rows, asked);
     return lines_;
   }
-  /// Feeds tokens one by one after the first `length`; the last `keep` of their lines.
+  /// Feeds tokens one by one after the first `length` tokens; returns the last `keep` of their lines.
   PlainLines feed(std::size_t slot, std::size_t length, std::span<Token const> tokens, std::ptrdiff_t keep = 1) {
     PlainLines all;
     for (std::size_t i = 0; i < tokens.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What models that are made of models share: what the parts must have in common, and what they can do together.
+/// What models made of several models share: what the parts must have in common, and what they can do together.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,7 +20,7 @@
 namespace sluice::inline v0 {
 
 // clang-format off
-/// A model that gives whole lines of scores, Scores<T>. One that gives hidden vectors becomes one in Projected.
+/// A model that gives whole lines of scores, Scores<T>. Projected turns a model of hidden vectors into one.
 template <class M>
 concept ScoringModel = Model<M> && requires { typename Answer<M>::Value; } &&
   std::same_as<Answer<M>, Scores<typename Answer<M>::Value>>;
@@ -28,20 +28,20 @@ concept ScoringModel = Model<M> && requires { typename Answer<M>::Value; } &&
 
 namespace detail {
 
-/// What both can do.
+/// The abilities that both have.
 constexpr Abilities common(Abilities a, Abilities b) {
   return {.ragged = a.ragged && b.ragged, .blocks = a.blocks && b.blocks, .roll_back = a.roll_back && b.roll_back};
 }
 
-/// What fits into both.
+/// The limits that satisfy both.
 constexpr Limits common(Limits a, Limits b) {
   return {.slot_count = (std::min)(a.slot_count, b.slot_count),
           .length = (std::min)(a.length, b.length),
           .tokens = (std::min)(a.tokens, b.tokens)};
 }
 
-/// Throws std::invalid_argument unless `b` is the same vocabulary as `a`; `who` is whose `b` is, `whom` whose `a` is.
-/// The order of eos and never does not matter.
+/// Throws std::invalid_argument unless `b` is the same vocabulary as `a`. `who` names the owner of `b`, `whom` the
+/// owner of `a`. The order of eos and never does not matter.
 template <class = void>
 void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who, std::string const& whom) {
   auto const text = [](std::vector<Token> const& tokens) {
@@ -59,13 +59,13 @@ void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who
   require(same(b.never, a.never), who + ": vocabulary.never", text(b.never), rule + text(a.never));
 }
 
-/// Tells a model that wants to know.
+/// Passes the call on if the model takes it.
 template <Model M>
 void release(M& model, std::span<Slot const> slot_numbers) {
   if constexpr (ReleasingModel<M>) model.release(slot_numbers);
 }
 
-/// Answers that the rows ask for.
+/// The number of lines that the rows ask for.
 inline std::ptrdiff_t lines(std::span<Row const> rows) {
   std::ptrdiff_t count = 0;
   for (auto const& row : rows) count += row.lines;

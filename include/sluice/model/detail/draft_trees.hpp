@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Trees of guesses by a draft model: a beam of it, or sequences that it draws.
+/// Trees of guesses by a draft model: its beam, or sequences sampled from it.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,18 +22,19 @@
 
 namespace sluice::inline v0::detail {
 
-/// Level by level, one call of the draft each. Most probable: of all children of the beam's paths the best go on, and at the end
-/// the best of all that were looked at are the tree (EAGLE-2: Li et al. 2024, section 4). Drawn: as many sequences as the search
-/// takes paths, each token drawn from the `names` most probable ones; those that agree go on as one (SpecInfer: Miao et al.
-/// 2024). Paths lie in the sentence's slots, the first child of each in its parent's; all but the first are free afterwards.
+/// Builds a tree level by level, with one call of the draft model per level. Most probable: the best of all children of
+/// the beam's paths continue, and the best of all nodes looked at form the tree (EAGLE-2: Li et al. 2024, section 4).
+/// Drawn: as many sequences as the search takes paths, each token sampled from the `names` most probable ones; equal
+/// prefixes are merged (SpecInfer: Miao et al. 2024). Paths use the sentence's slots: the first child of each path
+/// takes its parent's slot. All slots but the first are free afterwards.
 template <class = void>
 class LazyDraftTrees {
  public:
   static constexpr std::int32_t names = 16;  ///< tokens that a drawn guess can be
 
-  /// \param drafts  by slot, all with trees; texts[i]: what the draft goes on from
-  /// \param ask     ask(query, draft, n): says how the draft's line for guess n is looked at
-  /// \param run     run(rows, queries, groups): the draft's answer
+  /// \param drafts  by slot, all of them with trees; texts[i]: the tokens that the draft model continues
+  /// \param ask     ask(query, draft, n): sets the query for the draft model's line for guess n
+  /// \param run     run(rows, queries, groups): the draft model's answer
   template <class Ask, class Run>
   void grow(std::span<Draft const* const> drafts, std::span<std::vector<Token> const* const> texts,
             SlotTokens const& held, Vocabulary const& vocabulary, Ask&& ask, Run&& run) {
@@ -77,7 +78,7 @@ class LazyDraftTrees {
       if (!drafts[i]->tree->draws) choose(trees_[i], *drafts[i]);
   }
 
-  /// Slots that the last trees forked into, be it that `run` threw: nothing in them is needed.
+  /// Slots that the last trees forked into, also if `run` threw. Their contents are no longer needed.
   std::span<Slot const> forked() {
     std::ranges::sort(used_);
     used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
@@ -86,15 +87,15 @@ class LazyDraftTrees {
 
  private:
   struct Path {
-    Slot slot = 0, from = 0;  // where it lies; where what it goes on from lies
-    std::int32_t node = -1;   // of the pool, or a guess: its last token
+    Slot slot = 0, from = 0;  // its slot; the slot that it continues
+    std::int32_t node = -1;   // its last token: a node of the pool, or a guess
     Token token = 0;
     double log_prob = 0;
-    std::size_t first = 0, sequences = 0;  // drawn: those of the tree's that go this way
+    std::size_t first = 0, sequences = 0;  // drawn: the tree's sequences that take this path
   };
   struct Sequence {
     std::int32_t number = 0, guess = -1;  // its last guess
-    std::size_t path = 0;                 // of those to come
+    std::size_t path = 0;                 // among the next level's paths
   };
   struct Node {
     Token token;
@@ -125,7 +126,7 @@ class LazyDraftTrees {
 
   static bool over(Token token, Vocabulary const& vocabulary) { return vocabulary.ends(token); }
 
-  /// Gives the paths to come their slots: the first of each parent stays where that is.
+  /// Assigns slots to the next level's paths: the first child of each parent keeps the parent's slot.
   void place(Tree& tree, Draft const& draft) {
     taken_.assign(index(draft.tree->leaves), 0);
     for (auto& path : tree.next) {
@@ -162,7 +163,7 @@ class LazyDraftTrees {
     place(tree, draft);
   }
 
-  /// The best of the pool, parents before their children.
+  /// Chooses the best nodes of the pool, parents before their children.
   void choose(Tree& tree, Draft const& draft) {
     order_.resize(tree.pool.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int32_t>(i);
@@ -218,7 +219,7 @@ class LazyDraftTrees {
       }
     }
     std::swap(tree.sequences, tree.next_sequences);
-    if (std::ssize(*draft.tokens) >= made.nodes) tree.next.clear();  // nobody would look at more
+    if (std::ssize(*draft.tokens) >= made.nodes) tree.next.clear();  // no further guess would be used
     place(tree, draft);
   }
 
@@ -227,7 +228,7 @@ class LazyDraftTrees {
   std::vector<Query> queries_;
   std::vector<Group> groups_;
   std::vector<Slot> used_;
-  std::vector<std::uint8_t> taken_;  // [slot]: by a path to come
+  std::vector<std::uint8_t> taken_;  // [slot]: by one of the next level's paths
   std::vector<std::int32_t> order_, made_;
   TreeBudget budget_;
   std::vector<Sequence> drawn_;  // behind one path

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What wrappers of a model pass on as it is.
+/// What wrappers of a model pass on unchanged.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,9 +21,9 @@ struct EncodedOf<M> {
   using Encoded = typename M::Encoded;
 };
 
-/// A model that is another model, which also encodes what the other does. Refers to it; it must outlive this.
+/// Forwards everything to another model, including encoding ahead. Refers to that model, which must outlive it.
 ///
-/// \tparam A  what the compiler knows of the abilities that it claims, if it knows those of M
+/// \tparam A  the abilities that it claims at compile time, if those of M are known then
 template <Model M, Abilities A = known_abilities<M>()>
 class Forwarding : public EncodedOf<M>, public Claim<KnownAbilities<M>, A> {
   using Claimed = Claim<KnownAbilities<M>, A>;

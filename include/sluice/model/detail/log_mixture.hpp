@@ -24,11 +24,11 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Adds up the answers of several models to the same rows, in one matrix of logarithms [lines, V].
+/// Sums the answers of several models to the same rows, in one matrix of log-probabilities [lines, V].
 ///
 /// Logits are normalised first, in one pass over each line. A line that holds a NaN or +infinity in any of the answers
-/// becomes NaN as a whole. A line without any possible token (all -infinity) stays what it is. What a line becomes does
-/// not depend on the lines beside it, bit for bit. Allocates nothing once it has seen its largest matrix.
+/// becomes NaN as a whole. A line without any possible token (all -infinity) stays as it is. A line's result does not
+/// depend on the other lines, bit for bit. Allocates nothing once it has seen its largest matrix.
 template <class = void>
 class LazyLogMixture {
  public:
@@ -39,8 +39,8 @@ class LazyLogMixture {
     if (std::ssize(sum_) < lines * stride_) sum_.resize(static_cast<std::size_t>(lines * stride_));
   }
 
-  /// sum = log(exp(sum) + weight * p), for weight > 0. Errs by a few units in the last place of the larger logarithm,
-  /// for improbable tokens too.
+  /// sum = log(exp(sum) + weight * p), for weight > 0. The error is a few units in the last place of the larger
+  /// logarithm, for improbable tokens too.
   /// \throws std::logic_error  if the scores are not [lines, V]
   template <class T>
   void add_probabilities(Scores<T> const& scores, double weight) {
@@ -58,8 +58,8 @@ class LazyLogMixture {
     });
   }
 
-  /// sum = sum + weight * log p. A token that is impossible in any of the distributions is impossible, whatever the
-  /// sign of its weight.
+  /// sum = sum + weight * log p. A token that is impossible in one of the distributions is impossible in the sum,
+  /// whatever the sign of its weight.
   /// \throws std::logic_error  if the scores are not [lines, V]
   template <class T>
   void add_log_probs(Scores<T> const& scores, double weight) {
@@ -78,7 +78,8 @@ class LazyLogMixture {
   Scores<float> scores(Kind kind) const { return {{sum_.data(), lines_, columns_, stride_}, kind}; }
 
  private:
-  static constexpr std::ptrdiff_t unit = 16;  // every line begins at a cache line, so all are summed in the same way
+  // every line begins at a cache line, so the order of summation is the same for all
+  static constexpr std::ptrdiff_t unit = 16;
 
   /// Calls mix(line, maximum, rest, sum) for all lines; log p = (line - maximum) - rest.
   template <class T, class Mix>

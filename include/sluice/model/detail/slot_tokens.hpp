@@ -15,12 +15,12 @@
 
 namespace sluice::inline v0 {
 
-/// Follows the rows of every step. A fork copies the tokens that it keeps; everything else costs the tokens fed.
+/// Follows the rows of every step. A fork copies the tokens that it keeps; everything else costs O(tokens fed).
 /// Allocates nothing once every slot has held its longest sequence.
 template <class = void>
 class LazySlotTokens {
  public:
-  /// What the slot holds; nothing where it was never named. Valid until the next apply().
+  /// What the slot holds; empty if it was never named. Valid until the next apply().
   std::span<Token const> operator[](Slot slot) const {
     auto const i = static_cast<std::size_t>(slot);
     return i < tokens_.size() ? std::span<Token const>(tokens_[i]) : std::span<Token const>();
@@ -30,11 +30,11 @@ class LazySlotTokens {
   /// The slot was started or released.
   void clear(Slot slot) { at(slot).clear(); }
 
-  /// Does what a step does: all forks, then all cuts and appends.
+  /// Applies a step's rows: all forks, then all cuts and appends.
   void apply(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
-        at((std::max)(row.from, row.to));  // references must stay
+        at((std::max)(row.from, row.to));  // grow first, so that references stay valid
         copy(at(row.from), static_cast<std::size_t>(row.length), at(row.to));
       }
     for (auto const& row : rows) {

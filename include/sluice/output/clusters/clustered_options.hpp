@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a ClusteredProjection may be told, and what it has seen; shared with the twin on a device.
+/// Options and statistics of a ClusteredProjection; shared with its CUDA counterpart.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,26 +16,27 @@
 
 namespace sluice::inline v0 {
 
-/// What a ClusteredProjection may be told.
+/// Options of a ClusteredProjection.
 struct ClusteredOptions {
-  /// Whose clusters are united.
+  /// Which lines share a union of clusters.
   enum class Union : std::uint8_t {
-    sentence,  ///< those of a sentence's own lines: results do not depend on the other sentences
-    batch,     ///< those of all lines of a step (the paper's way, which gathers weights once a step): results depend on
-               ///< what is decoded beside
+    sentence,  ///< the lines of one sentence: results do not depend on the other sentences
+    batch,     ///< all lines of a step (as in the paper, which gathers weights once per step): results depend on the
+               ///< other sentences of the batch
   };
 
-  std::vector<Token> always{};  ///< active whatever the clusters say: the end of a sentence, at least
+  std::vector<Token> always{};  ///< always active: at least the end of sentence
   Union unite = Union::sentence;
-  std::int32_t nearest = 1;  ///< clusters of each line: the paper's one; more make misses rarer, and cost their tokens
-  double full_above = 0.5;   ///< more active tokens than this share of the vocabulary: all of them are
-  std::int32_t audit = 0;    ///< > 0: every so many-th step is projected in full as well, for the statistics alone
+  std::int32_t nearest = 1;  ///< clusters per line; the paper uses one. More clusters make misses rarer, but add their
+                             ///< tokens
+  double full_above = 0.5;   ///< a larger active share of the vocabulary is projected in full
+  std::int32_t audit = 0;    ///< > 0: every audit-th step is also projected in full, for the statistics only
 };
 
 namespace detail {
 
-/// Mean share of the vocabulary that is active in a union, if `full` of the unions hold all of it and the others `active`
-/// tokens together.
+/// The mean active share of the vocabulary per union, if `full` of the unions hold the whole vocabulary and the others
+/// hold `active` tokens together.
 inline double active_share(std::uint64_t unions, std::uint64_t full, std::uint64_t active,
                            std::int32_t vocabulary_size) {
   auto const tokens = static_cast<double>(active) + static_cast<double>(full) * vocabulary_size;
@@ -44,17 +45,17 @@ inline double active_share(std::uint64_t unions, std::uint64_t full, std::uint64
 
 }  // namespace detail
 
-/// What a ClusteredProjection has seen.
+/// Statistics of a ClusteredProjection.
 struct ClusteredStatistics {
   std::uint64_t lines = 0;
   std::uint64_t unions = 0;               ///< sentences and steps (or steps, for Union::batch)
-  std::uint64_t full = 0;                 ///< of these, projected in full
-  std::uint64_t active = 0;               ///< tokens, summed over the unions that were not
-  std::uint64_t audited = 0, agreed = 0;  ///< lines; those whose best token is that of the full projection
+  std::uint64_t full = 0;                 ///< of these, the number projected in full
+  std::uint64_t active = 0;               ///< active tokens, summed over the unions not projected in full
+  std::uint64_t audited = 0, agreed = 0;  ///< lines audited; lines whose best token matches the full projection's
   double bias =
       0;  ///< log-probability of the best minus what the full projection gives the same token, summed over `agreed`
 
-  /// Mean share of the vocabulary that is active in a union.
+  /// The mean active share of the vocabulary per union.
   double active_share(std::int32_t vocabulary_size) const {
     return detail::active_share(unions, full, active, vocabulary_size);
   }
@@ -67,7 +68,8 @@ struct ClusteredStatistics {
 
 namespace detail {
 
-/// Throws std::invalid_argument, which begins with `who`, for clusters that do not fit weights [vocabulary, hidden].
+/// Throws std::invalid_argument, with a message that begins with `who`, for clusters that do not fit weights
+/// [vocabulary, hidden].
 inline void check_fit(std::string const& who, Clusters const& clusters, std::ptrdiff_t vocabulary,
                       std::ptrdiff_t hidden) {
   check(clusters);
@@ -77,7 +79,7 @@ inline void check_fit(std::string const& who, Clusters const& clusters, std::ptr
           "must be that of the weights, " + std::to_string(hidden));
 }
 
-/// Throws std::invalid_argument, which begins with `who`, for options that mean nothing; of the host or of the device.
+/// Throws std::invalid_argument, with a message that begins with `who`, for invalid options (host or device).
 template <class Options>
 void check_clustered(std::string const& who, Options const& options, std::ptrdiff_t vocabulary) {
   for (auto const token : options.always)
@@ -88,7 +90,7 @@ void check_clustered(std::string const& who, Options const& options, std::ptrdif
   require(options.nearest >= 1, who + "nearest", options.nearest, "must be at least 1");
 }
 
-/// Throws std::invalid_argument, which begins with `who`, if a line wants more clusters than there are.
+/// Throws std::invalid_argument, with a message that begins with `who`, if a line wants more clusters than there are.
 inline void check_nearest(std::string const& who, std::int32_t nearest, Clusters const& clusters) {
   require(nearest <= clusters.size(), who + "nearest", nearest,
           "must not exceed the number of clusters, " + std::to_string(clusters.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ClusteredProjection: an output layer for the tokens that are likely where the hidden vector is.
+/// ClusteredProjection: an output layer for only the tokens that are likely near the hidden vector.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -30,31 +30,32 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The output layer over clusters of hidden vectors (Amer et al. 2022, "Fast Vocabulary Projection Method via Clustering
-/// for Multilingual Machine Translation on GPU"): every line's nearest centroid names the tokens that were likely for
-/// such vectors in training; a sentence's lines share the union of theirs, and only these are projected.
+/// The output layer over clusters of hidden vectors (Amer et al. 2022, "Fast Vocabulary Projection Method via
+/// Clustering for Multilingual Machine Translation on GPU"). The centroid nearest to each line's hidden vector gives
+/// the tokens that were likely for such vectors in training. The lines of a sentence share the union of these tokens,
+/// and only the union is projected.
 ///
-/// Active beside them: `always`, probes (forced prefixes, tokens whose score is asked for) and tokens whose score the
-/// search raises. All tokens are projected where the union is too large, or has fewer tokens than the search asks for, or
-/// where the query masks tokens (`only`) after the softmax or leaves more of them than `full_above`; a smaller mask before
-/// the softmax, or a shortlist, is what is active then. The softmax is over the active tokens, so log-probabilities are a
-/// little too high. Products are of the precision of `full`.
+/// Also active: `always`, probes (forced prefixes, tokens whose score is asked for), and tokens whose score the search
+/// raises. All tokens are projected if the union is too large, if it has fewer tokens than the search asks for, or if
+/// the query masks tokens (`only`) after the softmax or its mask leaves more than `full_above` of them. A smaller mask
+/// before the softmax, or a vocabulary shortlist, replaces the union. The softmax is over the active tokens, so
+/// log-probabilities are slightly too high. Products have the precision of `full`.
 ///
-/// Weights are gathered once a step for the tokens of all sentences, where that is cheaper than for each sentence; a line
-/// gets those of its own sentence all the same. Logits of active tokens are DenseProjection's, bit for bit. Costs
-/// (clusters + active) d products a line. Copies share weights and clusters; each has statistics of its own.
+/// If it is cheaper, the weights for all sentences are gathered once per step, not once per sentence; each line still
+/// gets the logits of its own sentence's tokens. Logits of active tokens are equal to DenseProjection's, bit for bit. A
+/// line costs (clusters + active) d products. Copies share weights and clusters; each copy has its own statistics.
 class ClusteredProjection {
  public:
-  /// One direction, and sentences of no other (Request::direction 0).
-  /// \param weights  [V, d]; referred to, must outlive this and its copies: gathering needs rows
+  /// For one direction, with no sentences of another (Request::direction 0).
+  /// \param weights  [V, d]; referred to, must outlive this and its copies: rows are gathered from it
   /// \param bias     [V] or empty; referred to
-  /// \param full     the same, packed (DenseProjection::weights), where somebody has it already
+  /// \param full     the same weights, packed (DenseProjection::weights), if available
   /// \throws std::invalid_argument  if clusters, options or packed weights do not fit the weights
   ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias, Clusters clusters,
                       ClusteredOptions const& options = {}, std::shared_ptr<PackedMatrix const> full = {})
       : ClusteredProjection(weights, bias, one(std::move(clusters)), options, std::move(full)) {}
-  /// One set of clusters per direction, in the order of Request::direction. Sentences of another direction are projected
-  /// in full.
+  /// One set of clusters per direction, in the order of Request::direction. Sentences of any other direction are
+  /// projected in full.
   ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias, std::vector<Clusters> directions,
                       ClusteredOptions const& options = {}, std::shared_ptr<PackedMatrix const> full = {})
       : audit_(options.audit),
@@ -68,7 +69,7 @@ class ClusteredProjection {
   }
 
   /// \param hidden  one vector per query, [queries.size(), d]
-  /// \param groups  the sentences; empty: every line is one
+  /// \param groups  the sentences; empty: every line is a sentence of its own
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     require(hidden.columns == projection_.hidden_size(), "ClusteredProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
@@ -83,7 +84,7 @@ class ClusteredProjection {
   ClusteredStatistics const& statistics() const { return statistics_; }
   std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
   std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
-  /// Memory held beyond the weights that were given: packed weights (shared by copies), clusters.
+  /// Bytes held besides the given weights: packed weights (shared by copies) and clusters.
   std::size_t bytes() const {
     auto sum = projection_.bytes();
     for (auto const& clusters : *clusters_)
@@ -98,7 +99,7 @@ class ClusteredProjection {
     all.push_back(std::move(clusters));
     return all;
   }
-  /// Checked before anything is made from them.
+  /// Checks the clusters before anything is built from them.
   static std::shared_ptr<std::vector<Clusters> const> fitting(std::vector<Clusters> directions,
                                                               SubsetProjection const& projection) {
     for (auto const& clusters : directions)
@@ -113,7 +114,7 @@ class ClusteredProjection {
     for (std::size_t p = 0; p < parts.size(); ++p) {
       auto const& part = parts[p];
       if (part.full) {
-        // Neighbours read the weights once.
+        // Neighbouring lines share one read of the weights.
         auto lines = part.lines;
         for (; p + 1 < parts.size() && parts[p + 1].full; ++p) lines += parts[p + 1].lines;
         projection_.answer_full(lines_of(hidden, part.first, lines), queries.subspan(part.first, lines), lists_);
@@ -133,7 +134,7 @@ class ClusteredProjection {
     }
   }
 
-  /// Compares the best of every line with the full projection's.
+  /// Compares the best token of every line with the full projection's.
   void audit(Hidden<float> const& hidden, std::span<Query const> queries) {
     audit_lists_.clear();
     projection_.answer_full(lines_of(hidden, 0, queries.size()), queries, audit_lists_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Clusters of hidden vectors, with the tokens that are likely in each: what a clustered projection is made from.
+/// Clusters of hidden vectors, with the tokens that are likely in each: the input of a clustered projection.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,8 +20,9 @@
 
 namespace sluice::inline v0 {
 
-/// Groups of hidden vectors, with the tokens that are likely in each (one direction of one model). A vector belongs to the
-/// cluster c whose centroid is nearest, the lower c among equals; clusters may share tokens. See train_clusters().
+/// Clusters of hidden vectors, with the tokens that are likely in each (for one direction of one model). A vector
+/// belongs to the cluster c with the nearest centroid, the lowest c on ties; clusters may share tokens. See
+/// train_clusters().
 struct Clusters {
   std::ptrdiff_t hidden_size = 0;      ///< d; >= 1
   std::int32_t vocabulary_size = 0;    ///< V; >= 1
@@ -29,7 +30,7 @@ struct Clusters {
   std::vector<std::int64_t> begin{0};  ///< [size() + 1]: cluster c has tokens[begin[c] .. begin[c + 1])
   std::vector<Token> tokens{};         ///< in [0, V), ascending within a cluster, none twice
 
-  /// How many clusters there are.
+  /// The number of clusters.
   std::ptrdiff_t size() const { return std::ssize(begin) - 1; }
   /// The tokens of cluster c, ascending.
   std::span<Token const> operator[](std::ptrdiff_t c) const {
@@ -48,13 +49,14 @@ struct Clusters {
 /// The clusters of a multilingual model, by direction ("de-en").
 using ClustersByDirection = std::map<std::string, Clusters, std::less<>>;
 
-/// Throws std::invalid_argument, which names the member and its value, for clusters that are not as the members say.
+/// Throws std::invalid_argument, naming the member and its value, for clusters that break what the members' comments
+/// say.
 inline void check(Clusters const& clusters) {
   require(clusters.hidden_size >= 1, "clusters.hidden_size", clusters.hidden_size, "must be at least 1");
   require(clusters.vocabulary_size >= 1, "clusters.vocabulary_size", clusters.vocabulary_size, "must be at least 1");
   auto const& begin = clusters.begin;
   require(begin.size() >= 2, "clusters.size()", clusters.size(), "must be at least 1");
-  // A division, since a product may not fit.
+  // A division, since the product may overflow.
   auto const d = static_cast<std::size_t>(clusters.hidden_size);
   auto const all = clusters.centroids.size();
   require(all % d == 0 && all / d == begin.size() - 1, "clusters.centroids.size()", all,
@@ -82,7 +84,7 @@ inline void check(Clusters const& clusters) {
     }
 }
 
-/// The nearest number of 8 significant bits, ties to even: a float whose lower half is 0. Larger than the largest becomes
+/// Rounds to the nearest number with 8 significant bits, ties to even: a float whose lower half is 0. Overflow becomes
 /// infinity; not for NaN.
 inline float round_to_bfloat16(float x) {
   auto const bits = std::bit_cast<std::uint32_t>(x);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// k_means(): centroids of many vectors.
+/// k_means(): centroids of a set of vectors.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,26 +26,27 @@ namespace sluice::inline v0 {
 
 struct KMeansOptions {
   std::ptrdiff_t clusters = 400;  ///< in [1, number of points]
-  std::int32_t iterations = 20;   ///< at most; >= 0. It stops where nothing changes
-  std::uint64_t seed = 1;         ///< of the points to begin with
+  std::int32_t iterations = 20;   ///< the most; >= 0. It stops when nothing changes
+  std::uint64_t seed = 1;         ///< for the initial points
 };
 
-/// What k_means() found.
+/// The result of k_means().
 struct KMeans {
   std::vector<float> centroids;   ///< [clusters, d]
-  std::vector<double> objective;  ///< mean squared distance to the nearest: before each iteration, and at the end
+  std::vector<double> objective;  ///< mean squared distance to the nearest centroid: before each iteration, and at the
+                                  ///< end
 };
 
 namespace detail {
 
-/// Throws for a point that has no distance to anything.
+/// Throws for a point with a number that is not finite, since it has no distance to anything.
 inline void check_finite(MatrixView<float const> points, char const* name) {
   for (std::ptrdiff_t i = 0; i < points.rows; ++i)
     for (auto const x : points[i])
       if (!std::isfinite(x)) require(false, name + std::string("[") + std::to_string(i) + ']', x, "must be finite");
 }
 
-/// `count` of `all` numbers from 0, ascending: a random subset without replacement (Knuth's algorithm S).
+/// Draws `count` of the numbers 0 .. all - 1, ascending: a random subset without replacement (Knuth's algorithm S).
 inline std::vector<std::ptrdiff_t> draw_subset(std::ptrdiff_t count, std::ptrdiff_t all, std::uint64_t key) {
   std::vector<std::ptrdiff_t> drawn;
   drawn.reserve(static_cast<std::size_t>(count));
@@ -60,7 +61,7 @@ inline std::vector<std::ptrdiff_t> draw_subset(std::ptrdiff_t count, std::ptrdif
 
 inline namespace SLUICE_ISA {
 
-/// k_means() step by step, without its checks: assign(), then update() as often as wanted.
+/// The steps of k_means(), without its checks: assign(), then update(), as often as wanted.
 class Lloyd {
  public:
   Lloyd(MatrixView<float const> points, std::ptrdiff_t clusters, std::uint64_t seed)
@@ -73,7 +74,8 @@ class Lloyd {
     for (std::ptrdiff_t c = 0; c < clusters; ++c) move(c, chosen[static_cast<std::size_t>(c)]);
   }
 
-  /// Gives every point to its nearest centroid. Returns the mean squared distance, and whether a point has changed.
+  /// Assigns every point to its nearest centroid. Returns the mean squared distance, and whether any assignment has
+  /// changed.
   std::pair<double, bool> assign() {
     auto before = std::move(nearest_);
     nearest_.assign(before.size(), 0);
@@ -87,7 +89,8 @@ class Lloyd {
     return {std::reduce(distances_.begin(), distances_.end()) / static_cast<double>(points_.rows), changed};
   }
 
-  /// Moves every centroid to the mean of its points, and those without any to the points that are farthest from theirs.
+  /// Moves every centroid to the mean of its points. A centroid without points moves to the point farthest from its own
+  /// centroid.
   void update() {
     auto const d = static_cast<std::size_t>(points_.columns);
     std::vector<double> sums(centroids_.size());
@@ -107,8 +110,8 @@ class Lloyd {
     }
     for (auto const c : empty) {
       auto const farthest = std::max_element(distances_.begin(), distances_.end()) - distances_.begin();
-      if (!(distances_[static_cast<std::size_t>(farthest)] > 0)) break;  // fewer different points than centroids
-      // Its copies are as far, and need no centroid of their own.
+      if (!(distances_[static_cast<std::size_t>(farthest)] > 0)) break;  // fewer distinct points than centroids
+      // Copies of the point are equally far, and need no centroid of their own.
       auto const point = points_[farthest];
       for (std::ptrdiff_t i = 0; i < points_.rows; ++i)
         if (distances_[static_cast<std::size_t>(i)] == distances_[static_cast<std::size_t>(farthest)] &&
@@ -141,17 +144,17 @@ class Lloyd {
   bool assigned_ = false;
 };
 
-/// Lloyd's iteration (1957): from a random choice of points, every centroid moves to the mean of the points that are nearest
-/// to it, until nothing changes. A centroid that no point is nearest to moves to the point farthest from its own, so that
-/// the objective never rises (up to rounding). Sums are in float64, distances are compared in float32.
+/// Lloyd's iteration (1957): starts at randomly chosen points and moves every centroid to the mean of the points
+/// nearest to it, until nothing changes. A centroid without points moves to the point farthest from its own centroid,
+/// so the objective never rises (up to rounding). Sums are in float64, distances are compared in float32.
 ///
-/// Deterministic for a seed, on one instruction set. Points may repeat; where there are fewer different ones than clusters,
-/// some centroids stay without points.
+/// Deterministic for a seed, on one instruction set. Points may repeat; if there are fewer distinct points than
+/// clusters, some centroids stay without points.
 ///
 /// \param points  [n, d], finite
-/// \throws std::invalid_argument  for options that make no sense, or a point that is not finite
+/// \throws std::invalid_argument  for invalid options, or a point that is not finite
 ///
-/// Complexity: O(iterations * n * clusters * d), nearly all of it one product.
+/// Complexity: O(iterations * n * clusters * d), nearly all of it in one matrix product per iteration.
 inline KMeans k_means(MatrixView<float const> points, KMeansOptions const& options = {}) {
   require(options.clusters >= 1, "k_means: clusters", options.clusters, "must be at least 1");
   require(options.clusters <= points.rows, "k_means: clusters", options.clusters,

@@ -22,15 +22,15 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// argmin_c |h - C_c|^2 = argmax_c (h . C_c - |C_c|^2 / 2) for many vectors h at once (Amer et al. 2022, equation 2): one
-/// product with the packed centroids, in float32. An answer depends on its vector alone, bit for bit; ties go to the lower
-/// cluster. Vectors with a NaN belong to cluster 0.
+/// argmin_c |h - C_c|^2 = argmax_c (h . C_c - |C_c|^2 / 2) for many vectors h at once (Amer et al. 2022, equation 2):
+/// one product with the packed centroids, in float32. The answer for a vector does not depend on the other vectors, bit
+/// for bit; ties go to the lower cluster. Vectors with a NaN belong to cluster 0.
 ///
-/// Training and prediction share it, so that both find the same cluster for the same vector.
+/// Training and inference share it, so that both find the same cluster for the same vector.
 class NearestCentroid {
  public:
   /// Packs (copies) `centroids` [clusters, d].
-  /// \throws std::invalid_argument  if there is none
+  /// \throws std::invalid_argument  if there is no centroid
   explicit NearestCentroid(MatrixView<float const> centroids)
       : centroids_(std::make_shared<PackedMatrix const>(centroids, half_norms(centroids))),
         scores_(static_cast<std::size_t>(rows_at_once * centroids.rows)) {}
@@ -38,8 +38,8 @@ class NearestCentroid {
   std::ptrdiff_t size() const { return centroids_->outputs(); }
   std::ptrdiff_t hidden_size() const { return centroids_->inputs(); }
 
-  /// The nearest clusters of each row of `hidden` [rows, d], nearest first, to `clusters` [rows, any number from 1 to
-  /// size()]. Allocates nothing. rows * size() * d products.
+  /// Writes the nearest clusters of each row of `hidden` [rows, d], nearest first, to `clusters` [rows, k] with k from
+  /// 1 to size(). Allocates nothing. Costs rows * size() * d products.
   /// \throws std::invalid_argument  if the shapes do not fit
   void find(MatrixView<float const> hidden, std::span<std::int32_t> clusters) {
     if (hidden.rows == 0) return;
@@ -55,7 +55,7 @@ class NearestCentroid {
         for (std::ptrdiff_t n = 0; n < count; ++n) {
           auto const at = largest(scores[i]);
           clusters[static_cast<std::size_t>((first + i) * count + n)] = static_cast<std::int32_t>(at);
-          scores[i][at] = -std::numeric_limits<float>::infinity();  // found: the next is the nearest of the rest
+          scores[i][at] = -std::numeric_limits<float>::infinity();  // found: the next one is the nearest of the rest
         }
     }
   }
@@ -74,7 +74,7 @@ class NearestCentroid {
     return bias;
   }
 
-  /// The first of the largest; 0 where nothing compares.
+  /// The index of the first maximum; 0 if nothing compares (NaN).
   static std::size_t largest(std::span<float const> line) {
     auto top = line[0];
     std::size_t i = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ClusterSamples and RecordHidden: what a model sees while it decodes, to train clusters on.
+/// ClusterSamples and RecordHidden: hidden vectors recorded while decoding, to train clusters on.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -27,17 +27,17 @@ namespace sluice::inline v0 {
 struct ClusterSamplesOptions {
   std::ptrdiff_t hidden_size = 0;                                      ///< d; >= 1
   std::int32_t vocabulary_size = 0;                                    ///< V; >= 1
-  std::ptrdiff_t likely = 1;                                           ///< K: tokens kept of each vector; >= 1
-  std::ptrdiff_t most = (std::numeric_limits<std::ptrdiff_t>::max)();  ///< samples kept; >= 1
-  std::uint64_t seed = 1;                                              ///< of which ones
+  std::ptrdiff_t likely = 1;                                           ///< K: tokens kept for each vector; >= 1
+  std::ptrdiff_t most = (std::numeric_limits<std::ptrdiff_t>::max)();  ///< the most samples kept; >= 1
+  std::uint64_t seed = 1;                                              ///< decides which are kept
 };
 
-/// Hidden vectors with their K most probable tokens: all that were added, or `most` of them, drawn evenly (reservoir
-/// sampling, Vitter's algorithm R). The draw depends on the seed and on the order in which they are added. Memory:
-/// 4 (d + K) bytes for each.
+/// Hidden vectors with their K most probable tokens: all that were added, or a uniform sample of `most` of them
+/// (reservoir sampling, Vitter's algorithm R). The sample depends on the seed and on the order of additions. Memory: 4
+/// (d + K) bytes per vector.
 class ClusterSamples {
  public:
-  /// \throws std::invalid_argument  for options that make no sense
+  /// \throws std::invalid_argument  for invalid options
   explicit ClusterSamples(ClusterSamplesOptions const& options) : options_(options) {
     require(options.hidden_size >= 1, "ClusterSamples: hidden_size", options.hidden_size, "must be at least 1");
     require(options.vocabulary_size >= 1, "ClusterSamples: vocabulary_size", options.vocabulary_size,
@@ -54,15 +54,15 @@ class ClusterSamples {
 
   /// The vectors, [n, d].
   MatrixView<float const> hidden() const { return {hidden_.data(), size_, hidden_size(), hidden_size()}; }
-  /// The tokens of sample i, most probable first. Where there were fewer than K, the last comes again.
+  /// The tokens of sample i, most probable first. If there were fewer than K, the last one repeats.
   std::span<Token const> tokens(std::ptrdiff_t i) const {
     return std::span(tokens_).subspan(static_cast<std::size_t>(i * likely()), static_cast<std::size_t>(likely()));
   }
 
-  /// Keeps a vector [d] with the first K of `tokens`, most probable first; or does not, where there are `most` samples.
-  /// Without tokens the vector counts as seen, no more.
-  /// \throws std::invalid_argument  if the shapes do not fit, for a token outside the vocabulary or a number that is not
-  ///                                finite
+  /// Offers a vector [d] with the first K of `tokens`, most probable first; the reservoir keeps or drops it. Without
+  /// tokens, the vector only counts as seen.
+  /// \throws std::invalid_argument  if the shapes do not fit, for a token outside the vocabulary or a number that is
+  ///                                not finite
   void add(std::span<float const> hidden, std::span<Token const> tokens) {
     if (!tokens.empty()) check(hidden, tokens);
     auto const n = seen_++;
@@ -83,7 +83,7 @@ class ClusterSamples {
     std::fill(to + count, to + likely(), tokens[static_cast<std::size_t>(count - 1)]);
   }
 
-  /// Whether a vector added after `ahead` others may be kept: false spares making its tokens.
+  /// Whether a vector added after `ahead` others may be kept; if not, its tokens need not be computed.
   bool may_keep(std::int64_t ahead = 0) const { return size_ < options_.most || draw(seen_ + ahead) < options_.most; }
 
  private:
@@ -96,7 +96,7 @@ class ClusterSamples {
     for (auto const x : hidden) require(std::isfinite(x), "ClusterSamples: hidden", x, "must be finite");
   }
 
-  /// Whose place vector n takes, in [0, n].
+  /// The place that vector n takes, in [0, n].
   std::ptrdiff_t draw(std::int64_t n) const {
     auto const chance = uniform(derive(options_.seed, static_cast<std::uint64_t>(n)), 0);
     return static_cast<std::ptrdiff_t>(chance * static_cast<double>(n + 1));
@@ -109,17 +109,17 @@ class ClusterSamples {
   std::vector<Token> tokens_;
 };
 
-/// An expander that answers as `E` does and records on the way: every line's hidden vector, and the K tokens that are most
-/// probable after the query's edits, `only` and shortlist. It asks a second expander, a copy, for those lines whose queries want
-/// less (a greedy search, where K > 1) or something else (noise). Requests that ask for Request::confidence have their lines
-/// recorded twice.
+/// An expander that answers as `E` does and records, for every line, the hidden vector and the K tokens that are most
+/// probable after the query's edits, `only` and shortlist. If a query wants less (greedy search, with K > 1) or
+/// something else (noise), it asks a second expander, a copy. Lines of requests with Request::confidence are recorded
+/// twice.
 ///
-/// \tparam E  an expander for Hidden<float>: DenseProjection
+/// \tparam E  an expander for Hidden<float>, such as DenseProjection
 template <class E>
 class RecordHidden {
  public:
-  /// \param samples  what is recorded; must outlive this
-  /// \throws std::invalid_argument  if `expander` is for a vocabulary or vectors of another size
+  /// \param samples  receives the recorded vectors; must outlive this
+  /// \throws std::invalid_argument  if `expander` has another vocabulary or vector size
   RecordHidden(E expander, ClusterSamples& samples)
       : expander_(std::move(expander)), again_(expander_), samples_(&samples) {
     if constexpr (requires { expander_.vocabulary_size(); })
@@ -149,7 +149,7 @@ class RecordHidden {
   { return expander_.hidden_size(); }
 
  private:
-  /// Whether the list begins with the K most probable tokens (a group that asks to keep may cut it).
+  /// Whether the list begins with the K most probable tokens (Group::keep may have cut it).
   bool complete(Query const& query, Line const& line) const {
     return query.noise == 0 && query.best >= samples_->likely() && std::ssize(line.best) >= samples_->likely();
   }

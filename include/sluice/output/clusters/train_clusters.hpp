@@ -27,18 +27,20 @@ namespace sluice::inline v0 {
 
 struct TrainClustersOptions {
   std::ptrdiff_t clusters = 400;       ///< in [1, number of samples]
-  std::ptrdiff_t likely = 1;           ///< tokens that every sample gives its cluster, in [1, K of the samples]
+  std::ptrdiff_t likely = 1;           ///< tokens that every sample adds to its cluster, in [1, K of the samples]
   std::int32_t iterations = 20;        ///< of k-means; >= 0
   std::uint64_t seed = 1;              ///< of k-means
-  std::ptrdiff_t points = 256;         ///< samples per cluster that k-means sees, drawn evenly; >= 1. All give tokens
-  std::span<float const> centroids{};  ///< [clusters, d]: of another k-means; then all above but `likely` do not count
-  bool bfloat16 = true;                ///< centroids are rounded, so that a file of them is half as long
+  std::ptrdiff_t points = 256;         ///< samples per cluster used for k-means, drawn evenly; >= 1. All samples add
+                                       ///< tokens
+  std::span<float const> centroids{};  ///< [clusters, d]: from another k-means; then only `likely` and bfloat16 are
+                                       ///< used
+  bool bfloat16 = true;                ///< round centroids to bfloat16, which halves the size of their file
 };
 
 inline namespace SLUICE_ISA {
 
-/// The samples that k-means sees where there are many: `options.points` for every cluster. [rows, d], of memory that
-/// `storage` holds where they are not all.
+/// The samples used for k-means: all, or `options.points` per cluster if there are more. [rows, d]; the memory is in
+/// `storage` unless all samples are used.
 inline MatrixView<float const> k_means_points(ClusterSamples const& samples, TrainClustersOptions const& options,
                                               std::vector<float>& storage) {
   require(options.clusters >= 1, "train_clusters: clusters", options.clusters, "must be at least 1");
@@ -54,12 +56,13 @@ inline MatrixView<float const> k_means_points(ClusterSamples const& samples, Tra
   return {storage.data(), std::ssize(chosen), all.columns, all.columns};
 }
 
-/// Clusters by k-means; the tokens of each are the union of the `likely` most probable tokens of all samples in it (Amer et
-/// al. 2022, section 2.2). So no sample misses one of its own tokens. Clusters without samples are dropped.
+/// Trains clusters by k-means. The tokens of each cluster are the union of the `likely` most probable tokens of all its
+/// samples (Amer et al. 2022, section 2.2), so no sample misses one of its own tokens. Clusters without samples are
+/// dropped.
 ///
-/// \throws std::invalid_argument  for options that make no sense
+/// \throws std::invalid_argument  for invalid options
 ///
-/// Complexity: that of k_means() for the points it sees, and O(samples * clusters * d).
+/// Complexity: that of k_means() for its points, plus O(samples * clusters * d).
 inline Clusters train_clusters(ClusterSamples const& samples, TrainClustersOptions const& options = {}) {
   require(options.likely >= 1, "train_clusters: likely", options.likely, "must be at least 1");
   require(options.likely <= samples.likely(), "train_clusters: likely", options.likely,

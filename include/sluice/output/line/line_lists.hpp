@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The memory behind an Expansion, line by line.
+/// The memory of an Expansion, line by line.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,7 +23,7 @@ class LazyLineLists {
  public:
   void clear() { entries_.clear(), best_.clear(), probes_.clear(); }
 
-  /// A new line; what follows belongs to it.
+  /// Begins a new line; what follows belongs to it.
   Expansion::Entry& open() {
     auto& entry = entries_.emplace_back();
     entry.best = best_.size(), entry.probes = probes_.size();
@@ -39,13 +39,13 @@ class LazyLineLists {
   }
   /// The candidates of the last line.
   std::span<Candidate> best() { return std::span(best_).subspan(entries_.back().best); }
-  /// Leaves `count` of the last line's candidates.
+  /// Keeps only the first `count` of the last line's candidates.
   void shorten(std::size_t count) {
     best_.resize(entries_.back().best + count);
     entries_.back().best_count = count;
   }
 
-  /// Copies the lines of other lists behind these.
+  /// Appends copies of another object's lines.
   void append(LazyLineLists const& other) {
     for (auto entry : other.entries_) {
       entry.best += best_.size(), entry.probes += probes_.size();
@@ -55,7 +55,7 @@ class LazyLineLists {
     probes_.insert(probes_.end(), other.probes_.begin(), other.probes_.end());
   }
 
-  /// All lines, with what Group::keep allows cut off. Valid until clear().
+  /// All lines, cut as Group::keep allows. Valid until clear().
   Expansion answer(std::span<Query const> queries, std::span<Group const> groups) {
     std::size_t first = 0;
     for (auto const& group : groups) {
@@ -67,11 +67,12 @@ class LazyLineLists {
   }
 
  private:
-  /// Cuts the lists of one group where they are strictly worse than its keep-th best: what a merge on a device does.
+  /// Cuts the lists of one group where candidates are strictly worse than the group's keep-th best, as a merge on a
+  /// device does.
   void merge(std::span<Query const> queries, std::size_t first, std::size_t keep) {
     totals_.clear();
     for (std::size_t i = 0; i < queries.size(); ++i) {
-      if (queries[i].noise != 0) return;  // lists are in another order
+      if (queries[i].noise != 0) return;  // the lists are in another order
       auto const& e = entries_[first + i];
       for (auto j = e.best; j < e.best + e.best_count; ++j)
         totals_.push_back(queries[i].base + static_cast<double>(best_[j].log_prob));

@@ -26,13 +26,14 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Bias, softmax and selection in one pass over each line (papers: Hoang et al. 2018, "Fast Neural Machine Translation
+/// Bias, log-softmax and top-k in one pass over each line (papers: Hoang et al. 2018, "Fast Neural Machine Translation
 /// Implementation"; Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
 ///
-/// log_prob(v) = x(v) - log sum_w exp x(w). Plain queries (best, probes, edits, temperature) read the line once; the rarer
-/// fields of Query read it again. Log-probabilities err by at most 1e-5, with a quarter of a million scores too. A line's
-/// answer depends on that line alone (but for Group::keep). Where the caller compiles with OpenMP, threads share the lines;
-/// their number never changes a result. Allocates nothing once it has seen its largest line and its longest lists.
+/// log_prob(v) = x(v) - log sum_w exp x(w). Plain queries (best, probes, edits, temperature) read the line once; the
+/// rarer fields of Query read it again. The error of a log-probability is at most 1e-5, even with a quarter of a
+/// million scores. A line's answer depends only on that line (except for Group::keep). If the caller compiles with
+/// OpenMP, threads share the lines; their number never changes a result. Allocates nothing once it has seen its largest
+/// line and its longest lists.
 class LogSoftmaxTopK {
  public:
   LogSoftmaxTopK() = default;
@@ -42,8 +43,8 @@ class LogSoftmaxTopK {
   /// \param scores   one line per query, [queries.size(), V]; T is float, a 16-bit float type (of Eigen, the compiler or
   ///                 CUDA), or anything else that converts to float
   /// \param queries  see Query
-  /// \param groups   their `lines` add up to queries.size(); may be empty if nobody asks to keep
-  /// \throws std::invalid_argument  if there is a bias and it has not V numbers
+  /// \param groups   their `lines` add up to queries.size(); may be empty if Group::keep is not used
+  /// \throws std::invalid_argument  if there is a bias and its size is not V
   template <class T>
   Expansion expand(Scores<T> const& scores, std::span<Query const> queries, std::span<Group const> groups) {
     require(bias_.empty() || queries.empty() || std::ssize(bias_) == scores.columns, "LogSoftmaxTopK: bias.size()",
@@ -63,7 +64,7 @@ class LogSoftmaxTopK {
   }
 
  private:
-  /// What one thread needs.
+  /// The state of one thread.
   struct Worker {
     template <class T>
     void answer(std::span<T const> line, std::span<float const> bias, Kind kind, Query const& query) {
@@ -104,7 +105,7 @@ class LogSoftmaxTopK {
       pass.finish(lists);
     }
 
-    /// Adds what needs no change, as far as there are whole chunks; returns where they end.
+    /// Adds whole chunks that need no change; returns where they end.
     template <class T>
     std::size_t whole_chunks(std::span<T const> line, float const* bias) {
       auto const end = line.size() / LineScan::chunk * LineScan::chunk;
@@ -129,7 +130,7 @@ class LogSoftmaxTopK {
       return end;
     }
 
-    /// Adds a block of whole chunks in which tokens that `only` lacks are -infinity.
+    /// Adds a block of whole chunks; tokens not in `only` are -infinity.
     template <class T>
     void masked(T const* from, float const* bias, std::size_t first, std::size_t count, TokenSet const& only) {
       auto const words = only.words();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What packed products are made of on this machine.
+/// The instructions that packed products use on this machine.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,9 +16,9 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The instructions that multiply in a precision, as the including file is compiled (and the kernel grants): "amx_bf16",
-/// "amx_int8", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx512", "avx2", "avx" or "baseline". One row or two in 8 bits
-/// go by the instructions named next in this list.
+/// The instructions that multiply in a precision, as the including file is compiled (and as the kernel grants):
+/// "amx_bf16", "amx_int8", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx512", "avx2", "avx" or "baseline". Products of
+/// one or two rows in 8 bits do not use matrix units, but the instructions next in this list.
 inline std::string_view instruction_set(Precision precision) {
   if (precision != Precision::float32 && tile::granted())
     return precision == Precision::bfloat16 ? "amx_bf16" : "amx_int8";
@@ -36,8 +36,8 @@ inline std::string_view instruction_set(Precision precision) {
 #endif
 }
 
-/// bfloat16 where there are instructions for it (matrix units, 16-bit dot products), else float32. Never int8, which
-/// rounds more than everybody wants.
+/// bfloat16 if there are instructions for it (matrix units, 16-bit dot products), else float32. Never int8, whose
+/// rounding not every caller accepts.
 inline Precision automatic_precision() {
   return tile::granted() || packed::Bfloat16Dot::parts == 1 ? Precision::bfloat16 : Precision::float32;
 }

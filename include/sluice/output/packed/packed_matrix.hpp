@@ -26,19 +26,19 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// A linear layer y = x W^T + b. x, b and y are float32; W is kept in the precision that is asked for.
+/// A linear layer y = x W^T + b. x, b and y are float32; W is stored in the requested precision.
 ///
-/// Every y[r][j] depends on row r of x alone, bit for bit: not on the number of rows, nor on r, nor on how the product is
-/// cut up.
-///   - float32: the products are summed over k = 0 .. d - 1 in one chain (fused multiply-adds where the instruction set
-///     has them), then b[j] is added.
-///   - bfloat16: x and W are rounded to nearest even, what is smaller than the smallest normal float to zero. Products
-///     are exact, their sum is float32; its order, and so its last bits, are those of the instruction set (matrix units:
-///     Intel AMX; vdpbf16ps; a chain of fused multiply-adds).
-///   - int8: W[j] is u[j] times whole numbers in [-127, 127] with u[j] = max |W[j]| / 127, a row of x likewise, rounded
-///     to nearest even. Their product is exact, then y[r][j] = float(product) * (u[j] * u[r]) + b[j], each operation
-///     rounded: the same on every processor. A row of x, or of W, that is not finite makes all its numbers NaN. A row
-///     whose u would be less than the smallest normal float counts as zeros.
+/// Every y[r][j] depends only on row r of x, bit for bit: not on the number of rows, on r, or on how the product is cut
+/// into blocks.
+///  - float32: the products are summed over k = 0 .. d - 1 in one chain (fused multiply-adds if the instruction set has
+///    them), then b[j] is added.
+///  - bfloat16: x and W are rounded to nearest, ties to even; numbers below the smallest normal float become zero.
+///    Products are exact and summed in float32. The order of summation, and so the last bits, depends on the
+///    instruction set (matrix units: Intel AMX; vdpbf16ps; a chain of fused multiply-adds).
+///  - int8: W[j] is u[j] times integers in [-127, 127] with u[j] = max |W[j]| / 127, rounded to nearest, ties to even;
+///    a row of x likewise. Their product is exact, then y[r][j] = float(product) * (u[j] * u[r]) + b[j], with each
+///    operation rounded: the same on every processor. A row of x or W that is not finite makes all its results NaN. A
+///    row whose u would be below the smallest normal float counts as zeros.
 class PackedMatrix {
  public:
   static constexpr std::ptrdiff_t panel = packed::panel;  ///< columns of y whose weights lie together
@@ -70,7 +70,7 @@ class PackedMatrix {
     return std::visit([](auto const& panels) { return panels.inputs(); }, panels_);
   }
   Precision precision() const { return static_cast<Precision>(panels_.index()); }
-  /// Memory held.
+  /// Bytes held.
   std::size_t bytes() const {
     return std::visit([](auto const& panels) { return panels.bytes(); }, panels_);
   }
@@ -100,8 +100,8 @@ class PackedMatrix {
     }
   }
 
-  /// y = x W^T + b, for x [rows, d] and y [rows, n], which must not overlap. Allocates nothing for float32; else it
-  /// makes PackedRows of its own.
+  /// y = x W^T + b, for x [rows, d] and y [rows, n], which must not overlap. Allocates nothing for float32; otherwise
+  /// it allocates its own PackedRows.
   /// \throws std::invalid_argument  if the shapes do not fit
   void multiply(MatrixView<float const> x, MatrixView<float> y, Finish finish = {}) const {
     require(y.columns == outputs_, "PackedMatrix: y.columns", y.columns, "must be the number of outputs");

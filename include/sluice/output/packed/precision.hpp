@@ -9,7 +9,7 @@
 
 namespace sluice::inline v0 {
 
-/// What both sides of a product are kept as; sums have 32 bits, and results are float32.
+/// The stored precision of both factors of a product; sums have 32 bits, and results are float32.
 enum class Precision : std::uint8_t {
   float32,   ///< as they are
   bfloat16,  ///< 8 bits of precision and the range of a float, half the memory

@@ -26,11 +26,11 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The output layer: the best of W h + b for the whole vocabulary, with their log-probabilities. Logits are made piece by
-/// piece, looked at where they are, and never stored (papers: Hoang et al. 2018). Copies share the packed weights, so one
-/// projection serves decoders in several threads; with OpenMP, threads share blocks of rows.
+/// The output layer: the top k of W h + b over the whole vocabulary, with their log-probabilities. Logits are computed
+/// tile by tile, read in the cache, and never stored (paper: Hoang et al. 2018). Copies share the packed weights, so
+/// one projection serves decoders in several threads; with OpenMP, threads share blocks of rows.
 ///
-/// A line's answer depends on that line alone, bit for bit, and is what LogSoftmaxTopK gives for logits().
+/// A line's answer depends only on that line, bit for bit, and equals that of LogSoftmaxTopK for logits().
 class DenseProjection {
  public:
   /// Packs (copies) `weights` [V, d] and `bias` [V] or empty.
@@ -38,7 +38,7 @@ class DenseProjection {
   explicit DenseProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                            Precision precision = Precision::float32)
       : DenseProjection(std::make_shared<PackedMatrix const>(weights, bias, precision)) {}
-  /// Uses weights that are packed already.
+  /// Uses weights that are already packed.
   explicit DenseProjection(std::shared_ptr<PackedMatrix const> weights) : weights_(std::move(weights)) {
     require(weights_ != nullptr, "DenseProjection: weights", "nullptr", "must be given");
   }
@@ -69,7 +69,7 @@ class DenseProjection {
     return lists.answer(queries, groups);
   }
 
-  /// All logits [hidden.rows, V], for those who need whole lines (ensembles). Valid until the next call.
+  /// All logits [hidden.rows, V], for callers that need whole lines (ensembles). Valid until the next call.
   Scores<float> logits(Hidden<float> const& hidden) {
     auto const size = static_cast<std::size_t>(hidden.rows * vocabulary_size());
     if (logits_.size() < size) logits_.resize(size);
@@ -86,7 +86,7 @@ class DenseProjection {
  private:
   static constexpr std::ptrdiff_t rows_at_once = 160;
 
-  /// What one thread needs.
+  /// The state of one thread.
   struct Worker {
     PackedRows rows;
     ProjectionPass pass;

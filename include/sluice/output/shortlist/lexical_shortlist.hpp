@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// LexicalShortlist: which tokens a sentence's translation may need.
+/// LexicalShortlist: a vocabulary shortlist of the tokens that a sentence's translation may need.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,13 +24,14 @@ struct LexicalEntry {
   float probability = 0;  ///< of the target token, given the source token
 };
 
-/// Shortlists from a table of lexical translations (Jean et al. 2015; Marian's --shortlist FILE first best): the `first`
-/// tokens of the vocabulary, which it orders by frequency, and for every token of the source its `best` translations.
+/// Vocabulary shortlists from a lexical translation table (Jean et al. 2015; Marian's --shortlist FILE first best): the
+/// `first` tokens of the vocabulary, which must be ordered by frequency, and the `best` translations of every source
+/// token.
 template <class = void>
 class LazyLexicalShortlist {
  public:
   /// \param source_size, target_size  of the vocabularies
-  /// \throws std::invalid_argument  for tokens outside of them, a probability that is none, or a negative number
+  /// \throws std::invalid_argument  for tokens outside the vocabularies, an invalid probability, or a negative number
   LazyLexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
                        std::int32_t first = 100, std::int32_t best = 100)
       : target_size_(target_size), always_((std::max)(target_size, 0)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ProbeProjection: an output layer for searches that ask for a few tokens by name.
+/// ProbeProjection: an output layer for searches that ask for the scores of given tokens.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -29,17 +29,17 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// DenseProjection with CatalogueBeam in mind: of a line that asks for probes alone, without a softmax (Query::normalise off,
-/// nothing to list, no edits or masks), the logits of those are made and no others, unless a sentence asks for so many that all
-/// are cheaper. They are DenseProjection's, bit for bit. Of what else is asked for, all logits are made. Nothing is
-/// allocated once warm.
+/// DenseProjection for CatalogueBeam. For a line that asks only for probes, without a softmax (Query::normalise off,
+/// nothing to list, no edits or masks), only the probes' logits are computed, unless a sentence asks for so many that
+/// computing all is cheaper. They are equal to DenseProjection's, bit for bit. For any other line, all logits are
+/// computed. Allocates nothing once warm.
 template <class = void>
 class LazyProbeProjection {
  public:
   /// \param weights  [V, d]; referred to, must outlive this and its copies
   /// \param bias     [V] or empty; referred to
-  /// \param full     the same weights, packed (DenseProjection::weights), where somebody has them already
-  /// \throws std::invalid_argument  if these do not fit
+  /// \param full     the same weights, packed (DenseProjection::weights), if available
+  /// \throws std::invalid_argument  if the bias or packed weights do not fit
   explicit LazyProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                                std::shared_ptr<PackedMatrix const> full = {})
       : projection_(weights, bias, std::move(full)) {}
@@ -64,11 +64,11 @@ class LazyProbeProjection {
     return lists_.answer(queries, groups);
   }
 
-  /// Logits that have been made for lines that asked for few.
+  /// The number of logits computed for lines that asked only for probes.
   std::uint64_t logits() const { return made_; }
   std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
   std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
-  /// Memory held beyond the weights that were given; copies share it.
+  /// Bytes held besides the given weights; shared by copies.
   std::size_t bytes() const { return projection_.bytes(); }
 
  private:
@@ -88,10 +88,10 @@ class LazyProbeProjection {
            query.temperature == 1.0f && !query.entropy;
   }
 
-  /// Lines that follow each other are answered from one product, of what any of them asks for, as long as that is cheaper
-  /// than one more; all of them from all logits where they ask for so much that this is cheaper.
+  /// Consecutive lines share one product over the union of their probes as long as that is cheaper than separate
+  /// products. If they ask for so much that computing all logits is cheaper, all logits are computed.
   void answer(MatrixView<float const> hidden, std::span<Query const> queries) {
-    constexpr std::size_t as_fast = 3;  // all logits, packed once and in order, for one that is gathered
+    constexpr std::size_t as_fast = 3;  // logits that a full product computes in the time of one gathered logit
     counts_.clear();
     std::size_t whole = 0;
     for (std::size_t first = 0; first < queries.size(); first += counts_.back()) {
@@ -112,7 +112,7 @@ class LazyProbeProjection {
       first += count;
     }
   }
-  /// How many of these lines go together best, from the first on; what they ask for, to tokens_.
+  /// The number of lines, from the first on, that are cheapest together; puts their probes into tokens_.
   std::size_t cheapest(std::span<Query const> queries) {
     tokens_.clear();
     for (std::size_t count = 0; count < queries.size(); ++count) {
@@ -120,18 +120,18 @@ class LazyProbeProjection {
       auto const before = tokens_.size();
       for (auto const token : probes) insert(token);
       if (count == 0 || cost(tokens_.size(), count + 1) <= cost(before, count) + cost(probes.size(), 1)) continue;
-      tokens_.resize(before);  // what was added has no place any more
+      tokens_.resize(before);  // the dropped tokens have no place any more
       return count;
     }
     return queries.size();
   }
-  /// Of a product, in weights that are multiplied with one vector.
+  /// The cost of a product, in weights multiplied with one vector.
   static std::size_t cost(std::size_t tokens, std::size_t lines) {
-    constexpr std::size_t gathering = 20;  // to pick and pack a weight
+    constexpr std::size_t gathering = 20;  // to gather and pack a weight
     auto const padded = static_cast<std::size_t>(packed::padded(static_cast<std::ptrdiff_t>(tokens)));
     return padded * (gathering + lines);
   }
-  /// Gives a token a place in tokens_, unless it has one.
+  /// Gives a token a place in tokens_, unless it already has one.
   void insert(Token token) {
     if (place_of_.empty()) place_of_.resize(static_cast<std::size_t>(vocabulary_size()));
     auto& place = place_of_[static_cast<std::size_t>(token)];
@@ -153,11 +153,11 @@ class LazyProbeProjection {
       tell(probes.size(), [&](std::size_t probe) { return line[place_of_[static_cast<std::size_t>(probes[probe])]]; });
     }
   }
-  /// The answer about a line, if all of its numbers are.
+  /// Answers for a line, if all of its numbers are valid.
   template <class Logit>
   void tell(std::size_t count, Logit&& logit) {
     auto& entry = lists_.open();
-    for (std::size_t i = 0; i < count; ++i)  // a NaN is less than nothing
+    for (std::size_t i = 0; i < count; ++i)  // NaN fails every comparison
       if (!(logit(i) < std::numeric_limits<float>::infinity())) return static_cast<void>(entry.valid = false);
     for (std::size_t i = 0; i < count; ++i) lists_.probe(logit(i));
   }
@@ -166,7 +166,7 @@ class LazyProbeProjection {
   LineLists lists_;
   std::vector<std::size_t> counts_;
   std::vector<Token> tokens_;
-  std::vector<std::uint32_t> place_of_;  // by token, of those in tokens_; of others anything
+  std::vector<std::uint32_t> place_of_;  // by token, for those in tokens_; undefined for others
   AlignedVector<float> logits_;
   std::uint64_t made_ = 0;
 };

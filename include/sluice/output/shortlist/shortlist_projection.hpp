@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ShortlistProjection: an output layer for the tokens that a request allows.
+/// ShortlistProjection: an output layer for a request's vocabulary shortlist.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,18 +23,18 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// DenseProjection with Request::shortlist in mind (lexical shortlists as Marian's: tokens that the source's words were
-/// aligned with, and the most frequent ones; see LexicalShortlist): a sentence whose lines allow so many tokens costs
-/// that many d products a line, and no more than the weights of those are read. Tokens are DenseProjection's, log-probabilities
-/// up to rounding (a sum in another order); without a shortlist they are the same.
+/// DenseProjection for Request::shortlist (lexical shortlists as in Marian: tokens aligned with the source's words, and
+/// the most frequent tokens; see LexicalShortlist). A line of a sentence with s allowed tokens costs s d products and
+/// reads only their weights. Tokens are equal to DenseProjection's, and log-probabilities equal up to rounding (another
+/// order of summation); without a shortlist they are the same.
 template <class = void>
 class LazyShortlistProjection {
  public:
   /// \param weights     [V, d]; referred to, must outlive this and its copies
   /// \param bias        [V] or empty; referred to
   /// \param full_above  a larger share of the vocabulary is projected in full
-  /// \param full        the same weights, packed (DenseProjection::weights), where somebody has them already
-  /// \throws std::invalid_argument  if these do not fit
+  /// \param full        the same weights, packed (DenseProjection::weights), if available
+  /// \throws std::invalid_argument  if the arguments do not fit
   explicit LazyShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                                    double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
       : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)}, std::move(full)) {}
@@ -43,11 +43,11 @@ class LazyShortlistProjection {
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     return projection_.expand(hidden, queries, groups);
   }
-  /// Unions are sentences and steps; those without a shortlist, or with a large one, count as full.
+  /// A union is a sentence in a step; those with no shortlist, or with a large one, count as full.
   ClusteredStatistics const& statistics() const { return projection_.statistics(); }
   std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
   std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
-  /// Memory held beyond the weights that were given; copies share it.
+  /// Bytes held besides the given weights; shared by copies.
   std::size_t bytes() const { return projection_.bytes(); }
 
  private:

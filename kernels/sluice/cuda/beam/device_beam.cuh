@@ -43,29 +43,30 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What the model is to run next; always all rows, at one address. Row s * width + i is slot i of sentence s.
+/// The rows that the model must run next: always all rows, at a fixed address. Row s * width + i is slot i of sentence
+/// s.
 struct BeamRows {
   std::int32_t count = 0;         ///< sentences * width
-  Token const* tokens = nullptr;  ///< [count], on the device: to be fed; 0 where nobody is
-  /// [count], on the device: feed the token behind the first `length` tokens of slot `from` (a fork where that is another
-  /// one), as Row and CacheIndirection::enqueue() have it. count = 0: nobody is there, the row's scores are not looked at.
+  Token const* tokens = nullptr;  ///< [count], on the device: tokens to feed; 0 for free slots
+  /// [count], on the device: feed the token after the first `length` tokens of slot `from` (a fork if that is another
+  /// slot), as in Row and CacheIndirection::enqueue(). count = 0: the slot is free, and the row's scores are ignored.
   SlotStep const* moves = nullptr;
 };
 
-/// Beam search over any number of sentences with beams, history and finished hypotheses on the device: a step is three
-/// launches, whatever happens in it, and may be captured in a graph. The host is told nothing until it asks.
+/// Beam search over any number of sentences, with beams, history and finished hypotheses on the device. A step is three
+/// launches in every case, and may be captured in a CUDA graph. The host gets no data until it asks.
 ///
-/// Finds what the BeamSearch it is made of finds in the same lists, hypothesis for hypothesis and to the last bit of their
-/// scores; a sentence does not depend on its neighbours. Needs Finished::set_aside (presets::fairseq, ctranslate2,
-/// huggingface); see check_device_beam() for what is refused.
+/// Finds the same as the BeamSearch given to it does with the same lists, hypothesis for hypothesis and to the last bit
+/// of their scores. Sentences do not influence each other. Needs Finished::set_aside (presets::fairseq, ctranslate2,
+/// huggingface); see check_device_beam() for unsupported options.
 ///
-/// Memory: 12 bytes a sentence, hypothesis and token of the longest output, and some for every row. An object belongs to the
-/// device that was current when it was made, and to one stream at a time. No memory of the device is allocated
-/// later.
+/// Memory: 12 bytes per sentence, hypothesis and token of the longest output, and a few per row. An object belongs to
+/// the device that was current when it was constructed, and to one stream at a time. It allocates no device memory
+/// after construction.
 class DeviceBeam {
  public:
-  /// \param allocator  of the device's memory
-  /// \throws std::invalid_argument  for options that make no sense or are not there on a device, naming them
+  /// \param allocator  for the device memory
+  /// \throws std::invalid_argument  for invalid options, and for options unsupported on a device, naming them
   /// \throws Error  of CUDA
   DeviceBeam(BeamSearch const& search, Vocabulary const& vocabulary, DeviceBeamOptions const& options,
              Allocator const& allocator = {})
@@ -78,15 +79,16 @@ class DeviceBeam {
     impossible_ = begun_;
   }
 
-  /// Starts a sentence as number `number`, in place of what was there. Its slot 0 is to hold prompt and prefix but for the last
-  /// token (Sentence::held tokens), which is fed with the next step. A small copy to the device and a launch, not in a graph;
-  /// waits only where the device is four of them behind. Vocabulary, abilities and seed of the sentence are not looked at.
-  /// \throws std::invalid_argument  for a request that BeamSearch refuses, or that may grow longer than there is room for
+  /// Starts a sentence under `number`, replacing the old one. Its slot 0 must hold prompt and prefix without the last
+  /// token (Sentence::held tokens), which the next step feeds. A small copy to the device and a launch, not to be
+  /// captured in a graph; waits only if the device is four of them behind. Ignores the sentence's vocabulary, abilities
+  /// and seed.
+  /// \throws std::invalid_argument  for a request that BeamSearch refuses, or that may outgrow the memory
   /// \throws Error  of CUDA
   void begin(std::int32_t number, Sentence const& sentence, cudaStream_t stream) {
     begin(number, std::span(&sentence, 1), stream);
   }
-  /// The same for several, numbers first, first + 1, ...
+  /// The same for several sentences, numbered first, first + 1, ...
   void begin(std::int32_t first, std::span<Sentence const> sentences, cudaStream_t stream) {
     home_.check_current("DeviceBeam");
     auto const& task = memory_.task();
@@ -122,9 +124,9 @@ class DeviceBeam {
 
   BeamRows rows() const { return {memory_.rows(), memory_.task().tokens, memory_.task().moves}; }
 
-  /// A step, given the model's scores of all rows: lists, merge, advance. `expander` is a LogSoftmaxTopK, which belongs to the
-  /// same stream.
-  /// \throws std::invalid_argument  for scores of another shape or kind
+  /// A step, given the model's scores of all rows: lists, merge, advance. `expander` is a LogSoftmaxTopK for the same
+  /// stream.
+  /// \throws std::invalid_argument  for scores of the wrong shape or kind
   /// \throws Error  of CUDA
   template <class Lists, class T>
   void enqueue_step(Lists& expander, Scores<T> const& scores) {
@@ -138,9 +140,9 @@ class DeviceBeam {
     else advance(scores.stream, step_.behind_ours());
   }
 
-  /// What is asked of the lines, for who makes the lists otherwise (DenseProjection::enqueue(), which does not look at the
-  /// scores): afterwards, advance().
-  /// \throws std::invalid_argument  for scores of another shape
+  /// The task for the lines, for callers that make the lists in another way (DenseProjection::enqueue(), which ignores
+  /// the scores). Call advance() afterwards.
+  /// \throws std::invalid_argument  for scores of the wrong shape
   template <class T>
   LineTask<T> task(MatrixView<T const> scores) const {
     require(scores.rows == memory_.rows(), "DeviceBeam: scores.rows", scores.rows, "must be sentences * width");
@@ -151,8 +153,8 @@ class DeviceBeam {
     memory_.ask(task);
     return task;
   }
-  /// From lists to the next step's rows: two launches.
-  /// \param start  early: only where the lists are what was added last
+  /// From the lists to the next step's rows: two launches.
+  /// \param start  early: only if the lists were enqueued last
   /// \throws Error  of CUDA
   void advance(cudaStream_t stream, Start start = Start::after) {
     home_.check_current("DeviceBeam");
@@ -160,9 +162,9 @@ class DeviceBeam {
     launch_beam_advance<beam_warps>(memory_.task(), stream, step_.behind_ours());
   }
 
-  /// Sentences that are not over: on the device,
+  /// The number of unfinished sentences, on the device.
   std::int32_t const* remaining() const { return memory_.task().remaining; }
-  /// and here: a copy of 4 bytes, and a wait.
+  /// The same on the host: copies 4 bytes, and waits.
   /// \throws Error  of CUDA
   std::int32_t remaining(cudaStream_t stream) {
     auto* const count = static_cast<std::int32_t*>(host_.get(sizeof(std::int32_t), stream));
@@ -171,7 +173,7 @@ class DeviceBeam {
     return *count;
   }
 
-  /// Those sentences, in order. A copy of 44 bytes for every sentence, and a wait.
+  /// The unfinished sentences, in order. Copies 44 bytes per sentence, and waits.
   /// \throws Error  of CUDA
   std::vector<std::int32_t> running(cudaStream_t stream) {
     auto const states = memory_.states(0, memory_.task().sentences, host_, stream);
@@ -181,12 +183,12 @@ class DeviceBeam {
     return numbers;
   }
 
-  /// The hypotheses of a sentence, as BeamSearch::finish writes them: best first, without the forced prefix; before it is over,
-  /// those alive come last. Copies, and waits twice.
+  /// The hypotheses of a sentence, as BeamSearch::finish writes them: best first, without the forced prefix. Before the
+  /// sentence is over, live hypotheses come last. Copies, and waits twice.
   /// \throws std::invalid_argument  for a sentence that was never begun
   /// \throws Error  of CUDA
   Result collect(std::int32_t number, cudaStream_t stream) { return std::move(collect(number, 1, stream).front()); }
-  /// Those of `count` sentences from number `first` on, with two waits for all of them.
+  /// The same for `count` sentences from number `first` on, with two waits in total.
   std::vector<Result> collect(std::int32_t first, std::int32_t count, cudaStream_t stream) {
     home_.check_current("DeviceBeam");
     for (auto number = first; number < first + count; ++number)
@@ -212,7 +214,7 @@ class DeviceBeam {
   DeviceBeamMemory memory_;
   Upload upload_;
   Buffer<Where::host> host_;
-  std::vector<std::uint8_t> begun_, impossible_;  // [sentences]; impossible_: the forced prefix is
+  std::vector<std::uint8_t> begun_, impossible_;  // [sentences]; impossible_: the forced prefix is impossible
 };
 
 }  // namespace sluice::inline v0::cuda

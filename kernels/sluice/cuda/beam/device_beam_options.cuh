@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a DeviceBeam makes of a BeamSearch.
+/// The options of a DeviceBeam, and what it derives from a BeamSearch.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,18 +22,18 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a DeviceBeam is made for.
+/// The options of a DeviceBeam.
 struct DeviceBeamOptions {
-  std::int32_t sentences = 1;  ///< at once, at most; in [1, 2^20]
-  /// The longest output of any of them, forced prefix and eos included; 0: the search's length.max, unless that is unlimited
-  /// or depends on the source.
+  std::int32_t sentences = 1;  ///< the most sentences at once; in [1, 2^20]
+  /// The longest output, including forced prefix and eos; 0: the search's length.max, unless that is unlimited or
+  /// depends on the source.
   std::int32_t length = 0;
   Kind kind = Kind::logits;  ///< of the model's scores
-  StepOptions step{};        ///< of which `mapped_answers` is not about it
+  StepOptions step{};        ///< `mapped_answers` has no effect here
 };
 
-/// \throws std::invalid_argument  for options that make no sense, and for those of a BeamSearch that only the host knows,
-///                                naming the option and its value
+/// \throws std::invalid_argument  for invalid options, and for BeamSearch options that only the host supports, naming
+///                                the option and its value
 inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabulary,
                               DeviceBeamOptions const& options) {
   search.check(), vocabulary.check();
@@ -61,7 +61,7 @@ inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabu
           "DeviceBeam: length", options.length, "must be given where the search's length.max is no number");
 }
 
-/// The longest output.
+/// The length of the longest output.
 inline std::int32_t longest_of(BeamSearch const& search, DeviceBeamOptions const& options) {
   return options.length > 0 ? options.length : search.length.max;
 }
@@ -80,8 +80,8 @@ inline BeamRules rules_of(BeamSearch const& search, Vocabulary const& vocabulary
   return rules;
 }
 
-/// What outputs of 0 to `longest` tokens are divided by: the host's own numbers, since a device's pow() has others.
-/// \throws std::invalid_argument  if scores would be no numbers
+/// The divisors for outputs of 0 to `longest` tokens, computed on the host, since a device's pow() gives other numbers.
+/// \throws std::invalid_argument  if scores would not be numbers
 inline std::vector<double> divisors_of(BeamSearch const& search, std::int32_t longest) {
   std::vector<double> divisors;
   for (std::int32_t length = 0; length <= longest; ++length) {

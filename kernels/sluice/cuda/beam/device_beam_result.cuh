@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From a DeviceBeam's memory to hypotheses, on the host.
+/// Converts a DeviceBeam's memory to hypotheses, on the host.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,14 +19,14 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a DeviceBeam knows of one sentence, in the host's memory.
+/// A DeviceBeam's data for one sentence, copied to host memory.
 struct BeamSnapshot {
   BeamSentence now;
   std::span<MergeLine const> lines;   // [live]
   std::span<BeamEnded const> ended;   // [ended], best first
   std::span<BeamNode const> history;  // [depth, width]
 
-  std::int32_t depth() const { return now.generated - now.prefix; }  ///< tokens of those alive behind the prefix
+  std::int32_t depth() const { return now.generated - now.prefix; }  ///< tokens of live hypotheses after the prefix
 };
 
 /// Writes what BeamSearch::finish would write.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beams reordered without copying their keys and values: a table says whose memory holds each position.
+/// Cache indirection: reorders beams without copying their keys and values, by a table of which slot's memory holds
+/// each position.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,25 +25,25 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr int indirection_threads = 256;  ///< of a block
+inline constexpr int indirection_threads = 256;  ///< per block
 
 /// One launch. Defined in indirection_kernel.cuh, which needs nvcc (see instances.cuh).
 /// \throws Error  of CUDA
 template <int threads>
 void launch_indirection(IndirectionLaunch const& launch, cudaStream_t stream);
 
-/// For a model whose keys and values lie in one piece of memory per slot, [slots, positions, ...]. Nothing there is ever
-/// moved: a fork copies 4 bytes a position of a table, and attention looks up whose memory to read (IndirectionView). New
-/// keys and values go where the table says, after step(): to the slot's own memory, but where a roll-back has cut off what
-/// a fork still refers to.
+/// For a model whose KV cache has one piece of memory per slot, [slots, positions, ...]. Data there never moves: a fork
+/// copies 4 bytes per position of a table, and attention looks up which slot's memory to read (IndirectionView). After
+/// step(), new keys and values go where the table says: to the slot's own memory, except at positions that a roll-back
+/// has cut off but a fork still refers to.
 ///
-/// A step is one copy to the device and one launch over the positions in use. The table changes in place, at one address:
-/// a graph that holds the model's step with its view stays good.
+/// A step is one copy to the device and one launch over the positions in use. The table changes in place, at a fixed
+/// address: a graph that holds the model's step with its view stays valid.
 ///
-/// An object belongs to the device that was current when it was made, and to one stream at a time.
+/// An object belongs to the device that was current when it was constructed, and to one stream at a time.
 class CacheIndirection {
  public:
-  /// \throws std::invalid_argument  if an option is out of its range
+  /// \throws std::invalid_argument  if an option is out of range
   /// \throws Error                  of CUDA
   explicit CacheIndirection(CacheIndirectionOptions const& options) : options_(options), books_(options) {
     auto const slot_count = static_cast<std::size_t>(options.slot_count);
@@ -55,10 +56,10 @@ class CacheIndirection {
   std::int32_t length(Slot slot) const { return books_.length(slot); }
   IndirectionView view() const { return {table_, options_.positions}; }
 
-  /// Does what the rows say: afterwards view() knows all positions of their slots, the new ones included. Adds to the stream
-  /// and waits for nothing, unless the device is four steps behind; before a graph, not in it.
-  /// \throws std::invalid_argument  for rows that a model must not be given, that need more positions than there are, or
-  ///                                fork out of a group; nothing has changed then
+  /// Applies the rows: afterwards view() knows all positions of their slots, including the new ones. Enqueues work and
+  /// does not wait, unless the device is four steps behind. Call it before a graph, not within its capture.
+  /// \throws std::invalid_argument  for rows that break the rules of Row, need more positions than there are, or fork
+  ///                                across groups; then nothing has changed
   /// \throws Error                  of CUDA
   void step(std::span<Row const> rows, cudaStream_t stream) {
     Upload::refuse_capture(stream);
@@ -74,15 +75,15 @@ class CacheIndirection {
     books_.done();
   }
 
-  /// The slots are empty; their memory may be used again from the next step on.
+  /// Empties the slots; their memory may be reused from the next step on.
   void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) books_.release(slot);
   }
 
-  /// For who decides on the device, and keeps the lengths: what step() does, of [slots] steps that lie there. No slot that
-  /// is named has more than `active` positions, before or after; the steps obey the rules for rows (see Row) and stay in
-  /// their groups, which nobody checks. One launch, nothing else: it may be captured in a graph. Not to be mixed with
-  /// step() and release().
+  /// For callers that decide on the device and keep track of lengths: does what step() does, for [slots] steps in
+  /// device memory. No named slot may have more than `active` positions, before or after. The steps must obey the rules
+  /// for rows (see Row) and stay within their groups; this is not checked. One launch and nothing else, so it may be
+  /// captured in a graph. Do not mix with step() and release().
   /// \throws std::invalid_argument  if `active` is not in [0, positions]
   /// \throws Error                  of CUDA
   void enqueue(SlotStep const* steps, std::int32_t active, cudaStream_t stream) {

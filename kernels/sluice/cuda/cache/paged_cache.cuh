@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory on a device for the keys and values of many hypotheses, in pages that forks share.
+/// A paged KV cache on a device: keys and values of many hypotheses, in pages that forks share.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,27 +24,27 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr int page_threads = 256;  ///< of a block
+inline constexpr int page_threads = 256;  ///< per block
 
 /// One launch. Defined in page_kernel.cuh, which needs nvcc (see instances.cuh).
 /// \throws Error  of CUDA
 template <int threads>
 void launch_page_copies(PageCopies const& task, cudaStream_t stream);
 
-/// The twin of sluice::PagedCache: the host keeps the same books (PageTable), the pages are the device's. A step tells the
-/// device which pages the rows' slots have, and copies what has to be copied: the filled part of a last page where two slots
-/// go on in one, all of them in one launch. Attention reads and writes through a PageView.
+/// The CUDA counterpart of sluice::PagedCache: the host keeps the same page table (PageTable), the pages are in device
+/// memory. A step sends the pages of the rows' slots to the device and makes the necessary copies: the filled part of a
+/// last page that two slots append to, all in one launch. Attention reads and writes through a PageView.
 ///
-/// All memory is allocated at once and stays at its addresses: a graph that holds the model's step with view() stays good.
-/// An object belongs to the device that was current when it was made, and to one stream at a time.
-/// \tparam T  of the elements, which the cache only moves
+/// All memory is allocated at once at fixed addresses: a graph that holds the model's step with view() stays valid. An
+/// object belongs to the device that was current when it was constructed, and to one stream at a time.
+/// \tparam T  type of the elements, which the cache only moves
 template <class T>
 class PagedCache {
  public:
   static_assert(std::is_trivially_copyable_v<T>);
 
-  /// \throws std::invalid_argument  if an option is out of its range
-  /// \throws Error                  of CUDA, for want of memory too
+  /// \throws std::invalid_argument  if an option is out of range
+  /// \throws Error                  of CUDA, including out of memory
   explicit PagedCache(PagedCacheOptions const& options) : options_(options), books_(options, sizeof(T)) {
     auto const rows = static_cast<std::size_t>(options.max_rows);
     lengths_at_ = parts_.add<std::int32_t>(rows), copies_at_ = parts_.add<PageCopy>(rows);
@@ -54,7 +54,7 @@ class PagedCache {
     auto const entries = rows * static_cast<std::size_t>(stride);
     view_.table = table_ = static_cast<std::int32_t*>(table_memory_.get(entries * sizeof(std::int32_t)));
     auto const bytes = static_cast<std::size_t>(options.max_pages) * options.page_size() * sizeof(T);
-    view_.pool = static_cast<T*>(pool_.get(bytes, true));  // no NaN where nothing has been written
+    view_.pool = static_cast<T*>(pool_.get(bytes, true));  // so that unwritten memory holds no NaN
     view_.lengths = part<std::int32_t>(told_, lengths_at_);
     view_.stride = stride;
     view_.positions = options.positions_per_page, view_.planes = options.planes;
@@ -64,12 +64,13 @@ class PagedCache {
   std::int32_t length(Slot slot) const { return books_.table().length(slot); }
   PagedCacheUse const& use() const { return books_.table().use(); }
 
-  /// Does what the rows say, and makes view() theirs: row i of it is rows[i], with room for its new positions. Two or three
-  /// copies to the device and at most one launch, added to the stream; waits for nothing, unless the device is four steps
-  /// behind; before a graph, not in it. O(pages of the rows).
-  /// \throws std::invalid_argument  for rows that a model must not be given, that are too many or too long; nothing has
-  ///                                changed then
-  /// \throws std::length_error      if all pages are in use; the slots of the rows then hold anything, and are released
+  /// Applies the rows, and makes view() describe them: row i of it is rows[i], including its new positions. Enqueues
+  /// two or three copies to the device and at most one launch; does not wait, unless the device is four steps behind.
+  /// Call it before a graph, not within its capture. O(pages of the rows).
+  /// \throws std::invalid_argument  for rows that break the rules of Row, are too many or too long; then nothing has
+  ///                                changed
+  /// \throws std::length_error      if all pages are in use; then the slots of the rows are undefined and must be
+  ///                            released
   /// \throws Error                  of CUDA
   void step(std::span<Row const> rows, cudaStream_t stream) {
     Upload::refuse_capture(stream);
@@ -80,16 +81,16 @@ class PagedCache {
     if (!books_.copies().empty()) launch_page_copies<page_threads>(copies(), stream);
   }
 
-  /// Valid for the rows of the last step, once the stream has come so far.
+  /// Valid for the rows of the last step, once the stream has reached it.
   PageView<T> view() const { return view_; }
 
-  /// The slots are empty; their pages may be used again from the next step on.
+  /// Empties the slots; their pages may be reused from the next step on.
   void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) books_.release(slot);
   }
 
  private:
-  /// The books of the step, to the device.
+  /// Sends the step's tables to the device.
   void tell(cudaStream_t stream) {
     auto const pages = books_.pages();
     auto const lengths = books_.lengths();
@@ -116,7 +117,7 @@ class PagedCache {
     task.planes = options_.planes;
     task.position_bytes = view_.size * static_cast<std::int64_t>(sizeof(T));
     task.plane_bytes = task.position_bytes * options_.positions_per_page;
-    auto const loads = std::int64_t{4} * 16 * page_threads;  // four for a thread
+    auto const loads = std::int64_t{4} * 16 * page_threads;  // four per thread
     auto const parts = (task.planes * task.plane_bytes + loads - 1) / loads;
     task.parts = static_cast<std::int32_t>(std::min<std::int64_t>(parts, 256));
     return task;
@@ -124,7 +125,7 @@ class PagedCache {
 
   PagedCacheOptions options_;
   PageBooks books_;
-  Parts parts_;  // of what is told: lengths, copies
+  Parts parts_;  // of what is sent: lengths, copies
   std::size_t lengths_at_ = 0, copies_at_ = 0;
   Buffer<Where::device> pool_, table_memory_, told_memory_;
   Upload upload_;

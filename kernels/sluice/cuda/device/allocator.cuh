@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whose memory on the device is used.
+/// Where device memory comes from.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -9,16 +9,16 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Where memory on the device comes from, and goes back to. Nothing given: cudaMalloc and cudaFree. What is given must
-/// outlive the objects that it was given to. They ask while they have not seen their largest task, keep what they have got
-/// to their end, and never ask while their stream is captured.
+/// Allocates and frees device memory. By default cudaMalloc and cudaFree. An allocator must outlive the objects that it
+/// is given to. They allocate until they have seen their largest task, keep their memory to the end, and never allocate
+/// while their stream is being captured.
 struct Allocator {
-  /// So many bytes of the current device, at a multiple of 256; nullptr: there are none. No work that is queued may use them
-  /// but in the stream that the object is called with; for what a constructor takes, none at all.
+  /// Returns `bytes` bytes of the current device, aligned to 256; nullptr if there are none. No queued work may use
+  /// them except in the stream that the object is called with; for memory that a constructor takes, none at all.
   void* (*allocate)(void* context, std::size_t bytes) = nullptr;
-  /// Takes back what allocate() has given. Work that uses it may still be in a stream.
+  /// Frees what allocate() returned. Work in a stream may still be using it.
   void (*release)(void* context, void* memory, std::size_t bytes) = nullptr;
-  void* context = nullptr;  ///< given to both
+  void* context = nullptr;  ///< passed to both
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Failures of the CUDA runtime as exceptions.
+/// Errors of the CUDA runtime as exceptions.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,7 +12,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What the CUDA runtime refused, with its own words.
+/// An error of the CUDA runtime, with its message.
 class Error : public std::runtime_error {
  public:
   Error(cudaError_t code, std::string const& what)
@@ -23,10 +23,10 @@ class Error : public std::runtime_error {
   cudaError_t code_;
 };
 
-/// \throws Error  "sluice: WHAT: <message of CUDA>" unless all went well
+/// \throws Error  "sluice: WHAT: <message of CUDA>" unless code is cudaSuccess
 inline void check(cudaError_t code, char const* what) {
   if (code == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // or the next call would report it again
+  static_cast<void>(cudaGetLastError());  // clears the error, or the next call would report it again
   throw Error(code, what);
 }
 

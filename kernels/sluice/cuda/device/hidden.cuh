@@ -13,7 +13,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// As sluice::Hidden, in the device's memory; valid once `stream` has come this far.
+/// Like sluice::Hidden, in device memory; valid once `stream` has reached this point.
 /// \tparam T  float, __half or __nv_bfloat16
 template <class T>
 struct Hidden : MatrixView<T const> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What scores are kept as: float, half, bfloat16, as bits.
+/// Stored formats of scores: float, half, bfloat16, as bits.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,14 +11,14 @@
 
 namespace sluice::inline v0::cuda {
 
-/// 16 bytes: what one load brings.
+/// 16 bytes, the size of one load.
 struct alignas(16) Words {
   std::uint32_t word[4];
 };
 
 struct Float32 {
   using Bits = std::uint32_t;
-  static constexpr int wide = 4;  ///< in one load
+  static constexpr int wide = 4;  ///< numbers per load
   static constexpr Bits minus_infinity = 0xff800000u;
   SLUICE_DEVICE static float value(Bits bits) { return __builtin_bit_cast(float, bits); }
 };
@@ -42,7 +42,7 @@ struct Float16 {
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
     return x;
 #else
-    // The exponent and the mantissa move into place; the product mends the bias of the exponent, subnormals too.
+    // Exponent and mantissa move into place; the product corrects the exponent's bias, for subnormals too.
     auto const sign = (bits & 0x8000u) << 16;
     auto const rest = (bits & 0x7fffu) << 13;
     if (rest >= 0x0f800000u) return __builtin_bit_cast(float, sign | 0x70000000u | rest);  // infinity, NaN

@@ -14,7 +14,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// As sluice::Scores, in the device's memory; valid once `stream` has come this far.
+/// Like sluice::Scores, in device memory; valid once `stream` has reached this point.
 /// \tparam T  float, __half or __nv_bfloat16
 template <class T>
 struct Scores : MatrixView<T const> {
@@ -47,7 +47,7 @@ struct FormatOf<__nv_bfloat16> {
 };
 }  // namespace detail
 
-/// What a T is kept as.
+/// The stored format of a T.
 template <class T>
 using FormatOf = typename detail::FormatOf<T>::Type;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a step is brought to the device, its lines are read, and its answers brought back.
+/// How a step's data reaches the device, its lines are read, and its answers come back.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,34 +12,36 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a step's launches, loads and copies are like. None of it changes an answer. No GPU has judged it yet:
-/// sluice.bench.cuda.steps and sluice.bench.cuda.top_k compare both ways of each.
+/// Launches, loads and copies of a step. No option changes an answer. Not measured on a GPU yet:
+/// sluice.bench.cuda.steps and sluice.bench.cuda.top_k compare both settings of each.
 struct StepOptions {
   /// How lines are read.
   Loads loads = Loads::direct;
 
-  /// The kernels write small answers to page-locked memory of the host, and no copy follows them. Only what is written once
-  /// and never read on the device: whole lists of at most 64 and what merges keep, results and probes, where all of a step is
-  /// at most `most_mapped`. false: to the device's memory, and a copy.
+  /// Kernels write small answers to page-locked host memory, which saves a copy. Only for data written once and never
+  /// read on the device: whole lists of at most 64 tokens, kept candidates of merges, results and probes, if a step's
+  /// total is at most `most_mapped`. false: to device memory, and a copy.
   bool mapped_answers = true;
 
-  /// Kernels that follow one of ours are started while that is still at work, and wait for it by themselves (programmatic
-  /// dependent launch: sm_90 and CUDA 12.3 or newer; else nothing changes). Off until a device has run it: what kernels read
-  /// past the coherent caches is written by the kernel before, and only a device can show that it is never seen too early.
+  /// Kernels that follow one of ours start while that is still running, and wait for it by themselves (programmatic
+  /// dependent launch: sm_90 and CUDA 12.3 or newer; no effect otherwise). Off until it has run on a device: kernels
+  /// read data past the coherent caches that the previous kernel writes, and only a device can show that they never
+  /// read it too early.
   bool early_starts = false;
-  /// Of a kernel right behind one of ours.
+  /// For a kernel right after one of ours.
   Start behind_ours() const { return early_starts && !two_tiles ? Start::early : Start::after; }
 
-  /// An output layer that makes logits tile by tile makes the next tile while the lines of the last are read, in a stream beside
-  /// the caller's; tiles are half as large. No kernel is started early then. Off until a device has said what it saves.
+  /// An output layer that computes logits tile by tile computes the next tile while the lines of the last are read, in
+  /// a second stream; tiles are half as large. Disables early starts. Off until the gain has been measured on a device.
   bool two_tiles = false;
 
-  /// The block that finishes a sentence's last line merges its beams, and no second launch does: whole lines (no tiles) without
-  /// masks, at most 16 of a sentence and 64 candidates kept. Off until a device has said what it saves.
+  /// The block that finishes a sentence's last line merges its beams, which saves a launch: for whole lines (no tiles)
+  /// without masks, at most 16 lines per sentence and 64 candidates kept. Off until the gain has been measured on a
+  /// device.
   bool merge_behind_lines = false;
 
-  /// Bytes of a step's answers that kernels write over the bus; more are copied at once. An estimate, not measured: at some
-  /// 25 GB/s so many take 3 us, about what it takes to start a copy.
+  /// The most bytes of a step's answers that kernels write over the bus; more are copied in one go. An estimate, not
+  /// measured: at 25 GB/s they take 3 us, about as long as starting a copy.
   static constexpr std::size_t most_mapped = std::size_t{64} << 10;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// LogSoftmaxTopK on a device: the expander for models whose scores are there.
+/// LogSoftmaxTopK on a device: the expander for models whose scores are in device memory.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -42,28 +42,31 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Bias, softmax and selection in one launch that reads each line once; see sluice::LogSoftmaxTopK, of which this is the
-/// twin: same queries, same order of ties, and log-probabilities that err by at most 1e-5.
+/// Bias, log-softmax and top-k in one launch that reads each line once. The CUDA counterpart of sluice::LogSoftmaxTopK:
+/// same queries, same order of ties, and log-probabilities with an error of at most 1e-5.
 ///
-/// Lines that ask for `mass`, `within`, `typical`, `deviations`, `at_least`, `noise`, `entropy` or penalties after the softmax are
-/// looked at again: their scores (under noise, perturbed values) as keys, a sort of these, and a block a line that cuts the list.
-/// The other lines of the step are none the slower, but for merging: where any line asks so, whole lists are copied.
+/// Lines that ask for `mass`, `within`, `typical`, `deviations`, `at_least`, `noise`, `entropy` or penalties after the
+/// softmax take further passes: scores (under noise, perturbed values) become keys, these are sorted, and one thread
+/// block per line cuts the list. The step's other lines are no slower, except for merging: if any line asks for this,
+/// whole lists are copied.
 ///
-/// Where any line wants more than 64, all of them take a slower way: three passes over the scores, and a sort of 8 bytes for each
-/// (CUB's, so 16 bytes of workspace a score, for at most 16 million scores at once). Its answers are the same, bit for bit.
+/// If any line wants more than 64 tokens, all lines take a slower way: three passes over the scores, and a sort of 8
+/// bytes per score (CUB's, so 16 bytes of workspace per score, for at most 16 million scores at once). The answers are
+/// the same, bit for bit.
 ///
-/// A line's answer depends on that line alone, to the last bit: not on the number of lines, their address or how they are
-/// shared out. The order of a line's blocks does not matter; none waits for another.
+/// A line's answer depends only on that line, to the last bit: not on the number of lines, their address or how they
+/// are split into blocks. A line's blocks run in any order; none waits for another.
 ///
-/// An object belongs to the device that was current when it was first used, which it checks, and to one stream at a time: two
-/// streams at once need two objects. Allocates nothing once it has seen its tasks (one of fewer lines may need more, being
-/// split further); never where the caller gives the memory. Others may be capturing while it does.
+/// An object belongs to the device that was current when it was first used, which it checks, and to one stream at a
+/// time: use two objects for two concurrent streams. Allocates nothing once it has seen its tasks (a task with fewer
+/// lines may need more, since lines are split further), and never if the caller provides the memory. Other streams may
+/// be capturing meanwhile.
 class LogSoftmaxTopK {
  public:
   LogSoftmaxTopK() = default;
-  /// \param bias       added to every line, [V], in the host's memory, copied; empty: none
-  /// \param allocator  of the device's memory
-  /// \param step       what a step's launches, loads and copies are like; answers do not depend on it
+  /// \param bias       added to every line, [V], in host memory, copied; empty: none
+  /// \param allocator  for device memory
+  /// \param step       launches, loads and copies of a step; does not change answers
   /// \throws Error  of CUDA
   explicit LogSoftmaxTopK(std::span<float const> bias, Allocator const& allocator = {}, StepOptions const& step = {})
       : step_(step),
@@ -79,10 +82,10 @@ class LogSoftmaxTopK {
     copy_now(bias_, bias.data(), bias.size_bytes());
   }
 
-  /// Adds the work to the stream. May be captured in a graph, once the same task has run before; such a graph stays good
-  /// when the workspace grows, and lives no longer than this object.
-  /// \param start  early: only where a kernel of ours is what was added last
-  /// \throws std::invalid_argument  for a task that makes no sense
+  /// Enqueues the work. May be captured in a graph, once the same task has run before; such a graph stays valid when
+  /// the workspace grows, but must not outlive this object.
+  /// \param start  early: only if the last kernel enqueued is one of ours
+  /// \throws std::invalid_argument  for an invalid task
   /// \throws Error  of CUDA
   template <class T>
   void enqueue(LineTask<T> const& task, cudaStream_t stream, Start start = Start::after) {
@@ -92,10 +95,10 @@ class LogSoftmaxTopK {
            [&](LineTask<T> const& some) { return launch(plan(some), stream); });
   }
 
-  /// The same in memory of the caller's: nothing is allocated, and a capture needs no run before it.
-  /// \param workspace  workspace_bytes(task) or more of the device's memory, at a multiple of 256, with any contents; free
-  ///                   for other uses once the stream has come past this work
-  /// \throws std::invalid_argument  if the workspace is too small, too
+  /// The same in the caller's memory: allocates nothing, and needs no run before a capture.
+  /// \param workspace  workspace_bytes(task) or more bytes of device memory, aligned to 256, with any contents; free
+  ///                   for other uses once the stream has passed this work
+  /// \throws std::invalid_argument  also if the workspace is too small
   template <class T>
   void enqueue(LineTask<T> const& task, std::span<std::byte> workspace, cudaStream_t stream) {
     if (task.scores.rows == 0) return;
@@ -108,13 +111,13 @@ class LogSoftmaxTopK {
       return lines.launch(tickets + (lines.ticket_bytes() + 15) / 16 * 16, tickets);
     });
   }
-  /// What enqueue() needs for this task, or for one that differs from it in its pointers alone.
-  /// \throws std::invalid_argument  for a task that makes no sense
+  /// What enqueue() needs for this task, or for one that differs only in its pointers.
+  /// \throws std::invalid_argument  for an invalid task
   /// \throws Error  of CUDA
   template <class T>
   std::size_t workspace_bytes(LineTask<T> const& task) {
     if (task.scores.rows == 0) return 0;
-    std::size_t bytes = 0;  // the last lines may be fewer, and be shared out among more blocks
+    std::size_t bytes = 0;  // the last round may have fewer lines, each split into more blocks
     auto const take = [&](LineTask<T> const& some) {
       LinePlan<T> const lines = plan(some);
       bytes = (std::max)(bytes, (lines.ticket_bytes() + 15) / 16 * 16 + lines.bytes());
@@ -125,12 +128,12 @@ class LogSoftmaxTopK {
     return order_bytes(task) + bytes;
   }
 
-  /// The same for lines that are made tile by tile, so that no more of them than a tile ever lies in memory: calls
-  /// product(first, count), which adds to the stream what writes columns first .. first + count - 1 of all lines to the
-  /// first `count` columns of the tile (and may return the Start of what follows), then adds what reads them. The answers
-  /// are those of enqueue() for whole lines, bit for bit.
-  /// \param task  its scores have rows and columns; their memory is not looked at. k is at most 64
-  /// \param tile  [rows, a multiple of tile_columns<T>()], at an address and with a stride that are multiples of 16 bytes;
+  /// The same for lines computed tile by tile, so that only one tile of them is in memory at a time. Alternates between
+  /// calling product(first, count), which enqueues a kernel that writes columns first .. first + count - 1 of all lines
+  /// to the first `count` columns of the tile (and may return the Start of the next kernel), and enqueuing the kernel
+  /// that reads them. The answers are equal to those of enqueue() for whole lines, bit for bit.
+  /// \param task  its scores have rows and columns; their memory is not read. k is at most 64
+  /// \param tile  [rows, a multiple of tile_columns<T>()], with an address and stride that are multiples of 16 bytes;
   ///              not all of its columns need be used at once
   template <class T, class Product>
   void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, cudaStream_t stream, Product&& product) {
@@ -138,10 +141,11 @@ class LogSoftmaxTopK {
     enqueue_tiles(task, tile, 0, nobody, stream,
                   [&](std::ptrdiff_t first, std::ptrdiff_t count, T*) { return product(first, count); });
   }
-  /// The same with two tiles by turns: while the lines of one are read, in the stream beside the caller's, the caller's makes
-  /// the other. Calls product(first, count, tile).
-  /// \param apart   numbers from the tile to the other one; 0: there is none, and all is done in the caller's stream
-  /// \param beside  is used for nothing else
+  /// The same with two alternating tiles: while the lines of one are read in the stream `beside`, the caller's stream
+  /// computes the other. Calls product(first, count, tile).
+  /// \param apart   distance between the tiles in elements; 0: there is one tile, and everything runs in the caller's
+  ///               stream
+  /// \param beside  must not be used for anything else
   template <class T, class Product>
   void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, std::ptrdiff_t apart, SideStream& beside,
                      cudaStream_t stream, Product&& product) {
@@ -153,16 +157,16 @@ class LogSoftmaxTopK {
     auto const lines = launch(plan(task, tile.columns / chunk), stream);
     tiled_lines(lines, tile, apart, chunk, beside, stream, product);
   }
-  /// What the width of a tile is a multiple of.
+  /// A tile's width is a multiple of this.
   template <class T>
   static constexpr std::ptrdiff_t tile_columns() {
     return std::ptrdiff_t{LineShape::loads} * line_threads * FormatOf<T>::wide;
   }
 
-  /// The answers in the host's memory: one copy there, one launch, one copy back where answers are large (StepOptions), and a
-  /// wait for the stream. Where groups ask to keep some of their candidates alone (Group::keep, at most 256 of at most 128
-  /// lines, of lists of at most 64), a second launch merges their lists, and only what is kept comes back.
-  /// \throws std::invalid_argument  for a query that the device does not answer, naming the field
+  /// The answers in host memory: one copy to the device, one launch, one copy back if answers are large (StepOptions),
+  /// and a wait for the stream. If groups keep only some of their candidates (Group::keep, at most 256 of at most 128
+  /// lines, of lists of at most 64), a second launch merges their lists, and only the kept candidates are copied.
+  /// \throws std::invalid_argument  for a query that the device does not support, naming the field
   /// \throws Error  of CUDA
   template <class T>
   Expansion expand(Scores<T> const& scores, std::span<Query const> queries, std::span<Group const> groups) {
@@ -171,8 +175,8 @@ class LogSoftmaxTopK {
     return exchange(task, scores.kind, scores.stream, queries, groups,
                     [&](LineTask<T> const& all) { enqueue(all, scores.stream); });
   }
-  /// What expand() does around the work: puts the queries where `task` says what of the lines, calls add(task), which adds
-  /// to the stream what answers it, a kernel of ours last, and fetches the answers.
+  /// The frame of expand(): puts the queries into `task`, calls add(task), which enqueues what answers it, one of our
+  /// kernels last, and fetches the answers.
   template <class T, class Add>
   Expansion exchange(LineTask<T> const& task, Kind kind, cudaStream_t stream, std::span<Query const> queries,
                      std::span<Group const> groups, Add&& add) {
@@ -181,10 +185,10 @@ class LogSoftmaxTopK {
     return exchange_.run(task, kind, stream, queries, groups, std::forward<Add>(add));
   }
 
-  /// \throws std::invalid_argument  unless the current device is the one that was when this was first used
+  /// \throws std::invalid_argument  unless the device of the first use is current
   void check_device() { home_.check_current("LogSoftmaxTopK"); }
 
-  /// Bytes of the device's memory in use, old pieces not counted.
+  /// Bytes of device memory in use, without old pieces.
   std::size_t workspace() const { return workspace_.size() + tickets_.size() + order_.size() + exchange_.workspace(); }
 
  private:
@@ -196,7 +200,7 @@ class LogSoftmaxTopK {
     if (task.bias == nullptr) task.bias = bias_;
     return LinePlan<T>(task, home_.processors(), tile, ring());
   }
-  /// Blocks that read through rings on the whole device; 0: none do.
+  /// Blocks on the whole device that read through rings; 0: none.
   std::int32_t ring() {
     if (step_.loads == Loads::direct || ring_ > 0) return ring_;
     auto const blocks = line_ring_blocks<line_threads>();
@@ -204,7 +208,7 @@ class LogSoftmaxTopK {
             "needs a device of compute capability 9.0 or newer, and kernels compiled for one");
     return ring_ = static_cast<std::int32_t>(blocks * home_.processors());
   }
-  /// Lists, and the merge behind them where one launch can do both.
+  /// Lists, and the merge after them if one launch can do both.
   template <class T>
   static void add_lines(LineTask<T> const& task, LineLaunch<FormatOf<T>> const& launch, cudaStream_t stream,
                         Start start) {
@@ -217,14 +221,14 @@ class LogSoftmaxTopK {
   static bool selects(LineTask<T> const& task) {
     return task.selection.queries != nullptr;
   }
-  /// Of the memory for keys; one way's are no use to the other.
+  /// Bytes of memory for keys; the two ways do not share it.
   template <class T>
   static std::size_t order_bytes(LineTask<T> const& task) {
     return (std::max)(selects(task) ? SelectedLines<T>(task).bytes() : 0,
                       task.k > most_listed ? SortedLines<T>(task).bytes() : 0);
   }
-  /// \param memory   order_bytes() of it
-  /// \param prepare  a LineTask becomes the launch that answers it
+  /// \param memory   of order_bytes() bytes
+  /// \param prepare  turns a LineTask into the launch that answers it
   template <class T, class Prepare>
   void answer(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Prepare&& prepare) {
     auto const behind = step_.behind_ours();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a kernel is told of its lines, and what it tells of them.
+/// The kernels' input and output for each line.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,52 +16,52 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr std::int32_t most_listed = 64;  ///< that one pass lists; more are sorted
+inline constexpr std::int32_t most_listed = 64;  ///< the longest list of one pass; longer lists are sorted
 
-/// What is asked of one line: the part of Query that one pass answers.
+/// The query of one line: the part of Query that one pass answers.
 struct LineQuery {
   std::int32_t best = 1;                     ///< in [0, most_listed]
-  std::int32_t normalise = 1;                ///< 0: scores as they are
+  std::int32_t normalise = 1;                ///< 0: raw scores
   float temperature = 1;                     ///< > 0
-  Stage stage = Stage::before_softmax;       ///< of the edits; after the softmax their penalties are LineSelect's
+  Stage stage = Stage::before_softmax;       ///< of the edits; their penalties after the softmax are handled by
+                                             ///< LineSelect
   std::int32_t edits = 0, edit_count = 0;    ///< the line's part of LineLaunch::edits
   std::int32_t probes = 0, probe_count = 0;  ///< and of LineLaunch::probes
   std::int32_t shortlist = -1;               ///< where its words begin in LineLaunch::masks; -1: all tokens
   std::int32_t only = -1;                    ///< likewise, at `stage`
 };
 
-/// What becomes of one line beside its lists.
+/// The result for one line, except its lists.
 struct LineResult {
   std::int32_t count = 0;  ///< listed
   std::int32_t valid = 1;
   float log_sum_exp = 0;
 };
 
-/// One block's share of a line.
+/// Which part of which line a block reads.
 struct LinePartNumber {
   std::int32_t row = 0, split = 0;
 };
 
-/// The arguments of the kernel; all pointers are the device's. V = size.
+/// The arguments of the kernel; all pointers are device pointers. V = size.
 template <class Format>
 struct LineLaunch {
   typename Format::Bits const* scores = nullptr;
   std::int64_t stride = 0;  ///< in elements
   std::int32_t size = 0;
   std::int32_t rows = 0;
-  std::int32_t k = 1;       ///< the largest LineQuery::best, at least 1; what queries ask beyond it is not listed
-  std::int32_t chunks = 1;  ///< that a block reads
+  std::int32_t k = 1;       ///< the largest LineQuery::best, at least 1; longer lists are cut to it
+  std::int32_t chunks = 1;  ///< per block
   std::int32_t splits = 1;  ///< blocks per line
 
-  // Lines that are made tile by tile (some columns of all lines, overwritten by the next): one launch for each tile.
-  std::int32_t first_split = 0;  ///< of the tile; `scores` is where place 0 would be
-  std::int32_t tile_splits = 0;  ///< blocks per line in this launch; 0: the lines are there as a whole
+  // Lines computed tile by tile (some columns of all lines, overwritten by the next): one launch per tile.
+  std::int32_t first_split = 0;  ///< of the tile; `scores` points to where place 0 would be
+  std::int32_t tile_splits = 0;  ///< blocks per line in this launch; 0: whole lines
   SLUICE_HOST_DEVICE std::int32_t splits_here() const { return tile_splits > 0 ? tile_splits : splits; }
 
-  std::int32_t ring =
-      0;  ///< so many blocks, or fewer, that stay and read through rings; 0: a block for every part. No masks
+  std::int32_t ring = 0;  ///< the most persistent blocks that read through rings; 0: one block per part. Without masks
 
-  /// The parts of lines in this launch, those of a line side by side.
+  /// The number of parts of lines in this launch; the parts of a line are adjacent.
   SLUICE_HOST_DEVICE std::int32_t parts_here() const { return rows * splits_here(); }
   SLUICE_HOST_DEVICE LinePartNumber part(std::int32_t item) const {
     auto const row = item / splits_here();
@@ -81,7 +81,7 @@ struct LineLaunch {
     return queries != nullptr ? queries[row] : common;
   }
 
-  /// Calls go.operator()<many, masked>(): the kernel for this launch, with lists or the best alone, with masks or without.
+  /// Calls go.operator()<many, masked>() for this launch: with lists or only the best, with or without masks.
   template <class Go>
   void with_variant(Go&& go) const {
     auto const many = k > 1, masked = masks != nullptr;
@@ -91,15 +91,15 @@ struct LineLaunch {
     else go.template operator()<false, false>();
   }
 
-  Key* keys = nullptr;          ///< [rows, k, splits]: where blocks leave their lists
+  Key* keys = nullptr;          ///< [rows, k, splits]: the blocks' lists
   PartialSum* sums = nullptr;   ///< [rows, sums of a line]
   unsigned* tickets = nullptr;  ///< [rows], zero; zero again afterwards
 
   Candidate* best = nullptr;      ///< [rows, k]
   float* probe_values = nullptr;  ///< as `probes`
-  float* probe_parts = nullptr;   ///< as `probes`: what tiles leave for the last one; may be probe_values
+  float* probe_parts = nullptr;   ///< as `probes`: values that tiles pass on to the last one; may be probe_values
   LineResult* results = nullptr;  ///< [rows]
-  PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, where somebody wants them
+  PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, if wanted
 };
 
 }  // namespace sluice::inline v0::cuda

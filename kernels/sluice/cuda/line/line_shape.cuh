@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How lines are shared out to blocks.
+/// How lines are split among thread blocks.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,13 +11,13 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A line is cut into *chunks* of `loads` loads by every thread, wherever it lies and however many lines there are: sums
-/// are added chunk by chunk. A block reads 1 to `most_chunks` of them.
+/// A line is cut into *chunks* of `loads` loads per thread, independently of its address and of the number of lines:
+/// sums are added chunk by chunk. A block reads 1 to `most_chunks` chunks.
 struct LineShape {
   static constexpr int loads = 4;
   static constexpr int most_chunks = 4;
 
-  /// Of a line of `size` scores.
+  /// The number of chunks in a line of `size` scores.
   template <class Format>
   SLUICE_HOST_DEVICE static std::int64_t chunks(std::int64_t size, int threads) {
     auto const scores = std::int64_t{loads} * threads * Format::wide;
@@ -25,12 +25,13 @@ struct LineShape {
   }
 
   std::int32_t chunks_of_block = 1;
-  std::int32_t splits = 1;  ///< blocks of a line
+  std::int32_t splits = 1;  ///< blocks per line
 
-  /// What takes least time where `places` blocks run at once, wave after wave: few lines are split as far as that goes, many
-  /// as little. Besides its chunks a block takes about the time of one more, for the selection (an estimate, not measured).
+  /// The fastest shape if `places` blocks run at once, wave after wave: few lines are split as far as possible, many
+  /// lines as little as possible. Besides its chunks, a block takes about the time of one more chunk for the selection
+  /// (an estimate, not measured).
   /// \param places  > 0
-  /// \param most    chunks of a block
+  /// \param most    the most chunks per block
   static LineShape of(std::int64_t line_chunks, std::int64_t rows, std::int64_t places,
                       std::int64_t most = most_chunks) {
     LineShape best;
@@ -39,13 +40,13 @@ struct LineShape {
       auto const splits = (line_chunks + chunks - 1) / chunks;
       auto const waves = (rows * splits + places - 1) / places;
       auto const time = waves * (1 + chunks);
-      if (chunks > 1 && time > least) continue;  // of equals, fewer blocks
+      if (chunks > 1 && time > least) continue;  // among equals, fewer blocks
       least = time, best = {chunks, static_cast<std::int32_t>(splits)};
     }
     return best;
   }
 
-  /// The same blocks for a line of `line_chunks`; larger ones, where the k best of all would be too many for one to merge.
+  /// The same blocks for a line of `line_chunks`; larger blocks if one block could not merge the k best of all.
   LineShape over(std::int64_t line_chunks, std::int64_t k, int threads, std::int64_t most = most_chunks) const {
     auto shape = *this;
     auto const split = [&] {
@@ -59,9 +60,9 @@ struct LineShape {
     return shape;
   }
 
-  /// Whether the k best of every block are few enough for one block to merge them.
+  /// Whether one block can merge the k best of every block.
   static bool fits(std::int64_t splits, std::int64_t k, int threads) {
-    auto const keys = (k * splits + threads - 1) / threads;  // that a thread looks at
+    auto const keys = (k * splits + threads - 1) / threads;  // keys per thread
     return k * keys <= std::int64_t{most_chunks} * loads * threads / 2;
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lines on a device and what is asked of them.
+/// A task: lines on a device and their queries.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,40 +17,39 @@
 
 namespace sluice::inline v0::cuda {
 
-struct TailTask;  // of merge/, which knows of lines
+struct TailTask;  // in merge/, which depends on lines
 
-/// What is to be done with lines on the device, and where the answers go. All pointers are the device's.
+/// The work on lines on the device, and where the answers go. All pointers are device pointers.
 template <class T>
 struct LineTask {
   MatrixView<T const> scores;
   std::int32_t k = 1;                  ///< the largest LineQuery::best; > 64: the slow way
-  LineQuery query{};                   ///< of every line
-  LineQuery const* queries = nullptr;  ///< or one each, [rows]
-  Edit const* edits = nullptr;         ///< the lines' parts of it are named by their queries; so with `probes`
-  bool ascending =
-      false;  ///< every query's edits are in ascending order of tokens (those below 0 behind all others), several of
-              ///< one token in the order in which they act: a block finds its own among them. false: any order;
-              ///< every edited group of 16 bytes takes a look at all edits of its line
-  Token const* probes = nullptr;  ///< a token outside [0, V): -infinity; an edit of one edits nothing
-  Token const* tokens =
-      nullptr;  ///< [V], ascending: the token of each place, where scores are those of some tokens only;
-                ///< edits, probes and masks name places (-1: no place, an edit of nothing). None: the place itself
-  std::uint32_t const* masks =
-      nullptr;                  ///< sets of places, a bit each and ceil(V / 32) words; queries say where theirs begin
-  float const* bias = nullptr;  ///< [V], 16-byte aligned, with 7 zeros behind it; instead of the constructor's
+  LineQuery query{};                   ///< for every line
+  LineQuery const* queries = nullptr;  ///< or one per line, [rows]
+  Edit const* edits = nullptr;         ///< queries name their parts of it; likewise `probes`
+  /// Every query's edits are in ascending order of tokens (negative ones last), several edits of one token in the order
+  /// in which they apply: a block searches for its own. false: any order; every edited group of 16 bytes reads all
+  /// edits of its line.
+  bool ascending = false;
+  Token const* probes = nullptr;  ///< a token outside [0, V) gives -infinity; an edit of one has no effect
+  /// [V], ascending: the token of each place, if scores cover only some tokens; edits, probes and masks name places
+  /// (-1: no place, and an edit has no effect). Null: the place itself.
+  Token const* tokens = nullptr;
+  /// Sets of places, one bit each in ceil(V / 32) words; queries say where their sets begin.
+  std::uint32_t const* masks = nullptr;
+  float const* bias = nullptr;  ///< [V], 16-byte aligned, followed by 7 zeros; replaces the constructor's bias
 
-  Candidate* best = nullptr;      ///< [rows, k]; of each line as many as its result says
+  Candidate* best = nullptr;      ///< [rows, k]; each line's result says how many are valid
   float* probe_values = nullptr;  ///< as `probes`
   LineResult* results = nullptr;  ///< [rows]
 
-  LineSelection selection{};  ///< what lines ask that takes another look at them
+  LineSelection selection{};  ///< the parts of queries that need further passes
 
-  float* probe_parts = nullptr;  ///< as `probes`: where tiles leave what the last one reads; none: probe_values
-  TailTask* tail =
-      nullptr;  ///< of the host's: a merge that one launch may do, too; none: there is no merge, or it comes later
+  float* probe_parts = nullptr;  ///< as `probes`: values that tiles pass on to the last one; null: probe_values
+  TailTask* tail = nullptr;  ///< in host memory: a merge that the same launch may do; null: no merge, or a later one
 };
 
-/// The part of a task that is about some of its rows.
+/// The part of a task for some of its rows.
 template <class T>
 LineTask<T> rows_of(LineTask<T> task, std::ptrdiff_t first, std::ptrdiff_t count) {
   task.scores.data += first * task.scores.stride, task.scores.rows = count;

@@ -13,7 +13,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The keys of a warp's lanes, best first (bitonic).
+/// The keys of a warp's lanes, best first (bitonic sort).
 template <class Block>
 SLUICE_DEVICE Key sort_warp(Block& block, Key key) {
   auto const lane = block.lane();
@@ -29,8 +29,8 @@ SLUICE_DEVICE Key sort_warp(Block& block, Key key) {
   return key;
 }
 
-/// How many of 32 keys, best first, are better; the sum over so many lists, side by side in memory. All are searched at
-/// once: each search waits for memory six times.
+/// The number of better keys in sorted lists of 32 keys, summed over several adjacent lists. All lists are searched at
+/// once: each search has six dependent memory reads.
 template <int lists>
 SLUICE_DEVICE int better_than(Key key, Key const* sorted) {
   int counts[lists] = {};
@@ -46,7 +46,7 @@ SLUICE_DEVICE int better_than(Key key, Key const* sorted) {
   return sum;
 }
 
-/// How many of `count` keys are better: the key's place in their order.
+/// The number of `count` keys that are better: the key's rank.
 SLUICE_DEVICE int rank_of(Key key, Key const* keys, int count) {
   int rank = 0;
   SLUICE_UNROLL_4
@@ -54,15 +54,15 @@ SLUICE_DEVICE int rank_of(Key key, Key const* keys, int count) {
   return rank;
 }
 
-/// What threshold() needs of a block's shared memory.
+/// The shared memory that threshold() needs.
 template <int threads>
 struct ThresholdMemory {
   Key sorted[threads];
   Key threshold;
 };
 
-/// The k-th best of one key per thread, the thread's best: at least k keys of the block are that good, and only k threads
-/// have any. Where fewer than k threads have a key, the worst key there is.
+/// The k-th best of one key per thread, each the thread's best: at least k keys of the block are as good, and only k
+/// threads have any. If fewer than k threads have a key, the lowest key.
 template <class Block>
 SLUICE_DEVICE Key threshold(Block& block, ThresholdMemory<Block::threads>& memory, Key best, int k) {
   auto const key = sort_warp(block, best);
@@ -70,7 +70,7 @@ SLUICE_DEVICE Key threshold(Block& block, ThresholdMemory<Block::threads>& memor
   block.sync(Barrier::sorted);
   auto const rank = better_than<Block::warps>(key, memory.sorted);
   if (key != no_key && rank == k - 1) memory.threshold = key;
-  if (key == no_key && rank < k) memory.threshold = no_key + 1;  // all of them write the same
+  if (key == no_key && rank < k) memory.threshold = no_key + 1;  // all of them write the same value
   block.sync(Barrier::threshold);
   return memory.threshold;
 }

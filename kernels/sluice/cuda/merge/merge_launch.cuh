@@ -17,18 +17,18 @@
 
 namespace sluice::inline v0::cuda {
 
-using SmallMerge = MergeMemory<16, 64>;    ///< a warp for each group
-using LargeMerge = MergeMemory<128, 256>;  ///< a block for each group
+using SmallMerge = MergeMemory<16, 64>;    ///< one warp per group
+using LargeMerge = MergeMemory<128, 256>;  ///< one block per group
 
-/// One launch; nothing is allocated and nothing waited for. Defined in merge_kernel.cuh, which needs nvcc, and instantiated
-/// for both in instances.cuh.
+/// One launch; allocates nothing and does not wait. Defined in merge_kernel.cuh, which needs nvcc, and instantiated for
+/// both in instances.cuh.
 /// \throws Error  of CUDA
 template <class Memory>
 void launch_merge(MergeLaunch const& launch, cudaStream_t stream, Start start);
 
-/// Adds the merge to the stream, behind what makes the lists: one launch, which may be captured in a graph. Needs no
-/// workspace; `best` and `results` are left as they are.
-/// \param start  early: only where the lists are what was added last
+/// Enqueues the merge after the kernels that make the lists: one launch, which may be captured in a graph. Needs no
+/// workspace; does not change `best` and `results`.
+/// \param start  early: only if the lists were enqueued last
 /// \throws std::invalid_argument  for more than 128 lines in a group that is merged, or more than 256 to keep
 /// \throws Error  of CUDA
 inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream, Start start = Start::after) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ClusteredProjection on a device: an output layer for the tokens that are likely where the hidden vector is. Programs link
-/// CUDA::cublas.
+/// ClusteredProjection on a device: an output layer for only the tokens that are likely near the hidden vector.
+/// Programs link CUDA::cublas.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -35,37 +35,38 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The output layer over clusters of hidden vectors (Amer et al. 2022, "Fast Vocabulary Projection Method via Clustering
-/// for Multilingual Machine Translation on GPU"); see sluice::ClusteredProjection, of which this is the twin: a line may give
-/// the tokens of its union (of the clusters of its sentence's lines, or of all lines of the step), and log-probabilities are
-/// normalised over these.
+/// The output layer over clusters of hidden vectors (Amer et al. 2022, "Fast Vocabulary Projection Method via
+/// Clustering for Multilingual Machine Translation on GPU"). The CUDA counterpart of sluice::ClusteredProjection: a
+/// line may give the tokens of its union (of the clusters of its sentence's lines, or of all lines of the step), and
+/// log-probabilities are normalised over these.
 ///
-/// Active beside the clusters' tokens: `always`, probes, and tokens whose score the search raises. All tokens are active for
-/// a union that is larger than `full_above`, or has fewer tokens than the search asks for, and for sentences of a direction
-/// other than 0 (with Union::batch, if there is one, for all). An edit of a token that is not active edits nothing.
-/// Where the lines of a sentence share a shortlist, or `only` before the softmax, that is what is active; all tokens are where they
-/// differ, or `only` acts after the softmax. Queries are those that cuda::LogSoftmaxTopK answers. A step whose lists by probability
-/// had no room is answered twice, and counted twice.
+/// Also active: `always`, probes, and tokens whose score the search raises. All tokens are active if a union is larger
+/// than `full_above` or has fewer tokens than the search asks for, and for sentences of a direction other than 0 (with
+/// Union::batch, one such sentence makes them active for all). An edit of an inactive token has no effect. If the lines
+/// of a sentence share a shortlist, or an `only` before the softmax, that replaces the union; all tokens are active if
+/// these differ between lines, or if `only` acts after the softmax. Supports the queries of cuda::LogSoftmaxTopK. A
+/// step whose lists by probability did not fit is answered twice, and counted twice.
 ///
-/// What differs from the host's: centroids are rounded to T, and products are cuBLAS's, so that a vector nearly as near to two
-/// centroids may belong to the other one; last bits depend on the number of lines and on how logits were made (all of
-/// them, those of the active tokens, those for few lines, on matrix units or without), as with cuda::DenseProjection. One set of
-/// clusters; no audit.
+/// Differences from the host's version: centroids are rounded to T, and products are cuBLAS's, so a vector almost
+/// equally near to two centroids may get the other cluster. As in cuda::DenseProjection, last bits depend on the number
+/// of lines and on how logits are computed (all of them, only the active tokens', for few lines, with or without matrix
+/// units). One set of clusters; no audit.
 ///
-/// A step: a product with the centroids and their selection, three small launches for the unions, the logits, selection, and the wait
-/// for the answers. For few lines the logits are those of the active tokens, whose number the device alone knows, with weights read
-/// where they are; of small weights, those of all tokens, what is not a sentence's own masked. For more lines and larger weights the
-/// host waits once before, to tell cuBLAS how many tokens are active: their weights are gathered, or kept from the last step if the
-/// union has not changed.
+/// A step: a product with the centroids and their selection, three small launches for the unions, the logits,
+/// selection, and the wait for the answers. For few lines, only the active tokens' logits are computed, with weights
+/// read in place; their number is known only on the device. With small weights, all logits are computed, and those
+/// outside a sentence's union are masked. For more lines and larger weights, the host waits once before the product,
+/// because cuBLAS must know the number of active tokens: their weights are gathered, or reused from the last step if
+/// the union has not changed.
 ///
-/// Costs (clusters + active) d products a line, and clusters V / 8 bytes of memory. An object serves one stream at a time.
+/// A line costs (clusters + active) d products; memory is clusters V / 8 bytes. An object serves one stream at a time.
 /// Allocates nothing once it has seen its largest step.
-/// \tparam T  of weights and hidden vectors: float, __half or __nv_bfloat16
+/// \tparam T  type of weights and hidden vectors: float, __half or __nv_bfloat16
 template <class T>
 class ClusteredProjection {
  public:
-  /// \param weights  [V, d], in the device's memory; referred to, must outlive this
-  /// \param bias     [V] or empty, in the host's memory; copied
+  /// \param weights  [V, d], in device memory; referred to, must outlive this
+  /// \param bias     [V] or empty, in host memory; copied
   /// \param clusters copied to the device
   /// \throws std::invalid_argument  if clusters, bias or options do not fit the weights
   /// \throws Error  of CUDA
@@ -85,15 +86,15 @@ class ClusteredProjection {
   }
 
   /// \param hidden  one vector per query, [queries.size(), d]
-  /// \param groups  the sentences; empty: every line is one
-  /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not answer
+  /// \param groups  the sentences; empty: every line is a sentence of its own
+  /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not support
   /// \throws Error  of CUDA
   Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     require(hidden.columns == weights_.columns, "cuda::ClusteredProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
     LineTask<float> task;
     task.scores.columns = weights_.rows;
-    unions_.forget();  // of a step that failed
+    unions_.forget();  // after a step that failed
     auto const answers =
         output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {
           MatrixView<T const> const vectors{hidden.data, all.scores.rows, hidden.columns, hidden.stride};
@@ -103,13 +104,13 @@ class ClusteredProjection {
     return answers;
   }
 
-  /// Adds the work to the stream, and waits for nobody: may be captured in a graph, as LogSoftmaxTopK::enqueue(). Logits are those of
-  /// the active tokens for at most ClusteredOptions::few_lines lines, where weights can be read in place; all are made for more
-  /// lines, since cuBLAS has to be told how many. Not counted in statistics().
-  /// \param task    what to do with the lines; tokens are tokens, its scores are not looked at
+  /// Enqueues the work and does not wait: may be captured in a graph, as LogSoftmaxTopK::enqueue(). For at most
+  /// ClusteredOptions::few_lines lines, if weights can be read in place, only the active tokens' logits are computed;
+  /// otherwise all, since cuBLAS must know their number. Not counted in statistics().
+  /// \param task    the work on the lines; it names tokens, and its scores are ignored
   /// \param hidden  [lines, d]
-  /// \param each    so many neighbouring lines are a sentence, of direction 0
-  /// \throws std::invalid_argument  if the vectors have another size, or for a task that makes no sense
+  /// \param each    adjacent lines per sentence, all of direction 0
+  /// \throws std::invalid_argument  if the vectors have another size, or for an invalid task
   /// \throws Error  of CUDA
   void enqueue(LineTask<float> const& task, MatrixView<T const> hidden, std::int32_t each, cudaStream_t stream) {
     require(hidden.columns == weights_.columns, "cuda::ClusteredProjection: hidden.columns", hidden.columns,
@@ -125,14 +126,14 @@ class ClusteredProjection {
   ClusteredStatistics const& statistics() const { return statistics_; }
   std::int32_t vocabulary_size() const { return static_cast<std::int32_t>(weights_.rows); }
   std::ptrdiff_t hidden_size() const { return weights_.columns; }
-  /// Bytes of the device's memory in use, beyond the weights.
+  /// Bytes of device memory in use besides the weights.
   std::size_t workspace() const {
     return kept_.size() + unions_.workspace() + product_.workspace() + output_.workspace() + pass_.workspace() +
            gemm_.workspace();
   }
 
  private:
-  /// The clusters; checks all arguments first.
+  /// Returns the clusters, after checking all arguments.
   static Clusters const& fitting(MatrixView<T const> weights, std::span<float const> bias, Clusters const& clusters,
                                  ClusteredOptions const& options) {
     std::string const who = "cuda::ClusteredProjection: ";
@@ -149,12 +150,12 @@ class ClusteredProjection {
 
   void answer(LineTask<float> const& task, MatrixView<T const> hidden, std::span<Query const> queries,
               std::span<Group const> groups, cudaStream_t stream) {
-    count();  // a step that is answered again was one
+    count();  // a step that is answered again counts as a step
     auto product = choice_(hidden);
     unions_.form(task, hidden, groups, product, gemm_, stream);
     unions_.tell(stream);
     if (unions_.launch().unions == 0) product = Product::all;
-    if (product == Product::gathered) {  // cuBLAS has to be told how many tokens there are
+    if (product == Product::gathered) {  // cuBLAS must know the number of tokens
       check(cudaStreamSynchronize(stream), "cuda::ClusteredProjection");
       auto const full = unions_.count(statistics_).value_or(true);
       auto const cached = product_.begin(unions_.changed());
@@ -164,10 +165,10 @@ class ClusteredProjection {
     }
     in_place_ = product == Product::in_place;
     if (product == Product::all) answer_all(task, hidden, stream);
-    else answer_in_place(task, hidden, stream, Start::after);  // behind a copy of what was told
+    else answer_in_place(task, hidden, stream, Start::after);  // after a copy of the input
   }
 
-  /// Counts a step that nobody has waited for before its answers came.
+  /// Counts a step whose result the host had not read before its answers came.
   void count() {
     if (auto const full = unions_.count(statistics_)) counted(in_place_ && !*full ? Product::in_place : Product::all);
   }
@@ -193,7 +194,7 @@ class ClusteredProjection {
     });
   }
 
-  /// Over lines of all tokens, of which only the active ones are made.
+  /// Answers over lines of all tokens, of which only the active ones are computed.
   /// \param start  of the first kernel
   void answer_in_place(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream, Start start) {
     task.scores = {nullptr, hidden.rows, weights_.rows, 0};
@@ -204,7 +205,7 @@ class ClusteredProjection {
     });
   }
 
-  /// Over lines of the joint union's tokens.
+  /// Answers over lines of the joint union's tokens.
   void answer_gathered(LineTask<float> task, MatrixView<T const> hidden, std::span<Query const> queries,
                        cudaStream_t stream) {
     auto const count = unions_.size();
@@ -234,7 +235,7 @@ class ClusteredProjection {
   float* bias_ = nullptr;
   ClusteredStatistics statistics_;
   Start behind_ours_;
-  bool in_place_ = false;  // the last step's logits were made for the active tokens, where these were not all
+  bool in_place_ = false;  // the last step computed logits only for the active tokens, and not all were active
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// DenseProjection on a device: the expander for models whose hidden vectors are there. Programs link CUDA::cublas.
+/// DenseProjection on a device: the expander for models whose hidden vectors are in device memory. Programs link
+/// CUDA::cublas.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,24 +23,24 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The output layer: the best of W h + b for the whole vocabulary, with their log-probabilities; see
-/// sluice::DenseProjection, of which this is the twin. cuBLAS makes the logits, as floats, in tiles of some thousand tokens
-/// that cuda::LogSoftmaxTopK reads while they are in the second-level cache. Answers the queries that LogSoftmaxTopK does.
+/// The output layer: the top k of W h + b over the whole vocabulary, with their log-probabilities. The CUDA counterpart
+/// of sluice::DenseProjection. cuBLAS computes the logits, as floats, in tiles of some thousand tokens, which
+/// cuda::LogSoftmaxTopK reads while they are in the L2 cache. Supports the queries of LogSoftmaxTopK.
 ///
-/// Log-probabilities err by at most 1e-5 of those of the logits that cuBLAS gives. How cuBLAS adds depends on the number of
-/// lines, so a line's last bits, and the order of tokens that differ in these alone, may depend on it too: bit for bit, an
-/// answer belongs to a line in a batch of its size. Of equal logits, the lower token comes first.
+/// Log-probabilities differ by at most 1e-5 from those of cuBLAS's logits. cuBLAS's order of summation depends on the
+/// number of lines, so a line's last bits, and the order of tokens that differ only in these, may depend on it too: an
+/// answer is reproducible bit for bit only for the same batch size. Of equal logits, the lower token comes first.
 ///
-/// Two launches a tile. An object serves one stream at a time. Allocates nothing once it has seen its largest task.
-/// \tparam T  of weights and hidden vectors: float (TF32 is not used), __half or __nv_bfloat16
+/// Two launches per tile. An object serves one stream at a time. Allocates nothing once it has seen its largest task.
+/// \tparam T  type of weights and hidden vectors: float (TF32 is not used), __half or __nv_bfloat16
 template <class T>
 class DenseProjection {
  public:
-  /// \param weights     [V, d], in the device's memory; referred to, must outlive this
-  /// \param bias        [V] or empty, in the host's memory; copied
+  /// \param weights     [V, d], in device memory; referred to, must outlive this
+  /// \param bias        [V] or empty, in host memory; copied
   /// \param tile_bytes  see ProductPass
   /// \param resources   the program's own memory and cuBLAS
-  /// \param step        what a step's launches and copies are like
+  /// \param step        launches and copies of a step
   /// \throws std::invalid_argument  if the bias has another size
   /// \throws Error  of CUDA
   explicit DenseProjection(MatrixView<T const> weights, std::span<float const> bias = {}, std::size_t tile_bytes = 0,
@@ -50,7 +51,7 @@ class DenseProjection {
         gemm_(resources) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
-  /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not answer
+  /// \throws std::invalid_argument  if the vectors have another size, or for a query that the device does not support
   /// \throws Error  of CUDA
   Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     check_size(hidden);
@@ -61,8 +62,8 @@ class DenseProjection {
     });
   }
 
-  /// Adds the work to the stream; as LogSoftmaxTopK::enqueue() in all.
-  /// \param task    what to do with W h + b; its scores are not looked at
+  /// Enqueues the work, under the rules of LogSoftmaxTopK::enqueue().
+  /// \param task    the work on W h + b; its scores are ignored
   /// \param hidden  [lines, d]
   void enqueue(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream) {
     check_size(hidden);
@@ -71,13 +72,13 @@ class DenseProjection {
       gemm_.enqueue<T>({hidden.data + line * hidden.stride, to.rows, hidden.columns, hidden.stride},
                        {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
                        stream);
-      return Start::after;  // behind cuBLAS
+      return Start::after;  // after cuBLAS
     });
   }
 
   std::ptrdiff_t vocabulary_size() const { return weights_.rows; }
   std::ptrdiff_t hidden_size() const { return weights_.columns; }
-  /// Bytes of the device's memory in use, beyond the weights.
+  /// Bytes of device memory in use besides the weights.
   std::size_t workspace() const { return output_.workspace() + pass_.workspace() + gemm_.workspace(); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Verification of guessed blocks (blockwise parallel and speculative decoding): the round of a Blockwise, on a device.
+/// Verification of guessed blocks (blockwise parallel and speculative decoding): one round of Blockwise, on a device.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,18 +14,19 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Which guesses are kept: sluice's rules of the same names (core/acceptance.hpp, search/blockwise/acceptance_rules.hpp).
+/// Which guesses are accepted: sluice's rules of the same names (core/acceptance.hpp,
+/// search/blockwise/acceptance_rules.hpp).
 enum class Accept : std::int32_t {
   exact,     ///< the line's best token
   top_k,     ///< the n best
   distance,  ///< at most n away from the best, as numbers
 };
 
-/// What becomes of a sentence's block.
+/// The result for a sentence's block.
 struct Verdict {
   std::int32_t kept = 0;  ///< guesses kept: so many tokens more stay in the slot
-  /// Tokens that the round adds to the output: the guesses kept and, unless the last of these ends the sentence or no token
-  /// is left, the model's own.
+  /// Tokens that the round adds to the output: the accepted guesses and the model's own next token, unless the last
+  /// guess ends the sentence or no token is left.
   std::int32_t count = 0;
   std::int32_t tried = 0;     ///< guesses looked at,
   std::int32_t right = 0;     ///< and how many of them the rule accepted; for who adapts the block
@@ -33,23 +34,23 @@ struct Verdict {
   std::int32_t valid = 1;     ///< 0: a line held a NaN or +infinity; all else is 0
 };
 
-/// A round of any number of sentences; all pointers are the device's. Line i of a sentence is the model's view of the token
-/// that guess i stands for; the line after the last guess has none.
+/// A round for any number of sentences; all pointers are device pointers. Line i of a sentence is the model's
+/// prediction for guess i; the line after the last guess predicts the model's own token.
 struct Verification {
   std::int32_t sentences = 0;
   std::int32_t block = 1;  ///< the most lines of a sentence; one more than guesses
 
-  // What LogSoftmaxTopK has said.
+  // The output of LogSoftmaxTopK.
   Candidate const* best = nullptr;      ///< [lines, k], LineTask::best
   LineResult const* results = nullptr;  ///< [lines]
   std::int32_t k = 1;                   ///< LineTask::k
-  /// [lines]: probes of the guesses, looked at unless `accept` is exact. Needed where a guess may be kept that is not listed:
-  /// Accept::distance, or a minimum above 1. A guess that is no token must not be probed.
+  /// [lines]: probes of the guesses, read unless `accept` is exact. Needed if an accepted guess may be unlisted: with
+  /// Accept::distance, or a minimum above 1. Do not probe a guess that is not a token.
   float const* guess_log_probs = nullptr;
   std::int32_t const* first_lines = nullptr;  ///< [sentences]: the first line of each; none: sentence * block
 
-  /// Guess i of sentence s at s * guess_stride + i; one outside the vocabulary ends them. Where the tokens fed are
-  /// [sentences, block], guesses = fed + 1, guess_stride = block.
+  /// Guess i of sentence s is at s * guess_stride + i; one outside the vocabulary ends them. If the tokens fed are
+  /// [sentences, block], then guesses = fed + 1 and guess_stride = block.
   Token const* guesses = nullptr;
   std::int32_t guess_stride = 0;
   std::int32_t const* guess_counts = nullptr;  ///< [sentences], at most block - 1; none: block - 1 each

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Starts the verification of guessed blocks on a device.
+/// Launches the verification of guessed blocks on a device.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,10 +21,10 @@ inline constexpr int verification_threads = 128;  ///< of a block
 template <int threads>
 void launch_verification(Verification const& task, cudaStream_t stream);
 
-/// Adds the verification of every sentence's block to the stream: predict, verify, accept (Stern, Shazeer and Uszkoreit 2018)
-/// as Blockwise does it, token for token. One launch, one warp a sentence, O(block * k); no memory of its own, nothing is
-/// waited for, and it may be captured in a graph.
-/// \throws std::invalid_argument  for a task that makes no sense
+/// Enqueues the verification of every sentence's block: predict, verify, accept (Stern, Shazeer and Uszkoreit 2018),
+/// equal to Blockwise token for token. One launch, one warp per sentence, O(block * k). Uses no memory of its own, does
+/// not wait, and may be captured in a graph.
+/// \throws std::invalid_argument  for an invalid task
 /// \throws Error                  of CUDA
 inline void verify(Verification const& task, cudaStream_t stream) {
   require(task.sentences >= 0, "verify: sentences", task.sentences, "must not be negative");

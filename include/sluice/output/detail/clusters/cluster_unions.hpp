@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which tokens are active for which lines of a step.
+/// The active tokens of each line of a step.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -39,7 +39,8 @@ struct UnionPart {
   bool full = false;                ///< all tokens instead
 };
 
-/// The unions of the clusters of lines (see ClusteredProjection), a part of the lines each. Allocates nothing once warm.
+/// Forms unions of the lines' clusters (see ClusteredProjection), one part of the lines per union. Allocates nothing
+/// once warm.
 class ClusterUnions {
  public:
   /// \param directions  clusters that fit the weights, by Request::direction
@@ -68,7 +69,7 @@ class ClusterUnions {
     });
   }
 
-  /// Those of the last step; together they have all lines, in order.
+  /// The parts of the last step; together they hold all lines, in order.
   std::span<UnionPart const> parts() const { return parts_; }
   /// The tokens of all parts, ascending in each.
   std::span<Token const> tokens() const { return tokens_; }
@@ -82,7 +83,7 @@ class ClusterUnions {
     for (auto const& group : groups) body(static_cast<std::size_t>(group.lines), group.direction);
   }
 
-  /// The tokens of each line's cluster, to line_clusters_; nothing where its direction has no clusters.
+  /// Puts the tokens of each line's cluster into line_clusters_; nothing if its direction has no clusters.
   void find_clusters(Hidden<float> const& hidden, std::size_t lines, std::span<Group const> groups) {
     line_clusters_.assign(lines, nullptr);
     auto const each = static_cast<std::size_t>(options_.nearest);
@@ -109,7 +110,7 @@ class ClusterUnions {
     }
   }
 
-  /// The union for some lines: another part.
+  /// Forms the union for some lines, as another part.
   void unite(std::span<Query const> queries, std::size_t first, std::size_t count, ClusteredStatistics& statistics) {
     if (count == 0) return;
     auto& part = parts_.emplace_back();
@@ -120,12 +121,12 @@ class ClusterUnions {
     ++statistics.unions, statistics.full += part.full, statistics.active += part.size;
   }
 
-  /// What a query allows before the softmax.
+  /// The tokens that a query allows before the softmax.
   static TokenSet const* mask_of(Query const& query) {
     return query.shortlist != nullptr ? query.shortlist : query.stage == Stage::before_softmax ? query.only : nullptr;
   }
 
-  /// To active_; false where all tokens are to be projected.
+  /// Collects the union in active_; false if all tokens are to be projected.
   bool make_union(std::span<Query const> queries, std::size_t first) {
     active_.begin(vocabulary_size_);
     auto const* const mask = mask_of(queries.front());
@@ -133,7 +134,7 @@ class ClusterUnions {
     std::int32_t wanted = 1;
     for (std::size_t i = 0; i < queries.size(); ++i) {
       auto const& query = queries[i];
-      // One mask for all lines, before the softmax, or none.
+      // All lines must have the same mask, applied before the softmax, or none.
       if (mask_of(query) != mask || (query.only != nullptr && query.only != mask)) return false;
       if (mask != nullptr) continue;
       if (line_clusters_[first + i] == nullptr) return false;
@@ -153,7 +154,7 @@ class ClusterUnions {
         wanted = (std::max)(wanted, query.best + forbidden);
       }
     auto const count = active_.count();
-    // A mask leaves what it leaves; a union must not take from what the search asks for.
+    // A mask may leave few tokens; a union must hold at least as many as the search asks for.
     return count > 0 && count <= options_.full_above * vocabulary_size_ && (mask != nullptr || count >= wanted);
   }
 

@@ -23,13 +23,13 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Gathers the weights of all unions' tokens once, multiplies all lines with them, and deals every line its own logits.
-/// Allocates nothing once warm.
+/// Gathers the weights of all unions' tokens once, multiplies all lines with them, and copies to each line its own
+/// logits. Allocates nothing once warm.
 class JointProduct {
  public:
-  /// Whether that is cheaper than to gather for each part. It changes no result.
+  /// Whether this is cheaper than gathering for each part. Does not affect results.
   bool pays(ClusterUnions const& unions, std::int32_t vocabulary_size) {
-    // In products of one row: what it takes to pick and pack a weight; a block has some rows at least.
+    // Costs in products of one row: gathering and packing one weight; the least rows per block.
     constexpr std::size_t gathering = 20, few = 4;
     std::size_t lines = 0, apart = 0, count = 0, written = 0;
     active_.begin(vocabulary_size);
@@ -39,7 +39,7 @@ class JointProduct {
       lines += part.lines, written += part.lines * part.size, ++count;
       apart += part.size * (gathering + (std::max)(part.lines, few));
     }
-    // What every line gets of its own is written down.
+    // Bounds the memory for the lines' own logits.
     constexpr std::size_t most = std::size_t{1} << 24;
     if (count < 2 || written > most) return false;
     if (static_cast<std::size_t>(active_.count()) * (gathering + lines) >= apart) return false;
@@ -48,8 +48,8 @@ class JointProduct {
     return true;
   }
 
-  /// The logits of each line's own tokens, line after line of the parts that are not full; valid until the next call.
-  /// After pays().
+  /// The logits of each line's own tokens, line after line of the parts that are not projected in full; valid until the
+  /// next call. Call it after pays().
   float* multiply(ClusterUnions const& unions, SubsetProjection& projection, Hidden<float> const& hidden) {
     auto const tokens = unions.tokens();
     auto const d = static_cast<std::size_t>(hidden.columns);
@@ -84,7 +84,7 @@ class JointProduct {
   }
 
  private:
-  /// Copies what lines want of the tile of joint_'s tokens first .. last - 1.
+  /// Copies the logits that lines want from the tile of joint_'s tokens first .. last - 1.
   void deal_out(std::span<UnionPart const> parts, std::ptrdiff_t first, std::ptrdiff_t last, std::ptrdiff_t width) {
     auto const* row = tile_.data();
     auto* to = logits_.data();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The k best of the scores that were let in so far.
+/// The k best of the scores added so far.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,18 +21,18 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// A score and its place in the line.
+/// A score and its index in the line.
 struct Found {
   std::int32_t place;
   float score;
 };
 
-/// One of `scores` that at least k of them reach, and few more unless many are equal. `low` <= the k-th best <= `high`. By
-/// counting, so that no branch depends on a single score. scores.size() is a multiple of simd::lanes.
+/// Returns one of `scores` that at least k scores reach, and few more than k unless many are equal. `low` <= the k-th
+/// best <= `high`. Uses counting, so no branch depends on a single score. scores.size() is a multiple of simd::lanes.
 template <class = void>
 float reached_by(std::span<float const> scores, std::size_t k, float low, float high) {
   auto const enough = k + k / 4 + 2;
-  // Halves the number of floats in between, not the distance: 32 times at most, whatever the scores.
+  // A bisection over the floats' order, not their values: at most 32 steps for any scores.
   auto const order = [](float x) {
     auto const bits = std::bit_cast<std::int32_t>(x);
     return std::int64_t{bits ^ ((bits >> 31) & 0x7fffffff)};
@@ -41,7 +41,7 @@ float reached_by(std::span<float const> scores, std::size_t k, float low, float 
     auto const bits = static_cast<std::int32_t>(place);
     return std::bit_cast<float>(bits ^ ((bits >> 31) & 0x7fffffff));
   };
-  auto below = order(low), above = order(high) + 1;  // at least k reach the one, fewer the other
+  auto below = order(low), above = order(high) + 1;  // at least k scores reach `below`, fewer reach `above`
   while (above - below > 1) {
     auto const middle = below + (above - below) / 2;
     auto const count = simd::count_at_least(scores.data(), scores.size(), number(middle));
@@ -51,7 +51,7 @@ float reached_by(std::span<float const> scores, std::size_t k, float low, float 
   return simd::least_from(scores.data(), scores.size(), number(below));
 }
 
-/// Takes scores in ascending order of places; those that cannot be among the k best any more are thrown out now and then.
+/// Takes scores in ascending order of index, and drops those that can no longer be among the k best now and then.
 /// Allocates nothing once it has seen its largest k.
 template <class = void>
 class LazyBestScores {
@@ -64,12 +64,12 @@ class LazyBestScores {
     bar_ = lowest, top_ = lowest;
   }
 
-  /// No score that comes now is among the k best unless it exceeds this.
+  /// A new score is among the k best only if it exceeds this.
   float bar() const { return bar_; }
-  /// For whoever knows k scores among those taken that reach `bar`.
+  /// Raises the bar; k of the scores taken must reach it.
   void raise(float bar) { bar_ = (std::max)(bar_, bar); }
 
-  /// Takes what reaches `least` of n scores (a multiple of simd::lanes) at the places first and up.
+  /// Takes those of n scores (a multiple of simd::lanes) that reach `least`; the first has index `first`.
   void take(std::size_t first, float const* scores, std::size_t n, float least) {
     auto const room = size_ + n + static_cast<std::size_t>(simd::lanes);
     if (scores_.size() < room) scores_.resize(room), places_.resize(room);
@@ -88,12 +88,12 @@ class LazyBestScores {
       }
     size_ = size, top_ = top;
   }
-  /// Throws out what is beaten, if it is worth it.
+  /// Drops scores below the k-th best, if that is worth the time.
   void tidy() {
     if (size_ > limit_) tighten();
   }
 
-  /// The k best, or all where there are fewer; best first, equal ones in ascending order of places.
+  /// The k best scores, or all if there are fewer; best first, equal scores in ascending order of index.
   std::span<Found const> finish() {
     if (size_ > k_) tighten();
     found_.resize(size_);
@@ -109,7 +109,7 @@ class LazyBestScores {
   }
 
  private:
-  /// The scores, filled up to whole vectors.
+  /// The scores, padded to whole vectors.
   std::span<float const> whole() {
     auto const size = (size_ + simd::lanes - 1) / simd::lanes * simd::lanes;
     std::fill(scores_.data() + size_, scores_.data() + size, lowest);
@@ -119,7 +119,7 @@ class LazyBestScores {
   void tighten() {
     auto const low = bar_ > lowest ? bar_ : *std::min_element(scores_.data(), scores_.data() + size_);
     bar_ = reached_by(whole(), k_, low, top_);
-    // Of those that equal the bar, only the first can be needed.
+    // Of the scores equal to the bar, only the first ones can be needed.
     std::size_t higher = 0;
     for (std::size_t i = 0; i < size_; ++i) higher += static_cast<std::size_t>(scores_[i] > bar_);
     auto equal = higher < k_ ? k_ - higher : 0;
@@ -134,14 +134,14 @@ class LazyBestScores {
     size_ = kept;
   }
 
-  /// Sorts by counting, for each score, how many come before it.
+  /// Sorts by counting, for each score, how many scores come before it.
   void rank() {
     auto const scores = whole();
     constexpr auto lanes = static_cast<std::size_t>(simd::lanes);
     constexpr auto all = static_cast<std::uint32_t>((std::uint64_t{1} << lanes) - 1);
     for (std::size_t i = 0; i < size_; ++i) {
       auto const x = simd::broadcast(scores[i]);
-      // Of those before it, equal ones come before it too; of those behind, only higher ones: x >= y does not hold.
+      // Equal scores with a lower index come before it, those with a higher index after it.
       auto const here = i / lanes * lanes;
       int ahead = 0;
       for (std::size_t j = 0; j < here; j += lanes) ahead += std::popcount(simd::at_least(simd::load(&scores[j]), x));

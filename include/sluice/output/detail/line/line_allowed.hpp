@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The best tokens of a set, without a look at all of a line's log-probabilities.
+/// The best tokens of a set, without reading all of a line's log-probabilities.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,10 +22,10 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Answers queries that ask for the best and for probes alone, and whose `only` acts after the softmax: what searches under
-/// a grammar ask. The softmax takes one pass over the line, and that finds some more of the best than are wanted; where
-/// enough of these are in the set, the others need no look. Else the set's tokens are looked at alone, if they are few.
-/// Lists are, bit for bit, those of a line of scores in which the others are -infinity.
+/// Answers queries that ask only for the best tokens and probes, with an `only` that acts after the softmax, as
+/// searches under a grammar do. The softmax pass over the line finds somewhat more of the best than wanted. If enough
+/// of these are in the set, the other tokens need not be read; else only the set's tokens are read, if they are few.
+/// The list is equal, bit for bit, to that of a line in which all other scores are -infinity.
 template <class = void>
 class LazyLineAllowed {
  public:
@@ -34,12 +34,12 @@ class LazyLineAllowed {
     return query.only != nullptr && query.stage == Stage::after_softmax && query.noise == 0 && !query.selects() &&
            query.edits.size() <= few;
   }
-  /// How many of the best scores the pass shall find.
+  /// How many of the best scores the pass is to find.
   static std::size_t wanted(Query const& query) {
     return query.best > 0 ? static_cast<std::size_t>(query.best) + query.edits.size() + spare : 0;
   }
 
-  /// Whether the list is known: then it is ranked(), scores at places in the line.
+  /// Whether the list could be found; then it is ranked(), with scores at their index in the line.
   /// \param found  the best wanted() scores, or all that are not -infinity
   bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
     ranked_.clear();
@@ -48,7 +48,7 @@ class LazyLineAllowed {
     for (auto const& one : found)
       if (query.only->contains(one.place) && !names(query.edits, one.place)) rank(one.place, one.score);
     add_edited(line, norm, query);
-    // None of the others has more than the last that was found; it may equal it.
+    // No other score exceeds the last one found; it may equal it.
     auto const all = found.size() < wanted(query);
     auto const sure = [&] { return ranked_.size() >= best && ranked_[best - 1].value > found.back().score; };
     if (!all && !sure() && !look_alone(line, norm, query)) return false;
@@ -69,7 +69,7 @@ class LazyLineAllowed {
   void rank(Token place, float value) {
     if (value > LineScan::lowest) ranked_.push_back({place, value, static_cast<double>(value)});
   }
-  /// And sorts.
+  /// Adds the edited tokens and sorts.
   void add_edited(std::span<float const> line, LineNorm norm, Query const& query) {
     for (std::size_t i = 0; i < query.edits.size(); ++i) {
       auto const token = query.edits[i].token;
@@ -80,7 +80,7 @@ class LazyLineAllowed {
     std::sort(ranked_.begin(), ranked_.end());
   }
 
-  /// All of the set, unless it is too large for that.
+  /// Reads all tokens of the set, unless there are too many.
   bool look_alone(std::span<float const> line, LineNorm norm, Query const& query) {
     constexpr std::size_t bits = 64;
     auto const words =
@@ -97,7 +97,7 @@ class LazyLineAllowed {
         if (place >= line.size()) break;
         places_[size] = static_cast<Token>(place), values_[size++] = line[place];
       }
-    for (auto const& edit : query.edits) {  // which are added by themselves
+    for (auto const& edit : query.edits) {  // added separately
       auto const at =
           std::lower_bound(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(size), edit.token);
       if (at != places_.begin() + static_cast<std::ptrdiff_t>(size) && *at == edit.token)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How many tokens of a line are good enough.
+/// Counts tokens of a line above a threshold.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,7 +19,7 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The best score; -infinity of none.
+/// The best score; -infinity for an empty line.
 inline float largest(std::span<float const> line) {
   auto best = simd::broadcast(LineScan::lowest);
   std::size_t i = 0;
@@ -30,8 +30,8 @@ inline float largest(std::span<float const> line) {
   return result;
 }
 
-/// Divides a whole line by a temperature. Where its best finite score would leave the range of floats, that is subtracted before, which
-/// no probability shows, and returned; else 0. What is further below it than floats reach is the least of them.
+/// Divides a whole line by a temperature. If its best finite score would overflow, that is subtracted first, which
+/// changes no probability, and returned; else 0. A result that would underflow the range becomes the lowest float.
 inline double divide(std::span<float> line, float temperature) {
   constexpr auto most = (std::numeric_limits<float>::max)();
   if (temperature < 1) {
@@ -49,25 +49,25 @@ inline double divide(std::span<float> line, float temperature) {
   return 0;
 }
 
-/// How many are no less than `bar`.
+/// The number of scores >= bar.
 inline std::size_t count_from(std::span<float const> line, double bar) {
   auto least = static_cast<float>(bar);  // no float lies between
   if (static_cast<double>(least) < bar) least = std::nextafter(least, std::numeric_limits<float>::infinity());
-  least = (std::max)(least, std::numeric_limits<float>::lowest());  // nothing impossible
-  std::uint32_t count = 0;                                          // of its size compilers make vectors
+  least = (std::max)(least, std::numeric_limits<float>::lowest());  // excludes -infinity
+  std::uint32_t count = 0;                                          // compilers vectorise this size
   for (auto const x : line) count += x >= least ? 1u : 0u;
   return count;
 }
 
-/// How many are at least `factor` times as probable as the best.
+/// The number of tokens that are at least `factor` times as probable as the best.
 inline std::size_t count_within(std::span<float const> line, double factor) {
   return count_from(line, static_cast<double>(largest(line)) + std::log(factor));
 }
 
-/// How many are no more than so many standard deviations below the best.
+/// The number of tokens at most so many standard deviations below the best.
 inline std::size_t count_near(std::span<float const> line, double deviations) {
   auto const best = static_cast<double>(largest(line));
-  constexpr std::size_t lanes = 8;  // sums of their own, for compilers to make vectors of
+  constexpr std::size_t lanes = 8;  // separate sums, so that compilers vectorise
   std::array<double, lanes> sums{}, squares{}, counts{};
   auto const add = [&](std::size_t lane, float x) {
     auto const counted = x > LineScan::lowest ? 1.0 : 0.0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From scores to log-probabilities, and what edits make of either.
+/// Turns scores into log-probabilities, and applies edits to either.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,7 +18,7 @@
 
 namespace sluice::inline v0 {
 
-/// What turns a score into a log-probability. Two subtractions: the sum would be lost in a large maximum.
+/// Turns a score into a log-probability. Uses two subtractions, since adding the sum to a large maximum would lose it.
 struct LineNorm {
   double maximum = 0, log_sum = 0;
   double operator()(float x) const { return static_cast<double>(x) - maximum - log_sum; }
@@ -29,8 +29,8 @@ struct LineNorm {
     auto const log_prob = (*this)(x);
     return static_cast<float>(log_prob < least && log_prob > lowest ? least : log_prob);
   }
-  /// The score of a log-probability that was changed: the nearest float, or the one below where that would be more probable.
-  /// Finite for a finite one.
+  /// The score for a changed log-probability: the nearest float, or the next lower one if the nearest would be more
+  /// probable. Finite for a finite one.
   float score(float log_prob) const {
     constexpr auto most = (std::numeric_limits<float>::max)();
     if (!(log_prob > -std::numeric_limits<float>::infinity())) return log_prob;
@@ -41,7 +41,8 @@ struct LineNorm {
   }
 };
 
-/// The scores of a line, to be edited; of 64 neighbours none of which is in `only` (unless it is nullptr) -infinity.
+/// Copies the scores of a line for editing; a block of 64 tokens without any in `only` (unless nullptr) becomes
+/// -infinity.
 inline void copy_scores(std::span<float const> line, TokenSet const* only, std::vector<float>& to) {
   constexpr std::size_t bits = 64;
   to.assign(line.begin(), line.end());
@@ -55,12 +56,12 @@ inline void copy_scores(std::span<float const> line, TokenSet const* only, std::
   }
 }
 
-/// A place in a line, a number, and the one by which it is chosen.
+/// An index in a line, its number, and the number by which it is ranked.
 struct Ranked {
   Token place;
   float value;
   double rank;
-  /// Higher ranks first, then earlier places.
+  /// Higher ranks first, then lower indices.
   friend bool operator<(Ranked const& a, Ranked const& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.place < b.place;
   }
@@ -68,9 +69,8 @@ struct Ranked {
 
 inline float changed(float x, Edit const& edit) { return (x > 0 ? x / edit.penalty : x * edit.penalty) + edit.add; }
 
-/// A score after an edit of its log-probability: what is added is added to the score, as scores are compared; a penalty is the
-/// log-probability's affair, so it takes the way there and back. A sum of finite numbers is
-/// finite.
+/// A score after an edit of its log-probability. An addition is made to the score, since scores are compared; a penalty
+/// needs the log-probability, so the score is converted there and back. A sum of finite numbers is finite.
 inline float changed(float x, Edit const& edit, LineNorm norm) {
   if (edit.penalty != 1) return norm.score(changed(norm.rounded(x), edit));
   constexpr auto most = (std::numeric_limits<float>::max)();
@@ -85,14 +85,14 @@ inline float changed(float x, Token token, std::span<Edit const> edits, LineNorm
   return x;
 }
 
-/// Of 32 scores those whose bit is 0 become -infinity. A fixed number without branches: compilers make vectors of it.
+/// Sets those of 32 scores whose bit is 0 to -infinity. A fixed count without branches, so that compilers vectorise.
 inline void mask_32(float* line, std::uint32_t held) {
   if (held == ~std::uint32_t{0}) return;
   for (std::uint32_t j = 0; j < 32; ++j)
     line[j] = (held >> j & 1u) != 0 ? line[j] : -std::numeric_limits<float>::infinity();
 }
 
-/// Tokens first .. first + line.size() - 1 that `only` lacks become -infinity.
+/// Sets tokens first .. first + line.size() - 1 that are not in `only` to -infinity.
 inline void mask(std::span<float> line, std::size_t first, TokenSet const& only) {
   constexpr std::size_t bits = 64;
   auto const words = only.words();
@@ -114,7 +114,8 @@ inline void mask(std::span<float> line, std::size_t first, TokenSet const& only)
 /// Edits the scores of tokens first .. first + line.size() - 1, then masks them with `only` unless it is nullptr.
 inline void change(std::span<float> line, std::size_t first, std::span<Edit const> edits, TokenSet const* only) {
   for (auto const& edit : edits) {
-    auto const place = static_cast<std::size_t>(edit.token) - first;  // far too large for a token before `first`
+    // wraps to a huge number for a token before `first`
+    auto const place = static_cast<std::size_t>(edit.token) - first;
     if (place < line.size()) line[place] = changed(line[place], edit);
   }
   if (only != nullptr) mask(line, first, *only);
@@ -123,7 +124,7 @@ inline void change(std::span<float> line, std::size_t first, std::span<Edit cons
 /// Edits the log-probabilities of a whole line of scores, then masks it with `only` unless it is nullptr.
 inline void change(std::span<float> line, LineNorm norm, std::span<Edit const> edits, TokenSet const* only) {
   for (auto const& edit : edits) {
-    auto const place = static_cast<std::size_t>(edit.token);  // far too large for a token below 0
+    auto const place = static_cast<std::size_t>(edit.token);  // wraps to a huge number for a negative token
     if (place < line.size()) line[place] = changed(line[place], edit, norm);
   }
   if (only != nullptr) mask(line, 0, *only);

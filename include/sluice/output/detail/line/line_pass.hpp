@@ -21,24 +21,24 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Answers what most queries ask (best, probes, some edits, a temperature) from blocks of scores that are looked at once
-/// and may then be forgotten. What comes out does not depend on how the line was cut into blocks.
+/// Answers most queries (best, probes, some edits, a temperature) from blocks of scores that are read once and may then
+/// be overwritten. The result does not depend on how the line is cut into blocks.
 template <class = void>
 class LazyLinePass {
  public:
-  /// Whether one pass is enough.
+  /// Whether one pass suffices.
   static bool suffices(Query const& query) {
     constexpr std::size_t few = 64;  // looked for in every block
     auto const after = query.stage == Stage::after_softmax;
     return query.noise == 0 && !query.selects() && !query.entropy && query.probes.size() + query.edits.size() <= few &&
            !(after && query.only != nullptr);
   }
-  /// Whether blocks have to go through change() first.
+  /// Whether blocks must go through change() first.
   static bool changes(Query const& query) {
     return edits_scores(query) || query.shortlist != nullptr || query.temperature != 1.0f;
   }
 
-  /// Whether all that the query wants changed in the scores of these tokens before the softmax is its mask.
+  /// Whether the mask is the only change before the softmax to the scores of these tokens.
   static bool only_masks(Query const& query, std::size_t first, std::size_t count) {
     if (!edits_scores(query) || query.only == nullptr || query.shortlist != nullptr || query.temperature != 1.0f)
       return false;
@@ -57,7 +57,7 @@ class LazyLinePass {
     edited_.assign(after_.size(), LineScan::lowest);
   }
 
-  /// What the query wants changed before the softmax, in the scores of tokens first .. first + scores.size() - 1.
+  /// Applies the query's changes before the softmax to the scores of tokens first .. first + scores.size() - 1.
   void change(std::span<float> scores, std::size_t first) const {
     if (edits_scores(*query_)) sluice::change(scores, first, query_->edits, query_->only);
     if (query_->shortlist != nullptr) mask(scores, first, *query_->shortlist);
@@ -65,19 +65,19 @@ class LazyLinePass {
       for (auto& x : scores) x /= query_->temperature;
   }
 
-  /// The scores (changed, if need be) of tokens first .. first + count - 1; see LineScan::add.
+  /// Adds the scores (changed, if needed) of tokens first .. first + count - 1; see LineScan::add.
   void add(std::size_t first, float const* scores, std::size_t count) {
     scan_.add(first, scores, count);
     pick_all(first, scores, count);
   }
-  /// The same for scores that are fetched to `scores` meanwhile.
+  /// The same for scores that are fetched into `scores` on the way.
   template <class Fetch>
   void add(std::size_t first, float const* scores, std::size_t count, Fetch const& fetch) {
     scan_.add(first, scores, count, fetch);
     pick_all(first, scores, count);
   }
 
-  /// The whole line at once; what the query wants changed is changed in it.
+  /// Adds the whole line at once; applies the query's changes to it.
   void run(std::span<float> line) {
     change(line, 0);
     auto const whole = line.size() / LineScan::chunk * LineScan::chunk;
@@ -90,15 +90,15 @@ class LazyLinePass {
     add(whole, tail.data(), tail.size());
   }
 
-  /// After the last block: whether there is no answer, or none of a token, and a low temperature may be why. Then LineSelection, which
-  /// has the line as a whole, answers instead of finish().
+  /// After the last block: whether the line has no valid answer, perhaps because a low temperature overflowed. Then
+  /// LineSelection, which has the whole line, answers instead of finish().
   bool overflowed() const {
     return query_->temperature < 1 && (!scan_.valid() || !(scan_.maximum() > LineScan::lowest));
   }
 
   /// After the last block: appends the answer.
-  /// \param tokens  token of each place in the line, ascending; empty = the place itself. Edits and probes name places;
-  ///                what a probe finds at place -1 is -infinity
+  /// \param tokens  token of each index in the line, ascending; empty = the index itself. Edits and probes name
+  ///                indices; a probe of index -1 gives -infinity
   void finish(LineLists& lists, std::span<Token const> tokens = {}) {
     auto& entry = lists.open();
     entry.valid = scan_.valid();
@@ -119,7 +119,7 @@ class LazyLinePass {
   }
 
  private:
-  /// What probes and later edits want to know of these scores.
+  /// Records the scores that probes and later edits need.
   void pick_all(std::size_t first, float const* scores, std::size_t count) {
     auto const pick = [&](Token token, float& to) {
       auto const place = static_cast<std::size_t>(token) - first;
@@ -139,7 +139,8 @@ class LazyLinePass {
     return query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr);
   }
 
-  /// The best after edits of their log-probabilities, to ranked_: by scores, since a log-probability is rounded.
+  /// Ranks the best after edits of their log-probabilities, into ranked_. Compares scores, since a log-probability is
+  /// rounded.
   void rank_edited(LineNorm norm) {
     ranked_.clear();
     for (auto const& found : scan_.best())

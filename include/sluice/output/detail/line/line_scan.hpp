@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One pass over a line of scores, chunk by chunk: maximum, sum of exponentials, the k best.
+/// One pass over a line of scores, chunk by chunk: maximum, sum of exponentials, and the k best.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,16 +19,16 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The online softmax (Milakov and Gimelshein 2018) with a selection that looks at a score only where it may matter: of
-/// every chunk of 1,024 scores, lane l is the 16 scores at places l, l + 64, l + 128 and so on, of which the pass takes the
-/// maximum. Blocks of some chunks whose maxima do not exceed the bar, a lower bound of the k-th best so far, are
-/// done. Of another, the bar is raised to what k of its lanes reach before anything is picked out. So at most 16 scores for
-/// each of some k lanes are picked from a block, whatever their order, and few where the order is random.
+/// The online softmax (Milakov and Gimelshein 2018) with a top-k selection that reads only scores that may matter. In
+/// each chunk of 1,024 scores, lane l holds the 16 scores at l, l + 64, l + 128 and so on, and the pass takes its
+/// maximum. The bar is a lower bound of the k-th best so far. A block of chunks without a maximum above the bar is
+/// skipped. In any other block, the bar is first raised to a score that k of its lanes reach. So a block yields at most
+/// 16 scores for each of about k lanes in any order of scores, and few in random order.
 ///
-/// Maxima and exponentials are taken in one go, the latter relative to what the first chunk's maximum was, as long as no
-/// score is so far above that sums in floats would suffer: then, and for numbers that are none, the chunk is looked at again.
+/// Maxima and exponentials are taken together, the exponentials relative to the first chunk's maximum. If a score is so
+/// far above that that float sums would suffer, or is not a number, the chunk is read again.
 ///
-/// What comes out depends on the scores and k alone, bit for bit: not on how the line was cut into blocks.
+/// The result depends only on the scores and k, bit for bit, not on how the line is cut into blocks.
 class LineScan {
  public:
   static constexpr std::size_t lanes = 64, depth = 16, chunk = lanes * depth, block = 32 * chunk;
@@ -36,7 +36,7 @@ class LineScan {
       1024;  ///< that far scores are asked for: a processor's own guesses end with a page
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
-  /// A new line, of which the k best are wanted, and perhaps the sum of exponentials.
+  /// Begins a new line: the k best are wanted, and the sum of exponentials if `sum`.
   void begin(std::size_t k, bool sum) {
     best_.begin(std::max<std::size_t>(k, 1));
     k_ = k, sum_wanted_ = sum;
@@ -45,15 +45,16 @@ class LineScan {
     limit_ = lowest, shift_ = 0, valid_ = true;
   }
 
-  /// The scores at places first .. first + count - 1, in ascending order of calls; count is a multiple of `chunk`, at most
-  /// `block`. What lies behind the line's end must be `lowest`.
+  /// Adds the scores at first .. first + count - 1. Calls come in ascending order; count is a multiple of `chunk`, at
+  /// most `block`. Scores past the line's end must be `lowest`.
   void add(std::size_t first, float const* data, std::size_t count) {
     add(first, data, count, [data](std::size_t i) {
       __builtin_prefetch(data + i + ahead);
       return simd::load(data + i);
     });
   }
-  /// The same for scores that are not in `data` yet: fetch(i) gives those at i .. i + simd::lanes - 1, and leaves them there.
+  /// The same for scores that are not in `data` yet: fetch(i) returns those at i .. i + simd::lanes - 1, and stores
+  /// them there.
   template <class Fetch>
   void add(std::size_t first, float const* data, std::size_t count, Fetch const& fetch) {
     alignas(64) float maxima[block / depth];
@@ -64,7 +65,7 @@ class LineScan {
     if (k_ > 0 && (simd::max)(top) > best_.bar()) collect(first, data, {maxima, count / depth}, (simd::max)(top));
   }
 
-  /// The whole line at once; it may lie anywhere.
+  /// Scans the whole line at once; any alignment.
   void run(std::span<float const> line) {
     auto const whole = line.size() / chunk * chunk;
     for (std::size_t first = 0; first < whole; first += block)
@@ -77,8 +78,8 @@ class LineScan {
     }
   }
 
-  /// After the last chunk: the k best, or all that are not -infinity where there are fewer. Best first, and of equal ones
-  /// the first.
+  /// After the last chunk: the k best, or all that are not -infinity if there are fewer. Best first, equal scores in
+  /// order of index.
   std::span<Found const> best() { return k_ == 0 ? std::span<Found const>{} : best_.finish(); }
 
   bool valid() const { return valid_; }  ///< no NaN, no +infinity
@@ -89,7 +90,7 @@ class LineScan {
     if (!(limit_ > lowest)) return std::log(0.0);
     double sum = 0;
     for (auto const x : sums_) sum += x;
-    // The largest term is 1: what was added for it is taken out again, so that a certain token has all the probability.
+    // The largest term is 1. Replaces its rounded value in the sum by 1, so that a certain token has probability 1.
     auto const around = maximum - shift_;
     auto const counted = exponentials_.add(simd::Vec{}, simd::broadcast(around))[0];
     auto const rest = (std::max)(0.0, sum - static_cast<double>(counted));
@@ -97,13 +98,13 @@ class LineScan {
   }
 
  private:
-  /// A chunk: adds its exponentials, writes its lane maxima to maxima[lanes] and returns what they fold to.
+  /// Scans a chunk: adds its exponentials, writes its lane maxima to maxima[lanes] and returns their maximum.
   template <class Fetch>
   simd::Vec take(float const* data, std::size_t at, Fetch const& fetch, float* maxima) {
     if (limit_ > lowest && shift_ == 0) {
       simd::Vec top, sum;
       pass<true>([&](std::size_t i) { return fetch(at + i); }, maxima, top, sum);
-      // A NaN makes the sum a NaN, and +infinity is above all limits.
+      // A NaN makes the sum NaN, and +infinity exceeds all limits.
       auto const sound = simd::at_least(simd::broadcast(limit_), top) & simd::at_least(sum, sum);
       if (sound == simd::at_least(simd::Vec{}, simd::Vec{})) {
         add(sum);
@@ -116,8 +117,8 @@ class LineScan {
         data, [&](std::size_t i) { return fetch(at + i); }, maxima);
   }
 
-  /// Lane maxima, and sums of exponentials of the chunk's scores; without, `sum` is less than 0 where a score is no number
-  /// or +infinity.
+  /// Lane maxima, and sums of exponentials of the chunk's scores. If !Sum, `sum` is negative if a score is NaN or
+  /// +infinity.
   template <bool Sum, class Scores>
   [[gnu::always_inline]] void pass(Scores const& scores, float* maxima, simd::Vec& top, simd::Vec& sum) const {
     constexpr std::size_t width = simd::lanes, group = std::min<std::size_t>(simd::registers / 8, lanes / width);
@@ -152,7 +153,7 @@ class LineScan {
     for (int i = 0; i < simd::lanes; ++i) sums_[i] += static_cast<double>(lane[i]);
   }
 
-  /// What take() does, of a chunk about which nothing is known. `scores` gives what is in `data`, or leaves it there.
+  /// As take(), for a chunk with unchecked scores. `scores` returns what is in `data`, or stores it there.
   template <class Scores>
   simd::Vec look_closely(float const* data, Scores const& scores, float* maxima) {
     simd::Vec top, sum;
@@ -169,7 +170,7 @@ class LineScan {
     return top;
   }
 
-  /// From now on, exponentials are relative to about `around`.
+  /// Makes further exponentials relative to about `around`.
   void centre(float around) {
     auto const before = exponentials_.reference() + static_cast<double>(shift_);
     shift_ = std::abs(around) > simd::Exponentials::farthest ? around : 0;
@@ -181,9 +182,10 @@ class LineScan {
     limit_ = around + simd::Exponentials::above;
   }
 
-  /// Takes what may be among the k best from a block, and raises the bar. `top` is the largest of the block.
+  /// Collects the scores of a block that may be among the k best, and raises the bar. `top` is the block's maximum.
   void collect(std::size_t first, float const* data, std::span<float const> maxima, float top) {
-    // k lanes that reach a score make k scores that do; an equal one in a later block comes behind all of them.
+    // k lanes that reach a score mean at least k scores that do; an equal score in a later block ranks after all of
+    // them.
     auto least = std::nextafter(best_.bar(), -lowest);
     alignas(64) float folded[block / depth];
     auto const groups = fold(maxima, folded);
@@ -193,7 +195,7 @@ class LineScan {
       auto highest = simd::load(&maxima[c * lanes]);
       for (std::size_t l = simd::lanes; l < lanes; l += simd::lanes)
         highest = (simd::max)(highest, simd::load(&maxima[c * lanes + l]));
-      auto const bar = (std::max)(least, std::nextafter(best_.bar(), -lowest));  // which may have risen meanwhile
+      auto const bar = (std::max)(least, std::nextafter(best_.bar(), -lowest));  // may have risen meanwhile
       if (simd::at_least(highest, simd::broadcast(bar)) == 0) continue;
       best_.take(first + c * chunk, data + c * chunk, chunk, bar);
       best_.tidy();
@@ -201,7 +203,7 @@ class LineScan {
     if (raised) best_.raise(least);
   }
 
-  /// The maxima of some lanes each: as few as let the k best of them be told apart.
+  /// Folds the lane maxima to as few as still distinguish the k best.
   std::span<float const> fold(std::span<float const> maxima, float* to) const {
     auto const size = (4 * k_ + lanes - 1) / lanes * lanes;
     if (2 * size > maxima.size()) return maxima;

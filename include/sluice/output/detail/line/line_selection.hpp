@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The rarer queries: those that look at a line more than once.
+/// The rarer queries, which read a line more than once.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -29,14 +29,14 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Answers any query about a line that lies in memory as a whole: top-p, min-p, typical, top-n-sigma, noise, entropy,
-/// any number of edits.
+/// Answers any query about a whole line in memory: top-p, min-p, typical, top-n-sigma, noise, entropy, any number of
+/// edits.
 template <class = void>
 class LazyLineSelection {
  public:
-  /// Appends the answer to `lists`. What the query wants changed before the softmax is changed in `line`.
-  /// \param tokens  token of each place in the line, ascending; empty = the place itself. Edits and probes name places;
-  ///                what a probe finds at place -1 is -infinity
+  /// Appends the answer to `lists`. Applies the query's changes before the softmax to `line` itself.
+  /// \param tokens  token of each index in the line, ascending; empty = the index itself. Edits and probes name
+  ///                indices; a probe of index -1 gives -infinity
   void answer(std::span<float> line, Kind kind, Query const& query, LineLists& lists,
               std::span<Token const> tokens = {}) {
     if (query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr))
@@ -47,7 +47,7 @@ class LazyLineSelection {
     centre_ = 0;
   }
 
-  /// The same where nothing is to be changed before the softmax, or has been.
+  /// The same, if no change before the softmax is needed, or all have been made.
   void answer_changed(std::span<float const> line, Kind kind, Query const& query, LineLists& lists,
                       std::span<Token const> tokens = {}) {
     tokens_ = tokens, lists_ = &lists;
@@ -105,7 +105,7 @@ class LazyLineSelection {
       lists_->probe(place < 0 ? LineScan::lowest : norm.rounded(line[static_cast<std::size_t>(place)]));
   }
 
-  /// After edits and `only`.
+  /// A probe after edits and `only`.
   static float probed(std::span<float const> line, LineNorm norm, Query const& query, Token place) {
     if (place < 0 || !query.only->contains(place)) return LineScan::lowest;
     return norm.rounded(changed(line[static_cast<std::size_t>(place)], place, query.edits, norm));
@@ -120,7 +120,7 @@ class LazyLineSelection {
     for (auto const& found : best(line, k)) lists_->list(token(found.place), norm.rounded(found.score));
   }
 
-  /// How many of the best hold so much probability.
+  /// The smallest number of best tokens whose total probability reaches `mass`.
   std::size_t holding(std::span<float const> line, LineNorm norm, double mass) {
     for (std::size_t k = 64;; k *= 4) {
       auto const found = best(line, k);
@@ -144,7 +144,7 @@ class LazyLineSelection {
     unite(line, norm);
   }
 
-  /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can only be among them if its uniform number u satisfies
+  /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can be among them only if its uniform number u satisfies
   /// 1 - u < exp(log_prob - k-th best), because exp(-y) >= 1 - y: most tokens cost a hash and a vectorised exp, but no
   /// logarithm.
   void add_perturbed(std::span<float const> line, LineNorm norm, Query const& query) {
@@ -152,7 +152,7 @@ class LazyLineSelection {
     ranked_.clear();
     auto bar = -std::numeric_limits<double>::infinity();
     constexpr std::size_t chunk = 256;
-    std::array<float, chunk> tail, limit;  // 1 - uniform, and what it must not exceed
+    std::array<float, chunk> tail, limit;  // 1 - uniform, and its limit
     for (std::size_t first = 0; first < line.size(); first += chunk) {
       auto const part = line.subspan(first, (std::min)(chunk, line.size() - first));
       auto const full = ranked_.size() >= k;
@@ -161,12 +161,12 @@ class LazyLineSelection {
           tail[i] =
               static_cast<float>(~derive(query.noise, static_cast<std::uint64_t>(token(first + i))) >> 11) * 0x1p-53f;
         auto const shift = bar - norm(0);
-        auto const margin = 1e-3 + 1e-6 * std::abs(shift);  // more than floats err
+        auto const margin = 1e-3 + 1e-6 * std::abs(shift);  // more than the floats' error
         exponentials(part, static_cast<float>(shift - margin), limit.data());
       }
       for (std::size_t i = 0; i < part.size(); ++i) {
         if ((full && tail[i] > limit[i]) || part[i] == LineScan::lowest) continue;
-        // from the log-probability as it is listed, so that a draw from a list of everything is the same
+        // uses the listed log-probability, so that drawing from the full list gives the same result
         auto const value = static_cast<double>(norm.rounded(part[i])) + gumbel(query.noise, token(first + i));
         if (ranked_.size() >= k && value <= bar) continue;
         if (ranked_.size() >= k) std::pop_heap(ranked_.begin(), ranked_.end()), ranked_.pop_back();
@@ -180,7 +180,7 @@ class LazyLineSelection {
     for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
   }
 
-  /// min(1, exp(x - shift)) of every x, or 1e-38 where that is less.
+  /// min(1, exp(x - shift)) of every x, but at least 1e-38.
   static void exponentials(std::span<float const> line, float shift, float* to) {
     auto const bounded = [&](simd::Vec x) { return simd::exp_of_negative(-(simd::max)(shift - x, simd::Vec{})); };
     std::size_t i = 0;
@@ -188,7 +188,7 @@ class LazyLineSelection {
     for (; i < line.size(); ++i) to[i] = bounded(simd::broadcast(line[i]))[0];
   }
 
-  /// The list becomes its union with ranked_, best score first.
+  /// Replaces the list by its union with ranked_, best score first.
   void unite(std::span<float const> line, LineNorm norm) {
     for (auto const candidate : lists_->best()) {
       auto const at = place(candidate.token);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Scores of any float type as floats, with a bias added.
+/// Reads scores of any float type as floats, with a bias added.
 #pragma once
 
 #include <sluice/language.hpp>

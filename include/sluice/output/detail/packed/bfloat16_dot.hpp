@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Sums of products of bfloat16 numbers, the upper halves of floats, with what the instruction set has for them.
+/// Sums of products of bfloat16 numbers (the upper halves of floats), with the fastest instructions available.
 ///
-/// Two numbers that follow each other, k and k + 1, are multiplied at a time: weights lie [lanes][2].
+/// Multiplies adjacent numbers k and k + 1 in pairs: weights are [lanes][2].
 #pragma once
 
 #include <sluice/language.hpp>
@@ -26,19 +26,19 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// The bfloat16 nearest to x, of two the even one; what is too large becomes an infinity, what is smaller than the
-/// smallest normal float a zero, as processors have it that multiply such numbers. A NaN stays one.
+/// Rounds x to the nearest bfloat16, ties to even. Overflow becomes infinity; numbers below the smallest normal float
+/// become zero, as in processors with bfloat16 products. A NaN stays NaN.
 inline std::uint16_t to_bfloat16(float x) {
   auto const bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7f800000u) == 0) return static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
   if (std::isnan(x))
-    return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // whose lower half may be all that makes it one
+    return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // a NaN's lower half may hold its only set bits
   return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
 inline float from_bfloat16(std::uint16_t x) { return std::bit_cast<float>(std::uint32_t{x} << 16); }
 
-/// The parts of a product in bfloat16.
+/// The primitives of a bfloat16 product.
 struct Bfloat16Dot {
   static constexpr int lanes = simd::lanes, depth = 2;
   using Number = std::uint16_t;  ///< what is kept of a weight
@@ -72,7 +72,7 @@ struct Bfloat16Dot {
   using Input = float;  // rounded
   using Weights = simd::Vec;
   using Inputs = simd::Vec;
-  /// The first of each two numbers, then the second.
+  /// First the first number of each pair, then the second.
   static constexpr int parts = 2;
 
   template <int part>
@@ -88,7 +88,7 @@ struct Bfloat16Dot {
   [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) { return sum + inputs * weights; }
 #endif
 
-  /// Rounds x to `to`.
+  /// Rounds x into `to`.
   static void round(std::span<float const> x, Input* to) {
     std::size_t k = 0;
 #if SLUICE_BFLOAT16_DOT

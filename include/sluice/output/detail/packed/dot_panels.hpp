@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Packed weights of fewer bits, and rows of inputs likewise.
+/// Packed weights and rows of inputs in 16 or 8 bits.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,7 +21,7 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// d, filled up to what is multiplied at a time: a row of a tile, where the file is compiled for matrix units.
+/// d rounded up to a multiple of the depth; to a whole tile row if compiled for matrix units.
 template <class Dot>
 std::ptrdiff_t filled(std::ptrdiff_t d) {
   constexpr std::ptrdiff_t step =
@@ -29,14 +29,14 @@ std::ptrdiff_t filled(std::ptrdiff_t d) {
   return (d + step - 1) / step * step;
 }
 
-/// Rows [rows, stride] of inputs or of weights, behind whose columns are zeros.
+/// Rows [rows, stride] of inputs or of weights, padded with zeros.
 template <class Number>
 struct Lines {
   std::ptrdiff_t rows = 0;
   std::ptrdiff_t stride = 0;
   AlignedVector<Number> numbers;
 
-  /// Allocates only if it never held so many.
+  /// Allocates only beyond its largest size so far.
   void resize(std::ptrdiff_t count, std::ptrdiff_t columns, std::ptrdiff_t filled) {
     rows = count;
     stride = filled;
@@ -49,15 +49,15 @@ struct Lines {
   std::ptrdiff_t row_bytes() const { return stride * static_cast<std::ptrdiff_t>(sizeof(Number)); }
 };
 
-/// Panels [ceil(n / 32)][d / depth][32][depth] with d filled up.
+/// Panels [ceil(n / 32)][d / depth][32][depth] with d padded.
 template <class Dot>
 class DotPanels {
  public:
   using Number = typename Dot::Number;
   static constexpr int lanes = Dot::lanes;
 
-  /// Packs rows[0], rows[1], ... of `lines`, of which `inputs` are not filled up, in place of what was there. Allocates
-  /// only if it never held so many.
+  /// Replaces the contents by rows[0], rows[1], ... of `lines`, which have `inputs` numbers before padding. Allocates
+  /// only beyond its largest size so far.
   void gather(Lines<Number> const& lines, std::ptrdiff_t inputs, std::span<std::int32_t const> rows) {
     inputs_ = inputs;
     depth_ = lines.stride;
@@ -75,12 +75,12 @@ class DotPanels {
   std::ptrdiff_t inputs() const { return inputs_; }
   std::size_t bytes() const { return weights_.size() * sizeof(Number); }
 
-  /// The weights from output j on, for k = 0.
+  /// The weights from output j on, at k = 0.
   Number const* from(std::ptrdiff_t j) const {
     return weights_.data() + j / panel * panel * depth_ + j % panel * Dot::depth;
   }
 
-  /// The sums of Rows rows for Vectors * lanes outputs are added to `sums`.
+  /// Adds the products of Rows rows for Vectors * lanes outputs to `sums`.
   template <std::size_t Rows, std::size_t Vectors>
   [[gnu::always_inline]] void add(Lines<typename Dot::Input> const& x, std::ptrdiff_t row, std::ptrdiff_t column,
                                   typename Dot::Sums (&sums)[Rows][Vectors]) const {
@@ -105,7 +105,7 @@ class DotPanels {
   }
 
  private:
-  /// A panel of 32 lines; where one is nullptr, zeros.
+  /// Packs a panel of 32 lines; nullptr gives zeros.
   template <class Line>
   void pack(Line const& line, Number* to) const {
     if constexpr (sizeof(Number) * Dot::depth == 4) {
@@ -142,7 +142,8 @@ class DotPanels {
   AlignedVector<Number> weights_;
 };
 
-/// The sums of Rows rows for Vectors * lanes outputs, ended as the panels say, to write(row, column, vector).
+/// Computes Rows rows for Vectors * lanes outputs, finishes them as the panels require, and calls write(row, column,
+/// vector).
 template <int Rows, int Vectors, class Panels, class X, class Write>
 [[gnu::always_inline]] inline void dot_block(Panels const& panels, X const& x, std::ptrdiff_t row,
                                              std::ptrdiff_t column, Write write) {

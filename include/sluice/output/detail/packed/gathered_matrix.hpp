@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Products with some rows of a weight matrix.
+/// Products with selected rows of a weight matrix.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,8 +24,8 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Rows of W, gathered when they are asked for, packed and multiplied as PackedMatrix does: the numbers are the same, bit
-/// for bit. Of a float32 matrix it reads the rows where they are, else it keeps them rounded; copies share these.
+/// Selected rows of W, gathered on demand, packed and multiplied as in PackedMatrix: the results are the same, bit for
+/// bit. Reads the rows of a float32 matrix in place; otherwise keeps them rounded. Copies share the rounded rows.
 class GatheredMatrix {
  public:
   /// \param weights  [n, d]; referred to
@@ -37,7 +37,7 @@ class GatheredMatrix {
   }
 
   Precision precision() const { return precision_; }
-  /// Memory held beyond the weights that were given; copies share it.
+  /// Bytes held besides the given weights; shared by copies.
   std::size_t bytes() const {
     return (bfloat16_lines_ ? bfloat16_lines_->bytes() : 0) + (int8_lines_ ? int8_lines_->bytes() : 0);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Exact sums of products of 8-bit integers, with what the instruction set has for them.
+/// Exact sums of products of 8-bit integers, with the fastest instructions available.
 ///
-/// A lane holds the sum of one output. It takes `depth` inputs at a time; weights lie [lanes][depth], and the inputs of
-/// a row, `Input`, are `offset` larger than they are meant, which the sum's start makes good.
+/// A lane holds the sum of one output. Each step takes `depth` inputs; weights are [lanes][depth]. Stored inputs of a
+/// row, `Input`, are larger by `offset`; the initial sum corrects for this.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,8 +12,8 @@
 
 #include <cstdint>
 
-// <immintrin.h> takes the compiler as long as half the standard library: read only where names are needed that GCC and
-// Clang do not share.
+// <immintrin.h> compiles as slowly as half the standard library, so it is included only for intrinsics whose builtins
+// differ between GCC and Clang.
 #if defined(__AVX512BW__) || defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 #include <immintrin.h>
 #elif defined(__SSE2__)
@@ -24,14 +24,14 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// The parts of a product in 8 bits.
+/// The primitives of an 8-bit product.
 struct Int8Dot {
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__)
-  // Four products of an unsigned with a signed byte, added to a lane.
+  // Adds four products of unsigned with signed bytes to a lane.
   static constexpr int lanes = simd::lanes, depth = 4, offset = 128;
   using Input = std::uint8_t;
 #else
-// Two products of 16 bits. (Products of bytes added in pairs, as AVX2 has them, are cut off at 16 bits.)
+// Two products of 16 bits. (AVX2's products of bytes, added in pairs, saturate at 16 bits.)
 #if defined(__AVX512BW__)
   static constexpr int lanes = 16;
 #elif defined(__AVX2__)
@@ -43,13 +43,13 @@ struct Int8Dot {
   using Input = std::int16_t;
 #endif
 
-  /// Modulo 2^32, so that only the whole sum must fit.
+  /// Modulo 2^32, so only the final sum must fit.
   using Sums = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
   using Signed = std::int32_t __attribute__((vector_size(lanes * sizeof(std::int32_t))));
   using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
   using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
   using Shorts = std::int16_t __attribute__((vector_size(lanes * depth * sizeof(std::int16_t))));
-/// The weights of a vector of lanes, as `add` takes them.
+/// The weights of a vector of lanes, in the form that `add` takes.
 #if defined(__SSE2__)
   using Weights = Sums;
 #else
@@ -57,7 +57,7 @@ struct Int8Dot {
 #endif
 
   using Inputs = Sums;
-  /// What is kept of a weight.
+  /// The stored form of a weight.
   using Number = std::int8_t;
   /// A vector of weights is added at once.
   static constexpr int parts = 1;
@@ -77,7 +77,7 @@ struct Int8Dot {
     return reinterpret_cast<Sums>(_mm512_cvtepi8_epi16(reinterpret_cast<__m256i>(load<Bytes>(p))));
 #elif defined(__AVX2__) && defined(__clang__)
     return reinterpret_cast<Sums>(__builtin_convertvector(load<Bytes>(p), Shorts));
-#elif defined(__AVX2__)  // of a conversion GCC makes two and an insertion
+#elif defined(__AVX2__)  // GCC compiles a conversion to two and an insertion
     using Characters = char __attribute__((vector_size(sizeof(Bytes))));
     return reinterpret_cast<Sums>(__builtin_ia32_pmovsxbw256(load<Characters>(p)));
 #elif defined(__SSE2__)
@@ -88,7 +88,7 @@ struct Int8Dot {
 #endif
   }
 
-  /// `depth` inputs, in every lane.
+  /// `depth` inputs, broadcast to every lane.
   template <int part = 0>
   [[gnu::always_inline]] static Sums broadcast(Input const* p) {
     return load<std::uint32_t>(p) - Sums{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Products of few rows with some lines of weights in 8 bits, which are read where they lie.
+/// Products of few rows with some lines of 8-bit weights, read in place.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,8 +24,8 @@ namespace packed {
 
 #if defined(__AVX512VNNI__)
 
-/// As a product with the lines packed, bit for bit: sums are exact. For so few rows, packing would take longer than
-/// multiplying.
+/// Equal to a product with packed lines, bit for bit, since sums are exact. For so few rows, packing would take longer
+/// than multiplying.
 class Int8InPlace {
  public:
   static constexpr std::ptrdiff_t few_rows = 6;
@@ -44,7 +44,7 @@ class Int8InPlace {
         corrections[i] = lines.corrections[static_cast<std::size_t>(row)];
         scales[i] = lines.scales[static_cast<std::size_t>(row)];
         if (!bias.empty()) biases[i] = bias[static_cast<std::size_t>(row)];
-        // They lie anywhere: no processor sees the pattern in time.
+        // The lines are scattered, so the hardware prefetcher cannot predict them in time.
         auto const* const next = lines[rows[(std::min)(first + i + lanes, rows.size() - 1)]];
         for (std::ptrdiff_t k = 0; k < x.stride; k += bytes) __builtin_prefetch(next + k);
       }
@@ -71,7 +71,7 @@ class Int8InPlace {
 
   template <std::size_t Distance, std::size_t... Lane>
   [[gnu::always_inline]] static Sums add_pairs(Sums a, Sums b, std::index_sequence<Lane...>) {
-    // Lanes with the bit `Distance` belong to b, the others to a; each gets its partner's sum added.
+    // Lanes with the bit `Distance` take b, the others a; each adds its partner's sum.
     auto const own = __builtin_shufflevector(a, b, static_cast<int>(Lane & Distance ? Lane + lanes : Lane)...);
     auto const other =
         __builtin_shufflevector(a, b, static_cast<int>(Lane & Distance ? Lane + lanes - Distance : Lane + Distance)...);
@@ -94,7 +94,7 @@ class Int8InPlace {
 
 #else
 
-/// Only products of four bytes at a time are worth it.
+/// Only worth it with products of four bytes at a time.
 struct Int8InPlace {
   static bool suits(Int8Rows const&) { return false; }
   static void multiply(Int8Lines const&, std::span<float const>, std::span<std::int32_t const>, Int8Rows const&,

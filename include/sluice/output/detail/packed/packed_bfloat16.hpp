@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Packed weights in bfloat16, and rows of inputs likewise.
+/// Packed weights and rows of inputs in bfloat16.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,7 +22,7 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// Nothing a row is multiplied with.
+/// No scale factor per row.
 struct NoFactor {
   NoFactor operator[](std::ptrdiff_t) const { return {}; }
 };
@@ -48,7 +48,7 @@ struct Bfloat16Lines : Lines<Bfloat16Dot::Number> {
   std::size_t bytes() const { return numbers.size() * sizeof(Bfloat16Dot::Number); }
 };
 
-/// Panels of weights in bfloat16, and a bias for each output.
+/// Panels of bfloat16 weights, and a bias per output.
 class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
  public:
   using Sums = Bfloat16Dot::Sums;
@@ -63,7 +63,7 @@ class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
 
   std::size_t bytes() const { return DotPanels::bytes() + bias_.size() * sizeof(float); }
 
-  /// What is made of the sums of `lanes` outputs.
+  /// Finishes the sums of `lanes` outputs.
   struct Ending {
     simd::Vec bias;
 
@@ -77,7 +77,7 @@ class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
   }
 
 #if SLUICE_TILES
-  /// Then nothing is left to be done.
+  /// Then the sums need no further step.
   static constexpr bool tiles_begin_with_bias = true;
   float const* bias() const { return bias_.data(); }
 

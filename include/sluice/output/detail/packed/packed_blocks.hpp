@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a packed product is cut into blocks that fit the registers and the caches, whatever the weights are kept as.
+/// Cuts a packed product into blocks that fit the registers and the caches, for any stored type of weights.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,10 +22,10 @@ inline constexpr std::ptrdiff_t panel = 32;    ///< outputs whose weights lie to
 inline constexpr std::ptrdiff_t ahead = 4096;  ///< weights are fetched so many bytes ahead; there is room behind them
 inline constexpr std::ptrdiff_t cache_line = 64;  ///< bytes
 
-/// n, rounded up to whole panels.
+/// n rounded up to whole panels.
 inline std::ptrdiff_t padded(std::ptrdiff_t n) { return (n + panel - 1) / panel * panel; }
 
-/// to[j] = from[rows[j]], filled up with zeros to whole panels; all are zero where there is nothing.
+/// to[j] = from[rows[j]], padded with zeros to whole panels; all zeros if `from` is empty.
 template <class T>
 void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows, AlignedVector<T>& to) {
   auto const size = padded(std::ssize(rows));
@@ -35,24 +35,24 @@ void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows,
     for (std::size_t j = 0; j < rows.size(); ++j) to[j] = from[static_cast<std::size_t>(rows[j])];
 }
 
-// Rows x vectors sums at once, in registers: enough chains to hide the latency of an addition, and few rows take many
-// columns, so that the weights are read at the memory's speed.
-// The loops over them are unrolled by a pragma: at -O2, GCC would keep the sums in memory.
+// Rows x vectors sums are held in registers: enough independent chains to hide the latency of an addition. Few rows
+// take many columns, so that the weights are read at memory bandwidth. A pragma unrolls the loops: at -O2, GCC would
+// keep the sums in memory.
 inline constexpr int max_rows = simd::registers == 32 ? 12 : 6;
 constexpr int vectors(std::ptrdiff_t rows) { return rows * 8 <= max_rows * 2 ? 8 : rows * 4 <= max_rows * 2 ? 4 : 2; }
 
-/// The columns first .. end - 1 (whole panels) of the product of x.rows rows with a matrix of weights.
+/// Computes columns first .. end - 1 (whole panels) of the product of x.rows rows with a weight matrix.
 ///
-/// Panels, the weights, knows `inputs()`, the lanes of a vector, and the smallest part of a product:
-/// `template <int Rows, int Vectors> void block(X x, row, column, write)` calls write(row, column, vector) for
-/// Rows rows and Vectors * lanes columns.
+/// Panels, the weights, provides `inputs()`, the lanes of a vector, and the smallest block of a product: `template <int
+/// Rows, int Vectors> void block(X x, row, column, write)` calls write(row, column, vector) for Rows rows and Vectors *
+/// lanes columns.
 template <class Panels, class X, class Write>
 class Blocks {
  public:
   Blocks(Panels const& panels, X const& x, Write const& write) : panels_(panels), x_(x), write_(write) {}
 
   void run(std::ptrdiff_t first, std::ptrdiff_t end) const {
-    // A group of rows stays in the second-level cache while all panels pass.
+    // A group of rows stays in the L2 cache while all panels are read.
     auto const group =
         std::max<std::ptrdiff_t>(max_rows, (std::ptrdiff_t{1} << 18) / std::max<std::ptrdiff_t>(panels_.inputs(), 1));
     auto const groups = (x_.rows + group - 1) / group;
@@ -61,7 +61,7 @@ class Blocks {
 
  private:
   static constexpr std::ptrdiff_t lanes = Panels::lanes;
-  // A block of rows passes so many columns while it is in the nearest cache.
+  // So many columns are computed for each block of rows while they stay in the L1 cache.
   static constexpr std::ptrdiff_t strip = 4 * panel;
 
   void rows(std::ptrdiff_t first, std::ptrdiff_t last, std::ptrdiff_t first_column, std::ptrdiff_t end_column) const {

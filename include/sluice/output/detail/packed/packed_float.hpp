@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Packed weights as they are, in float32.
+/// Packed float32 weights.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,13 +20,13 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// Panels [ceil(n / 32)][d][32]; the last one is filled up with zeros.
+/// Panels [ceil(n / 32)][d][32]; the last one is padded with zeros.
 class FloatPanels {
  public:
   static constexpr int lanes = simd::lanes;
 
-  /// Packs rows[0], rows[1], ... of `weights` and `bias` in place of what was there. Allocates only if it never held so
-  /// many.
+  /// Replaces the contents by rows[0], rows[1], ... of `weights` and `bias`. Allocates only beyond its largest size so
+  /// far.
   void gather(MatrixView<float const> weights, std::span<float const> bias, std::span<std::int32_t const> rows) {
     inputs_ = weights.columns;
     auto const columns = padded(std::ssize(rows));
@@ -46,7 +46,7 @@ class FloatPanels {
   std::ptrdiff_t inputs() const { return inputs_; }
   std::size_t bytes() const { return (weights_.size() + bias_.size()) * sizeof(float); }
 
-  /// One chain of sums (fused multiply-adds where there are any) over k = 0 .. d - 1, then the bias.
+  /// One chain of sums (fused multiply-adds if available) over k = 0 .. d - 1, then the bias.
   template <int Rows, int Vectors, class Write>
   void block(MatrixView<float const> const& x, std::ptrdiff_t row, std::ptrdiff_t column, Write write) const {
     constexpr auto per_panel = static_cast<int>(panel) / lanes;
@@ -69,7 +69,7 @@ class FloatPanels {
 #pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) sum[r][v] += value * weight[v];
       }
-      // The processor's own prefetching stops at every page, and a panel is not much longer.
+      // Hardware prefetching stops at page boundaries, and a panel is little longer than a page.
 #pragma GCC unroll 16
       for (int v = 0; v < Vectors; v += line) __builtin_prefetch(from(k, v) + ahead / 4);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Packed weights in 8 bits, and rows of inputs likewise.
+/// Packed weights and rows of inputs in 8 bits.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,11 +24,11 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// More inputs could exceed the 31 bits of a sum.
+/// More inputs could overflow the 31 bits of a sum.
 inline constexpr std::ptrdiff_t max_int8_inputs = (std::numeric_limits<std::int32_t>::max)() / (127 * 127);
 static_assert(max_int8_inputs == 133144);
 
-/// Rows of inputs in 8 bits: row r is scales[r] times its numbers.
+/// Rows of inputs in 8 bits: row r is its integers times scales[r].
 struct Int8Rows : Lines<Int8Dot::Input> {
   AlignedVector<float> scales;  // [rows]
 
@@ -44,7 +44,7 @@ struct Int8Rows : Lines<Int8Dot::Input> {
 /// Rows of weights in 8 bits.
 struct Int8Lines : Lines<Int8Dot::Number> {
   std::ptrdiff_t columns;
-  AlignedVector<std::uint32_t> corrections;  // by output: what makes the offset of the inputs good
+  AlignedVector<std::uint32_t> corrections;  // by output: corrects for the offset of the inputs
   AlignedVector<float> scales;
 
   explicit Int8Lines(MatrixView<float const> weights)
@@ -61,12 +61,12 @@ struct Int8Lines : Lines<Int8Dot::Number> {
   std::size_t bytes() const { return numbers.size() + corrections.size() * (sizeof(std::uint32_t) + sizeof(float)); }
 };
 
-/// Panels of weights in 8 bits, and a scale and a bias for each output.
+/// Panels of 8-bit weights, and a scale and a bias per output.
 class Int8Panels : public DotPanels<Int8Dot> {
  public:
   using Sums = Int8Dot::Sums;
   using Lines = Int8Lines;
-  /// So many rows a processor with matrix units multiplies as fast without them: the weights take the time.
+  /// Up to this many rows, matrix units are no faster: reading the weights takes the time.
   static constexpr std::ptrdiff_t few_rows = 2;
 
   /// As FloatPanels::gather.
@@ -81,7 +81,8 @@ class Int8Panels : public DotPanels<Int8Dot> {
     return DotPanels::bytes() + corrections_.size() * (sizeof(std::uint32_t) + 2 * sizeof(float));
   }
 
-  /// What is made of the exact sums of `lanes` outputs: each rounded, sum * (scale of the output * scale of the row) + bias.
+  /// Finishes the exact sums of `lanes` outputs: sum * (scale of the output * scale of the row) + bias, each operation
+  /// rounded.
   struct Ending {
     Sums correction;
     Int8Dot::Floats scale, bias;
@@ -113,7 +114,7 @@ class Int8Panels : public DotPanels<Int8Dot> {
 #endif
 
  private:
-  AlignedVector<std::uint32_t> corrections_;  // by output: what makes the offset of the inputs good
+  AlignedVector<std::uint32_t> corrections_;  // by output: corrects for the offset of the inputs
   AlignedVector<float> scales_;
   AlignedVector<float> bias_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rows of inputs, made ready for products with packed weights.
+/// Rows of inputs, prepared for products with packed weights.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,16 +17,16 @@ namespace sluice::inline v0 {
 
 inline namespace SLUICE_ISA {
 
-/// Rows x [rows, d] as products read them, for any number of products with matrices of one precision.
+/// Rows x [rows, d], prepared for any number of products with matrices of one precision.
 ///
-/// For bfloat16, each number is rounded to the nearest of these, of two the even one; for int8, each row to whole
-/// multiples of its largest number / 127. For float32 it is a view of x, which must stay as it is for so long.
+/// For bfloat16, each number is rounded to nearest, ties to even. For int8, each row is rounded to integer multiples of
+/// its largest magnitude / 127. For float32 it is a view of x, which must stay unchanged meanwhile.
 class PackedRows {
  public:
   PackedRows() = default;
   PackedRows(MatrixView<float const> x, Precision precision) { assign(x, precision); }
 
-  /// Takes other rows. Allocates only where it rounds, and only if it never held so many numbers. O(rows * d)
+  /// Replaces the rows. Allocates only if it rounds, and only beyond its largest size so far. O(rows * d).
   void assign(MatrixView<float const> x, Precision precision) {
     precision_ = precision;
     view_ = x;

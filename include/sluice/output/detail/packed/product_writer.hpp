@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Where the numbers of a packed product go.
+/// Writes the results of a packed product.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,7 +14,7 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// What happens to a product before it is written. First relu, then add.
+/// What is applied to a product before it is written: first relu, then add.
 struct Finish {
   bool relu = false;  ///< negative numbers become 0; a NaN stays
   bool add = false;   ///< adds to what y holds (a residual connection)
@@ -22,8 +22,8 @@ struct Finish {
 
 namespace packed {
 
-/// Writes vectors of a product to columns of y, of which its column `first` is the first; what lies beyond them is dropped.
-/// Small, and copied to where it is used: so the compiler sees that what is written changes nothing of it.
+/// Writes vectors of a product to columns of y; the product's column `first` goes to y's first column, and what lies
+/// outside y is dropped. Small and copied to where it is used, so that the compiler sees that writes do not alias it.
 class ProductWriter {
  public:
   explicit ProductWriter(MatrixView<float> y, std::ptrdiff_t first = 0, Finish finish = {})
@@ -42,8 +42,8 @@ class ProductWriter {
     else put<false>(row, column, value);
   }
 
-  /// Calls each(put), where put(row, column, vector) does the same for vectors in columns first .. last - 1: what they
-  /// have in common is decided once.
+  /// Calls each(put), where put(row, column, vector) does the same for vectors in columns first .. last - 1. Checks
+  /// that they share are made once.
   template <class Each>
   [[gnu::always_inline]] void for_columns(std::ptrdiff_t last, Each&& each) const {
     auto const writer = *this;
@@ -59,7 +59,7 @@ class ProductWriter {
     }
   }
 
-  /// Whether what is written up to column last - 1 is written as it comes, to at(row, column) and the rows behind it.
+  /// Whether vectors up to column last - 1 are stored unchanged, to at(row, column) and the rows after it.
   bool as_they_are(std::ptrdiff_t last) const {
     return last <= end_ && !add_ && least_ == -std::numeric_limits<float>::infinity();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A row of floats in 8 bits, the same on every processor.
+/// Quantises a row of floats to 8 bits, the same on every processor.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,7 +24,7 @@ namespace int8 {
 
 namespace detail {
 
-// A float of this size has no bits behind the point, so that an addition rounds to a whole number, of two the even one.
+// A float of this size has no fraction bits, so adding it rounds to an integer, ties to even.
 inline constexpr float whole = 12582912.0f;  // 1.5 * 2^23
 
 inline std::int32_t nearest(float x) {
@@ -33,11 +33,11 @@ inline std::int32_t nearest(float x) {
 
 }  // namespace detail
 
-/// Writes q[k] + shift, where q[k] in [-127, 127] is x[k] * (127 / max |x|) rounded to the nearest number, of two the
-/// even one. Returns max |x| / 127, what a q of 1 stands for.
+/// Writes q[k] + shift, where q[k] in [-127, 127] is x[k] * (127 / max |x|) rounded to nearest, ties to even. Returns
+/// max |x| / 127, the scale of q.
 ///
-/// Where that is less than the smallest normal float, all q are 0 and it is 0; where a number is no finite one, all q
-/// are 0 and it is NaN.
+/// If the scale is below the smallest normal float, all q are 0 and it returns 0. If a number is not finite, all q are
+/// 0 and it returns NaN.
 template <class To>
 float quantise(std::span<float const> x, To* q, int shift) {
   using simd::lanes;
@@ -47,12 +47,12 @@ float quantise(std::span<float const> x, To* q, int shift) {
   auto const size = std::ssize(x);
   auto const whole = size / lanes * lanes;
 
-  // Without their sign, floats are ordered as their bits are.
+  // Without the sign, floats have the same order as their bits.
   auto const bits = [&](std::ptrdiff_t k) __attribute__((always_inline)) {
     return reinterpret_cast<Ints>(simd::load(x.data() + k)) & 0x7fffffff;
   };
   auto const larger = [](Ints a, Ints b) __attribute__((always_inline)) { return a > b ? a : b; };
-  Ints many[4] = {};  // four at a time, as each waits for the one before
+  Ints many[4] = {};  // four independent chains, since each step waits for the one before
   std::ptrdiff_t k = 0;
   for (; k + 4 * lanes <= size; k += 4 * lanes)
 #pragma GCC unroll 4
@@ -74,8 +74,9 @@ float quantise(std::span<float const> x, To* q, int shift) {
   k = 0;
 #if defined(__AVX512BW__)
   if constexpr (sizeof(To) == 1) {
-    // Packing two vectors into one takes fewer instructions than narrowing each, and mixes quarters that are put in order.
-    constexpr __mmask16 all = 0xffff;  // of intrinsics without a mask GCC 12 warns that they read what is not set
+    // Packing two vectors into one takes fewer instructions than narrowing each, but mixes the quarters, which are
+    // reordered here.
+    constexpr __mmask16 all = 0xffff;  // GCC 12 warns that intrinsics without a mask read uninitialised values
     auto const order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     auto const number = [&](std::ptrdiff_t at) __attribute__((always_inline)) {
       return _mm512_maskz_cvtps_epi32(all, _mm512_mul_ps(_mm512_loadu_ps(x.data() + at), _mm512_set1_ps(factor)));

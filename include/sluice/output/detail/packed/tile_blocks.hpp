@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a packed product is cut into tiles of the matrix units.
+/// Cuts a packed product into tiles of the matrix units (Intel AMX).
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,11 +18,11 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// As Blocks, where tile::granted(). Two tiles of rows times two of columns, or one times two, are summed at once. A tile's
-/// sums are added up over k in steps of 64 bytes of a row, whatever the number of rows.
+/// As Blocks, if tile::granted(). Sums two tiles of rows times two of columns at once, or one times two. A tile's sums
+/// run over k in steps of 64 bytes of a row, for any number of rows.
 ///
-/// Panels and X are DotPanels and Lines of one kind; Panels has `add_tiles<Sum, Inputs, Weights>()` besides, `tile_ending(column)`,
-/// and, where tiles_begin_with_bias, `bias()`.
+/// Panels and X are DotPanels and Lines of the same element type. Panels also has `add_tiles<Sum, Inputs, Weights>()`,
+/// `tile_ending(column)` and, if tiles_begin_with_bias, `bias()`.
 template <class Panels, class X, class Write>
 class TileBlocks {
  public:
@@ -31,7 +31,7 @@ class TileBlocks {
   /// Columns first .. end - 1, whole panels.
   void run(std::ptrdiff_t first, std::ptrdiff_t end) const {
     if (x_.rows == 0) return;
-    // A group of rows stays in the second-level cache while all panels pass.
+    // A group of rows stays in the L2 cache while all panels are read.
     auto const most = std::max<std::ptrdiff_t>(2 * tile::most_rows,
                                                (std::ptrdiff_t{1} << 19) / std::max<std::ptrdiff_t>(x_.row_bytes(), 1));
     auto const groups = (x_.rows + most - 1) / most;
@@ -42,11 +42,11 @@ class TileBlocks {
   static constexpr std::ptrdiff_t width = 16;                  // columns of a tile
   static constexpr std::ptrdiff_t pitch = panel / width * 64;  // bytes between the rows of a tile of weights
   static_assert(Panels::lanes == width);
-  // A panel of shorter rows (bytes) is still in the nearest cache when the next two strips want it.
+  // A panel of rows shorter than this (bytes) is still in the L1 cache when the next two strips need it.
   static constexpr std::ptrdiff_t stays = 1024;
 
-  /// Rows of a tile. The last one overlaps the one before, so that all have the same height; of it, `skip` rows are not
-  /// written.
+  /// Rows of a tile. The last tile overlaps the one before, so that all have the same height; its first `skip` rows are
+  /// not written.
   struct Strip {
     std::ptrdiff_t row, skip;
   };
@@ -58,8 +58,8 @@ class TileBlocks {
       auto const wanted = first + i * height, row = (std::min)(wanted, last - height);
       return Strip{row, wanted - row};
     };
-    // Weights that two strips use, and no more, or so many that they do not stay in the nearest cache until the next two do,
-    // had better not come there.
+    // Weights that only two strips use, or that are too many to stay in the L1 cache until the next two strips, should
+    // bypass it.
     auto const stay = x_.row_bytes() < stays;
     tile::Tiles const configured(height);
     for (auto column = first_column; column < end_column; column += 2 * panel) {
@@ -76,7 +76,7 @@ class TileBlocks {
     }
   }
 
-  /// Loads weights; for how long is decided by `stay`.
+  /// Loads weights; `stay` says whether to keep them in the cache.
   template <bool stay, int Tile>
   [[gnu::always_inline]] static void load_weights(char const* from) {
     if constexpr (stay) tile::load<Tile>(from, pitch);
@@ -134,18 +134,18 @@ class TileBlocks {
         });
   }
 
-  /// Tiles 0 .. Rows * Columns - 1 get what their sums begin with.
+  /// Initialises tiles 0 .. Rows * Columns - 1.
   template <int Rows, int Columns, int Tile = 0>
   [[gnu::always_inline]] void begin(std::ptrdiff_t column) const {
     if constexpr (Tile < Rows * Columns) {
       if constexpr (Panels::tiles_begin_with_bias)
-        tile::load<Tile>(panels_.bias() + column + Tile % Columns * width, 0);  // every row of the tile the same
+        tile::load<Tile>(panels_.bias() + column + Tile % Columns * width, 0);  // the same for every row of the tile
       else tile::zero<Tile>();
       begin<Rows, Columns, Tile + 1>(column);
     }
   }
 
-  /// Stores the sums where they belong; rows that two tiles share are written twice, with the same numbers.
+  /// Stores the sums; rows that two tiles share are written twice, with the same numbers.
   template <int Rows, int Columns, int Tile = 0>
   [[gnu::always_inline]] void write_tiles(Strip const* strips, std::ptrdiff_t column) const {
     if constexpr (Tile < Rows * Columns) {
@@ -177,7 +177,7 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// Columns first .. end - 1 (whole panels) of a product, on the matrix units where they are granted.
+/// Columns first .. end - 1 (whole panels) of a product, on the matrix units if they are granted.
 template <class Panels, class X, class Write>
 void run(Panels const& panels, X const& x, Write const& write, std::ptrdiff_t first, std::ptrdiff_t end) {
 #if SLUICE_TILES

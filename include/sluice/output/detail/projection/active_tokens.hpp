@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A union of token lists, and queries in its terms.
+/// A union of token lists, and queries translated to its indices.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,7 +24,7 @@ class ActiveTokens {
     words_.assign((static_cast<std::size_t>(vocabulary_size) + 63) / 64, 0);
     size_ = vocabulary_size;
   }
-  /// Tokens outside the vocabulary are never active.
+  /// Adds a token; ignores tokens outside the vocabulary.
   void insert(Token token) {
     if (token < 0 || token >= size_) return;
     words_[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(token) % 64);
@@ -32,7 +32,7 @@ class ActiveTokens {
   void insert(std::span<Token const> tokens) {
     for (auto const token : tokens) insert(token);
   }
-  /// All of `tokens` that are in the vocabulary.
+  /// Adds all of `tokens` that are in the vocabulary.
   void insert(TokenSet const& tokens) {
     auto const words = tokens.words();
     for (std::size_t i = 0; i < (std::min)(words.size(), words_.size()); ++i) words_[i] |= words[i];
@@ -60,15 +60,15 @@ class ActiveTokens {
   std::vector<std::uint64_t> words_;
 };
 
-/// Queries in terms of places in a list of active tokens. Allocates nothing once warm.
+/// Translates queries to indices in a list of active tokens. Allocates nothing once warm.
 class ActiveQueries {
  public:
-  /// The queries with places in `tokens` (ascending) for tokens, and without `only`; valid until the next call. A token
-  /// that is not active has no place: its edits fall away, its probes name place -1.
+  /// The queries with tokens replaced by indices in `tokens` (ascending), and without `only`; valid until the next
+  /// call. An inactive token has no index: its edits are dropped, and its probes get index -1.
   std::span<Query const> translate(std::span<Query const> queries, std::span<Token const> tokens) {
     std::size_t probes = 0, edits = 0;
     for (auto const& query : queries) probes += query.probes.size(), edits += query.edits.size();
-    // Spans into these must not move.
+    // Spans refer to these, so they must not reallocate.
     probes_.clear(), edits_.clear(), queries_.clear();
     probes_.reserve(probes), edits_.reserve(edits);
     auto const place = [&](Token token) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Queries answered from logits that are made piece by piece and never stored as whole lines.
+/// Answers queries from logits that are computed tile by tile and never stored as whole lines.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,9 +22,9 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// The part of an output layer behind the product: asks for a tile of logits (some rows, some thousand columns), which it
-/// reads while they are in the second-level cache, then for the next. Only lines whose query needs more than one pass
-/// are kept as a whole. Allocates nothing once warm.
+/// The part of an output layer after the product. Asks for one tile of logits (some rows, some thousand columns) at a
+/// time and reads it while it is in the L2 cache. Only lines whose query needs more than one pass are stored whole.
+/// Allocates nothing once warm.
 class ProjectionPass {
  public:
   /// Appends the answers to `lists`.
@@ -77,18 +77,18 @@ class ProjectionPass {
     }
   }
 
-  /// Appends the answer about one line that lies in memory, and may be changed there.
+  /// Appends the answer for one line in memory, which may be overwritten.
   void answer(std::span<float> line, Query const& query, std::span<Token const> tokens, LineLists& lists) {
     if (!LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
     if (passes_.empty()) passes_.resize(1);
     passes_[0].begin(query, Kind::logits);
-    if (query.temperature < 1) again_.assign(line.begin(), line.end());  // which the pass changes
+    if (query.temperature < 1) again_.assign(line.begin(), line.end());  // the pass changes the line
     passes_[0].run(line);
     if (passes_[0].overflowed()) selection_.answer(again_, Kind::logits, query, lists, tokens);
     else passes_[0].finish(lists, tokens);
   }
 
-  /// Columns of a tile of so many rows: it takes no more than a part of the second-level cache.
+  /// The columns of a tile with so many rows: a tile takes only part of the L2 cache.
   static std::ptrdiff_t tile_width(std::ptrdiff_t rows) {
     constexpr std::ptrdiff_t numbers = 96 * 1024;
     return std::clamp(numbers / rows / chunk * chunk, chunk, static_cast<std::ptrdiff_t>(LineScan::block));
@@ -97,7 +97,7 @@ class ProjectionPass {
  private:
   static constexpr auto chunk = static_cast<std::ptrdiff_t>(LineScan::chunk);
 
-  /// A line as a whole, whose tiles are gone.
+  /// Answers for a whole line, recomputed since its tiles are gone.
   template <class Product>
   std::span<float> again(std::ptrdiff_t row, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t width,
                          Product&& product) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// An output layer that can leave tokens out.
+/// An output layer that can skip tokens.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,15 +28,15 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// What ClusteredProjection and ShortlistProjection are made of: logits of all tokens, or of some.
+/// The basis of ClusteredProjection and ShortlistProjection: logits of all tokens, or of some.
 ///
-/// The weights of some tokens are gathered from rows of W, packed as the full product's are, in its precision, and
-/// multiplied by the same kernel: an active token's logit is what the full projection gives, bit for bit.
+/// The weights of some tokens are gathered from rows of W, packed in the full product's precision, and multiplied by
+/// the same kernel: an active token's logit equals the full projection's, bit for bit.
 class SubsetProjection {
  public:
   /// \param weights  [V, d]; referred to, must live as long as this and its copies
   /// \param bias     [V], or empty; referred to
-  /// \param full     the same, packed, where somebody has it already
+  /// \param full     the same weights, packed, if available
   /// \throws std::invalid_argument  if the bias or the packed weights have another size
   SubsetProjection(MatrixView<float const> weights, std::span<float const> bias,
                    std::shared_ptr<PackedMatrix const> full)
@@ -53,7 +53,7 @@ class SubsetProjection {
 
   std::int32_t vocabulary_size() const { return static_cast<std::int32_t>(weights_.rows); }
   std::ptrdiff_t hidden_size() const { return weights_.columns; }
-  /// Memory held beyond the weights that were given; copies share it.
+  /// Bytes held besides the given weights; shared by copies.
   std::size_t bytes() const { return full_->bytes() + some_.bytes(); }
 
   /// Answers from all logits.
@@ -69,8 +69,8 @@ class SubsetProjection {
     }
   }
 
-  /// Answers from the logits of `tokens` (ascending) alone: all others are forbidden.
-  /// \param queries  name places in `tokens`, see ActiveQueries
+  /// Answers from only the logits of `tokens` (ascending): all other tokens are forbidden.
+  /// \param queries  with indices in `tokens`, see ActiveQueries
   void answer_some(MatrixView<float const> hidden, std::span<Query const> queries, std::span<Token const> tokens,
                    LineLists& lists) {
     begin(hidden);
@@ -82,12 +82,12 @@ class SubsetProjection {
         lists);
   }
 
-  /// The same from logits [tokens.size()] that have been made, and may be changed.
+  /// The same from logits [tokens.size()] computed already, which may be overwritten.
   void answer_line(std::span<float> logits, Query const& query, std::span<Token const> tokens, LineLists& lists) {
     pass_.answer(logits, query, tokens, lists);
   }
 
-  /// The lines that multiply() is about: hidden [rows, d], which must stay as it is.
+  /// Sets the lines for multiply(): hidden [rows, d], which must stay unchanged meanwhile.
   void begin(MatrixView<float const> hidden) { rows_.assign(hidden, full_->precision()); }
   /// Their logits of some tokens, [rows, tokens.size()].
   void multiply(std::span<Token const> tokens, MatrixView<float> logits) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A std::vector whose memory begins at a cache line.
+/// A std::vector aligned to cache lines.
 #pragma once
 
 #include <sluice/language.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Exponentials, for sums of them.
+/// Exponentials for softmax sums.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace simd {
 
-/// 2^rest for rest in [-0.5, 0.5], within 1e-7 of itself: minimax under the condition that 2^0 is 1.
+/// 2^rest for rest in [-0.5, 0.5], relative error below 1e-7: a minimax polynomial with 2^0 = 1.
 [[gnu::always_inline]] inline Vec power_of_rest(Vec rest) {
   auto value = rest * 1.326473879e-3f + 9.671516667e-3f;
   value = value * rest + 5.550733753e-2f;
@@ -24,8 +24,8 @@ namespace simd {
   return value * rest + 1.0f;
 }
 
-/// exp(x) for every lane x <= 0, within 2e-7 (1 + |x|) of itself; 1e-38 for whatever is below -87, -infinity too. exp(0)
-/// is 1. Half of what an exp for all arguments costs.
+/// exp(x) for every lane x <= 0, relative error below 2e-7 (1 + |x|); 1e-38 for x below -87, including -infinity.
+/// exp(0) is 1. Half the cost of an exp for all arguments.
 [[gnu::always_inline]] inline Vec exp_of_negative(Vec x) {
   constexpr auto shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, in the lowest bits
   auto const power = (max)(Vec{} - 126.0f, x * 1.44269504f);
@@ -34,10 +34,11 @@ namespace simd {
   return reinterpret_cast<Vec>(reinterpret_cast<Ints>(value) + (reinterpret_cast<Ints>(rounded) << 23));
 }
 
-/// Adds up exp(x - reference()) for scores x around some number `around`, of which no x may be further above than `above`.
+/// Sums exp(x - reference()) for scores x around a number `around`; no x may exceed `around` by more than `above`.
 ///
-/// Every term is within 6e-7 + 1.4e-8 |x - around| of itself (without fused multiply-adds 2e-7 (1 + |x - around|)), and so is the
-/// sum. What is further below `around` than 75 counts as if it were at that distance. A NaN makes the sum one.
+/// Every term has a relative error below 6e-7 + 1.4e-8 |x - around| (without fused multiply-adds 2e-7 (1 + |x -
+/// around|)), and so has the sum. Scores more than 75 below `around` count as if they were 75 below it. A NaN makes the
+/// sum NaN.
 class Exponentials {
  public:
   static constexpr float farthest = 32768;  ///< most |around|
@@ -47,7 +48,7 @@ class Exponentials {
   explicit Exponentials(float around) : around_(around), power_(std::nearbyint(around * scale)) {
     constexpr auto log_2 = 0.69314718055994530942;
     least_ = has_fused ? around - 75 : -75;
-    // 2^(scale x) is exp(x) but for what `scale` was rounded by; terms that count lie close to `around`.
+    // 2^(scale x) differs from exp(x) only by the rounding of `scale`; terms that matter are close to `around`.
     constexpr auto excess = static_cast<double>(scale) * log_2 - 1;
     reference_ = has_fused ? static_cast<double>(power_) * log_2 - excess * static_cast<double>(around)
                            : static_cast<double>(around);
@@ -59,9 +60,9 @@ class Exponentials {
   /// sum + exp(x - reference()), lane by lane.
   [[gnu::always_inline]] Vec add(Vec sum, Vec x) const {
     if constexpr (has_fused) {
-      x = least_ > x ? broadcast(least_) : x;  // so that a NaN stays
-      // The sum with a shift of 1.5 * 2^23 rounds to integers (of 1.5 * 2^19: to sixteenths), in the lowest bits. What is
-      // left over of the exact product is then rounded once.
+      x = least_ > x ? broadcast(least_) : x;  // operand order keeps a NaN
+      // Adding 1.5 * 2^23 rounds to an integer in the lowest bits (1.5 * 2^19: to sixteenths). The remainder of the
+      // exact product is then rounded once.
       auto const rounded = fused(x, broadcast(scale), broadcast(shift_));
       auto const rest = fused(x, broadcast(scale), shift_ - rounded);
       auto const bits = reinterpret_cast<Ints>(rounded);
@@ -86,9 +87,9 @@ class Exponentials {
 
  private:
   static constexpr float scale = 1.44269504f;               // log2(e)
-  static constexpr bool tabled = has_fused && lanes == 16;  // two powers of the polynomial fewer
+  static constexpr bool tabled = has_fused && lanes == 16;  // a polynomial two degrees lower
 
-  /// 2^(i/16) as bits, less i * 2^19: where the lowest four bits of a number in sixteenths end up.
+  /// 2^(i/16) as bits, minus i * 2^19, where the lowest four bits of a number in sixteenths end up.
   [[gnu::always_inline]] static Vec sixteenths() {
     alignas(64) static constexpr std::int32_t bits[16] = {
         0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3, 0x3f7837f0, 0x3f76f532, 0x3f75fed7, 0x3f75583f,

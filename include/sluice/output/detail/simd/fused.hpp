@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Products and sums with one rounding, and tables in a register, by the compilers' own names (see at_least).
+/// Products and sums with one rounding, and table look-ups in a register, through compiler builtins (see at_least).
 #pragma once
 
 #include <sluice/language.hpp>
@@ -25,7 +25,7 @@ inline constexpr bool has_fused = false;
 /// a b + c.
 [[gnu::always_inline]] inline Vec fused(Vec a, Vec b, Vec c) {
 #if defined(__AVX512F__)
-#if defined(__clang__)  // to which a mask is unsigned
+#if defined(__clang__)  // its masks are unsigned
   constexpr std::uint16_t all = 0xffff;
 #else
   constexpr std::int16_t all = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Floats of 16 bits as floats.
+/// Converts 16-bit floats to floats.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,13 +17,13 @@ namespace simd {
 /// The bits of `lanes` floats of 16 bits each.
 using Halves = std::uint16_t __attribute__((vector_size(lanes * sizeof(std::uint16_t))));
 
-/// Whether T lies in memory as an IEEE half: 5 bits of exponent, 10 of mantissa. Told by std::numeric_limits, so that
-/// nobody's type has to be known here; a type that tells nothing is converted one by one.
+/// Whether T is stored as an IEEE half: 5 exponent bits, 10 mantissa bits. Decided through std::numeric_limits, so that
+/// no particular type has to be known here; a type without it is converted one number at a time.
 template <class T>
 inline constexpr bool is_half = sizeof(T) == 2 && !std::numeric_limits<T>::is_integer
                                 && std::numeric_limits<T>::digits == 11 && std::numeric_limits<T>::max_exponent == 16;
 
-/// Whether T lies in memory as the upper half of a float.
+/// Whether T is stored as the upper half of a float.
 template <class T>
 inline constexpr bool
     is_bfloat16 = sizeof(T) == 2 && !std::numeric_limits<T>::is_integer
@@ -43,7 +43,8 @@ inline constexpr bool
 #else
   constexpr std::int16_t all = -1;
 #endif
-  return __builtin_ia32_vcvtph2ps512_mask(reinterpret_cast<Shorts>(x), Vec{}, all, 4);  // 4: rounding, of which is none
+  // 4: rounding mode; the conversion is exact
+  return __builtin_ia32_vcvtph2ps512_mask(reinterpret_cast<Shorts>(x), Vec{}, all, 4);
 #elif defined(__F16C__) && defined(__AVX__)
   using Shorts = std::int16_t __attribute__((vector_size(sizeof(Halves))));
   return __builtin_ia32_vcvtph2ps256(reinterpret_cast<Shorts>(x));
@@ -51,9 +52,10 @@ inline constexpr bool
   using Bits = std::int32_t __attribute__((vector_size(sizeof(Vec))));
   auto const bits = __builtin_convertvector(x, Bits);
   auto const size = bits & 0x7fff;
-  auto const subnormal = __builtin_convertvector(size, Vec) * 0x1p-24f;  // without an exponent: so many of the least
+  // no exponent: a multiple of the least subnormal
+  auto const subnormal = __builtin_convertvector(size, Vec) * 0x1p-24f;
   constexpr auto bias = (127 - 15) << 23;
-  auto const large = (size << 13) + bias + ((size >= 0x7c00) & bias);  // infinity and NaN: all ones
+  auto const large = (size << 13) + bias + ((size >= 0x7c00) & bias);  // infinity and NaN: all exponent bits set
   auto const magnitude = size < 0x0400 ? reinterpret_cast<Bits>(subnormal) : large;
   return reinterpret_cast<Vec>(magnitude | (bits & 0x8000) << 16);
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Loops over independent rows, in threads where the caller compiles with OpenMP.
+/// Loops over independent rows, in threads if the caller compiles with OpenMP.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,8 +18,8 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// Into how many parts a loop over `rows` should be cut: one without OpenMP, or where the work (numbers looked at) is not
-/// worth waking threads.
+/// The number of parts for a loop over `rows`: one without OpenMP, or if the work (numbers read) is too small to wake
+/// threads.
 inline std::size_t parallel_parts([[maybe_unused]] std::ptrdiff_t rows, [[maybe_unused]] std::ptrdiff_t work) {
 #if defined(_OPENMP)
   constexpr std::ptrdiff_t worth = 1 << 17;
@@ -29,7 +29,7 @@ inline std::size_t parallel_parts([[maybe_unused]] std::ptrdiff_t rows, [[maybe_
   return 1;
 }
 
-/// Calls body(part, first, last) for `parts` parts of 0 .. rows - 1. An exception of any part is thrown again.
+/// Calls body(part, first, last) for `parts` parts of 0 .. rows - 1. Rethrows an exception of any part.
 template <class Body>
 void parallel_for(std::size_t parts, std::ptrdiff_t rows, Body const& body) {
   if (parts <= 1) {

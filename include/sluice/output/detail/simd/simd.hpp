@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Float vectors as wide as the instruction set that the including file is compiled for, without intrinsics.
+/// Float vectors as wide as the instruction set of the current compilation allows, without intrinsics.
 ///
 /// Code that follows the compiler's -m flags lives in the inline namespace SLUICE_ISA, so that two files compiled for
 /// different machines never share one definition.
@@ -10,8 +10,8 @@
 
 #include <cstddef>
 
-// Named after all that makes a difference somewhere: the width of a vector, fused multiply-adds, products of integers and
-// of bfloat16, matrix units, threads.
+// The name encodes everything that changes the code: vector width, fused multiply-adds, integer and bfloat16 products,
+// matrix units, threads.
 #if defined(__AVX512F__)
 #if defined(__AVX512VNNI__) && defined(__AVX512BF16__) && defined(__AMX_INT8__) && defined(__AMX_BF16__)
 #define SLUICE_ISA_FLAGS avx512_amx
@@ -69,7 +69,7 @@ inline constexpr int registers = 16;
 /// `lanes` floats; + - * / < act lane by lane, and so does ?: on comparisons.
 using Vec = float __attribute__((vector_size(lanes * sizeof(float))));
 
-/// The floats at p .. p + lanes - 1; p needs the alignment of a float only.
+/// The floats at p .. p + lanes - 1; p needs only the alignment of a float.
 [[gnu::always_inline]] inline Vec load(float const* p) {
   Vec v;
   __builtin_memcpy(&v, p, sizeof(v));
@@ -81,8 +81,8 @@ using Vec = float __attribute__((vector_size(lanes * sizeof(float))));
 /// x in every lane. (x - 0 is x for every x, so that the compiler drops the subtraction; x + 0 is not.)
 [[gnu::always_inline]] inline Vec broadcast(float x) { return x - Vec{}; }
 
-/// x (a float, or a vector of them) as it is, with its own rounding: the compiler does not see where it comes from, so
-/// that it cannot fuse a product with the sum that takes it. For numbers that must be the same on all processors.
+/// Returns x (a float, or a vector of them) unchanged, but opaque to the compiler, so that a product cannot be fused
+/// with the sum that uses it. For numbers that must be equal on all processors.
 template <class T>
 [[gnu::always_inline]] inline T rounded(T x) {
 #if defined(__x86_64__)
@@ -97,7 +97,7 @@ template <class T>
 
 [[gnu::always_inline]] inline Vec(max)(Vec a, Vec b) { return a < b ? b : a; }
 
-/// The sum of all lanes: halves are added to each other until one number is left.
+/// The sum of all lanes, by adding halves until one number is left.
 inline float sum(Vec v) {
   float lane[lanes];
   store(lane, v);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which floats, and how many, reach a bar.
+/// Which floats reach a bar, and how many.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,8 +16,8 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace simd {
 
-/// Bit i: whether lane i of a is >= that of b. Vector extensions have no way to ask that; the compilers' own names for it
-/// save reading <immintrin.h>, which takes them as long as half the standard library.
+/// Bit i: whether lane i of a >= lane i of b. Vector extensions cannot express this; compiler builtins avoid
+/// <immintrin.h>, which compiles as slowly as half the standard library.
 [[gnu::always_inline]] inline std::uint32_t at_least(Vec a, Vec b) {
 #if defined(__AVX512F__)
   constexpr std::uint16_t all = 0xffff;
@@ -33,7 +33,7 @@ namespace simd {
 #endif
 }
 
-/// Lane i of x where bit i is set, `other` elsewhere. Bits from `lanes` on do not matter.
+/// Lane i of x if bit i is set, else `other`. Bits from `lanes` on are ignored.
 [[gnu::always_inline]] inline Vec where(std::uint32_t bits, Vec x, float other) {
   using Bits = std::uint32_t __attribute__((vector_size(lanes * sizeof(float))));
   alignas(64) static constexpr std::uint32_t ones[16] = {1,   2,   4,    8,    16,   32,   64,    128,
@@ -43,7 +43,7 @@ namespace simd {
   return ((Bits{} + bits) & lane) != 0 ? x : broadcast(other);
 }
 
-/// How many of n scores (a multiple of `lanes`) are >= bar.
+/// The number of n scores (a multiple of `lanes`) that are >= bar.
 inline std::size_t count_at_least(float const* scores, std::size_t n, float bar) {
   int count = 0;
   auto const bars = broadcast(bar);
@@ -52,7 +52,7 @@ inline std::size_t count_at_least(float const* scores, std::size_t n, float bar)
   return static_cast<std::size_t>(count);
 }
 
-/// The least of those that are >= bar; +infinity if there is none.
+/// The least score >= bar; +infinity if there is none.
 inline float least_from(float const* scores, std::size_t n, float bar) {
   auto least = broadcast(std::numeric_limits<float>::infinity());
   auto const bars = broadcast(bar);

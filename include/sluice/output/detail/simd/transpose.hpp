@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rows to columns.
+/// Transposes rows to columns.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -44,11 +44,11 @@ inline void transpose(std::array<std::byte const*, 4> const& from, std::ptrdiff_
     }
 }
 
-/// The same for 32 rows that lie anywhere; `row(j)` is the first byte of row j, or nullptr. to[k * 32 + j].
+/// The same for 32 rows at arbitrary addresses; `row(j)` is the first byte of row j, or nullptr. Writes to[k * 32 + j].
 template <class Row>
 void transpose_panel(Row const& row, std::ptrdiff_t units, std::byte* to) {
   constexpr std::ptrdiff_t rows = 32, unit = 4;
-  constexpr std::ptrdiff_t part = 64;  // of a panel, written while it is in the nearest cache
+  constexpr std::ptrdiff_t part = 64;  // of a panel, written while it is in the L1 cache
   std::array<std::array<std::byte const*, 4>, rows / 4> from{};
   for (std::ptrdiff_t j = 0; j < rows; ++j)
     from[static_cast<std::size_t>(j / 4)][static_cast<std::size_t>(j % 4)] = row(j);
@@ -56,7 +56,7 @@ void transpose_panel(Row const& row, std::ptrdiff_t units, std::byte* to) {
     auto const end = (std::min)(k + part, units);
     for (std::size_t j = 0; j < from.size(); ++j) {
       for (auto const* const line : from[j]) {
-        // The rows lie anywhere: no processor sees the pattern in time.
+        // The rows are scattered, so the hardware prefetcher cannot predict them in time.
         for (auto next = end; line != nullptr && next < (std::min)(end + part, units); next += 16)
           __builtin_prefetch(line + next * unit);
       }

@@ -7,8 +7,8 @@
 
 #include <sluice/output/detail/simd/simd.hpp>
 
-// All that the products need: a processor with matrix units has these dot products too, which stand in where the kernel
-// refuses.
+// Everything that the products need: a processor with matrix units also has these dot products, the fallback if the
+// kernel refuses.
 #if defined(__x86_64__) && defined(__linux__) && defined(__AMX_TILE__) && defined(__AMX_INT8__) &&                     \
     defined(__AMX_BF16__) && defined(__AVX512BW__) && defined(__AVX512VNNI__) && defined(__AVX512BF16__)
 #define SLUICE_TILES 1
@@ -25,9 +25,9 @@ namespace tile {
 /// Whether the including file is compiled for matrix units.
 inline constexpr bool compiled = SLUICE_TILES != 0;
 
-/// Whether they may be used: compiled for them, and Linux grants the state of their registers, which it gives to processes
-/// that ask (Documentation/arch/x86/xstate.rst; since 5.16). Asked once, for all threads; without the grant an
-/// instruction on tiles would end the process.
+/// Whether tiles may be used: the file is compiled for them, and Linux grants the tile state, which a process must
+/// request (Documentation/arch/x86/xstate.rst; since 5.16). Asked once, for all threads; without the grant, a tile
+/// instruction would kill the process.
 inline bool granted() {
 #if SLUICE_TILES
   static bool const answer = [] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The tile registers of a thread, configured for as long as an object lives, and what can be done with them.
+/// The tile registers of a thread, configured during an object's life, and operations on them.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,12 +21,12 @@ inline constexpr std::ptrdiff_t most_rows = 16;  ///< of a tile
 inline constexpr std::ptrdiff_t row_bytes = 64;  ///< of a tile's row: 64 numbers of 8 bits, 32 of 16, 16 of 32
 inline constexpr std::ptrdiff_t bytes = 1024;    ///< of a whole tile
 
-// Sums, inputs, weights. Whose rows are rows of inputs has as many rows as are asked for, since a product takes as
-// long as it has rows.
+// Sums, inputs, weights. Tiles over input rows have only as many rows as needed, since a product's time is proportional
+// to its rows.
 inline constexpr int sums = 0, inputs = 4, weights = 6;
 
-/// Tiles 0 to 3 (sums) and 4, 5 (inputs) have `rows` rows, 6 and 7 (weights) 16. Released at the end: a thread that
-/// holds tiles is dearer to switch from. granted() must have said yes.
+/// Tiles 0 to 3 (sums) and 4, 5 (inputs) have `rows` rows, 6 and 7 (weights) 16. Released at the end, because a live
+/// tile state makes context switches slower. granted() must be true.
 class Tiles {
  public:
   explicit Tiles(std::ptrdiff_t rows) {
@@ -46,8 +46,8 @@ class Tiles {
   Tiles& operator=(Tiles const&) = delete;
 };
 
-// Written as assembly, not by intrinsics: GCC 12's do not tell the compiler that a load reads memory, so that it moves
-// stores behind it.
+// Inline assembly, not intrinsics: GCC 12's intrinsics do not tell the compiler that a load reads memory, so it could
+// move stores past it.
 
 template <int Tile>
 [[gnu::always_inline]] inline void zero() {
@@ -63,8 +63,8 @@ template <int Tile>
                : "memory");
 }
 
-/// The same for rows that nobody will want again soon: they do not push others out of the nearest cache, so that what
-/// comes from the second level comes up to 1.6 times as fast.
+/// The same for rows that will not be reused soon: they do not evict others from the L1 cache, and loads from L2 are up
+/// to 1.6 times as fast.
 template <int Tile>
 [[gnu::always_inline]] inline void load_once(void const* p, std::ptrdiff_t stride) {
   asm volatile("{tileloaddt1\t(%0,%1,1), %%tmm%c2|tileloaddt1\ttmm%c2, [%0+%1*1]}"

@@ -12,9 +12,10 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Merges the first `added` of memory.out into those that a sentence has: sorted by score, equals in the order in which they
-/// ended. What comes behind BeamRules::most_ended is dropped, since no rule and no n-best list looks at it. Every one counts
-/// where it goes, from one half of the memory to the other, so that none is overwritten before it has been read.
+/// Merges the first `added` hypotheses of memory.out into a sentence's finished ones: sorted by score, equal ones in
+/// the order in which they ended. Those beyond BeamRules::most_ended are dropped, since no rule and no n-best list
+/// needs them. Each hypothesis counts its rank and moves from one half of the memory to the other, so that none is
+/// overwritten before it has been read.
 template <class Block>
 SLUICE_DEVICE void set_aside(Block& block, BeamWarpMemory const& memory, BeamTask const& task, std::int32_t number,
                              std::int32_t added, BeamSentence& now) {

@@ -14,7 +14,7 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr int beam_warps = 2;  ///< of a block; a sentence each
+inline constexpr int beam_warps = 2;  ///< per block; one sentence each
 
 /// One launch each. Defined in device_beam_kernel.cuh, which needs nvcc (see instances.cuh).
 /// \throws Error  of CUDA

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The memory of a DeviceBeam: one piece, made once.
+/// The memory of a DeviceBeam: one piece, allocated once.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -65,7 +65,7 @@ class DeviceBeamMemory {
   std::int32_t rows() const { return task_.sentences * task_.rules.width; }
   BeamStart* starts() const { return at<BeamStart>(starts_); }
 
-  /// What is asked of the lines, and where the answers go.
+  /// The task for the lines, and where the answers go.
   template <class T>
   void ask(LineTask<T>& task) const {
     task.k = task_.rules.best;
@@ -85,14 +85,14 @@ class DeviceBeamMemory {
     return merge;
   }
 
-  /// The same behind the lines of all rows.
+  /// The merge after the lines of all rows.
   TailLaunch tail() const {
     TailLaunch tail;
     tail.merge = merge(), tail.each = task_.rules.width, tail.tickets = at<unsigned>(tickets_);
     return tail;
   }
 
-  /// How far `count` sentences are, in `to` until it is used otherwise.
+  /// The states of `count` sentences, in `to`; valid until `to` is used again.
   std::span<BeamSentence const> states(std::int32_t first, std::int32_t count, Buffer<Where::host>& to,
                                        cudaStream_t stream) const {
     auto* const states = static_cast<BeamSentence*>(to.get(size(count) * sizeof(BeamSentence), stream));
@@ -100,7 +100,7 @@ class DeviceBeamMemory {
     check(cudaStreamSynchronize(stream), "DeviceBeam");
     return {states, size(count)};
   }
-  /// What is known of `count` sentences, in `to` until it is used otherwise.
+  /// Everything known of `count` sentences, in `to`; valid until `to` is used again.
   std::vector<BeamSnapshot> read(std::int32_t first, std::int32_t count, Buffer<Where::host>& to,
                                  cudaStream_t stream) const {
     std::vector<BeamSnapshot> snapshots(size(count));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a DeviceBeam wants run next, row by row; and its first rows.
+/// The rows that a DeviceBeam wants to run next, including a sentence's first rows.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,14 +14,14 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Nothing is asked of the line.
+/// A query that asks nothing of a line.
 SLUICE_HOST_DEVICE inline LineQuery idle_query() {
   LineQuery query;
   query.best = 0, query.normalise = 0;
   return query;
 }
 
-/// A slot that nobody holds. What it held is given up; token 0 is fed so that some token is.
+/// A free slot. Its contents are dropped; token 0 is fed because every row must feed one.
 SLUICE_DEVICE void idle_row(BeamTask const& task, std::int32_t row) {
   auto& move = task.moves[row];
   if (move.count != 0) move = {row, 0, 0};
@@ -30,8 +30,8 @@ SLUICE_DEVICE void idle_row(BeamTask const& task, std::int32_t row) {
   task.queries[row] = idle_query();
 }
 
-/// A hypothesis: feed `token` in this slot after what the slot `from` holds, and ask for its candidates.
-/// \param now  what the sentence will be then
+/// A hypothesis: feeds `token` in this slot after the contents of slot `from`, and asks for its candidates.
+/// \param now  the sentence's next state
 SLUICE_DEVICE void live_row(BeamTask const& task, BeamSentence const& now, std::int32_t row, Slot from, Token token) {
   auto const& rules = task.rules;
   auto const forced = rules.forced(now.generated, now.max);
@@ -50,13 +50,13 @@ SLUICE_DEVICE void live_row(BeamTask const& task, BeamSentence const& now, std::
   task.tokens[row] = token;
 }
 
-/// What the merge is to do with the sentence: nothing where there are no lists.
+/// What the merge must do for the sentence: nothing if there are no lists.
 SLUICE_DEVICE void write_group(BeamTask const& task, BeamSentence const& now, std::int32_t sentence) {
   auto const lists = now.running != 0 && !task.rules.forced(now.generated, now.max);
   task.groups[sentence] = {task.first_row(sentence), lists ? now.live : 0, task.rules.keep, sentence * task.rules.keep};
 }
 
-/// The beginning of a sentence, by a warp.
+/// Begins a sentence; run by a warp.
 template <class Block>
 SLUICE_DEVICE void begin_beam(Block& block, BeamTask const& task, std::int32_t number) {
   auto const start = task.starts[number];

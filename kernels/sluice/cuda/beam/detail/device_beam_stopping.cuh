@@ -33,7 +33,7 @@ class BeamStopping {
   }
 
  private:
-  /// LengthPenalty::bound of every hypothesis alive.
+  /// LengthPenalty::bound of every live hypothesis.
   SLUICE_DEVICE bool none_can_pass(double bar) const {
     auto const from = task_.divisors[now_.generated + 1], to = task_.divisors[now_.max];
     auto passes = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The program of the warp that takes a sentence of a DeviceBeam one step further.
+/// The program of the warp that advances one sentence of a DeviceBeam by a step.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,9 +20,9 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What BeamSearch::advance does, of Finished::set_aside: candidates to the next beam and to the finished hypotheses, slots
-/// to those alive, and whether the sentence is over. Every candidate settles its own place, which merge_beams has counted:
-/// nothing is done by one thread alone. No two warps meet.
+/// BeamSearch::advance with Finished::set_aside: assigns candidates to the next beam and to the finished hypotheses,
+/// assigns slots to live hypotheses, and decides whether the sentence is over. Every candidate finds its place, which
+/// merge_beams has counted, in parallel. Warps are independent.
 template <class Block>
 class BeamWarp {
   using Memory = BeamWarpMemory;
@@ -52,7 +52,7 @@ class BeamWarp {
   }
 
  private:
-  /// Counts the candidates; whether all lines are valid.
+  /// Counts the candidates; returns whether all lines are valid.
   SLUICE_DEVICE bool look() {
     auto invalid = false;
     for (std::int32_t begin = 0; begin < before_.live; begin += 32) {
@@ -70,7 +70,7 @@ class BeamWarp {
     return !invalid;
   }
 
-  /// Takes the candidates, best first, as far as there is room: those that fit the beam may end, `width` go on.
+  /// Takes the candidates, best first, while there is room: those that fit into the beam may end, `width` continue.
   SLUICE_DEVICE void choose() {
     auto const& rules = task_.rules;
     auto const* const places = task_.places + first_kept();
@@ -110,7 +110,7 @@ class BeamWarp {
     }
   }
 
-  /// The last step of those that have to end: every hypothesis with every end, ranked by counting.
+  /// The last step, in which all hypotheses must end: every hypothesis with every end token, ranked by counting.
   SLUICE_DEVICE void choose_ends() {
     auto const ends = task_.rules.ends;
     auto const count = before_.live * ends;
@@ -133,7 +133,7 @@ class BeamWarp {
       if (rank < ends_) end(rank, mine, {i / ends, task_.end_tokens[i % ends], gain(i)}, true);
     }
   }
-  /// Of hypothesis i / ends, followed by end i % ends.
+  /// The log-probability of hypothesis i / ends followed by end i % ends.
   SLUICE_DEVICE float gain(std::int32_t i) const {
     auto const ends = task_.rules.ends;
     return task_.probe_values[std::int64_t{line(i / ends).row} * ends + i % ends];
@@ -142,7 +142,7 @@ class BeamWarp {
     return line(i / task_.rules.ends).base + static_cast<double>(gain(i));
   }
 
-  /// No more than the rule still needs.
+  /// Keeps only as many as the rule still needs.
   SLUICE_DEVICE void bound_ends() {
     auto const& rules = task_.rules;
     if (rules.surplus || rules.rule != Stop::Rule::count) return;
@@ -155,7 +155,7 @@ class BeamWarp {
     memory_.out[at] = {log_prob, score, before_.generated - before_.prefix, last, finished ? 1 : 0};
   }
 
-  /// The first child of a parent stays where its parent was.
+  /// The first child of each parent stays in the parent's slot.
   SLUICE_DEVICE void find_first() {
     auto* const nodes = task_.nodes(number_, before_.generated - before_.prefix);
     for (auto rank = block_.thread(); rank < next_; rank += 32) {
@@ -172,7 +172,7 @@ class BeamWarp {
     }
   }
 
-  /// Others take the lowest slots in which nobody stays; every slot finds out whose it is.
+  /// Other children take the lowest free slots; every slot finds its hypothesis.
   SLUICE_DEVICE void go_on() {
     auto const first = task_.first_row(number_);
     auto others = next_ - count_bits(memory_.first[0]) - count_bits(memory_.first[1]);
@@ -197,7 +197,7 @@ class BeamWarp {
   SLUICE_DEVICE static std::int32_t bits_below(std::uint32_t const* words, std::int32_t i) {
     return (i >= 32 ? count_bits(words[0]) : 0) + count_bits(words[i / 32] & low_bits(i % 32));
   }
-  /// The place of the n-th bit that is not set, from 0.
+  /// The position of the n-th zero bit, counted from 0.
   SLUICE_DEVICE static std::int32_t place_of_gap(std::uint32_t const* words, std::int32_t n) {
     std::int32_t i = 0;
     SLUICE_ROLLED
@@ -206,7 +206,7 @@ class BeamWarp {
     return i;
   }
 
-  /// The sentence is over; its rows are run no more.
+  /// The sentence is over; its rows no longer run.
   SLUICE_DEVICE void stop() {
     now_.running = 0;
     for (auto slot = block_.thread(); slot < task_.rules.width; slot += 32)
@@ -230,8 +230,8 @@ class BeamWarp {
   BeamSentence const before_;
   BeamSentence now_;
   std::int32_t listed_ = 0;            // candidates of all lines
-  std::int32_t next_ = 0;              // hypotheses that go on,
-  std::int32_t ends_ = 0, joins_ = 0;  // that end, that join the finished ones alive
+  std::int32_t next_ = 0;              // hypotheses that continue,
+  std::int32_t ends_ = 0, joins_ = 0;  // that end, that join the finished ones while alive
 };
 
 }  // namespace sluice::inline v0::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a cache asks of the rows of a step.
+/// Checks the rows of a step for a cache.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,10 +17,10 @@
 namespace sluice::inline v0::cuda {
 
 /// \param cache      its name, for messages
-/// \param length     length(slot): what a slot holds
-/// \param positions  that a slot has room for
-/// \param read       overwritten
-/// \throws std::invalid_argument  for rows that no model is given (see Row), or that need more positions than there are
+/// \param length     length(slot): the slot's current length
+/// \param positions  the capacity of a slot
+/// \param read       scratch, overwritten
+/// \throws std::invalid_argument  for rows that break the rules of Row, or that need more positions than there are
 template <class Length>
 void check_rows(char const* cache, std::span<Row const> rows, Length const& length, std::int32_t positions,
                 std::vector<Slot>& read) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The program of a block of CacheIndirection: some positions of a group of slots.
+/// The program of a thread block of CacheIndirection: some positions of a group of slots.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,24 +16,24 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a block of IndirectionBlock shares.
+/// The shared memory of an IndirectionBlock.
 template <int threads>
 struct IndirectionMemory {
   static constexpr int words = IndirectionLaunch::most_width / 32;
   struct Marks {
-    std::uint32_t used[words];   ///< slots whose memory at the position stays in use,
-    std::uint32_t taken[words];  ///< or is taken by their own rows
-    std::uint32_t left;          ///< whether a row could not have its own
+    std::uint32_t used[words];   ///< slots whose memory at the position stays in use
+    std::uint32_t taken[words];  ///< slots whose memory is taken by their own rows
+    std::uint32_t left;          ///< whether a row could not use its own memory
   };
   Marks marks[threads / 32];  ///< per warp
 };
 
-/// Positions are independent of each other, and a group's slots refer to nobody outside it, so a block needs no other. The
-/// table changes in place: a fork goes to a slot that no row reads (see Row), so forks are read and written in any order,
-/// and what they read is cut or overwritten behind a barrier only.
+/// Positions are independent, and a group's slots refer only to memory of their group, so blocks are independent. The
+/// table changes in place. A fork goes to a slot that no row reads (see Row), so forks are read and written in any
+/// order; what they read is cut or overwritten only after a barrier.
 ///
-/// A new position takes its slot's own memory. Where that is in use, since a fork still refers to what a roll-back has cut
-/// off, it takes the lowest that is not: a group's slots refer to no more memories than they are.
+/// A new position takes its slot's own memory. If a fork still refers to that after a roll-back, it takes the group's
+/// lowest free memory: a group's slots never refer to more memories than there are slots.
 template <class Block>
 class IndirectionBlock {
  public:
@@ -56,7 +56,7 @@ class IndirectionBlock {
   }
 
  private:
-  /// A warp for each slot, a lane for each position; some slots at a time, so that loads do not wait for stores.
+  /// A warp per slot, a lane per position; several slots at a time, so that loads do not wait for stores.
   SLUICE_DEVICE void fork() {
     constexpr int at_once = 4;
     auto const position = position_ + block_.lane();
@@ -75,14 +75,14 @@ class IndirectionBlock {
     }
   }
 
-  /// Whether the slot takes this position over from another.
+  /// Whether the slot takes this position over from another slot.
   SLUICE_DEVICE bool moves(Slot slot, std::int32_t position) const {
     if (slot >= first_ + members_) return false;
     auto const step = this->step(slot);
     return step.named() && step.from != slot && position < step.length;
   }
 
-  /// Cuts and appends at one position, by a warp.
+  /// Cuts and appends at one position; run by a warp.
   SLUICE_DEVICE void settle(std::int32_t position) {
     auto changes = false;
     for (auto i = block_.lane(); i < members_; i += 32) {
@@ -118,7 +118,7 @@ class IndirectionBlock {
     if (block_.lane() == 0 && marks.left != 0) find_others(position, marks);
   }
 
-  /// Other memory for the rows that could not have their own.
+  /// Finds other memory for rows that could not use their own.
   SLUICE_DEVICE void find_others(std::int32_t position, typename Memory::Marks& marks) {
     int word = 0;
     for (std::int32_t i = 0; i < members_; ++i) {
@@ -126,7 +126,7 @@ class IndirectionBlock {
       if (!step.named() || position < step.length || position >= step.length + step.count) continue;
       if (entry(first_ + i, position) != IndirectionView::none) continue;
       while (32 * word < members_ && (marks.used[word] | marks.taken[word]) == ~0u) ++word;
-      if (32 * word >= members_) return;  // never, for what Rows say
+      if (32 * word >= members_) return;  // never happens for valid rows
       auto const bit = lowest_bit(~(marks.used[word] | marks.taken[word]));
       if (32 * word + bit >= members_) return;
       marks.taken[word] |= 1u << bit;
@@ -144,7 +144,7 @@ class IndirectionBlock {
   IndirectionLaunch const& launch_;
   Slot const first_;  // of the group
   std::int32_t const members_;
-  std::int32_t const position_;  // the tile's first
+  std::int32_t const position_;  // the tile's first position
 };
 
 }  // namespace sluice::inline v0::cuda

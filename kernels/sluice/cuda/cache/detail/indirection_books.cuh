@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the host knows of a CacheIndirection: lengths, and the next step.
+/// The host's bookkeeping of a CacheIndirection: lengths, and the next step.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,19 +18,19 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a CacheIndirection is made of.
+/// Options of a CacheIndirection.
 struct CacheIndirectionOptions {
-  std::int32_t slot_count = 0;  ///< > 0: of the model
-  std::int32_t positions = 0;   ///< > 0: that the memory of a slot has room for
-  /// Slots 0 .. width - 1 are a group, and so on; rows fork inside a group. With one search for all requests what that needs
-  /// for a sentence (slot_count()); else as `slot_count`. In [1, 1024].
+  std::int32_t slot_count = 0;  ///< > 0: slots of the model
+  std::int32_t positions = 0;   ///< > 0: capacity of a slot
+  /// Slots 0 .. width - 1 form a group, and so on; rows fork only within a group. If all requests use one search, the
+  /// number of slots that it needs per sentence (slot_count()); else `slot_count`. In [1, 1024].
   std::int32_t width = 0;
 };
 
-/// Rows to steps of slots; releases wait for the next step.
+/// Converts rows to steps of slots; releases take effect with the next step.
 class IndirectionBooks {
  public:
-  /// \throws std::invalid_argument  if an option is out of its range
+  /// \throws std::invalid_argument  if an option is out of range
   explicit IndirectionBooks(CacheIndirectionOptions const& options) : options_(options) {
     require(options.slot_count > 0, "CacheIndirection: slot_count", options.slot_count, "must be > 0");
     require(options.positions > 0, "CacheIndirection: positions", options.positions, "must be > 0");
@@ -41,7 +41,7 @@ class IndirectionBooks {
 
   std::int32_t length(Slot slot) const { return slot >= 0 && slot < options_.slot_count ? lengths_[index(slot)] : 0; }
 
-  /// The slot is empty. Its memory may be used again from the next step on.
+  /// Empties the slot. Its memory may be reused from the next step on.
   void release(Slot slot) {
     if (length(slot) == 0) return;
     cover(lengths_[index(slot)]);
@@ -49,12 +49,12 @@ class IndirectionBooks {
     steps_[index(slot)] = {slot, 0, 0};
   }
 
-  /// Notes a step. O(slots + rows).
-  /// \throws std::invalid_argument  for rows that a model must not be given, that need more positions than there are, or
-  ///                                fork out of a group; nothing has changed then
+  /// Records a step. O(slots + rows).
+  /// \throws std::invalid_argument  for rows that break the rules of Row, need more positions than there are, or fork
+  ///                                across groups; then nothing has changed
   void step(std::span<Row const> rows) {
     check(rows);
-    // Lengths of all forks before any row is cut.
+    // All forks take their lengths before any row is cut.
     for (auto const& row : rows) cover(lengths_[index(row.to)]);
     for (auto const& row : rows) {
       auto const count = static_cast<std::int32_t>(row.tokens.size());
@@ -64,10 +64,10 @@ class IndirectionBooks {
     }
   }
 
-  /// What step() and release() have noted, [slots]; positions 0 .. active() - 1 change.
+  /// The recorded step()s and release()s, [slots]; positions 0 .. active() - 1 change.
   std::span<SlotStep const> steps() const { return steps_; }
   std::int32_t active() const { return active_; }
-  /// They are done.
+  /// Call it when they have been enqueued.
   void done() {
     std::ranges::fill(steps_, SlotStep{});
     active_ = 0;

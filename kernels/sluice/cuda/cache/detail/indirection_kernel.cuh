@@ -17,7 +17,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A block for every tile of every group.
+/// One block per tile of every group.
 template <int threads>
 __global__ void __launch_bounds__(threads, 4) indirection_kernel(__grid_constant__ IndirectionLaunch const launch) {
   using Block = DeviceBlock<threads>;

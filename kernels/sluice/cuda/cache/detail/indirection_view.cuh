@@ -12,8 +12,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What an attention kernel reads: position `p` of slot `s` lies in the memory of slot owner(s, p), at the same position.
-/// For a cache [slots, positions, ...] per layer, or with any dimensions before and behind these two.
+/// For attention kernels: position `p` of slot `s` is stored in the memory of slot owner(s, p), at the same position.
+/// For a cache [slots, positions, ...] per layer, or with any dimensions before and after these two.
 struct IndirectionView {
   static constexpr Slot none = -1;  ///< the slot has no such position
 
@@ -23,7 +23,7 @@ struct IndirectionView {
   SLUICE_HOST_DEVICE Slot owner(Slot slot, std::int32_t position) const {
     return table[static_cast<std::int64_t>(slot) * positions + position];
   }
-  /// The place in [slots * positions].
+  /// The index in [slots * positions].
   SLUICE_HOST_DEVICE std::int64_t cell(Slot slot, std::int32_t position) const {
     return static_cast<std::int64_t>(owner(slot, position)) * positions + position;
   }

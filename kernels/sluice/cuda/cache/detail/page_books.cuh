@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the host knows of a cache in pages: the tables and copies of a step.
+/// The host's bookkeeping of a paged KV cache: page tables and copies of a step.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -19,21 +19,21 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a cuda::PagedCache is made of.
+/// Options of a cuda::PagedCache.
 struct PagedCacheOptions {
-  std::size_t elements_per_position = 0;  ///< > 0: of all layers together
+  std::size_t elements_per_position = 0;  ///< > 0: for all layers together
   std::int32_t positions_per_page = 16;   ///< > 0
-  std::int32_t planes = 1;      ///< > 0, a divisor of elements_per_position: how a page is laid out (see PageView)
-  std::int32_t max_pages = 0;   ///< > 0: all of them are allocated at once
-  std::int32_t max_rows = 0;    ///< > 0: of a step
-  std::int32_t max_length = 0;  ///< > 0: of a slot
+  std::int32_t planes = 1;      ///< > 0, a divisor of elements_per_position: the layout of a page (see PageView)
+  std::int32_t max_pages = 0;   ///< > 0: all are allocated at once
+  std::int32_t max_rows = 0;    ///< > 0: the most rows of a step
+  std::int32_t max_length = 0;  ///< > 0: the most positions of a slot
 
   std::size_t plane_size() const {
     return elements_per_position / static_cast<std::size_t>(planes) * static_cast<std::size_t>(positions_per_page);
   }
   std::size_t page_size() const { return plane_size() * static_cast<std::size_t>(planes); }
 
-  /// \throws std::invalid_argument  if an option is out of its range
+  /// \throws std::invalid_argument  if an option is out of range
   void check(std::size_t element_bytes) const {
     require(elements_per_position > 0, "PagedCache: elements_per_position", elements_per_position, "must be > 0");
     require(positions_per_page > 0, "PagedCache: positions_per_page", positions_per_page, "must be > 0");
@@ -49,10 +49,10 @@ struct PagedCacheOptions {
   }
 };
 
-/// Follows the rows of every step through a PageTable.
+/// Applies the rows of every step to a PageTable.
 class PageBooks {
  public:
-  /// \throws std::invalid_argument  if an option is out of its range
+  /// \throws std::invalid_argument  if an option is out of range
   PageBooks(PagedCacheOptions const& options, std::size_t element_bytes)
       : options_((options.check(element_bytes), options)),
         table_(options.positions_per_page, options.max_pages, options.page_size() * element_bytes) {}
@@ -60,10 +60,11 @@ class PageBooks {
   PageTable const& table() const { return table_; }
   void release(Slot slot) { table_.release(slot); }
 
-  /// All forks, then all cuts, then all appends. None of copies() reads a page that one of them writes: they read pages
-  /// that were there before the first append, and write those that have come since.
-  /// \throws std::invalid_argument  for rows that no model is given; nothing has changed then
-  /// \throws std::length_error      if all pages are in use; the slots of the rows then hold anything, and are released
+  /// Applies all forks, then all cuts, then all appends. The copies() are independent: they read pages that existed
+  /// before the first append, and write pages allocated since.
+  /// \throws std::invalid_argument  for rows that break the rules of Row; then nothing has changed
+  /// \throws std::length_error      if all pages are in use; then the slots of the rows are undefined and must be
+  ///                            released
   void step(std::span<Row const> rows) {
     check_rows(
         "PagedCache", rows, [this](Slot slot) { return table_.length(slot); }, options_.max_length, read_);
@@ -82,7 +83,7 @@ class PageBooks {
     list(listed_);
   }
 
-  /// Tables and lengths of these slots. O(pages of all).
+  /// Page tables and lengths of these slots. O(total pages).
   void list(std::span<Slot const> slot_numbers) {
     width_ = 0, lengths_.clear();
     for (auto const slot : slot_numbers) {
@@ -97,8 +98,8 @@ class PageBooks {
     }
   }
 
-  /// Of the rows of step(), or the slots of list(): their pages [rows, width()], with zeros behind the last; their lengths
-  /// [rows]; and what step() wants copied before anything is written.
+  /// For the rows of step(), or the slots of list(): their page tables [rows, width()], padded with zeros; their
+  /// lengths [rows]; and the copies that step() needs before anything is written.
   std::span<std::int32_t const> pages() const { return pages_; }
   std::size_t width() const { return width_; }
   std::span<std::int32_t const> lengths() const { return lengths_; }

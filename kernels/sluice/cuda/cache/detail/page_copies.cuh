@@ -12,13 +12,13 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What belongs to the first `filled` positions of page `from`, to page `to`.
+/// Copies the data of the first `filled` positions of page `from` to page `to`.
 struct PageCopy {
   std::int32_t from = 0, to = 0;
   std::int32_t filled = 0;
 };
 
-/// Copies of which none reads what another writes. The pool is the device's, as are the copies.
+/// Independent copies: none reads what another writes. The pool and the copies are in device memory.
 struct PageCopies {
   unsigned char* pool = nullptr;  ///< aligned to 16 bytes
   PageCopy const* copies = nullptr;
@@ -29,11 +29,12 @@ struct PageCopies {
   std::int64_t position_bytes = 0;  ///< in a plane
 };
 
-/// Part `number % parts` of copy `number / parts`, 16 bytes by 16; of every plane as many as its filled part touches.
+/// Part `number % parts` of copy `number / parts`, 16 bytes at a time; in every plane, the words that the filled part
+/// covers.
 template <class Block>
 SLUICE_DEVICE void copy_pages(Block& block, PageCopies const& task, std::int32_t number) {
   auto const copy = task.copies[number / task.parts];
-  auto const words = static_cast<std::uint32_t>((copy.filled * task.position_bytes + 15) / 16);  // of a plane
+  auto const words = static_cast<std::uint32_t>((copy.filled * task.position_bytes + 15) / 16);  // per plane
   auto const count = static_cast<std::uint32_t>(task.planes) * words;
   auto const page_bytes = task.planes * task.plane_bytes;
   auto const* const from = task.pool + copy.from * page_bytes;

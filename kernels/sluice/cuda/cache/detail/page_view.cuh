@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Where the rows of a step find their keys and values in pages.
+/// Where the rows of a step find their keys and values in a paged KV cache.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,10 +11,10 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What an attention kernel reads: row i of the step and its positions 0 .. length(i) - 1, the new ones included.
+/// For attention kernels: row i of the step, and its positions 0 .. length(i) - 1, including the new ones.
 ///
-/// A page is [planes, positions, elements of a position / planes]: with one plane, position after position; else, say, all
-/// keys, then all values.
+/// A page is [planes, positions, elements of a position / planes]: with one plane, position after position; with two,
+/// for example, all keys, then all values.
 template <class T>
 struct PageView {
   T* pool = nullptr;                      ///< [pages, page_size]

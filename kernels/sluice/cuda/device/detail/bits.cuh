@@ -12,7 +12,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The place of the lowest bit that is set; 32 if none is.
+/// The position of the lowest set bit; 32 if none is set.
 SLUICE_DEVICE int lowest_bit(std::uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   return bits == 0 ? 32 : __ffs(static_cast<int>(bits)) - 1;
@@ -21,7 +21,7 @@ SLUICE_DEVICE int lowest_bit(std::uint32_t bits) {
 #endif
 }
 
-/// How many bits are set.
+/// The number of set bits.
 SLUICE_DEVICE int count_bits(std::uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   return __popc(bits);

@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What the kernels need of the machine, and no more: the tests have another one, which is emulated.
+/// The few machine operations that kernels need; the tests replace it by an emulated one.
 template <int threads_>
 struct DeviceBlock {
   static constexpr int threads = threads_;
@@ -28,16 +28,17 @@ struct DeviceBlock {
 
   __device__ __forceinline__ void sync(Barrier) { __syncthreads(); }
   __device__ __forceinline__ void sync_warp(Barrier) { __syncwarp(); }
-  /// The value of the lane whose number differs in the bit `distance`.
+  /// The value of the lane whose number differs in the bit `distance` (a warp shuffle).
   template <class Value>
   __device__ __forceinline__ Value exchange(Value value, int distance) {
     return __shfl_xor_sync(0xffffffffu, value, distance);
   }
-  /// A bit for every lane.
+  /// One bit per lane.
   __device__ __forceinline__ std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
 
-  /// sums += A B on the warp's matrix unit, for 16 x 16 and 16 x 8 numbers of 16 bits: mma.m16n8k16, of which each lane holds
-  /// what the PTX ISA says (9.7.14.5.8). Products are exact; in which order they are added, and how rounded, is the device's own.
+  /// sums += A B on the warp's matrix unit, for 16 x 16 and 16 x 8 numbers of 16 bits: mma.m16n8k16; each lane holds
+  /// the parts that the PTX ISA gives (9.7.14.5.8). Products are exact; the order and rounding of the sum depend on the
+  /// device.
   template <class Format>
   __device__ __forceinline__ void multiply_add(float (&sums)[4], std::uint32_t const (&a)[4],
                                                std::uint32_t const (&b)[2]) {
@@ -56,7 +57,7 @@ struct DeviceBlock {
   __device__ __forceinline__ int add(int* counter, int n) { return atomicAdd(counter, n); }
   __device__ __forceinline__ void set(std::uint32_t* word, std::uint32_t bits) { atomicOr(word, bits); }
 
-  // What no block writes.
+  // Memory that no block writes.
   __device__ __forceinline__ Words read16(void const* from) const {
     auto const v = __ldg(static_cast<uint4 const*>(from));
     return {{v.x, v.y, v.z, v.w}};
@@ -66,13 +67,13 @@ struct DeviceBlock {
     return __ldg(from);
   }
 
-  // What no other thread reads or writes.
+  // Memory that no other thread reads or writes.
   __device__ __forceinline__ void write16(void* to, Words const& words) {
     *static_cast<uint4*>(to) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
   }
 
-  // What blocks tell each other, past the caches of their processors. A fence between store() and a ticket, and between a
-  // ticket and load(). What __stcg does, which Clang 22 does not have.
+  // Data exchanged between blocks, bypassing the L1 caches. Needs a fence between store() and a ticket, and between a
+  // ticket and load(). Does what __stcg does, which Clang 22 lacks.
   __device__ __forceinline__ void store(std::uint64_t* to, std::uint64_t value) {
     asm volatile("st.global.cg.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
   }
@@ -82,7 +83,7 @@ struct DeviceBlock {
   __device__ __forceinline__ void store(float* to, float value) {
     asm volatile("st.global.cg.f32 [%0], %1;" : : "l"(to), "f"(value) : "memory");
   }
-  /// The same of any 4 * n bytes, a word at a time.
+  /// The same for any 4 * n bytes, a word at a time.
   template <class Value>
   __device__ __forceinline__ void store(Value* to, Value const& value) {
     static_assert(sizeof(Value) % 4 == 0 && alignof(Value) == 4);
@@ -107,16 +108,16 @@ struct DeviceBlock {
     return {v.x, v.y};
   }
   __device__ __forceinline__ void fence() { __threadfence(); }
-  /// How many came before; the one after `last` finds 0 again.
+  /// Returns how many tickets came before; after `last`, it starts from 0 again.
   __device__ __forceinline__ unsigned ticket(unsigned* counter, unsigned last) { return atomicInc(counter, last); }
 
-  // Shared memory that bulk copies fill, and the mbarriers on which they complete; from sm_90 on. The `which` of a wait is for
-  // tests, as that of sync(). PTX ISA, "cp.async.bulk", "mbarrier".
-  /// One thread; then publish_mbarriers(), then sync().
+  // Shared memory filled by bulk copies, and the mbarriers on which they complete; sm_90 and newer. The `which` of a
+  // wait is for tests, as for sync(). PTX ISA, "cp.async.bulk", "mbarrier".
+  /// Called by one thread; then publish_mbarriers(), then sync().
   __device__ __forceinline__ void init_mbarrier(std::uint64_t* mbarrier, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared(mbarrier)), "r"(arrivals) : "memory");
   }
-  /// Copies see the mbarriers that this thread has made.
+  /// Makes this thread's initialised mbarriers visible to copies.
   __device__ __forceinline__ void publish_mbarriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
     asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
@@ -124,14 +125,14 @@ struct DeviceBlock {
   __device__ __forceinline__ void arrive(Barrier, std::uint64_t* mbarrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared(mbarrier)) : "memory");
   }
-  /// Its phase ends only when so many bytes have come, too.
+  /// The phase then ends only after so many bytes have arrived, too.
   __device__ __forceinline__ void arrive_expecting(std::uint64_t* mbarrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :
                  : "r"(shared(mbarrier)), "r"(bytes)
                  : "memory");
   }
-  /// Until the phase of this parity has ended.
+  /// Waits until the phase of this parity has ended.
   __device__ __forceinline__ void wait(Barrier, std::uint64_t* mbarrier, unsigned parity) {
     for (unsigned ended = 0; ended == 0;)
       asm volatile("{\n"
@@ -143,16 +144,16 @@ struct DeviceBlock {
                    : "r"(shared(mbarrier)), "r"(parity)
                    : "memory");
   }
-  /// Between what others have read, and wait() says so, and a copy that overwrites it.
+  /// Orders other threads' reads, known to be complete through wait(), before a copy that overwrites the data.
   __device__ __forceinline__ void order_copies() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
-  /// Adds a copy to shared memory; addresses and bytes (> 0) are multiples of 16.
+  /// Enqueues a copy to shared memory; addresses and bytes (> 0) are multiples of 16.
   __device__ __forceinline__ void copy_bulk(void* to, void const* from, unsigned bytes, std::uint64_t* mbarrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                  :
                  : "r"(shared(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared(mbarrier))
                  : "memory");
   }
-  /// What a copy has brought.
+  /// Reads what a copy has delivered.
   __device__ __forceinline__ Words read_stage(void const* from) const {
     auto const v = *static_cast<uint4 const*>(from);
     return {{v.x, v.y, v.z, v.w}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory that grows and stays.
+/// Memory that grows and is kept.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,23 +20,23 @@
 
 namespace sluice::inline v0::cuda {
 
-/// host: page-locked, so that copies need not wait; mapped: that, and kernels can write it, at another address.
+/// host: page-locked, so that copies need not wait; mapped: the same, and kernels can write it, at another address.
 enum class Where { device, host, mapped };
 
-/// Memory for the largest that was asked for. What was handed out before it grew stays as it is until the end, since
-/// graphs and kernels under way may use it; so at most twice the largest is held.
+/// Memory for the largest request so far. Memory returned before it grew stays valid to the end, since graphs and
+/// running kernels may use it; so at most twice the largest size is held.
 template <Where where>
 class Buffer {
  public:
   Buffer() = default;
-  /// \param allocator  of the device's memory
+  /// \param allocator  for device memory
   explicit Buffer(Allocator const& allocator) : allocator_(allocator) {}
 
-  /// At least so many bytes, at an address that is a multiple of 256. Their contents are lost where it has to grow. Other
-  /// streams may be captured meanwhile.
-  /// \param stream  what the memory is for: growing is refused while it is captured in a graph
-  /// \param zero    begin with zeros
-  /// \throws Error  for want of memory, or while `stream` is captured
+  /// At least so many bytes, aligned to 256. The contents are lost if it has to grow. Other streams may be capturing
+  /// meanwhile.
+  /// \param stream  the stream that uses the memory: it must not be capturing if the memory grows
+  /// \param zero    start with zeros
+  /// \throws Error  if out of memory, or if `stream` is being captured
   void* get(std::size_t bytes, cudaStream_t stream, bool zero = false) {
     if (bytes <= size_ && !pieces_.empty()) return pieces_.back().get();
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -45,14 +45,14 @@ class Buffer {
       throw Error(cudaErrorStreamCaptureUnsupported,
                   "a workspace has to grow while a graph is captured: run once before");
     auto* const memory = grow(bytes);
-    if (zero) {  // behind what of this stream may still use memory that the caller's allocator hands out again
+    if (zero) {  // after this stream's work on memory that the caller's allocator may reuse
       RelaxedCapture const relaxed;
       check(cudaMemsetAsync(memory, 0, size_, stream), "cudaMemsetAsync");
       check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     }
     return memory;
   }
-  /// The same for memory that is made before there is a stream.
+  /// The same for memory allocated before there is a stream.
   void* get(std::size_t bytes, bool zero = false) {
     if (bytes <= size_ && !pieces_.empty()) return pieces_.back().get();
     auto* const memory = grow(bytes);
@@ -60,8 +60,8 @@ class Buffer {
     return memory;
   }
   std::size_t size() const { return size_; }
-  /// Where the device sees what get() has given last. Kernels write there, over the bus, and the host reads once the stream has
-  /// come past them. What a kernel reads again, or blocks exchange, does not belong there.
+  /// The device's address of what get() returned last. Kernels write there, over the bus, and the host reads once the
+  /// stream has passed them. Not for data that kernels read again or that blocks exchange.
   void* on_device() const requires(where == Where::mapped) { return on_device_; }
 
  private:
@@ -105,7 +105,7 @@ class Buffer {
   void* on_device_ = nullptr;
 };
 
-/// Parts of one piece of memory, one behind the other, each at a multiple of 16.
+/// Parts of one piece of memory, one after the other, each aligned to 16.
 class Parts {
  public:
   /// Where `count` T begin.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A moment in a stream.
+/// A point in a stream: a CUDA event.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,10 +14,10 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Made when it is first recorded. Throws Error of CUDA.
+/// Created when first recorded. Throws Error of CUDA.
 class Event {
  public:
-  /// It is when all that was added to the stream so far has ended.
+  /// The event occurs when all work enqueued so far has ended.
   void record(cudaStream_t stream) {
     if (event_ == nullptr) {
       cudaEvent_t event = nullptr;
@@ -27,9 +27,9 @@ class Event {
     check(cudaEventRecord(event_.get(), stream), "cudaEventRecord");
   }
   bool recorded() const { return event_ != nullptr; }
-  /// The host waits for it.
+  /// The host waits for the event.
   void wait() const { check(cudaEventSynchronize(event_.get()), "cudaEventSynchronize"); }
-  /// What is added to the stream from now on does.
+  /// Work enqueued in the stream from now on waits for the event.
   void wait(cudaStream_t stream) const { check(cudaStreamWaitEvent(stream, event_.get(), 0), "cudaStreamWaitEvent"); }
 
  private:

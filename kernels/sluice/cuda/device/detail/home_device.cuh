@@ -15,10 +15,10 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The one that was current when check_current() was first called: where its memory is.
+/// The device that was current when check_current() was first called; the object's memory is there.
 class HomeDevice {
  public:
-  /// \param who  is to be named by the error
+  /// \param who  the name in the error message
   /// \throws std::invalid_argument  if another device is current
   /// \throws Error  of CUDA
   void check_current(char const* who) {
@@ -28,11 +28,11 @@ class HomeDevice {
       check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, current), "cudaDeviceGetAttribute");
       device_ = current;
     }
-    if (current == device_) return;  // no string where all is well
+    if (current == device_) return;  // builds no string in the usual case
     require(false, std::string(who) + ": the current device", current,
             "must be " + std::to_string(device_) + ", which was current at its first use");
   }
-  /// Of the device; known after check_current().
+  /// The number of multiprocessors; known after check_current().
   std::int64_t processors() const { return processors_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Functions that a kernel calls, and that a plain C++ compiler sees as functions of the host: what runs on a device is
-/// tested on an emulated one.
+/// Functions that kernels call, and that a plain C++ compiler sees as host functions: device code is tested on an
+/// emulated device.
 #pragma once
 
 #include <sluice/language.hpp>

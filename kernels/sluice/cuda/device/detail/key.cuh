@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A score and its place as one number: no two are equal, so that ties cannot change an answer or overflow a list.
+/// A score and its index as one number: all keys differ, so ties cannot change an answer or overflow a list.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -13,10 +13,10 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Larger = better: the higher score, among equals the lower place.
+/// Larger is better: the higher score, then the lower index.
 using Key = std::uint64_t;
 
-inline constexpr Key no_key = 0;  ///< smaller than every other; that of -infinity and NaN
+inline constexpr Key no_key = 0;  ///< smaller than every other; the key of -infinity and NaN
 inline constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 inline constexpr float plus_infinity = std::numeric_limits<float>::infinity();
 inline constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();

@@ -13,9 +13,10 @@
 
 namespace sluice::inline v0::cuda {
 
-/// To be called by all threads of a kernel that launch() starts, before they read or write memory: waits until kernels before
-/// have ended and all that they wrote is seen, then lets the one behind be started. Every such kernel waits, so one that has
-/// ended knows that all before have. No more than an instruction each where there is nothing to wait for; nothing before sm_90.
+/// Must be called by all threads of a kernel that launch() starts, before they read or write memory. Waits until
+/// earlier kernels have ended and their writes are visible, then lets the next kernel start. Every such kernel waits,
+/// so when one has ended, all earlier ones have. Costs one instruction each if there is nothing to wait for; does
+/// nothing before sm_90.
 SLUICE_DEVICE void await_earlier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" : : : "memory");
@@ -23,7 +24,8 @@ SLUICE_DEVICE void await_earlier() {
 #endif
 }
 
-/// Whether the code of this kernel for the current device can wait by itself. A device may be newer than the code it runs.
+/// Whether this kernel's code for the current device can wait by itself. A device may be newer than the code that it
+/// runs.
 /// \throws Error  of CUDA
 template <auto kernel>
 bool awaits_earlier() {
@@ -46,9 +48,9 @@ bool awaits_earlier() {
 #endif
 }
 
-/// Adds a kernel to the stream that calls await_earlier().
-/// \param start  early: only right behind a kernel of ours; where device or code are too old, as `after`
-/// \param what   is to be named by the error
+/// Enqueues a kernel that calls await_earlier().
+/// \param start  early: only right after one of our kernels; the same as `after` if device or code are too old
+/// \param what   the name in the error message
 /// \throws Error  of CUDA
 template <auto kernel, class... Launch>
 void launch(dim3 blocks, int threads, cudaStream_t stream, Start start, char const* what, Launch const&... arguments) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A sum of exponentials as it grows (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
+/// A running sum of exponentials (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
 #pragma once
 
 #include <sluice/language.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The larger of two; a NaN is ignored where it comes first.
+/// The larger of two; ignores a NaN in x.
 SLUICE_DEVICE float larger(float x, float than) {
 #if defined(__CUDA_ARCH__)
   return fmaxf(x, than);
@@ -22,18 +22,18 @@ SLUICE_DEVICE float larger(float x, float than) {
 #endif
 }
 
-/// sum = sum of exp(x - maximum). A NaN or +infinity among the x makes `sum` a NaN, which nothing mends; -infinity adds 0.
+/// sum = sum of exp(x - maximum). A NaN or +infinity among the x makes `sum` NaN for good; -infinity adds 0.
 struct PartialSum {
-  float maximum = std::numeric_limits<float>::lowest();  // finite: no -infinity - -infinity
+  float maximum = std::numeric_limits<float>::lowest();  // finite, to avoid -infinity - -infinity
   float sum = 0;
 
-  /// exp(x - from), in base 2: what the hardware has.
+  /// exp(x - from), in base 2, which the hardware provides.
   template <class Block>
   SLUICE_DEVICE static float exp(float x, float from) {
     return Block::exp2(rounded_product(rounded_difference(x, from), 1.4426950408889634f));
   }
 
-  /// `sum` as it is under a higher maximum.
+  /// `sum` rescaled to a higher maximum.
   template <class Block>
   SLUICE_DEVICE void raise(float to) {
     sum = rounded_product(sum, exp<Block>(maximum, to));
@@ -46,7 +46,7 @@ struct PartialSum {
     raise<Block>(top), other.template raise<Block>(top);
     add(other.sum);
   }
-  /// A sum under the same maximum.
+  /// Adds a sum with the same maximum.
   SLUICE_DEVICE void add(float other) { sum = rounded_sum(sum, other); }
 };
 
@@ -62,8 +62,8 @@ SLUICE_DEVICE PartialSum sum_of_warp(Block& block, PartialSum mine) {
   return mine;
 }
 
-/// The sum of `count` sums read(0) .. read(count - 1), computed by every warp for itself, in an order that depends on
-/// `count` alone.
+/// The sum of `count` sums read(0) .. read(count - 1). Every warp computes it, in an order that depends only on
+/// `count`.
 template <class Block, class Read>
 SLUICE_DEVICE PartialSum sum_of(Block& block, int count, Read const& read) {
   PartialSum mine;
@@ -71,7 +71,7 @@ SLUICE_DEVICE PartialSum sum_of(Block& block, int count, Read const& read) {
   return sum_of_warp(block, mine);
 }
 
-/// The same for many, every thread some of them. The order depends on `count` and the size of the block.
+/// The same for many sums, some per thread. The order depends on `count` and the size of the block.
 /// \param warp_sums  [warps], shared
 template <class Block, class Read>
 SLUICE_DEVICE PartialSum sum_of_block(Block& block, PartialSum* warp_sums, int count, Read const& read) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Allocating while others capture.
+/// Allows allocation during other threads' captures.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -9,8 +9,9 @@
 
 namespace sluice::inline v0::cuda {
 
-/// While it lives, this thread may allocate though another thread's stream is captured in a graph: otherwise that would
-/// break the capture (cudaStreamCaptureModeGlobal, the usual one). What is allocated is no part of that graph.
+/// During its life, this thread may allocate although another thread's stream is being captured in a graph. Otherwise,
+/// allocating would break that capture (cudaStreamCaptureModeGlobal, the default). The allocation is not part of that
+/// graph.
 class RelaxedCapture {
  public:
   RelaxedCapture() { exchange(); }
@@ -21,7 +22,7 @@ class RelaxedCapture {
  private:
   void exchange() {
     static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
-  }  // whatever fails will say so again
+  }  // a failure will be reported again later
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Sums and products that are rounded one by one. A compiler may make one operation of a product and a sum where it likes
-/// (nvcc -fmad=true, its default), here so and there otherwise; then the same line, split in another way or read by another
+/// Sums and products that are rounded one by one. A compiler may fuse a product and a sum (nvcc -fmad=true, its
+/// default), and may decide differently in each place. Then the same line, split in another way or read by another
 /// kernel, would have other last bits.
 #pragma once
 
@@ -22,7 +22,7 @@ SLUICE_DEVICE float rounded_sum(float x, float y) {
 #endif
 }
 
-/// The sum; of finite numbers finite.
+/// The sum; finite for finite numbers.
 SLUICE_DEVICE float bounded_sum(float x, float y) {
   constexpr auto most = (std::numeric_limits<float>::max)();
   auto const sum = rounded_sum(x, y);
@@ -30,7 +30,7 @@ SLUICE_DEVICE float bounded_sum(float x, float y) {
   return sum > most ? most : sum < -most ? -most : sum;
 }
 
-/// The next float towards -infinity; of a finite number.
+/// The next float towards -infinity; for finite numbers.
 SLUICE_DEVICE float next_below(float x) {
   auto const bits = __builtin_bit_cast(std::uint32_t, x);
   if ((bits & 0x7fffffffu) == 0) return __builtin_bit_cast(float, std::uint32_t{0x80000001u});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is done once, before any stream has work: memory, and what lies in it from the beginning.
+/// One-time set-up before any stream has work: memory and its initial contents.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A stream of its own, which waits for no other and for which no other waits; destroyed with its work done.
+/// Its own stream, independent of all other streams; its work is complete when it is destroyed.
 class SetupStream {
  public:
   /// \throws Error  of CUDA
@@ -37,8 +37,8 @@ class SetupStream {
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
 };
 
-/// Copies to the device; all of it is there when this returns, whatever stream reads it. (cudaMemcpy from pageable memory may
-/// return as soon as it has read the host's, and a non-blocking stream does not wait for the rest.)
+/// Copies to the device; the data is there when this returns, for any stream. (cudaMemcpy from pageable memory may
+/// return as soon as it has read the host's memory, and a non-blocking stream does not wait for the rest.)
 /// \throws Error  of CUDA
 inline void copy_now(void* to, void const* from, std::size_t bytes) {
   if (bytes == 0) return;
@@ -47,7 +47,7 @@ inline void copy_now(void* to, void const* from, std::size_t bytes) {
   stream.wait();
 }
 
-/// Sets all bytes of the device's memory; done when this returns.
+/// Sets all bytes of device memory; complete when it returns.
 /// \throws Error  of CUDA
 inline void fill_now(void* to, int value, std::size_t bytes) {
   if (bytes == 0) return;

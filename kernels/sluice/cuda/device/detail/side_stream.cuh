@@ -18,11 +18,11 @@
 
 namespace sluice::inline v0::cuda {
 
-/// For work that may run at the same time as what the caller's stream does next. It is part of a capture of that stream from
-/// fork() to join(). Stream and events are made when they are first needed. Throws Error of CUDA.
+/// For work that may overlap with later work of the caller's stream. It is part of a capture of that stream from fork()
+/// to join(). Stream and events are created on first use. Throws Error of CUDA.
 class SideStream {
  public:
-  /// What is added to the stream that this gives comes behind all that was added to the caller's so far.
+  /// Returns a stream whose later work waits for everything enqueued in the caller's stream so far.
   cudaStream_t fork(cudaStream_t stream) {
     if (stream_ == nullptr) {
       RelaxedCapture const relaxed;
@@ -34,17 +34,17 @@ class SideStream {
     forked_.wait(stream_.get());
     return stream_.get();
   }
-  /// Remembers what was added here so far, as one of two things.
+  /// Records an event after everything enqueued here so far, under one of two numbers.
   void mark(std::size_t which) { marked_[which].record(stream_.get()); }
-  /// What is added to the caller's stream from now on comes behind what was marked so last.
+  /// Makes later work of the caller's stream wait for the last event marked with this number.
   void join(cudaStream_t stream, std::size_t which) const { marked_[which].wait(stream); }
-  /// The same of all that was added here, as far as CUDA allows.
+  /// Makes it wait for everything enqueued here, as far as CUDA allows.
   void abandon(cudaStream_t stream) noexcept {
     try {
       if (stream_ == nullptr) return;
       mark(0);
       join(stream, 0);
-    } catch (...) {  // there is an error to be told already
+    } catch (...) {  // an error is already being reported
     }
   }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// When a kernel of ours may start.
+/// When one of our kernels may start.
 #pragma once
 
 #include <sluice/language.hpp>
 
 namespace sluice::inline v0::cuda {
 
-/// after: when all that was added to the stream before has ended. early: while the kernel just before it, which is one of ours,
-/// is still at work; it waits for that by itself (await_earlier()), so launch and first instructions cost no time of their own.
-/// Answers are the same.
+/// after: when everything enqueued earlier has ended. early: while the previous kernel, which must be one of ours, is
+/// still running. The kernel then waits for it by itself (await_earlier()), which hides the cost of the launch and of
+/// its first instructions. Does not change answers.
 enum class Start : bool { after, early };
 
 }  // namespace sluice::inline v0::cuda

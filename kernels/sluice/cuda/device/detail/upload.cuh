@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Small things that go to the device every step.
+/// Small data sent to the device in every step.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,11 +16,11 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Page-locked memory to copy from. It is used in turns, so that the host need not wait for a step's copies before it
-/// writes the next one's; it waits only where the device is `turns` steps behind.
+/// Page-locked memory to copy from. Buffers are used in turn, so that the host need not wait for a step's copies before
+/// it writes the next step's; it waits only if the device is `turns` steps behind.
 class Upload {
  public:
-  /// \throws Error  of CUDA, and while the stream is captured: a graph would copy what the memory holds later
+  /// \throws Error  of CUDA, and if the stream is being captured: a graph would copy what the memory holds later
   static void refuse_capture(cudaStream_t stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
@@ -28,14 +28,14 @@ class Upload {
       throw Error(cudaErrorStreamCaptureUnsupported, "a cache is told of a step before a graph runs, not in it");
   }
 
-  /// Memory for `bytes`, that no copy under way reads. Between it and sent(), copies from it are added to the stream.
+  /// Memory for `bytes` that no pending copy reads. Copies from it are enqueued between this call and sent().
   /// \throws Error  of CUDA
   void* begin(std::size_t bytes, cudaStream_t stream) {
     auto& turn = turns_[next_];
     if (turn.copied.recorded()) turn.copied.wait();
     return turn.memory.get(bytes, stream);
   }
-  /// The copies are in the stream.
+  /// Call it when the copies are enqueued.
   void sent(cudaStream_t stream) {
     turns_[next_].copied.record(stream);
     next_ = (next_ + 1) % turns_.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A warp that works alone.
+/// A warp that works independently.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,7 +12,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A block of 32 threads, of which several may share one of the device's blocks: they do not wait for each other.
+/// A block of 32 threads. Several may share one of the device's blocks, without waiting for each other.
 struct DeviceWarp : DeviceBlock<32> {
   __device__ __forceinline__ int thread() const { return lane(); }
   __device__ __forceinline__ int warp() const { return 0; }

@@ -12,9 +12,9 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The first of 0 .. count - 1 that is not below what is looked for; `count` where there is none. All lanes of a warp ask together:
-/// each looks at another one, so that 32 times as few are left, and 2,000 take three looks one after the other.
-/// \param below  of a number: whether it is; those that are come first
+/// The first of 0 .. count - 1 for which `below` is false; `count` if there is none. All lanes of a warp call it
+/// together and test one number each, so each round leaves 1/32 of the range; 2,000 numbers take three rounds.
+/// \param below  a predicate that is true for a prefix of the numbers
 template <class Block, class Below>
 SLUICE_DEVICE std::int32_t first_of_warp(Block& block, std::int32_t count, Below const& below) {
   std::int32_t begin = 0, end = count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From what the device tells of a line to what a search is told.
+/// Converts the device's answer for a line to the search's form.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Adds a line to the lists. `probes` goes on to the next line's.
+/// Adds a line to the lists. Advances `probes` to the next line's.
 inline void add_line(LineLists& lists, Query const& query, LineResult const& result, std::span<Candidate const> best,
                      float const*& probes, float entropy = 0) {
   auto& entry = lists.open();

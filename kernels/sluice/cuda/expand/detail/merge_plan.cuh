@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What of a step the device may merge, and what comes back.
+/// Which groups of a step the device may merge, and how to read the result.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,13 +22,13 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The groups of a step as the merge of beams is told them, and the lines' lists as the search is told them. Needs no
-/// device. Allocates nothing once it has seen its largest step.
+/// Converts the groups of a step for the merge of beams, and its result to lists for the search. Needs no device.
+/// Allocates nothing once it has seen its largest step.
 class MergePlan {
  public:
   /// \param k  the longest list, in [1, most_listed]
-  /// \param most_lines, most_kept  what the merge can do; larger groups stay whole
-  /// \throws std::invalid_argument  for groups of more lines than there are
+  /// \param most_lines, most_kept  limits of the merge; larger groups are not merged
+  /// \throws std::invalid_argument  for groups with more lines than there are
   void build(std::span<Query const> queries, std::span<Group const> groups, std::int32_t k, std::int32_t most_lines,
              std::int32_t most_kept) {
     groups_.clear(), lines_.clear();
@@ -61,23 +61,23 @@ class MergePlan {
             "must hold as many lines as there are queries");
   }
 
-  /// Whether there is anything to merge, and less to copy then. If not, lists may be copied as they are.
+  /// Whether there is anything to merge, and merging saves copying. If not, lists may be copied as they are.
   bool merges() const {
     return longest_ > 0 && kept() * sizeof(Kept) < lines_.size() * static_cast<std::size_t>(k_) * sizeof(Candidate);
   }
   std::span<MergeGroup const> groups() const { return groups_; }
   std::span<MergeLine const> lines() const { return lines_; }
-  /// The group of every line, to `of`.
+  /// Writes the group of every line to `of`.
   void number(std::int32_t* of) const {
     std::int32_t number = 0;
     for (auto const& group : groups_) std::fill_n(of + group.first, group.lines, number++);
   }
   std::int32_t widest() const { return widest_; }
   std::int32_t longest() const { return longest_; }
-  /// How many Kept the merge writes, at most.
+  /// The most Kept that the merge writes.
   std::size_t kept() const { return static_cast<std::size_t>(kept_); }
 
-  /// Adds all lines to the lists. Pointers are the host's.
+  /// Adds all lines to the lists. Pointers are host pointers.
   void read(std::span<Query const> queries, LineResult const* results, float const* probes, Kept const* kept,
             LineLists& lists) {
     for (auto const& group : groups_) {
@@ -92,7 +92,7 @@ class MergePlan {
   }
 
  private:
-  /// A group's candidates, line by line, to sorted_; ends_[line] is where its end.
+  /// Sorts a group's candidates by line into sorted_; ends_[line] is where the line's end.
   void sort_by_line(MergeGroup const& group, LineResult const* results, Kept const* kept) {
     auto const line_of = [&](std::int32_t parent) {
       return static_cast<std::size_t>(lines_[static_cast<std::size_t>(group.first + parent)].row - group.first);
@@ -103,7 +103,7 @@ class MergePlan {
       found += static_cast<std::size_t>(results[group.first + static_cast<std::int32_t>(line)].count);
     sorted_.resize((std::max)(sorted_.size(), found));
     ends_.assign(lines + 1, 0);
-    if (group.keep == 0) {  // they are in order already, with gaps
+    if (group.keep == 0) {  // already in order, with gaps
       std::size_t at = 0;
       for (std::size_t line = 0; line < lines; ++line, kept += k_) {
         auto const count = results[group.first + static_cast<std::int32_t>(line)].count;
@@ -112,7 +112,7 @@ class MergePlan {
       }
       return;
     }
-    // Of one line, what is kept is in its own order. ends_[line + 1] counts, then ends_[line] runs from begin to end.
+    // Within a line, kept candidates are in order. ends_[line + 1] counts, then ends_[line] runs from begin to end.
     std::span const best(kept, (std::min)(found, static_cast<std::size_t>(group.keep)));
     for (auto const& x : best) ++ends_[line_of(x.parent) + 1];
     for (std::size_t line = 0; line < lines; ++line) ends_[line + 1] += ends_[line];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Queries to the device, answers back.
+/// Sends queries to the device, and fetches answers.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -36,19 +36,21 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a step of a decoder does around the work on its lines: one copy there, one back unless kernels write the answers to
-/// the host's memory (StepOptions), and a wait for the stream. Merges beams behind the work where groups ask for it. Twice
-/// where a list by probability was longer than its room (SelectionPlan). Allocates nothing once it has seen its largest step.
+/// The frame of a decoder step around the work on its lines: one copy to the device, one back unless kernels write the
+/// answers to host memory (StepOptions), and a wait for the stream. Merges beams after the work if groups ask for it.
+/// Runs twice if a list by probability did not fit its memory (SelectionPlan). Allocates nothing once it has seen its
+/// largest step.
 class QueryExchange {
  public:
   QueryExchange() = default;
-  /// \param allocator  of the device's memory
+  /// \param allocator  for device memory
   explicit QueryExchange(Allocator const& allocator, StepOptions const& options = {})
       : options_(options), asked_(allocator), answered_(allocator), between_(allocator), tickets_(allocator) {}
 
-  /// Calls add(task), which adds to the stream what answers the task, a kernel of ours last; once more where lists had no room.
-  /// \param task  all but what queries say
-  /// \throws std::invalid_argument  for a query that makes no sense, naming the field
+  /// Calls add(task), which enqueues what answers the task, one of our kernels last; calls it again if lists did not
+  /// fit.
+  /// \param task  everything except the queries
+  /// \throws std::invalid_argument  for an invalid query, naming the field
   /// \throws Error  of CUDA
   template <class T, class Add>
   Expansion run(LineTask<T> task, Kind kind, cudaStream_t stream, std::span<Query const> queries,
@@ -68,16 +70,16 @@ class QueryExchange {
     return lists_.answer(queries, groups);
   }
 
-  /// \throws std::invalid_argument  for a query that makes no sense, naming the field
+  /// \throws std::invalid_argument  for an invalid query, naming the field
   static void check_all(std::span<Query const> queries) {
     for (auto const& query : queries) require(query.best >= 0, "query.best", query.best, "must not be negative");
   }
 
-  /// Bytes of the device's memory in use.
+  /// Bytes of device memory in use.
   std::size_t workspace() const { return asked_.size() + answered_.size() + between_.size() + tickets_.size(); }
 
  private:
-  /// Whether all lists had room; then they are there.
+  /// Whether all lists fitted; then they have been fetched.
   template <class T, class Add>
   bool attempt(LineTask<T> task, Kind kind, cudaStream_t stream, std::span<Query const> queries, Add&& add) {
     auto const size = task.scores.columns;
@@ -96,7 +98,7 @@ class QueryExchange {
     auto const ask_group_of = asked.add<std::int32_t>(tails ? queries.size() : 0);
     auto const selects = selection_.any();
     auto const ask_selection = asked.add<LineSelect>(selects ? queries.size() : 0);
-    Parts between;  // what kernels read again
+    Parts between;  // data that kernels read again
     auto const tell_results = answered.add<LineResult>(queries.size());
     auto const tell_probes = answered.add<float>(probe_count);
     auto const tell_best = merges ? answered.add<Kept>(plan_.kept()) : answered.add<Candidate>(listed_in_all);
@@ -171,7 +173,7 @@ class QueryExchange {
     return true;
   }
 
-  /// How many a line can list in one pass.
+  /// How many tokens a line can list in one pass.
   static std::int32_t listed(Query const& query, std::ptrdiff_t size) {
     if (SelectionPlan::lists(query)) return 0;
     return static_cast<std::int32_t>(std::min<std::ptrdiff_t>(query.best, size));
@@ -196,7 +198,7 @@ class QueryExchange {
     }
   }
 
-  /// \param selected, lists  of those that were looked at again; nullptr: none
+  /// \param selected, lists  those of further passes; nullptr: none
   void read(std::span<Query const> queries, std::int32_t k, LineResult const* results, float const* probes,
             Candidate const* best, SelectResult const* selected, Candidate const* lists) {
     for (std::size_t i = 0; i < queries.size(); ++i, best += k) {
@@ -208,7 +210,7 @@ class QueryExchange {
   }
 
   StepOptions options_;
-  bool mapped_ = false;  // this step's answers are of a kind that no kernel reads
+  bool mapped_ = false;  // no kernel reads this step's answers
   Buffer<Where::device> asked_, answered_, between_, tickets_;
   Buffer<Where::host> host_;
   Buffer<Where::mapped> straight_;

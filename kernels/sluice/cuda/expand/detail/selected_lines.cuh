@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lines that are looked at again: the one pass, keys of what decides, a sort of those that may be
-/// listed, and what is cut from the sorted ones.
+/// Lines that need further passes: the first pass, keys of the deciding numbers, a sort of those that may be listed,
+/// and the cut of the sorted list.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -31,7 +31,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What LineTask::selection asks, for at most 16 million scores at once, and in what memory. Lines that ask nothing have no keys.
+/// The work for LineTask::selection, for at most 16 million scores at once, and its memory. Lines without such queries
+/// have no keys.
 template <class T>
 class SelectedLines {
  public:
@@ -55,8 +56,8 @@ class SelectedLines {
 
   std::size_t bytes() const { return parts_.size(); }
 
-  /// Calls use(some) with the lines that are looked at at once, as a task for their lists of at most 64; where any is longer, for
-  /// their best alone.
+  /// Calls use(some) with the lines of one round, as a task for their lists of at most 64; if any list is longer, for
+  /// only the best token.
   template <class Use>
   void each(LineTask<T> const& task, Use&& use) const {
     for (std::ptrdiff_t first = 0; first < task.scores.rows; first += most_) {
@@ -66,15 +67,15 @@ class SelectedLines {
     }
   }
 
-  /// Adds the work to the stream.
+  /// Enqueues the work.
   /// \param start    of the first kernel
-  /// \param behind   of a kernel right behind one of ours
-  /// \param prepare  a LineTask becomes the launch that answers it; it may add to the stream where start is Start::after
+  /// \param behind   of a kernel right after one of ours
+  /// \param prepare  turns a LineTask into the launch that answers it; may enqueue work if start is Start::after
   template <class Prepare>
   void enqueue(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Start behind,
                Prepare&& prepare) const {
     each(task, [&](LineTask<T> some) {
-      if (task.k > most_listed)  // their lists and results are there
+      if (task.k > most_listed)  // their lists and results are already there
         some.best = part<Candidate>(memory, top_), some.results = part<LineResult>(memory, spare_);
       SelectLaunch<FormatOf<T>> launch;
       launch.line = prepare(some);
@@ -90,8 +91,8 @@ class SelectedLines {
       if (some.selection.draws) {
         check(cudaMemsetAsync(launch.drawn, 0, drawn_words() * sizeof(std::uint32_t), stream), "cudaMemsetAsync");
         launch.draws = true;
-        sort(launch, memory, stream, Start::after, behind);  // behind the zeros
-        launch_draws(launch, stream, Start::after);          // behind CUB's sort
+        sort(launch, memory, stream, Start::after, behind);  // after the zeros
+        launch_draws(launch, stream, Start::after);          // after CUB's sort
       }
       launch.draws = false;
       if (some.selection.cuts) sort(launch, memory, stream, behind, behind);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What of a step's queries takes another look at their lines, and the memory for lists of unknown length.
+/// Which of a step's queries need further passes over their lines, and the memory for lists of unknown length.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,14 +18,14 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Lists by probability may be as long as V, and nobody knows before. Each gets room for as many as the longest of the step
-/// before wanted (from `least` to `most`); where one wants more, the step is answered again with as much room as each line then
-/// wants. Needs no device. Allocates nothing once it has seen its largest step.
+/// A list by probability may have any length up to V, unknown in advance. Each gets memory for the longest list of the
+/// previous step (from `least` to `most`). If a list does not fit, the step is answered again with the memory that each
+/// line then needs. Needs no device. Allocates nothing once it has seen its largest step.
 class SelectionPlan {
  public:
   static constexpr std::int32_t least = 64, most = 4096;
 
-  /// Whether a query's list is made in another look at the line.
+  /// Whether a query's list needs a further pass over the line.
   static bool lists(Query const& query) {
     return query.selects() || (query.noise != 0 && query.best > 0) || penalised(query);
   }
@@ -58,10 +58,10 @@ class SelectionPlan {
   bool draws() const { return draws_; }
   bool cuts() const { return cuts_; }
   std::span<LineSelect const> lines() const { return lines_; }
-  /// In all lists.
+  /// For all lists together.
   std::size_t room() const { return room_; }
 
-  /// Whether all lists had room. If not, they have it now.
+  /// Whether all lists fitted. If not, they now have enough memory.
   bool fits(SelectResult const* results) {
     auto fit = true;
     std::int32_t longest = 0;
@@ -82,7 +82,7 @@ class SelectionPlan {
   }
 
  private:
-  /// Whether penalties act on log-probabilities.
+  /// Whether penalties apply to log-probabilities.
   static bool penalised(Query const& query) {
     return query.stage == Stage::after_softmax &&
            std::ranges::any_of(query.edits, [](Edit const& edit) { return edit.penalty != 1; });

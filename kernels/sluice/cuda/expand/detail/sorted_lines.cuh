@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lists of any length: one pass for the sums and the probes, one that makes keys, a sort of those that may be
-/// listed, one that lists.
+/// Lists of any length: one pass for the sums and the probes, one that makes keys, a sort of those that may be listed,
+/// and one that writes the lists.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -27,7 +27,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// How many lines of a task are sorted at once (at most 16 million scores), and in what memory.
+/// How many lines of a task are sorted at once (at most 16 million scores), and the memory for that.
 template <class T>
 class SortedLines {
  public:
@@ -46,7 +46,7 @@ class SortedLines {
 
   std::size_t bytes() const { return parts_.size(); }
 
-  /// Calls use(some) with the lines that are sorted at once, as a task for their best alone.
+  /// Calls use(some) with the lines of one round, as a task for only their best token.
   template <class Use>
   void each(LineTask<T> const& task, Use&& use) const {
     for (std::ptrdiff_t first = 0; first < task.scores.rows; first += most_) {
@@ -56,10 +56,10 @@ class SortedLines {
     }
   }
 
-  /// Adds the work to the stream.
+  /// Enqueues the work.
   /// \param start    of the first kernel
-  /// \param behind   of a kernel right behind one of ours
-  /// \param prepare  a LineTask becomes the launch that answers it; it may add to the stream where start is Start::after
+  /// \param behind   of a kernel right after one of ours
+  /// \param prepare  turns a LineTask into the launch that answers it; may enqueue work if start is Start::after
   template <class Prepare>
   void enqueue(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Start behind,
                Prepare&& prepare) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lines that are made tile by tile, and read so.
+/// Lines that are computed and read tile by tile.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,8 +22,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// \param chunk  what the width of a tile is a multiple of
-/// \throws std::invalid_argument  unless LogSoftmaxTopK::enqueue_tiles() can be called so
+/// \param chunk  a tile's width is a multiple of it
+/// \throws std::invalid_argument  unless these are valid arguments of LogSoftmaxTopK::enqueue_tiles()
 template <class T>
 void check_tile(LineTask<T> const& task, MatrixView<T> tile, std::ptrdiff_t apart, std::ptrdiff_t chunk) {
   require(tile.columns >= chunk && tile.columns % chunk == 0 && tile.rows == task.scores.rows,
@@ -36,12 +36,12 @@ void check_tile(LineTask<T> const& task, MatrixView<T> tile, std::ptrdiff_t apar
   require(task.k <= most_listed, "LogSoftmaxTopK: k", task.k, "must be at most 64 where lines are made in tiles");
 }
 
-/// Adds products and what reads them by turns; see LogSoftmaxTopK::enqueue_tiles().
+/// Alternately enqueues products and the kernels that read them; see LogSoftmaxTopK::enqueue_tiles().
 /// \param lines  of whole lines in the tile
 template <class Format, class T, class Product>
 void tiled_lines(LineLaunch<Format> lines, MatrixView<T> tile, std::ptrdiff_t apart, std::ptrdiff_t chunk,
                  SideStream& beside, cudaStream_t stream, Product&& product) {
-  auto const make = [&](std::ptrdiff_t first, std::ptrdiff_t count, T* to) {  // and how what follows may start
+  auto const make = [&](std::ptrdiff_t first, std::ptrdiff_t count, T* to) {  // also says how the next kernel may start
     if constexpr (std::is_same_v<decltype(product(first, count, to)), Start>) return product(first, count, to);
     else return product(first, count, to), Start::after;
   };
@@ -67,7 +67,7 @@ void tiled_lines(LineLaunch<Format> lines, MatrixView<T> tile, std::ptrdiff_t ap
       if (apart > 0) beside.mark(turn);
     }
     if (apart > 0) beside.join(stream, (number - 1) % 2);
-  } catch (...) {  // blocks that never came would be missed by the next lines
+  } catch (...) {  // missing blocks would stall the next lines
     if (apart > 0) beside.abandon(stream);
     auto const bytes = static_cast<std::size_t>(lines.rows) * sizeof(unsigned);
     static_cast<void>(cudaMemsetAsync(lines.tickets, 0, bytes, stream));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Sets of tokens as a kernel reads them.
+/// Token sets in the form that kernels read.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,11 +17,11 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The sets that queries name, each once however many of them name it. Allocates nothing once it has seen the most sets.
+/// The sets that queries refer to, each stored once. Allocates nothing once it has seen the most sets.
 class TokenMasks {
  public:
   /// \param size  V
-  /// \throws std::invalid_argument  where there are too many to be numbered
+  /// \throws std::invalid_argument  if there are too many to number
   void collect(std::span<Query const> queries, std::ptrdiff_t size) {
     sets_.clear();
     for (auto const& query : queries)
@@ -33,9 +33,9 @@ class TokenMasks {
     require(words() <= std::size_t{(std::numeric_limits<std::int32_t>::max)()}, "LogSoftmaxTopK: sets of tokens",
             sets_.size(), "are too many for so many tokens");
   }
-  /// Of all sets together, of 32 bits.
+  /// The 32-bit words of all sets together.
   std::size_t words() const { return sets_.size() * words_of_one_; }
-  /// Where a set's words begin; -1: there is no set.
+  /// Where a set's words begin; -1 for no set.
   std::int32_t first(TokenSet const* set) const {
     if (set == nullptr) return -1;
     auto const at = std::ranges::lower_bound(sets_, set) - sets_.begin();

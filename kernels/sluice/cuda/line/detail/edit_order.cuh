@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Edits in the order in which a kernel finds them.
+/// Sorts edits into the order that kernels expect.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,9 +17,9 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Copies a line's edits in ascending order of tokens (those below 0 last), several of one token in the order that they had: what
-/// LineTask::ascending promises. Lists that are in order, as most rules make them, are copied as they are; others take a pass for
-/// every 11 bits of the largest token. Needs no device. Allocates nothing once it has seen its longest list.
+/// Copies a line's edits in ascending order of tokens (negative ones last), keeping the order of several edits of one
+/// token, as LineTask::ascending promises. Sorted lists, which most rules make, are copied unchanged; others take one
+/// radix pass per 11 bits of the largest token. Needs no device. Allocates nothing once it has seen its longest list.
 class EditOrder {
  public:
   void copy(std::span<Edit const> edits, Edit* to) {
@@ -41,7 +41,7 @@ class EditOrder {
   static constexpr unsigned bits = 11;
   static std::uint32_t place(Edit const& edit) { return static_cast<std::uint32_t>(edit.token); }
 
-  /// By one digit; equal ones stay as they are.
+  /// A stable sort by one digit.
   void sort_by(std::span<Edit const> edits, unsigned shift) {
     auto const digit = [&](std::uint32_t i) { return place(edits[i]) >> shift & ((1u << bits) - 1); };
     begin_.fill(0);
@@ -52,7 +52,7 @@ class EditOrder {
     std::swap(order_, next_);
   }
 
-  std::vector<std::uint32_t> order_, next_;  // numbers of edits
+  std::vector<std::uint32_t> order_, next_;  // indices of edits
   std::array<std::uint32_t, std::size_t{1} << bits> begin_{};
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// CUB's sort of keys. Only instances.cuh includes it, files that nvcc compiles too get theirs from there: CUB brings a
-/// namespace of that name, beside which `cuda` is ambiguous after `using namespace sluice`.
+/// CUB's sort of keys. Only instances.cuh includes it; other files compiled by nvcc use the instances there. CUB
+/// declares a namespace `cuda`, which makes `cuda` ambiguous after `using namespace sluice`.
 #pragma once
 
 #include <sluice/language.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The program of one block of LogSoftmaxTopK: its part of a line, and the line's answer where it is the last to come.
+/// The program of one thread block of LogSoftmaxTopK: reads its part of a line; the last block of a line makes the
+/// line's answer.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,15 +21,15 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The block's part of the line (LinePart); the block that finishes a line last merges what all have found; nobody waits for
-/// anybody.
+/// A block reads its part of the line (LinePart). The block that finishes a line last merges the results of all; no
+/// block waits for another.
 ///
-/// Sums are added in an order that depends on V and the type alone, and every one is rounded by itself, so answers do not
+/// Sums are added in an order that depends only on V and the type, and each addition is rounded, so answers do not
 /// depend on how lines are split.
 /// \tparam many    false: k is 1
 /// \tparam masked  false: no query has a mask
 /// \tparam Loads   how the part is read: DirectLoads, or RingLoads&
-/// \tparam told    lists and results are stored for other blocks: for those that this one tells of them behind a fence
+/// \tparam told    whether to store lists and results for other blocks, which this block notifies after a fence
 template <class Format, bool many, bool masked, class Block, class Loads = DirectLoads, bool told = false>
 class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   using Part = LinePart<Format, many, masked, Block, Loads>;
@@ -43,7 +44,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
                           std::int32_t split, Loads loads = {})
       : Part(block, memory, launch, row, split, loads) {}
 
-  /// Whether the line's answer is there now, by this block.
+  /// Runs the block; returns whether it has made the line's answer.
   SLUICE_DEVICE bool run() {
     auto const best = this->read();
     auto const asked = launch_.query(row_).best;
@@ -65,7 +66,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   }
 
  private:
-  /// The list to the workspace, for the line's last block.
+  /// Writes the list to the workspace, for the line's last block.
   SLUICE_DEVICE void leave(int k, int found) {
     for (int i = block_.thread(); i < k; i += threads)
       block_.store(keys() + std::int64_t{i} * launch_.splits + split_, i < found ? memory_.best[i] : no_key);
@@ -73,7 +74,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
     block_.sync(Barrier::written);
   }
 
-  /// The probes of the block's part, which is overwritten before the last block comes.
+  /// Writes the probes of the block's part, which is overwritten before the last block runs.
   SLUICE_DEVICE void leave_probes() {
     auto const& query = launch_.query(row_);
     for (int i = block_.thread(); i < query.probe_count; i += threads) {
@@ -83,7 +84,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
     }
   }
 
-  /// Whether all other blocks of the line have left their lists.
+  /// Whether all other blocks of the line have written their lists.
   SLUICE_DEVICE bool arrives_last() {
     if (block_.thread() == 0) {
       auto const others = static_cast<unsigned>(launch_.splits - 1);
@@ -96,7 +97,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
     return true;
   }
 
-  /// Neighbouring threads look at neighbouring blocks' keys of one rank, so the best are spread over many threads.
+  /// Neighbouring threads read neighbouring blocks' keys of one rank, which spreads the best keys over many threads.
   SLUICE_DEVICE int merge(int k) {
     auto const count = k * launch_.splits;
     auto best = no_key;
@@ -127,7 +128,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
     return best != no_key ? 1 : 0;
   }
 
-  /// The line's sum, of those that its warps have found.
+  /// The line's sum, from the sums of its warps.
   template <class Read>
   SLUICE_DEVICE PartialSum sum(Read const& read) {
     auto const count = chunks_ * Block::warps;
@@ -135,7 +136,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
     return sum_of_block(block_, memory_.warp_sums, count, read);
   }
 
-  /// The line's answer.
+  /// Writes the line's answer.
   SLUICE_DEVICE void finish(PartialSum sum, int found) {
     auto const& query = launch_.query(row_);
     auto const valid = sum.sum == sum.sum;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The edits of a line that matter to some of its places, found without looking at the others.
+/// Finds the edits of a line that affect a range of places, without reading the others.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -13,19 +13,19 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Some of a line's edits, by their numbers in its list.
+/// A range of a line's edits, by index.
 struct EditRange {
   std::int32_t begin = 0, end = 0;
   SLUICE_HOST_DEVICE bool some() const { return begin < end; }
 };
 
-/// The place that an edit names: a token below 0 is behind all others.
+/// The place that an edit names: a negative token sorts after all others.
 template <class Block>
 SLUICE_DEVICE std::uint32_t edited_place(Block& block, Edit const* edits, std::int32_t i) {
   return static_cast<std::uint32_t>(block.read(&edits[i].token));
 }
 
-/// The first of some edits, in ascending order, whose place is not below `place`; their end where there is none.
+/// The first of some edits, in ascending order, whose place is not below `place`; their end if there is none.
 template <class Block>
 SLUICE_DEVICE std::int32_t first_edit(Block& block, Edit const* edits, EditRange among, std::uint32_t place) {
   while (among.some()) {
@@ -36,7 +36,7 @@ SLUICE_DEVICE std::int32_t first_edit(Block& block, Edit const* edits, EditRange
   return among.begin;
 }
 
-/// The same of `count` edits, asked by all lanes of a warp together.
+/// The same for `count` edits; all lanes of a warp call it together.
 template <class Block>
 SLUICE_DEVICE std::int32_t first_edit_of_warp(Block& block, Edit const* edits, std::int32_t count,
                                               std::uint32_t place) {

@@ -19,7 +19,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Blocks on a multiprocessor, which bound registers. Masks take some; so do lists before sm_90, a few.
+/// Blocks per multiprocessor, which limits registers. Masks need some; before sm_90, lists need a few.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 template <bool many, bool masked>
 inline constexpr int line_residents = many || masked ? line_blocks_at_once - 1 : line_blocks_at_once;
@@ -28,7 +28,7 @@ template <bool many, bool masked>
 inline constexpr int line_residents = masked ? line_blocks_at_once - 1 : line_blocks_at_once;
 #endif
 
-/// A block for every part of every line, the parts of a line side by side.
+/// One block per part of every line, the parts of a line adjacent.
 template <class Format, bool many, bool masked>
 __global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
     line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
       .run();
 }
 
-/// Blocks that read through rings start when all before them has ended.
+/// Blocks that read through rings start after all earlier work has ended.
 template <class Format>
 void launch_lines(LineLaunch<Format> const& lines, cudaStream_t stream, Start start) {
   if (lines.ring > 0) return launch_ring(lines, stream);

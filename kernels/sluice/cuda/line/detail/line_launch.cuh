@@ -12,20 +12,20 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr int line_threads = 256;       ///< of a block; sums, and so the last bits of answers, depend on it
-inline constexpr int line_blocks_at_once = 4;  ///< on a multiprocessor, by the registers that a block may take
+inline constexpr int line_threads = 256;       ///< per block; sums, and so the last bits of answers, depend on it
+inline constexpr int line_blocks_at_once = 4;  ///< per multiprocessor, by the registers that a block may use
 
-inline constexpr int line_ring_blocks_at_once = 3;  ///< the same of blocks that read through rings
+inline constexpr int line_ring_blocks_at_once = 3;  ///< the same for blocks that read through rings
 
-/// One launch; nothing is allocated and nothing waited for. `start` as everywhere (see Start). Defined in line_kernel.cuh,
-/// which needs nvcc: files that a host compiler compiles leave it to a file with instances.cuh.
+/// One launch; allocates nothing and does not wait. For `start`, see Start. Defined in line_kernel.cuh, which needs
+/// nvcc: files compiled by a host compiler rely on a file with instances.cuh.
 /// \throws Error  of CUDA
 template <class Format>
 void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start start = Start::after);
 
-/// How many blocks of launches with LineLaunch::ring run on a multiprocessor of the current device at once; 0: the program has no
-/// such kernel for it (sm_90 or newer). Before the first such launch on a device: it grants the kernels their shared memory.
-/// Defined as launch_lines().
+/// The number of blocks with LineLaunch::ring that run on a multiprocessor of the current device at once; 0: the
+/// program has no such kernel for it (sm_90 or newer). Call it before the first such launch on a device: it grants the
+/// kernels their shared memory. Defined as launch_lines().
 /// \tparam threads  line_threads
 /// \throws Error  of CUDA
 template <int threads>

@@ -14,10 +14,11 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Loads by every thread, straight to registers: Loads::direct.
+/// Loads by every thread, directly to registers: Loads::direct.
 struct DirectLoads {
-  /// Groups to load before the first `count` of them are used: a chunk's, 64 bytes a thread, where registers hold them. Of 16-bit
-  /// scores that are half-precision lists alone: with four, k = 1 and lists of bfloat16 spilled (ptxas of CUDA 13, sm_80 to sm_100).
+  /// The number of groups to load before the first `count` of them are used: a chunk's, 64 bytes per thread, if
+  /// registers suffice. With 16-bit scores, they suffice only for half-precision lists: with four groups, k = 1 and
+  /// bfloat16 lists spilled (ptxas of CUDA 13, sm_80 to sm_100).
   template <class Format, int count, bool many>
   static constexpr int ahead = many && !std::is_same_v<Format, BFloat16> ? LineShape::loads : count;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lists of any length: every score of a line as a key, and the list from the sorted keys.
+/// Lists of any length: turns every score of a line into a key, and the sorted keys into the list.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,17 +16,18 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The arguments of both programs; `line.k` is the longest list wanted, `line.totals` and `line.results` are there.
+/// The arguments of both programs; `line.k` is the longest list wanted, and `line.totals` and `line.results` are
+/// filled.
 template <class Format>
 struct OrderLaunch {
   LineLaunch<Format> line{};
   Key* keys = nullptr;            ///< [rows, V]
-  Key* narrowed = nullptr;        ///< [rows, V]: of each row those that may be listed, in any order
-  std::int32_t* sizes = nullptr;  ///< [rows]: how many these are
-  Key const* sorted = nullptr;    ///< the same, each row's in order, best first
+  Key* narrowed = nullptr;        ///< [rows, V]: the keys of each row that may be listed, in any order
+  std::int32_t* sizes = nullptr;  ///< [rows]: their number
+  Key const* sorted = nullptr;    ///< these keys, each row's in order, best first
 };
 
-/// The keys of a line as the selection sees it. `parts` blocks share a line.
+/// Makes the keys of a line as seen by the selection. `parts` blocks share a line.
 template <class Format, class Block>
 SLUICE_DEVICE void write_keys(Block& block, OrderLaunch<Format> const& launch, std::int32_t row, std::uint32_t part,
                               std::uint32_t parts) {
@@ -46,7 +47,7 @@ SLUICE_DEVICE void write_keys(Block& block, OrderLaunch<Format> const& launch, s
   }
 }
 
-/// The list of a line; its log-probabilities are those of LineBlock, bit for bit.
+/// Writes the list of a line; its log-probabilities equal those of LineBlock, bit for bit.
 template <class Format, class Block>
 SLUICE_DEVICE void write_list(Block& block, OrderLaunch<Format> const& launch, std::int32_t row) {
   auto const& line = launch.line;

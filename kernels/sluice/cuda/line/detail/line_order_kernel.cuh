@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernels behind lists of any length.
+/// The kernels for lists of any length.
 #pragma once
 
 #include <sluice/language.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the host starts what lists of any length need.
+/// How the host launches the kernels for lists of any length.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,18 +15,18 @@
 
 namespace sluice::inline v0::cuda {
 
-// Each adds to the stream; nothing is allocated and nothing waited for. Defined in line_order_kernel.cuh, see
+// Each function enqueues work, allocates nothing and does not wait. Defined in line_order_kernel.cuh, see
 // launch_lines(). They throw Error.
 
-/// All scores as keys, to `keys`.
+/// Makes keys of all scores, into `keys`.
 template <class Format>
 void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t stream, Start start);
-/// The lists, from `sorted`.
+/// Makes the lists, from `sorted`.
 template <class Format>
 void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t stream, Start start);
-/// Sorts the keys of each of `rows` rows of `size`, best first. Defined in key_sort.cuh, for instances.cuh alone.
-/// \param memory  of `bytes` bytes; nullptr: only tells in `bytes` how many are needed
-/// \param sizes   of the device: how many keys each row begins with; nullptr: all rows are full
+/// Sorts the keys of each of `rows` rows of `size`, best first. Defined in key_sort.cuh, for instances.cuh only.
+/// \param memory  of `bytes` bytes; nullptr: only writes the required size to `bytes`
+/// \param sizes   device pointer: the number of keys at the start of each row; nullptr: all rows are full
 template <class AnyKey>
 void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
                std::int64_t size, std::int32_t const* sizes, cudaStream_t stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a block of LogSoftmaxTopK finds in its part of a line.
+/// What a thread block of LogSoftmaxTopK computes from its part of a line.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,29 +22,29 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What the threads of a block share.
+/// The shared memory of a block.
 template <int threads>
 struct LineMemory {
   static constexpr int most_groups = LineShape::most_chunks * LineShape::loads * threads;
   union {
-    float delegates[most_groups];   ///< the best score of every group; each thread reads its own alone
+    float delegates[most_groups];   ///< the best score of every group; each thread reads only its own
     Key elements[most_groups / 2];  ///< keys that may be among the best
   };
-  Key groups[most_listed * LineShape::most_chunks * LineShape::loads];  ///< the groups that they lie in
+  Key groups[most_listed * LineShape::most_chunks * LineShape::loads];  ///< the groups that contain them
   Key best[most_listed];                                                ///< the answer, in order
   ThresholdMemory<threads> threshold;
   PartialSum sums[LineShape::most_chunks * (threads / 32)];
   PartialSum warp_sums[threads / 32];
-  std::uint32_t marks[most_groups / 32];  ///< a bit for every group that an edit names
-  EditRange edits;                        ///< those that name places of the block's part; of edits in any order, all
+  std::uint32_t marks[most_groups / 32];  ///< a bit for every group with edits
+  EditRange edits;                        ///< the edits of the block's part; all edits, if they are not in order
   int group_count, element_count;
   int last;
 };
 
-/// One read of the part, in groups of 16 bytes: the sum of exponentials and the maximum of every group (its *delegate*).
-/// The k best lie in the groups of the k best delegates, so a threshold from the threads' best delegates leaves little more
-/// than k groups to look at again (Gaihre et al. 2021, "Dr. Top-k: delegate-centric top-k on GPUs"). The cost depends
-/// neither on the order of the scores nor, much, on k; no thread keeps a list.
+/// Reads the part once, in groups of 16 bytes: computes the sum of exponentials and the maximum of every group (its
+/// *delegate*). The k best scores are in the groups of the k best delegates, so a threshold from the threads' best
+/// delegates leaves little more than k groups to read again (Gaihre et al. 2021, "Dr. Top-k: delegate-centric top-k on
+/// GPUs"). The cost does not depend on the order of the scores, and little on k; no thread keeps a list.
 /// \tparam many    false: k is 1
 /// \tparam masked  false: no query has a mask
 /// \tparam Loads   how the part is read: DirectLoads, or RingLoads&
@@ -69,14 +69,14 @@ class LinePart {
         chunks_(static_cast<std::int32_t>(LineShape::chunks<Format>(launch.size, threads))),
         base_(static_cast<std::uint32_t>(split * launch.chunks * LineShape::loads * threads)) {}
 
-  /// Reads all of it. Returns the thread's best group.
+  /// Reads the whole part. Returns the thread's best group.
   SLUICE_DEVICE Key read() {
     if (block_.thread() == 0) memory_.group_count = memory_.element_count = 0;
     if (reader_.edited()) mark();
     return stream();
   }
 
-  /// The block's k best, to memory, in order; returns how many there are.
+  /// Writes the block's k best to shared memory, in order; returns their number.
   SLUICE_DEVICE int select(Key best, int k) {
     auto const bar = threshold(block_, memory_.threshold, best, k);
     if (best >= bar) {
@@ -101,7 +101,7 @@ class LinePart {
     return rank_elements(k);
   }
 
-  /// The block's best; returns whether there is one.
+  /// Finds the block's best; returns whether there is one.
   SLUICE_DEVICE int select_one(Key best) {
     auto const top = best_of_block(block_, memory_.threshold, best);
     if (block_.thread() == 0 && top != no_key) {
@@ -122,7 +122,7 @@ class LinePart {
     return top != no_key ? 1 : 0;
   }
 
-  /// The k best of the listed elements, to memory, in order; returns how many there are.
+  /// Writes the k best of the listed elements to shared memory, in order; returns their number.
   SLUICE_DEVICE int rank_elements(int k) {
     auto const count = memory_.element_count;
     for (int i = block_.thread(); i < count; i += threads) {
@@ -134,7 +134,7 @@ class LinePart {
     return count < k ? count : k;
   }
 
-  /// The groups that the block has delegates of.
+  /// The number of groups for which the block has delegates.
   SLUICE_DEVICE std::uint32_t streamed() const {
     auto const rest = chunks_ - split_ * launch_.chunks;
     return static_cast<std::uint32_t>((rest < launch_.chunks ? rest : launch_.chunks) * LineShape::loads * threads);
@@ -150,19 +150,19 @@ class LinePart {
   std::uint32_t const base_;   // the block's first group
 
  private:
-  /// The edits among which those of a group are; none where nobody names it.
+  /// The range that contains a group's edits; empty if it has none.
   SLUICE_DEVICE EditRange edited(std::uint32_t local) const {
     if (!reader_.edited() || (memory_.marks[local / 32] >> (local % 32) & 1u) == 0) return {};
     return memory_.edits;
   }
 
-  /// Finds the edits of the block's part, and marks the groups that they name.
+  /// Finds the edits of the block's part, and marks their groups.
   SLUICE_DEVICE void mark() {
     for (int i = block_.thread(); i < Memory::most_groups / 32; i += threads) memory_.marks[i] = 0;
     auto const* const edits = reader_.edits();
     if (launch_.ascending == 0) {
       if (block_.thread() == 0) memory_.edits = reader_.all_edits();
-    } else if (block_.warp() < 2) {  // one finds the begin, one the end
+    } else if (block_.warp() < 2) {  // one warp finds the begin, one the end
       auto const bound = (base_ + (block_.warp() == 0 ? 0 : streamed())) * wide;
       auto const at = first_edit_of_warp(block_, edits, reader_.all_edits().end, bound);
       if (block_.lane() == 0) (block_.warp() == 0 ? memory_.edits.begin : memory_.edits.end) = at;
@@ -175,11 +175,11 @@ class LinePart {
     block_.sync(Barrier::marked);
   }
 
-  /// Sums and delegates to memory.
+  /// Writes sums and delegates to shared memory.
   SLUICE_DEVICE Key stream() {
-    constexpr int count = 16 / wide;  // groups that are used at once: 16 numbers a thread
+    constexpr int count = 16 / wide;  // groups used at once: 16 numbers per thread
     constexpr int ahead =
-        std::remove_reference_t<Loads>::template ahead<Format, count, many>;  // groups whose loads are under way
+        std::remove_reference_t<Loads>::template ahead<Format, count, many>;  // groups whose loads are in flight
     auto top = minus_infinity;
     std::uint32_t top_group = 0;
     auto const normalise = launch_.query(row_).normalise != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How lines are shared out among blocks, and the memory that these need.
+/// How lines are split among thread blocks, and the memory that these need.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -22,7 +22,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A launch for whole lines, but for the memory in which the blocks of a line meet.
+/// A launch for whole lines, without the memory through which the blocks of a line communicate.
 /// \tparam T  float, __half or __nv_bfloat16
 template <class T>
 class LinePlan {
@@ -30,10 +30,10 @@ class LinePlan {
   using Format = FormatOf<T>;
 
   /// \param processors  of the device
-  /// \param tile        chunks that are there at once, where lines are made tile by tile
-  /// \param ring        blocks that stay and read through rings, of the device; 0: a block for every part. Lines with masks
-  ///                    have no ring
-  /// \throws std::invalid_argument  for a task that makes no sense
+  /// \param tile        chunks in memory at once, if lines are computed tile by tile
+  /// \param ring        persistent blocks on the device that read through rings; 0: one block per part. Lines with
+  ///              masks use no ring
+  /// \throws std::invalid_argument  for an invalid task
   LinePlan(LineTask<T> const& task, std::int64_t processors, std::optional<std::int64_t> tile = {},
            std::int32_t ring = 0) {
     auto const rows = task.scores.rows, size = task.scores.columns;
@@ -65,14 +65,14 @@ class LinePlan {
     sums_ = parts_.add<PartialSum>(lines * static_cast<std::size_t>(chunks) * (line_threads / 32));
   }
 
-  /// Bytes of the memory in which blocks meet; 0: every line has one block.
+  /// Bytes of the memory through which blocks communicate; 0: every line has one block.
   std::size_t bytes() const { return parts_.size(); }
-  /// Bytes of their tickets: zero before, zero again afterwards.
+  /// Bytes of their tickets, which must be zero and are zero again afterwards.
   std::size_t ticket_bytes() const {
     return launch_.splits > 1 ? static_cast<std::size_t>(launch_.rows) * sizeof(unsigned) : 0;
   }
 
-  /// The launch; its memory is at multiples of 16.
+  /// The launch; its memory must be aligned to 16.
   LineLaunch<Format> launch(void* memory, void* tickets) const {
     auto launch = launch_;
     if (launch.splits == 1) return launch;

@@ -17,14 +17,14 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Some of a line's groups of 16 bytes; none where `begin` is not below `end`.
+/// A range of a line's groups of 16 bytes; empty if `begin` is not below `end`.
 struct GroupRange {
   std::uint32_t begin = 0, end = 0;
 };
 
-/// Groups are counted from the line's first score, so that an answer does not depend on the line's address; where that is
-/// no multiple of 16, a group is cut from two loads.
-/// \tparam masked  false: queries have no masks, and nothing is spent on them
+/// Groups are counted from the line's first score, so that an answer does not depend on the line's address. If the
+/// address is not a multiple of 16, a group is assembled from two loads.
+/// \tparam masked  false: queries have no masks, and no code handles them
 template <class Format, bool masked = true>
 class LineReader {
  public:
@@ -41,15 +41,15 @@ class LineReader {
   }
 
   SLUICE_DEVICE bool edited() const { return edited_; }
-  /// Whether rank() changes what scores() has given; of an edited group.
+  /// Whether rank() changes the result of scores() for an edited group.
   SLUICE_DEVICE bool edited_after() const { return after_; }
-  /// The same of any group.
+  /// The same for any group.
   SLUICE_DEVICE bool masked_after() const { return masked && masked_ && after_; }
-  /// All edits of the line; in ascending order, if the launch says so.
+  /// All edits of the line; in ascending order if the launch says so.
   SLUICE_DEVICE Edit const* edits() const { return launch_.edits + query().edits; }
   SLUICE_DEVICE EditRange all_edits() const { return {0, query().edit_count}; }
 
-  /// Whether all of these groups can be loaded by load().
+  /// Whether load() can load all of these groups.
   SLUICE_DEVICE bool inside(std::uint32_t first, std::uint32_t last) const {
     auto const bytes = static_cast<std::uint64_t>(size()) * sizeof(Bits);
     return std::uint64_t{last} * 16 + (lead_ == 0 ? 16 : 32 - lead_) <= bytes && (lead_ == 0 || first > 0);
@@ -71,7 +71,7 @@ class LineReader {
     }
   }
 
-  /// Any group; -infinity where the line has no score.
+  /// Any group; -infinity beyond the line's end.
   template <class Block>
   SLUICE_DEVICE Words load_any(Block& block, std::uint32_t group) const {
     if (!inside(group, group)) return load_ragged(block, group);
@@ -96,24 +96,24 @@ class LineReader {
     return words;
   }
 
-  /// The groups that are inside().
+  /// The groups for which inside() holds.
   SLUICE_DEVICE GroupRange whole() const {
     auto const units = (static_cast<std::uint64_t>(size()) * sizeof(Bits) + lead_) / 16;
     if (lead_ == 0) return {0, static_cast<std::uint32_t>(units)};
     return {1, units > 0 ? static_cast<std::uint32_t>(units - 1) : 0};
   }
-  /// From where on copies of group 0 and all others, one behind the other, are aligned.
+  /// The address from which copies of group 0 and all following groups are aligned.
   SLUICE_DEVICE unsigned char const* aligned() const { return reinterpret_cast<unsigned char const*>(data_) - lead_; }
-  /// How much longer than its groups such a copy is.
+  /// The bytes of such a copy beyond its groups.
   SLUICE_DEVICE std::uint32_t copied_besides() const { return lead_ == 0 ? 0 : 16; }
-  /// A group out of such a copy.
+  /// Reads a group from such a copy.
   template <class Block>
   SLUICE_DEVICE Words lift(Block& block, unsigned char const* from) const {
     return lead_ == 0 ? block.read_stage(from) : cut(block.read_stage(from), block.read_stage(from + 16));
   }
 
-  /// A group's scores as the softmax sees them.
-  /// \param edits  those that may name one of them
+  /// A group's scores as seen by the softmax.
+  /// \param edits  those that may apply to the group
   template <class Block>
   SLUICE_DEVICE void scores(Block& block, Words const& words, std::uint32_t group, EditRange edits,
                             float (&x)[wide]) const {
@@ -126,7 +126,7 @@ class LineReader {
         SLUICE_UNROLL
         for (int i = 0; i < 4; ++i) x[c + i] = rounded_sum(x[c + i], Float32::value(bias.word[i]));
       }
-      // Behind the end the bias is 0, so what lies there has stayed -infinity.
+      // Beyond the end the bias is 0, so those scores are still -infinity.
     }
     if (edits.some() && !after_) apply(block, first, edits, x);
     if (masked && masked_) mask(after_ ? -1 : query().only, query().shortlist, first, x);
@@ -136,21 +136,21 @@ class LineReader {
     }
   }
 
-  /// Those as the selection sees them.
+  /// A group's scores as seen by the selection.
   template <class Block>
   SLUICE_DEVICE void rank(Block& block, std::uint32_t group, EditRange edits, float (&x)[wide]) const {
     if (edits.some() && after_) apply(block, group * wide, edits, x);
     if (masked_after()) mask(query().only, -1, group * wide, x);
   }
 
-  /// One score as the selection sees it, wherever it is; -infinity behind the end.
+  /// One score as seen by the selection, at any place; -infinity beyond the end.
   template <class Block>
   SLUICE_DEVICE float ranked(Block& block, std::uint32_t place) const {
     if (place >= size() || (masked && masked_ && !allowed(place))) return minus_infinity;
     auto const x = unmasked(block, place);
     return after_ ? change(block, place, x) : x;
   }
-  /// As the softmax sees it.
+  /// One score as seen by the softmax.
   template <class Block>
   SLUICE_DEVICE float softmax_score(Block& block, std::uint32_t place) const {
     if (place >= size()) return minus_infinity;
@@ -158,8 +158,8 @@ class LineReader {
     return (held >> (place % 32) & 1u) != 0 ? unmasked(block, place) : minus_infinity;
   }
 
-  /// rank() and ranked() of what the softmax sees, with penalties: the twin of sluice::changed.
-  /// \param norm  from scores to log-probabilities and back
+  /// rank() and ranked() on top of the softmax's scores, with penalties: the counterpart of sluice::changed.
+  /// \param norm  converts scores to log-probabilities and back
   template <class Block, class Norm>
   SLUICE_DEVICE void rank_penalised(Block& block, std::uint32_t group, Norm const& norm, float (&x)[wide]) const {
     if (edited_) apply(block, group * wide, all_edits(), x, norm);
@@ -172,11 +172,11 @@ class LineReader {
   }
 
  private:
-  // Registers are few: what is seldom looked at is read again.
+  // Registers are scarce: rarely used values are read again.
   SLUICE_DEVICE std::uint32_t size() const { return static_cast<std::uint32_t>(launch_.size); }
   SLUICE_DEVICE LineQuery const& query() const { return launch_.query(row_); }
 
-  /// 16 bytes out of 32, from the lead on.
+  /// 16 of 32 bytes, starting at the lead.
   SLUICE_DEVICE Words cut(Words const& low, Words const& high) const {
     std::uint32_t w[8];
     SLUICE_UNROLL
@@ -195,7 +195,7 @@ class LineReader {
     return result;
   }
 
-  /// The word of a mask that has a place's bit; all ones where there is no mask.
+  /// The mask word that contains a place's bit; all ones without a mask.
   SLUICE_DEVICE std::uint32_t word(std::int32_t mask, std::uint32_t place) const {
     return mask < 0 ? ~std::uint32_t{0} : launch_.masks[mask + static_cast<std::int64_t>(place / 32)];
   }
@@ -203,7 +203,7 @@ class LineReader {
     return ((word(query().only, place) & word(query().shortlist, place)) >> (place % 32) & 1u) != 0;
   }
 
-  /// Scores of a group that one of the masks lacks become -infinity; one that makes the line invalid stays.
+  /// Sets scores of a group that one of the masks lacks to -infinity; a score that makes the line invalid stays.
   SLUICE_DEVICE void mask(std::int32_t one, std::int32_t other, std::uint32_t first, float (&x)[wide]) const {
     if (first >= size()) return;
     auto const held = (word(one, first) & word(other, first)) >> (first % 32);  // a group's bits are in one word
@@ -212,7 +212,7 @@ class LineReader {
       if ((held >> c & 1u) == 0 && x[c] < plus_infinity) x[c] = minus_infinity;
   }
 
-  /// A score before the softmax has come.
+  /// Converts one score before the softmax.
   template <class Block>
   SLUICE_DEVICE float unmasked(Block& block, std::uint32_t place) const {
     auto x = Format::value(block.read(data_ + place));
@@ -221,7 +221,7 @@ class LineReader {
     return rounded_product(x, scale_);
   }
 
-  /// Where no penalties act after the softmax.
+  /// If no penalties apply after the softmax.
   struct NoNorm {};
 
   static SLUICE_DEVICE float penalty(Edit const& edit, float x) {
@@ -238,13 +238,13 @@ class LineReader {
     return norm.score(rounded_sum(penalty(edit, norm.rounded(x)), edit.add));
   }
 
-  /// Where to begin to look for edits of a place and those behind it.
+  /// The first edit of a place or of a later one.
   template <class Block>
   SLUICE_DEVICE std::int32_t seek(Block& block, EditRange edits, std::uint32_t place) const {
     return launch_.ascending != 0 ? first_edit(block, this->edits(), edits, place) : edits.begin;
   }
 
-  /// All edits of one token, in their order.
+  /// Applies all edits of one token, in their order.
   template <class Block, class Norm = NoNorm>
   SLUICE_DEVICE float change(Block& block, std::uint32_t place, float x, Norm const& norm = {}) const {
     auto const* const edits = this->edits();
@@ -257,7 +257,7 @@ class LineReader {
     return x;
   }
 
-  /// All edits of a group's tokens, in their order; what is behind the end stays as it is.
+  /// Applies all edits of a group's tokens, in their order; what lies beyond the end is unchanged.
   template <class Block, class Norm = NoNorm>
   SLUICE_DEVICE void apply(Block& block, std::uint32_t first, EditRange range, float (&x)[wide],
                            Norm const& norm = {}) const {
@@ -282,8 +282,8 @@ class LineReader {
   Bits const* data_;
   std::int32_t row_;
   float scale_;                           // 1 / temperature
-  bool edited_, masked_ = false, after_;  // after_: the softmax come the edits
-  std::uint32_t lead_;                    // bytes between the last multiple of 16 and the line
+  bool edited_, masked_ = false, after_;  // after_: edits apply after the softmax
+  std::uint32_t lead_;                    // the line's address modulo 16
 };
 
 }  // namespace sluice::inline v0::cuda

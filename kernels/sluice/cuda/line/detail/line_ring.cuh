@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A ring of stages in shared memory, through which a block reads one part of a line after the other.
+/// A ring of stages in shared memory, through which a block reads one part of a line after another.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,51 +16,52 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Five stages of 8 KB and what a block has besides (28 KB) are 69 KB: three blocks of 256 threads on a multiprocessor of 228 KB,
-/// with 80 registers a thread. That is a block less than without a ring; but it is not registers, and so not threads, that hold
-/// what is under way. Together they have up to 120 KB on their way; about 30 KB keep an H200's memory busy (4.8 TB/s, 0.8 us, 132
-/// multiprocessors), and 120 KB last for four microseconds of selecting (estimates, not measured).
+/// Five stages of 8 KB and the block's other shared memory (28 KB) take 69 KB: three blocks of 256 threads on a
+/// multiprocessor with 228 KB, with 80 registers per thread. That is one block less than without a ring, but data in
+/// flight needs no registers, and so no threads. Together they have up to 120 KB in flight. About 30 KB saturate an
+/// H200's memory (4.8 TB/s, 0.8 us, 132 multiprocessors), and 120 KB cover four microseconds of selecting (estimates,
+/// not measured).
 template <int threads>
 struct RingMemory {
   static constexpr std::uint32_t stages = 5;
   static constexpr int loads =
-      2;  ///< groups of a stage that each thread reads: what 16-bit scores have under way at once
+      2;  ///< groups of a stage that each thread reads: as many as 16-bit scores have in flight at once
   static constexpr std::uint32_t groups = loads * threads;
   static_assert(LineShape::loads % loads == 0, "a part is a number of stages");
 
-  /// One group more than is counted: where a line is not aligned, each is cut from two.
+  /// One group more than counted: in an unaligned line, each group is assembled from two.
   alignas(16) unsigned char stage[stages][(groups + 1) * 16];
   std::uint64_t filled[stages], emptied[stages];  ///< mbarriers
 
-  /// The part that is read. Here, since registers are few.
+  /// The current part. Stored here, since registers are scarce.
   struct Part {
     std::int32_t item;
     std::uint32_t begin;  ///< its first group
-    std::uint32_t turn;   ///< the stage where it begins; more by `stages` in phases of odd parity
+    std::uint32_t turn;   ///< the stage where it begins, plus `stages` in phases of odd parity
   } now;
 
-  /// What is copied next; the first thread's alone.
+  /// What is copied next; only the first thread uses it.
   struct Cursor {
-    unsigned char const* from;  ///< where group 0 would be copied from
-    GroupRange whole;           ///< of the line, those that can be copied
-    GroupRange left;            ///< of the part, those to come
-    std::uint32_t besides;      ///< bytes of every copy besides its groups
+    unsigned char const* from;  ///< the address of group 0
+    GroupRange whole;           ///< the groups of the line that can be copied
+    GroupRange left;            ///< the groups of the part still to come
+    std::uint32_t besides;      ///< bytes of every copy beyond its groups
     std::int32_t item;
   } next;
 };
 
-/// The scores of the block's parts, in the order in which it takes them: part `first`, first + step, ... of a launch. While one
-/// is selected from, the first stages of the next are on their way.
+/// The scores of the block's parts in order: part `first`, first + step, ... of a launch. During a part's selection,
+/// the first stages of the next part are in flight.
 ///
-/// The first thread fills a stage again as soon as all warps have read it. What is not a whole group inside of the line (its
-/// ends) does not go through the ring: every thread loads its own.
+/// The first thread refills a stage as soon as all warps have read it. The line's ends, which are not whole groups, do
+/// not go through the ring: every thread loads its own.
 template <class Format, class Block>
 class RingLoads {
  public:
   static constexpr int threads = Block::threads;
   using Memory = RingMemory<threads>;
   template <class, int count, bool many>
-  static constexpr int ahead = count;  ///< it is the ring that is ahead
+  static constexpr int ahead = count;  ///< the ring reads ahead
 
   SLUICE_DEVICE RingLoads(Block& block, Memory& memory, LineLaunch<Format> const& launch, std::int32_t first,
                           std::int32_t step)
@@ -78,11 +79,12 @@ class RingLoads {
       for (std::uint32_t i = 0; i < Memory::stages; ++i) fill(block, i);
   }
 
-  /// Whether there is another part, and which.
+  /// Whether there is another part, and which one.
   SLUICE_DEVICE bool some() const { return memory_.now.item < launch_.parts_here(); }
   SLUICE_DEVICE LinePartNumber part() const { return launch_.part(memory_.now.item); }
 
-  /// Groups first, first + threads, ... of the part, by all threads of the block, from its begin to its end.
+  /// Groups first, first + threads, ... of the part; called by all threads of the block, from the part's begin to its
+  /// end.
   template <int count, class Reader>
   SLUICE_DEVICE void load(Block& block, Reader const& reader, std::uint32_t first, Words (&words)[count]) {
     static_assert(count % Memory::loads == 0);
@@ -115,8 +117,8 @@ class RingLoads {
     }
   }
 
-  /// Goes on to the next part, once all of this one has been read and a barrier of the block has come since; another has to
-  /// follow.
+  /// Continues with the next part, which must exist. All of this part must have been read, followed by a barrier of the
+  /// block.
   SLUICE_DEVICE void advance(Block& block) {
     if (block.thread() != 0) return;
     auto& now = memory_.now;
@@ -127,7 +129,7 @@ class RingLoads {
   }
 
  private:
-  /// Of a part; those behind the end of the line count.
+  /// The groups of a part, including those beyond the end of the line.
   SLUICE_DEVICE GroupRange groups(std::int32_t item) const {
     auto const chunks = static_cast<std::int32_t>(LineShape::chunks<Format>(launch_.size, threads));
     auto const begin = launch_.part(item).split * launch_.chunks;
@@ -143,12 +145,12 @@ class RingLoads {
     next = {reader.aligned(), reader.whole(), groups(item), reader.copied_besides(), item};
   }
 
-  /// Adds the copy of what comes next; where that is nothing (behind the line's end), says that the stage is there. The first
-  /// thread alone.
+  /// Enqueues the next copy; if it is empty (beyond the line's end), marks the stage as filled. Called only by the
+  /// first thread.
   SLUICE_DEVICE void fill(Block& block, std::uint32_t stage) {
     auto& next = memory_.next;
     if (next.left.begin == next.left.end) {
-      if (launch_.parts_here() - next.item <= step_) return;  // there is none
+      if (launch_.parts_here() - next.item <= step_) return;  // no further part
       open(next.item + step_);
     }
     auto const group = next.left.begin;

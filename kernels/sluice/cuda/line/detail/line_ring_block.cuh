@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The program of a block of LogSoftmaxTopK that stays, and takes one part of a line after the other.
+/// The program of a persistent thread block of LogSoftmaxTopK, which reads one part of a line after another.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,15 +16,15 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What the threads of such a block share.
+/// The shared memory of such a block.
 template <int threads>
 struct RingBlockMemory {
   RingMemory<threads> ring;
   LineMemory<threads> line;
 };
 
-/// Parts first, first + step, ... of a launch without masks. Who takes which, and when, no answer depends on: a line's last
-/// block merges, whichever that is.
+/// Parts first, first + step, ... of a launch without masks. No answer depends on which block takes a part, or when:
+/// the block that finishes a line last merges it.
 /// \tparam many  false: k is 1
 template <bool many, class Format, class Block>
 SLUICE_DEVICE void run_parts(Block& block, RingBlockMemory<Block::threads>& memory, LineLaunch<Format> const& launch,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernel of LogSoftmaxTopK whose blocks stay and read through rings, for sm_90 and newer.
+/// The kernel of LogSoftmaxTopK with persistent blocks that read through rings, for sm_90 and newer.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -21,7 +21,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Blocks that take parts in turn. Compiled for less than sm_90 it has no body; line_ring_blocks() says whether it has one.
+/// Persistent blocks that take parts in turn. Compiled for less than sm_90, it has no body; line_ring_blocks() says
+/// whether it has one.
 template <class Format, bool many>
 __global__ void __launch_bounds__(line_threads, line_ring_blocks_at_once)
     line_ring_kernel(__grid_constant__ LineLaunch<Format> const launch) {
@@ -61,7 +62,7 @@ int line_ring_blocks() {
   return most;
 }
 
-/// Of a launch with `ring`; line_ring_blocks() has been called before.
+/// For a launch with `ring`, after line_ring_blocks() has been called.
 /// \throws Error  of CUDA
 template <class Format>
 void launch_ring(LineLaunch<Format> const& launch, cudaStream_t stream) {

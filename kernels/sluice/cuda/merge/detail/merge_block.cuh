@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The program of one block of the merge of beams: the candidates that one sentence goes on with.
+/// The program of one thread block of the merge of beams: selects the candidates with which one sentence continues.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,33 +17,34 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a block of MergeBlock shares.
-/// \tparam lines_, kept_  of a group that is merged, at most
+/// The shared memory of a MergeBlock.
+/// \tparam lines_, kept_  the most lines and kept candidates of a merged group
 template <int lines_, int kept_>
 struct MergeMemory {
   static constexpr int lines = lines_, kept = kept_;
   static constexpr int tile_keys = 16 * (lines | 1);
-  /// What is left of sorted lists, see MergeBlock.
+  /// The most entries left of sorted lists, see MergeBlock.
   static constexpr int most_survivors = [] {
     int count = 0;
     for (int i = 1; i <= most_listed && i <= kept; ++i) count += kept / i < lines ? kept / i : lines;
     return count;
   }();
 
-  Key tile[tile_keys];                     ///< entries first .. of all lists
-  Key totals[most_survivors];              ///< of candidates that may be among the best,
-  std::uint32_t ties[most_survivors];      ///< and what decides between equals: line and place in its list
-  alignas(8) int count;                    ///< how many there are
+  Key tile[tile_keys];                     ///< a tile of entries of all lists
+  Key totals[most_survivors];              ///< keys of candidates that may be among the best,
+  std::uint32_t ties[most_survivors];      ///< and the tie-breakers: line and index in its list
+  alignas(8) int count;                    ///< their number
   std::uint32_t ended[(kept_ + 31) / 32];  ///< a bit for every kept candidate that ends
 };
 
-/// The `keep` best candidates of a group of sorted lists, by base + log_prob in double precision; equals in the order of
-/// their lines, then of their lists: what a BeamSearch on the host would pick from the whole lists.
+/// The `keep` best candidates of a group of sorted lists, by base + log_prob in double precision; ties in the order of
+/// their lines, then of their lists: the candidates that a BeamSearch on the host would pick from the whole lists.
 ///
-/// All i-th entries of lists are compared: one that r of them beat is beaten by the i + 1 first entries of each of those
-/// r lists, and by the i before it in its own, so it can only be among the best if (i + 1) * (r + 1) <= keep. (The rank of
-/// its list's head does not do for r: what comes after a good head may be bad.) Of 50 lists of 51, at most 396 are left
-/// for keep = 100; those are ranked by counting. Nothing is done by one thread alone, and no two candidates are equal.
+/// Compares the i-th entries of all lists. If r of them beat an entry, then so do the first i + 1 entries of each of
+/// those r lists, and the i entries before it in its own list, so it can be among the best only if (i + 1) * (r + 1) <=
+/// keep. (The rank of the list's head cannot replace r: a good head may be followed by bad entries.) Of 50 lists of 51,
+/// at most 396 are left for keep = 100; these are ranked by counting. All steps are parallel, and no two candidates are
+/// equal.
 ///
 /// Costs O(lines * candidates / threads) comparisons.
 template <class Memory, class Block>
@@ -81,7 +82,7 @@ class MergeBlock {
     Candidate candidate;
   };
 
-  /// Odd, so that neither way through the tile meets one bank of the memory again and again.
+  /// Odd, to avoid bank conflicts in both directions of the tile.
   SLUICE_DEVICE int stride() const { return group_.lines | 1; }
 
   SLUICE_DEVICE Listed listed(int line, int i) const {
@@ -92,7 +93,7 @@ class MergeBlock {
 
   SLUICE_DEVICE static double total(Listed const& x) { return x.base + static_cast<double>(x.candidate.log_prob); }
 
-  /// Ordered as numbers are; a NaN as -infinity.
+  /// In the order of the numbers; NaN as -infinity.
   SLUICE_DEVICE static Key key_of(double total) {
     if (!(total == total)) total = static_cast<double>(minus_infinity);
     auto const bits = __builtin_bit_cast(std::uint64_t, total + 0.0);  // -0 becomes 0: they are equal
@@ -107,7 +108,7 @@ class MergeBlock {
     }
   }
 
-  /// A group that is not merged.
+  /// Copies a group that is not merged.
   SLUICE_DEVICE void copy() {
     for (int j = block_.thread(); j < group_.lines * launch_.k; j += threads) {
       auto const line = j / launch_.k, i = j - line * launch_.k;
@@ -115,7 +116,7 @@ class MergeBlock {
     }
   }
 
-  /// Entries first .. first + count - 1 of all lists to the tile, [count, stride].
+  /// Loads entries first .. first + count - 1 of all lists into the tile, [count, stride].
   SLUICE_DEVICE void stage(int first, int count) {
     for (int j = block_.thread(); j < group_.lines * count; j += threads) {
       auto const line = j / count, i = j - line * count;
@@ -123,7 +124,7 @@ class MergeBlock {
     }
   }
 
-  /// Lists those of the tile that may be among the best.
+  /// Lists the tile's entries that may be among the best.
   SLUICE_DEVICE void select(int first, int count) {
     for (int j = block_.thread(); j < group_.lines * count; j += threads) {
       auto const i = j / group_.lines, line = j - i * group_.lines;
@@ -139,7 +140,7 @@ class MergeBlock {
       }
       if (better >= limit) continue;
       auto const at = static_cast<unsigned>(block_.add(&memory_.count, 1));
-      if (at >= static_cast<unsigned>(Memory::most_survivors)) continue;  // there are no more
+      if (at >= static_cast<unsigned>(Memory::most_survivors)) continue;  // cannot happen
       memory_.totals[at] = key;
       memory_.ties[at] = static_cast<std::uint32_t>(line * most_listed + first + i);
     }
@@ -178,7 +179,7 @@ class MergeBlock {
     return found;
   }
 
-  /// Every kept candidate counts for itself who of its kind is before it.
+  /// Every kept candidate counts those of its kind that come before it.
   SLUICE_DEVICE void place() {
     auto const count = survivors() < group_.keep ? survivors() : group_.keep;
     for (int rank = block_.thread(); rank < count; rank += threads) {

@@ -20,8 +20,8 @@
 
 namespace sluice::inline v0::cuda {
 
-inline constexpr int merge_threads = 256;  ///< of a block for one group
-inline constexpr int merge_warps = 4;      ///< groups of a block of warps
+inline constexpr int merge_threads = 256;  ///< per block, for one group
+inline constexpr int merge_warps = 4;      ///< groups per block of warps
 
 template <class Memory>
 __global__ void __launch_bounds__(merge_threads) merge_kernel(__grid_constant__ MergeLaunch const launch) {

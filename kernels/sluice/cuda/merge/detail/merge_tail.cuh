@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The merge of beams by the block that finishes the last line of a group.
+/// The merge of beams in the block that finishes the last line of a group.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,21 +17,21 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What the line's kernel is told of the merge behind it; all pointers are the device's. Every row is a line of one group.
+/// The line kernel's arguments for the merge; all pointers are device pointers. Every row is a line of one group.
 struct TailLaunch {
-  MergeLaunch merge{};                     ///< of lists and results of the same launch
-  std::int32_t const* group_of = nullptr;  ///< [rows]; none: every `each` neighbouring rows are a group's, used or not
+  MergeLaunch merge{};                     ///< for lists and results of the same launch
+  std::int32_t const* group_of = nullptr;  ///< [rows]; null: every `each` adjacent rows form a group, used or not
   std::int32_t each = 0;
   unsigned* tickets = nullptr;  ///< [group_count], zero; zero again afterwards
 };
 
-/// Of a LineTask, in the host's memory.
+/// The part of a LineTask in host memory.
 struct TailTask {
   TailLaunch launch;
-  bool merged = false;  ///< the launch that makes the lists merges them
+  bool merged = false;  ///< set if the launch that makes the lists also merges them
 };
 
-/// What a block shares: a line first, then perhaps a merge.
+/// The shared memory of a block: for a line first, then perhaps for a merge.
 /// \tparam Merge  a MergeMemory
 template <int threads, class Merge>
 union TailMemory {
@@ -42,8 +42,8 @@ union TailMemory {
   } tail;
 };
 
-/// A block's part of a line (LineBlock), with lists; where that finishes the line, and the line is the last of its group to be
-/// finished, the group's merge (MergeBlock), as a launch of its own would have done it. Nobody waits for anybody.
+/// A block's part of a line (LineBlock), with lists. If this finishes the last line of a group, the block also merges
+/// the group (MergeBlock), as a separate launch would. No block waits for another.
 template <class Format, class Merge, class Block>
 class MergingBlock {
  public:
@@ -64,7 +64,7 @@ class MergingBlock {
   }
 
  private:
-  /// Whether all other lines of the group are there.
+  /// Whether all other lines of the group are finished.
   SLUICE_DEVICE bool arrives_last(std::int32_t group) {
     block_.fence();
     block_.sync(Barrier::told);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernel of LogSoftmaxTopK with a merge of beams behind it.
+/// The kernel of LogSoftmaxTopK followed by a merge of beams.
 #pragma once
 
 #include <sluice/language.hpp>

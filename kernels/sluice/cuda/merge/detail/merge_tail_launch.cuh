@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the host starts lines with a merge behind them.
+/// How the host launches lines followed by a merge.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,14 +14,14 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Whether one launch can do both: whole lines without masks, with lists, in groups that a SmallMerge holds.
+/// Whether one launch can do both: whole lines without masks, with lists, in groups that fit a SmallMerge.
 template <class Format>
 bool merges_behind(LineLaunch<Format> const& launch, MergeLaunch const& merge) {
   return launch.k > 1 && launch.ring == 0 && launch.masks == nullptr && launch.tile_splits == 0 &&
          launch.totals == nullptr && merge.widest <= SmallMerge::lines && merge.longest <= SmallMerge::kept;
 }
 
-/// launch_lines() and merge_beams() as one launch; nothing is allocated and nothing waited for. Defined in
+/// launch_lines() and merge_beams() as one launch; allocates nothing and does not wait. Defined in
 /// merge_tail_kernel.cuh, see launch_lines().
 /// \throws Error  of CUDA
 template <class Format>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Logits of some tokens on a device: their weights gathered, or read where they are.
+/// Logits of some tokens on a device: with gathered weights, or with weights read in place.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,8 +24,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a product over the joint union of a step needs (see ClusteredProjection). Allocates nothing once it has seen its
-/// largest step.
+/// The product over the joint union of a step (see ClusteredProjection). Allocates nothing once it has seen its largest
+/// step.
 template <class T>
 class ActiveProduct {
  public:
@@ -33,11 +33,11 @@ class ActiveProduct {
   ActiveProduct(MatrixView<T const> weights, std::int32_t matrix_lines)
       : weights_(weights), matrix_lines_(matrix_lines) {}
 
-  /// Tells that a step begins.
-  /// \return whether the weights of its tokens lie side by side already
+  /// Begins a step.
+  /// \return whether its tokens' weights are already gathered
   bool begin(bool changed) { return gathered_ = gathered_ && !changed; }
 
-  /// Edits and probes with places in the joint union for tokens. Sets fall away: they are what is active.
+  /// Replaces tokens in edits and probes by places in the joint union. Sets are removed: they are what is active.
   void place(LineTask<float>& task, std::span<Query const> queries, Token const* tokens, std::int32_t count,
              cudaStream_t stream) {
     PlaceLaunch launch;
@@ -60,7 +60,7 @@ class ActiveProduct {
     task.edits = launch.placed_edits, task.probes = launch.placed_probes;
   }
 
-  /// The joint union's weights, side by side; its bias becomes the task's.
+  /// Gathers the joint union's weights; its bias becomes the task's.
   MatrixView<T const> gather(LineTask<float>& task, float const* bias, Token const* tokens, std::int32_t count,
                              cudaStream_t stream) {
     auto const stride = (weights_.columns * sizeof(T) + 15) / 16 * 16;
@@ -86,11 +86,11 @@ class ActiveProduct {
             static_cast<std::ptrdiff_t>(stride / sizeof(T))};
   }
 
-  /// The logits of lines' own active tokens among column .. column + to.columns - 1; all others are -infinity. Weights are read once
-  /// for every most_skinny_lines lines. Nobody on the host need know how many tokens are active.
-  /// \param line   the first of them
+  /// Writes the logits of each line's active tokens among columns column .. column + to.columns - 1; all others are
+  /// -infinity. Weights are read once per most_skinny_lines lines. The host need not know the number of active tokens.
+  /// \param line   the first line
   /// \param start  of the first kernel
-  /// \param behind of those behind one of ours
+  /// \param behind of kernels right after one of ours
   void in_place(MatrixView<T const> hidden, float const* bias, UnionLaunch const& unions, std::ptrdiff_t line,
                 std::ptrdiff_t column, MatrixView<float> to, cudaStream_t stream, Start start, Start behind) {
     using Bits = typename FormatOf<T>::Bits;
@@ -117,9 +117,9 @@ class ActiveProduct {
     }
   }
 
-  /// How many times weights were copied.
+  /// The number of times weights were copied.
   std::uint64_t copies() const { return copies_; }
-  /// Bytes of the device's memory in use.
+  /// Bytes of device memory in use.
   std::size_t workspace() const { return packed_.size() + places_.size(); }
 
  private:

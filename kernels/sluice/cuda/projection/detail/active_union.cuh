@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which tokens are active for which lines: unions of the masks of the lines' clusters, told to kernels.
+/// The active tokens of each line: unions of the masks of the lines' clusters, in the form that kernels read.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,28 +16,28 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What becomes of a union.
+/// The result for a union.
 struct UnionResult {
-  std::int32_t count = 0;    ///< active tokens; of the joint union, those that are listed
-  std::int32_t part = 0;     ///< of one union: 1 where these are all that its lines may give; 0: all tokens are active
-  std::int32_t changed = 0;  ///< of the joint union: whether it is another than at the last call
+  std::int32_t count = 0;    ///< active tokens; for the joint union, those listed
+  std::int32_t part = 0;     ///< for one union: 1 if its lines may give only these; 0: all tokens are active
+  std::int32_t changed = 0;  ///< for the joint union: whether it differs from that of the last call
 };
 
 SLUICE_DEVICE bool has_bit(std::uint32_t const* mask, std::uint32_t place) {
   return (mask[place / 32] >> (place % 32) & 1u) != 0;
 }
 
-/// Which tokens are active for a line, once the kernels of UnionLaunch have run; all pointers are the device's.
+/// The active tokens of each line, once the kernels of UnionLaunch have run; all pointers are device pointers.
 struct ActiveMasks {
   std::int32_t const* union_of =
-      nullptr;  ///< [lines]; -1: all tokens are active. None: `each` neighbouring lines share one
+      nullptr;  ///< [lines]; -1: all tokens are active. Null: every `each` adjacent lines share one
   std::int32_t each = 1;
-  std::int32_t line = 0;                 ///< where the lines that are asked about begin
+  std::int32_t line = 0;                 ///< the first line
   UnionResult const* results = nullptr;  ///< [unions]
   std::uint32_t const* masks = nullptr;  ///< [unions, words]
   std::int32_t words = 0;
 
-  /// The union that decides; -1: all tokens are active.
+  /// The line's union; -1: all tokens are active.
   SLUICE_DEVICE std::int32_t deciding(std::int32_t at) const {
     auto const u = union_of != nullptr ? union_of[line + at] : (line + at) / each;
     return u >= 0 && results[u].part != 0 ? u : -1;
@@ -47,7 +47,8 @@ struct ActiveMasks {
   }
 };
 
-/// The arguments of the kernels that form unions; all pointers are the device's. Lines that share a union lie side by side.
+/// The arguments of the kernels that form unions; all pointers are device pointers. Lines that share a union are
+/// adjacent.
 struct UnionLaunch {
   std::int32_t words = 0;  ///< of a mask: ceil(V / 32)
   std::int32_t size = 0;   ///< V: tokens outside [0, V) are in no mask
@@ -87,7 +88,7 @@ struct UnionLaunch {
   SLUICE_HOST_DEVICE std::int32_t union_at(std::int32_t line) const {
     return union_of != nullptr ? union_of[line] : line / each;
   }
-  /// The first line of a union; behind the last one, their number.
+  /// The first line of a union; the number of lines if u is the number of unions.
   SLUICE_HOST_DEVICE std::int32_t first_of(std::int32_t u) const {
     if (first != nullptr) return first[u];
     return u * each < lines ? u * each : lines;
@@ -96,7 +97,7 @@ struct UnionLaunch {
   SLUICE_HOST_DEVICE static std::int32_t allowed(LineQuery const& query) {
     return query.shortlist >= 0 ? query.shortlist : query.stage == Stage::before_softmax ? query.only : -1;
   }
-  /// The same of a union, if its lines agree.
+  /// The same for a union, if its lines agree.
   SLUICE_HOST_DEVICE std::int32_t allowed(std::int32_t u) const { return allowed(query(first_of(u))); }
   SLUICE_HOST_DEVICE ActiveMasks active() const { return {union_of, each, 0, results + 1, mask(0), words}; }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which tokens are active for which lines of a step, found on a device.
+/// Finds the active tokens of each line of a step, on a device.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -33,12 +33,12 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The unions of the clusters of lines (see ClusteredProjection), on the device. The host learns how many tokens they have where it
+/// The unions of the lines' clusters (see ClusteredProjection), on the device. The host learns their sizes only if it
 /// asks. Allocates nothing once it has seen its largest step.
 template <class T>
 class ClusterUnions {
  public:
-  /// Clusters fit the vocabulary and the options.
+  /// The clusters must fit the vocabulary and the options.
   ClusterUnions(Clusters const& clusters, ClusteredOptions options)
       : options_(std::move(options)),
         vocabulary_size_(clusters.vocabulary_size),
@@ -48,9 +48,9 @@ class ClusterUnions {
     keep(clusters);
   }
 
-  /// Adds to the stream what forms the unions of a step. Waits for nobody.
-  /// \param product  for which: in place, all tokens are listed where all are active for any line; what is gathered is kept while
-  ///                 the joint union is that of the last step of this kind
+  /// Enqueues the kernels that form the unions of a step. Does not wait.
+  /// \param product  the product to follow: in place, all tokens are listed if all are active for any line; gathered
+  ///                 weights are kept while the joint union equals that of the last step of this kind
   void form(LineTask<float> const& task, MatrixView<T const> hidden, std::span<Group const> groups, Product product,
             Gemm& gemm, cudaStream_t stream) {
     lines_.share(static_cast<std::size_t>(hidden.rows), groups, options_.unite);
@@ -64,7 +64,7 @@ class ClusterUnions {
     launch_.first = part<std::int32_t>(memory_, at_first_);
     unite(task, hidden, gemm, stream);
   }
-  /// The same where every `each` neighbouring lines are a sentence: a graph that holds it copies nothing from the host.
+  /// The same if every `each` adjacent lines are a sentence: a graph that holds it copies nothing from the host.
   void form(LineTask<float> const& task, MatrixView<T const> hidden, std::int32_t each, Product product, Gemm& gemm,
             cudaStream_t stream) {
     auto const batch = options_.unite == ClusteredOptions::Union::batch;
@@ -74,7 +74,7 @@ class ClusterUnions {
     launch_.each = each;
     unite(task, hidden, gemm, stream);
   }
-  /// Adds a copy to the host of what there is to know of the unions of groups.
+  /// Enqueues a copy of the unions' results to the host.
   void tell(cudaStream_t stream) {
     told_ = true;
     if (launch_.unions == 0) return;
@@ -83,9 +83,9 @@ class ClusterUnions {
           "cudaMemcpyAsync");
   }
 
-  // Of the last step, as soon as the stream has come past tell():
+  // Of the last step, once the stream has passed tell():
 
-  /// Counts it, once, if anything was told.
+  /// Adds the step to the statistics, once, if tell() was called.
   /// \return whether all tokens were active for any line
   std::optional<bool> count(ClusteredStatistics& statistics) {
     if (!std::exchange(told_, false)) return {};
@@ -98,18 +98,19 @@ class ClusterUnions {
       if (results()[u].part != 0) statistics.active += static_cast<std::uint64_t>(results()[u].count);
     return all > 0;
   }
-  /// Nothing was told that is to be counted.
+  /// Discards a result that must not be counted.
   void forget() { told_ = false; }
-  /// Of the joint union: its tokens, and, for gathered products, whether it differs from that of the last such step. There is a union.
+  /// The joint union's number of tokens and, for gathered products, whether it differs from that of the last such step.
+  /// There must be a union.
   std::int32_t size() const { return results()[0].count; }
   bool changed() const { return results()[0].changed != 0; }
 
-  /// What kernels are told of it.
+  /// The kernels' arguments for it.
   UnionLaunch const& launch() const { return launch_; }
-  /// Whether there is more than one union, so that a line may have less than the joint one.
+  /// Whether there are several unions, so that a line may have fewer tokens than the joint one.
   bool several() const { return launch_.own != nullptr; }
 
-  /// Adds what takes away, in a tile, what is not active for its lines.
+  /// Enqueues the kernel that masks, in a tile, the logits that are not active for their lines.
   void mask(Token const* tokens, std::ptrdiff_t line, std::ptrdiff_t column, MatrixView<float> to,
             cudaStream_t stream) const {
     MaskLaunch mask;
@@ -117,10 +118,10 @@ class ClusterUnions {
     mask.lines = static_cast<std::int32_t>(to.rows), mask.columns = static_cast<std::int32_t>(to.columns);
     mask.first = static_cast<std::int32_t>(column), mask.tokens = tokens;
     mask.active = launch_.active(), mask.active.line = static_cast<std::int32_t>(line);
-    launch_mask(mask, stream, Start::after);  // behind cuBLAS
+    launch_mask(mask, stream, Start::after);  // after cuBLAS
   }
 
-  /// Bytes of the device's memory in use.
+  /// Bytes of device memory in use.
   std::size_t workspace() const { return kept_.size() + lists_.size() + step_.size() + nearest_.workspace(); }
 
  private:
@@ -137,7 +138,7 @@ class ClusterUnions {
     return bias;
   }
 
-  /// What no step changes, to the device.
+  /// Copies constant data to the device.
   void keep(Clusters const& clusters) {
     std::vector<T> centroids(clusters.centroids.size());
     std::transform(clusters.centroids.begin(), clusters.centroids.end(), centroids.begin(),
@@ -173,7 +174,7 @@ class ClusterUnions {
 
   UnionResult const* results() const { return part<UnionResult>(host_memory_, at_results_); }
 
-  /// Memory for a step, and what the kernels are told whatever the task is.
+  /// Takes memory for a step, and sets the kernels' arguments that do not depend on the task.
   /// \param grouped  the host says which lines share a union
   void begin(MatrixView<T const> hidden, std::size_t unions, bool grouped, Product product, cudaStream_t stream) {
     auto const lines = static_cast<std::size_t>(hidden.rows), words = static_cast<std::size_t>(words_);
@@ -206,7 +207,7 @@ class ClusterUnions {
     launch.results = part<UnionResult>(memory_, at_results_);
   }
 
-  /// The nearest centroids, then the unions.
+  /// Finds the nearest centroids, then forms the unions.
   void unite(LineTask<float> const& task, MatrixView<T const> hidden, Gemm& gemm, cudaStream_t stream) {
     launch_.common = task.query, launch_.queries = task.queries, launch_.selects = task.selection.queries;
     launch_.edits = task.edits, launch_.probes = task.probes, launch_.ascending = task.ascending ? 1 : 0;
@@ -222,7 +223,7 @@ class ClusterUnions {
     launch_union(launch_, stream, options_.step.behind_ours());
   }
 
-  /// From line to line of the centroids' scores.
+  /// The distance between lines of the centroids' scores.
   std::ptrdiff_t stride() const { return (clusters_ + 3) / 4 * 4; }
 
   ClusteredOptions options_;
@@ -237,7 +238,7 @@ class ClusterUnions {
   std::uint32_t* before_ = nullptr;
   Token* tokens_ = nullptr;  // the joint union of the last step
 
-  // A step's.
+  // For the current step.
   UnionLines lines_;
   UnionLaunch launch_;
   void *memory_ = nullptr, *host_memory_ = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The weights of some tokens, side by side.
+/// Gathers the weights of some tokens.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Rows in bytes, whatever they hold.
+/// Rows of any type, measured in bytes.
 struct GatherLaunch {
   unsigned char const* weights = nullptr;  ///< [V, row_bytes]
   std::int64_t stride = 0;                 ///< bytes from row to row
@@ -32,7 +32,7 @@ struct GatherLaunch {
   }
 };
 
-/// Every warp copies a row, then the next; warps of all blocks, `blocks` of them, side by side.
+/// Every warp copies one row after another; the warps of all `blocks` blocks take adjacent rows.
 template <class Block>
 SLUICE_DEVICE void gather_rows(Block& block, GatherLaunch const& launch, std::int32_t number, std::int32_t blocks) {
   auto const aligned = launch.aligned();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// cuBLAS: programs that use this have to link CUDA::cublas.
+/// cuBLAS; programs that use this must link CUDA::cublas.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -24,13 +24,13 @@
 
 namespace sluice::inline v0::cuda {
 
-/// \throws Error  "sluice: WHAT: <message of cuBLAS>: ..." unless all went well
+/// \throws Error  "sluice: WHAT: <message of cuBLAS>: ..." unless status is success
 inline void check(cublasStatus_t status, char const* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw Error(cudaErrorUnknown, std::string(what) + ": " + cublasGetStatusString(status));
 }
 
-/// What an output layer is given of its program.
+/// The resources that a program gives an output layer.
 struct Resources {
   Allocator allocator{};
   cublasHandle_t cublas =
@@ -45,8 +45,9 @@ class Gemm {
   Gemm() = default;
   explicit Gemm(Resources const& resources) : workspace_(resources.allocator), given_(resources.cublas) {}
 
-  /// product [n, m] = a [n, d] b [m, d]^T. Adds to the stream; allocates at the first call alone, which no capture may be.
-  /// How cuBLAS adds depends on the shapes, so last bits may differ with n and m; the same shapes give the same bits.
+  /// product [n, m] = a [n, d] b [m, d]^T. Enqueues the work; allocates only in the first call, which must not be
+  /// captured. cuBLAS's order of summation depends on the shapes, so last bits may differ with n and m; equal shapes
+  /// give equal bits.
   /// \tparam T  float, __half or __nv_bfloat16
   template <class T>
   void enqueue(MatrixView<T const> a, MatrixView<T const> b, MatrixView<float> product, cudaStream_t stream) {
@@ -58,7 +59,7 @@ class Gemm {
     auto const handle = begin(stream);
     HostScalars const scalars(handle);
     float const one = 1, zero = 0;
-    // In cuBLAS's terms, column by column, the transposed product.
+    // cuBLAS is column-major, so this is the transposed product.
     check(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(b.rows), static_cast<int>(a.rows),
                        static_cast<int>(a.columns), &one, b.data, type<T>(), static_cast<int>(b.stride), a.data,
                        type<T>(), static_cast<int>(a.stride), &zero, product.data, CUDA_R_32F,
@@ -81,7 +82,7 @@ class Gemm {
     if (given_ != nullptr) {
       cudaStream_t now = nullptr;
       check(cublasGetStream(given_, &now), "cublasGetStream");
-      if (now != stream) check(cublasSetStream(given_, stream), "cublasSetStream");  // which takes a workspace away
+      if (now != stream) check(cublasSetStream(given_, stream), "cublasSetStream");  // drops the workspace
       return given_;
     }
     constexpr std::size_t bytes = std::size_t{32} << 20;  // what cuBLAS recommends for compute capability 9.0
@@ -94,13 +95,13 @@ class Gemm {
     } else if (stream == stream_) {
       return handle_.get();
     }
-    check(cublasSetStream(handle_.get(), stream), "cublasSetStream");  // takes the workspace away
+    check(cublasSetStream(handle_.get(), stream), "cublasSetStream");  // drops the workspace
     check(cublasSetWorkspace(handle_.get(), memory, bytes), "cublasSetWorkspace");
     stream_ = stream;
     return handle_.get();
   }
 
-  /// What is multiplied by lies in the host's memory; a handle that is given may be of another mind, and is so again afterwards.
+  /// Scalars are in host memory; restores the pointer mode of a handle that was given.
   class HostScalars {
    public:
     explicit HostScalars(cublasHandle_t handle) : handle_(handle) {

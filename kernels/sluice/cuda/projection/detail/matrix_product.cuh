@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The product of skinny_product.cuh on matrix units, for numbers of 16 bits.
+/// The product of skinny_product.cuh on matrix units, for 16-bit numbers.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,12 +14,12 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A warp takes 8 tokens at a time, for all of up to 16 lines: mma.m16n8k16 with hidden vectors as A and rows of weights as the
-/// columns of B, which is how they lie. The sums of a product are the same in any order of the numbers along the depth, as long
-/// as both sides have the same one: lane 4 g + t takes numbers 8 t .. 8 t + 7 of each 32 of row g, 16 bytes, which are its part
-/// of two products. So nothing is shuffled, and a warp reads 128 neighbouring bytes of each row with two loads.
-/// Logits are summed in float32, in an order that depends on nothing but the depth (two sums, of every other product); how the
-/// 16 terms of one product are added and rounded is the device's own.
+/// A warp takes 8 tokens at a time, for all of up to 16 lines: mma.m16n8k16 with hidden vectors as A and rows of
+/// weights as the columns of B, which matches their memory layout. A product's sum may take the numbers along the depth
+/// in any order, as long as both sides use the same one: lane 4 g + t takes numbers 8 t .. 8 t + 7 of every 32 of row
+/// g, 16 bytes, which are its part of two products. So no shuffles are needed, and a warp reads 128 adjacent bytes of
+/// each row with two loads. Logits are summed in float32, in an order that depends only on the depth (two sums, of
+/// alternate products); the order and rounding of the 16 terms of one product depend on the device.
 template <class Format, class Block>
 class MatrixProduct {
   static_assert(sizeof(typename Format::Bits) == 2);
@@ -32,13 +32,13 @@ class MatrixProduct {
     SLUICE_UNROLL
     for (int i = 0; i < 2; ++i) {
       auto const line = row_ + 8 * i;
-      // What there is no line for is some line again; nobody asks for it.
+      // Unused lines repeat some line; their results are ignored.
       hidden_[i] = halves(launch.hidden + (line < launch.lines ? line : launch.lines - 1) * launch.hidden_stride);
       deciding_[i] = line < launch.lines ? launch.active.deciding(line) : -1;
     }
   }
 
-  /// Warps of different blocks are neighbours: few tokens keep all multiprocessors busy.
+  /// Adjacent warps are in different blocks, so that few tokens keep all multiprocessors busy.
   SLUICE_DEVICE void run(std::int32_t number, std::int32_t blocks) {
     auto const [begin, end] = listed_here(block_, launch_);
     SLUICE_ROLLED
@@ -52,12 +52,12 @@ class MatrixProduct {
 
  private:
   using Bits = typename Format::Bits;
-  static constexpr int wide = Format::wide;  // numbers of one load
+  static constexpr int wide = Format::wide;  // numbers per load
   static constexpr int step = 8 * wide;      // of a row: 128 bytes, four products
-  static constexpr int ahead = 4;            // steps of weights that are on their way: eight loads a lane
+  static constexpr int ahead = 4;            // steps of weights in flight: eight loads per lane
 
-  /// Where the lane's numbers of a row's first step are, those of both halves. Every other row has its second half read first:
-  /// its lanes and those of the row before read together, and so other banks of the cache.
+  /// Where the lane's numbers of a row's first step are, in both halves. Every other row reads its second half first:
+  /// its lanes and those of the row before read together, and so use different banks.
   struct Halves {
     Bits const* from[2];
   };
@@ -65,14 +65,14 @@ class MatrixProduct {
     auto const odd = row_ & 1;
     return {{row + (4 * odd + part_) * wide, row + (4 * (1 - odd) + part_) * wide}};
   }
-  /// The lane's numbers of a step, as they are read.
+  /// The lane's numbers of a step, as loaded.
   struct Step {
     Words words[2];
   };
   SLUICE_DEVICE Step load(Halves const& row, std::int32_t k) const {
     return {{block_.read16(row.from[0] + k), block_.read16(row.from[1] + k)}};
   }
-  /// The same of a row's last `rest` numbers, a multiple of `wide`, with zeros behind them.
+  /// The same for a row's last `rest` numbers, a multiple of `wide`, padded with zeros.
   SLUICE_DEVICE Step load_rest(Halves const& row, std::int32_t k, std::int32_t rest) const {
     auto const odd = row_ & 1;
     Step last{};
@@ -80,15 +80,15 @@ class MatrixProduct {
     if ((4 * (1 - odd) + part_) * wide < rest) last.words[1] = block_.read16(row.from[1] + k);
     return last;
   }
-  /// To the next round of the loop.
+  /// Moves to the next round of the loop.
   SLUICE_DEVICE static void advance(Halves& row) { row.from[0] += ahead * step, row.from[1] += ahead * step; }
   /// A word of a half.
   SLUICE_DEVICE std::uint32_t word(Step const& of, int half, int i) const {
     return (row_ & 1) != 0 ? of.words[1 - half].word[i] : of.words[half].word[i];
   }
 
-  /// The sums of the lane's lines row and row + 8, with tokens 2 part and 2 part + 1.
-  /// \param at  the place in the list of the token of the lane's row
+  /// The sums of the lane's lines row and row + 8, for tokens 2 part and 2 part + 1.
+  /// \param at  index in the list of the token of the lane's row
   SLUICE_DEVICE void multiply(std::int32_t at, float (&sums)[4]) {
     auto row = halves(launch_.weights + block_.read(launch_.tokens + at) * launch_.weight_stride);
     auto upper = hidden_[0], lower = hidden_[1];
@@ -109,7 +109,7 @@ class MatrixProduct {
       advance(row), advance(upper), advance(lower);
     }
     if (auto const rest = launch_.depth % step; rest > 0) {
-      auto const k = whole % ahead == 0 ? 0 : (whole % ahead - ahead) * step;  // from where the last round ended
+      auto const k = whole % ahead == 0 ? 0 : (whole % ahead - ahead) * step;  // where the last round ended
       multiply(even, odd, load_rest(upper, k, rest), load_rest(lower, k, rest), load_rest(row, k, rest));
     }
     SLUICE_UNROLL

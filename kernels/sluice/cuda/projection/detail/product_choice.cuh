@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which of the products of a clustered projection is the cheapest.
+/// Chooses the cheapest product of a clustered projection.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,7 +14,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Whose logits are made, and from where their weights are read.
+/// Which logits are computed, and from which weights.
 enum class Product : std::uint8_t {
   all,       ///< all tokens'
   in_place,  ///< the active tokens', few lines: from where they are
@@ -31,23 +31,23 @@ class ProductChoice {
         few_lines_(options.few_lines),
         weights_(weights) {}
 
-  /// What there is to choose before anybody knows how many tokens are active: `gathered` wants to know.
+  /// The choice before the number of active tokens is known; `gathered` needs that number.
   Product operator()(MatrixView<T const> hidden) const {
     auto const bytes =
         static_cast<double>(weights_.rows) * static_cast<double>(weights_.columns) * static_cast<double>(sizeof(T));
     if (bytes <= static_cast<double>(full_below_)) return Product::all;
     return in_place(hidden) ? Product::in_place : Product::gathered;
   }
-  /// What that becomes then.
+  /// Refines `gathered` with that number.
   /// \param count   active tokens
-  /// \param cached  their weights lie side by side already
+  /// \param cached  their weights are already gathered
   Product of(std::int32_t count, bool cached) const {
     auto const all = static_cast<double>(weights_.rows);
     return count * (cached ? 1.0 : token_cost_) < all ? Product::gathered : Product::all;
   }
 
  private:
-  /// Whether weights are read where they are.
+  /// Whether weights are read in place.
   bool in_place(MatrixView<T const> hidden) const {
     auto const aligned = [](MatrixView<T const> x) {
       return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 &&

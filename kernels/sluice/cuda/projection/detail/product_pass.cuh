@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Queries answered from logits that are made tile by tile and stay in the second-level cache.
+/// Answers queries from logits that are computed tile by tile and stay in the L2 cache.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,26 +20,26 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The part of an output layer behind the product: a tile of logits (some lines, some thousand columns) is read by
-/// LogSoftmaxTopK while it is in the second-level cache, then overwritten by the next.
+/// The part of an output layer after the product: LogSoftmaxTopK reads a tile of logits (some lines, some thousand
+/// columns) while it is in the L2 cache; then the next tile overwrites it.
 class ProductPass {
  public:
-  /// \param tile_bytes  of a tile; 0: a third of the device's second-level cache (an estimate, not measured)
-  /// \param allocator   of the device's memory
-  /// \param step        its `two_tiles` counts
+  /// \param tile_bytes  of a tile; 0: a third of the device's L2 cache (an estimate, not measured)
+  /// \param allocator   for device memory
+  /// \param step        only its `two_tiles` is used
   explicit ProductPass(std::size_t tile_bytes = 0, Allocator const& allocator = {}, StepOptions const& step = {})
       : tile_bytes_(tile_bytes), tile_(allocator), two_tiles_(step.two_tiles) {}
 
-  /// Adds to the stream what answers a task. product(line, column, to) adds what writes the logits of lines line ..
-  /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16 bytes, and
-  /// returns how what follows may start.
-  /// Where k is more than 64, or lines are looked at again, whole lines are made, some at a time.
+  /// Enqueues what answers a task. product(line, column, to) enqueues a kernel that writes the logits of lines line ..
+  /// line + to.rows - 1 and columns column .. column + to.columns - 1 to `to`, whose rows begin at multiples of 16
+  /// bytes, and returns how the next kernel may start. If k is more than 64, or lines need further passes, whole lines
+  /// are computed, several at a time.
   /// \param task  its scores have rows and columns, and no memory
   template <class Product>
   void enqueue(LogSoftmaxTopK& output, LineTask<float> task, cudaStream_t stream, Product&& product) {
     auto const rows = task.scores.rows, columns = task.scores.columns;
     if (rows == 0) return;
-    output.check_device();  // before memory is taken there
+    output.check_device();  // before memory is allocated there
     constexpr auto chunk = LogSoftmaxTopK::tile_columns<float>();
     auto const chunks = (columns + chunk - 1) / chunk;
     auto const whole = task.k > most_listed || task.selection.queries != nullptr;
@@ -67,7 +67,7 @@ class ProductPass {
     }
   }
 
-  /// Bytes of the device's memory in use.
+  /// Bytes of device memory in use.
   std::size_t workspace() const { return tile_.size(); }
 
  private:

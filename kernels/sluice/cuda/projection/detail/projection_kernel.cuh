@@ -28,7 +28,7 @@ namespace sluice::inline v0::cuda {
 inline constexpr int projection_threads = 256;
 inline constexpr int union_threads = 1024;  ///< one block scans V / 32 words
 
-// Templates, as their launches are: a header that several files include may define them.
+// Templates, as their launch functions are, so that several files can include this header.
 
 template <class Launch>
 __global__ void __launch_bounds__(projection_threads) union_words_kernel(__grid_constant__ Launch const launch) {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(projection_threads) place_kernel(__grid_consta
   if (i < launch.all()) place_one(launch, i);
 }
 
-/// Blocks for so many threads.
+/// The number of blocks for so many threads.
 inline unsigned blocks_of(std::int64_t threads) {
   return static_cast<unsigned>((threads + projection_threads - 1) / projection_threads);
 }

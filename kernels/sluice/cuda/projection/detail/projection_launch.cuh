@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the host starts the kernels of ClusteredProjection.
+/// How the host launches the kernels of ClusteredProjection.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,16 +15,16 @@
 
 namespace sluice::inline v0::cuda {
 
-// Each adds to the stream; nothing is allocated and nothing waited for. Defined in projection_kernel.cuh, see
-// launch_lines(); those that need not be templates are, so that one file of a program can instantiate them. They throw
-// Error.
+// Each function enqueues work, allocates nothing and does not wait. Defined in projection_kernel.cuh, see
+// launch_lines(); all are templates, so that one file of a program can instantiate them. They throw Error.
 
-/// Masks, what there is to know of each union, and the joint one as a list: three kernels, of which the second and third start as the first. There is a union.
+/// Masks, the results of each union, and the joint union as a list: three kernels; the second and third start as the
+/// first does. There must be a union.
 template <class Launch>
 void launch_union(Launch const& launch, cudaStream_t stream, Start start);
 template <class Launch>
 void launch_gather(Launch const& launch, cudaStream_t stream);
-/// At most most_skinny_lines lines; on matrix units where SkinnyLaunch::on_matrix_units() says so.
+/// At most most_skinny_lines lines; on matrix units if SkinnyLaunch::on_matrix_units() says so.
 template <class Format>
 void launch_skinny(SkinnyLaunch<Format> const& launch, cudaStream_t stream, Start start);
 template <class Launch>

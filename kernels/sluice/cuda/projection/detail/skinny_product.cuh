@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Logits of the active tokens for few lines, without a copy of their weights; nobody but the device knows how many they are.
+/// Logits of the active tokens for few lines, without copying weights; only the device knows the number of tokens.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -37,21 +37,21 @@ struct SkinnyLaunch {
   std::int32_t blocks = 1;                            ///< that share the tokens, at most
   std::int32_t matrix_lines = most_skinny_lines + 1;  ///< from so many lines on, matrix units multiply where they can
 
-  /// Whether MatrixProduct does it, and not skinny_product().
+  /// Whether MatrixProduct is used, not skinny_product().
   SLUICE_HOST_DEVICE bool on_matrix_units() const {
     return sizeof(typename Format::Bits) == 2 && lines >= matrix_lines;
   }
-  /// Estimates, not measured yet: four times as many blocks as run at once; on matrix units those that run at once, so that
-  /// all have tokens before any has more.
+  /// Estimates, not measured yet: four times as many blocks as run at once; on matrix units as many as run at once, so
+  /// that tokens are spread evenly.
   void share_among(std::int32_t processors) { blocks = processors * (on_matrix_units() ? 2 : 8); }
 };
 
-/// Places in a list.
+/// A range of a list.
 struct Listed {
   std::int32_t begin, end;
 };
 
-/// Those of the launch's tokens in the list. All lanes of a warp ask together.
+/// The launch's tokens in the list. All lanes of a warp call it together.
 template <class Format, class Block>
 SLUICE_DEVICE Listed listed_here(Block& block, SkinnyLaunch<Format> const& launch) {
   auto const below = [&](Token bound) {
@@ -64,14 +64,15 @@ SLUICE_DEVICE Listed listed_here(Block& block, SkinnyLaunch<Format> const& launc
   return here;
 }
 
-/// A warp takes some tokens at a time and reads their weights once, for all lines; its lanes take turns along the depth. A
-/// logit is summed in one order, whatever the number of lines and tokens, and written where its token is active for its line.
-/// \tparam most  lines at most
+/// A warp takes some tokens at a time and reads their weights once for all lines; its lanes alternate along the depth.
+/// A logit's order of summation does not depend on the number of lines and tokens. A logit is written only if its token
+/// is active for its line.
+/// \tparam most  the most lines
 template <class Format, int most, class Block>
 SLUICE_DEVICE void skinny_product(Block& block, SkinnyLaunch<Format> const& launch, std::int32_t number,
                                   std::int32_t blocks) {
   constexpr int wide = Format::wide;
-  constexpr int at_once = most <= 4 ? 4 : 2;  // tokens: what the registers hold
+  constexpr int at_once = most <= 4 ? 4 : 2;  // as many tokens as the registers hold
   auto const lane = block.lane();
   auto const [begin, end] = listed_here(block, launch);
   for (auto first = begin + (number * Block::warps + block.warp()) * at_once; first < end;

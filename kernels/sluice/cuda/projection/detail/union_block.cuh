@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The other steps of unions: what there is to know of each, the joint one, and its tokens in order.
+/// The later steps of unions: the result of each, the joint union, and its tokens in order.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,15 +16,15 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Shared by a block of UnionBlock.
+/// The shared memory of a UnionBlock.
 template <int threads>
 struct UnionMemory {
   int warps[2][threads / 32];
   int differs;
 };
 
-/// Behind UnionWords: a block for each union settles what its lines may give, others unite the unions to the joint one, a word for
-/// each thread; behind these, one block lists it.
+/// After UnionWords: one block per union decides what its lines may give; other blocks form the joint union, one word
+/// per thread; then one block lists its tokens.
 template <class Block>
 class UnionBlock {
  public:
@@ -33,7 +33,7 @@ class UnionBlock {
   SLUICE_DEVICE UnionBlock(Block& block, Memory& memory, UnionLaunch const& launch)
       : block_(block), memory_(memory), launch_(launch) {}
 
-  /// How many blocks settle().
+  /// The number of blocks that settle().
   SLUICE_HOST_DEVICE static std::int32_t settling(UnionLaunch const& launch) {
     return launch.unions + (launch.own != nullptr ? (launch.words + Block::threads - 1) / Block::threads : 0);
   }
@@ -43,8 +43,8 @@ class UnionBlock {
     else join((number - launch_.unions) * Block::threads + block_.thread());
   }
 
-  /// All words in order, a tile of one word per thread at a time: the bits before a word are counted by a scan. All tokens, where
-  /// that is wanted.
+  /// Lists all words in order, one tile of a word per thread at a time; a scan counts the bits before each word. Lists
+  /// all tokens if that is wanted.
   SLUICE_DEVICE void list() {
     auto const thread = block_.thread();
     if (thread == 0) memory_.differs = 0;
@@ -60,7 +60,7 @@ class UnionBlock {
       }
       if (whole && at < launch_.words) word = low_bits(launch_.size - 32 * at);
       auto const mine = count_bits(word);
-      auto before = 0, sum = mine;  // of the lanes below, of the 2, 4, 8, ... lanes around
+      auto before = 0, sum = mine;  // over the lower lanes; over 2, 4, 8, ... lanes
       SLUICE_UNROLL
       for (int distance = 1; distance < 32; distance *= 2) {
         auto const other = block_.exchange(sum, distance);
@@ -84,7 +84,7 @@ class UnionBlock {
   }
 
  private:
-  /// Whether all tokens are active for any line; every warp looks for itself.
+  /// Whether all tokens are active for any line; every warp checks for itself.
   SLUICE_DEVICE bool any_full() {
     auto full = launch_.without != 0;
     for (int u = block_.lane(); u < launch_.unions; u += 32) full = full || launch_.results[1 + u].part == 0;
@@ -99,8 +99,9 @@ class UnionBlock {
     launch_.joint[at] = word;
   }
 
-  /// Its tokens are all that its lines may give, unless they are too many, or fewer than a search asks for (what a line lists, and
-  /// forbids among them; a set leaves what it leaves), or lines allow different sets, or one after the softmax.
+  /// Lines may give only the union's tokens, unless these are too many, or fewer than a search asks for (tokens that a
+  /// line lists, and those of them that it forbids; a mask may leave fewer), or the lines allow different sets, or a
+  /// set acts after the softmax.
   SLUICE_DEVICE void settle_one(std::int32_t u) {
     auto const* const mask = launch_.mask(u);
     auto const set = launch_.allowed(u);

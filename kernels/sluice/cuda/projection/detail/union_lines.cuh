@@ -16,9 +16,9 @@
 
 namespace sluice::inline v0::cuda {
 
-/// The unions of a step, by lines. Allocates nothing once it has seen its largest step.
+/// The lines of each union of a step. Allocates nothing once it has seen its largest step.
 struct UnionLines {
-  /// Which line belongs to which union, from the groups.
+  /// Assigns lines to unions by groups.
   void share(std::size_t lines, std::span<Group const> groups, ClusteredOptions::Union unite) {
     union_of.assign(lines, -1), first.clear(), without = 0;
     auto const batch = unite == ClusteredOptions::Union::batch;
@@ -48,9 +48,9 @@ struct UnionLines {
     first.push_back(static_cast<std::int32_t>(lines));
   }
 
-  /// Of each line; -1: all tokens are active for it.
+  /// For each line; -1: all tokens are active for it.
   std::vector<std::int32_t> union_of;
-  /// First line of each union, and their number behind.
+  /// The first line of each union, followed by the number of lines.
   std::vector<std::int32_t> first;
   std::size_t without = 0;  ///< sentences without clusters, or a batch with any
 

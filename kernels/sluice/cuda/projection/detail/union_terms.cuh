@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lines over a union in the terms of its lines: what is not a line's own, and places instead of tokens.
+/// Converts lines over a union to the lines' own terms: masks inactive logits, and replaces tokens by places.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Logits of which some are to be taken away.
+/// Logits, some of which must be masked.
 struct MaskLaunch {
   float* logits = nullptr;  ///< [lines, columns]
   std::int64_t stride = 0;
@@ -26,7 +26,7 @@ struct MaskLaunch {
   ActiveMasks active{};
 };
 
-/// One logit: -infinity where its token is not active for its line.
+/// Sets one logit to -infinity if its token is not active for its line.
 SLUICE_DEVICE void mask_logit(MaskLaunch const& launch, std::int32_t line, std::int32_t column) {
   auto const u = launch.active.deciding(line);
   if (u < 0) return;
@@ -35,7 +35,7 @@ SLUICE_DEVICE void mask_logit(MaskLaunch const& launch, std::int32_t line, std::
     launch.logits[line * launch.stride + column] = minus_infinity;
 }
 
-/// Lines of which nothing is active yet.
+/// Lines to fill with -infinity.
 struct FillLaunch {
   float* logits = nullptr;  ///< [lines, columns], at multiples of 16 bytes
   std::int64_t stride = 0;  ///< a multiple of 4, and at least the columns rounded up to one
@@ -43,14 +43,14 @@ struct FillLaunch {
   SLUICE_HOST_DEVICE std::int32_t groups() const { return (columns + 3) / 4; }  ///< of 16 bytes, in a line
 };
 
-/// One group of a line.
+/// Fills one group of a line.
 template <class Block>
 SLUICE_DEVICE void fill_group(Block& block, FillLaunch const& launch, std::int32_t line, std::int32_t group) {
   constexpr auto none = Float32::minus_infinity;
   block.write16(launch.logits + line * launch.stride + std::int64_t{4} * group, {{none, none, none, none}});
 }
 
-/// Edits and probes that name tokens; queries that name sets.
+/// Edits and probes that name tokens, and queries that name sets.
 struct PlaceLaunch {
   Token const* tokens = nullptr;  ///< ascending
   std::int32_t count = 0;
@@ -65,7 +65,8 @@ struct PlaceLaunch {
   SLUICE_HOST_DEVICE std::int32_t all() const { return edit_count + probe_count + query_count; }
 };
 
-/// The place of a token; where it is not among them, that of the next one, or `count`. A token below 0 is behind all others.
+/// The place of a token; if it is not among them, that of the next one, or `count`. A negative token sorts after all
+/// others.
 SLUICE_DEVICE Token place_in(Token const* tokens, std::int32_t count, Token token) {
   if (token < 0) return count;
   std::int32_t first = 0, last = count;
@@ -77,15 +78,16 @@ SLUICE_DEVICE Token place_in(Token const* tokens, std::int32_t count, Token toke
   return first;
 }
 
-/// Edit `i`, or probe `i - edit_count`, with a place for its token; behind these, queries without their sets, of which all places are. An edit of a token that has none becomes one that changes
-/// nothing, of the next place: edits stay in order. Such a probe becomes -1.
+/// Replaces the token of edit `i`, or of probe `i - edit_count`, by its place; after these, removes the sets of
+/// queries. An edit of an inactive token becomes one without effect, at the next place, which keeps edits in order.
+/// Such a probe becomes -1.
 SLUICE_DEVICE void place_one(PlaceLaunch const& launch, std::int32_t i) {
   auto const has = [&](Token place, Token token) { return place < launch.count && launch.tokens[place] == token; };
   if (i < launch.edit_count) {
     auto edit = launch.edits[i];
     auto const place = place_in(launch.tokens, launch.count, edit.token);
     if (has(place, edit.token)) edit.token = place;
-    else edit = {place, -0.0f, 1};  // x + -0 is x, whatever x is
+    else edit = {place, -0.0f, 1};  // x + -0 is x for every x
     launch.placed_edits[i] = edit;
   } else if (i >= launch.edit_count + launch.probe_count) {
     i -= launch.edit_count + launch.probe_count;

@@ -17,20 +17,21 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Shared by a block of UnionWords.
+/// The shared memory of a UnionWords block.
 template <int threads>
 struct UnionWordsMemory {
   std::int32_t clusters[threads];
 };
 
-/// A word of a union for every thread of a block: what is active always, and the words of the clusters of its lines; then what lines
-/// make active one by one, their probes and the tokens whose scores they raise. A line without a cluster (a NaN) is in cluster 0.
+/// One word of a union per thread of a block: the tokens that are always active, and the words of the lines' clusters;
+/// then the tokens that lines activate individually: probes, and tokens whose scores they raise. A line without a
+/// cluster (NaN) is in cluster 0.
 template <class Block>
 class UnionWords {
  public:
   using Memory = UnionWordsMemory<Block::threads>;
 
-  /// How many blocks a union takes.
+  /// The number of blocks for a union.
   SLUICE_HOST_DEVICE static std::int32_t slices(UnionLaunch const& launch) {
     return (launch.words + Block::threads - 1) / Block::threads;
   }
@@ -52,13 +53,13 @@ class UnionWords {
   }
 
  private:
-  /// A set instead of all else.
+  /// Copies a set in place of everything else.
   SLUICE_DEVICE void copy(std::uint32_t const* set) const {
     auto const at = first_ + block_.thread();
     if (at < launch_.words) launch_.mask(u_)[at] = set[at] & low_bits(launch_.size - 32 * at);
   }
 
-  /// The words of all clusters: their numbers to shared memory, as many at a time as fit.
+  /// Combines the words of all clusters: loads cluster numbers to shared memory, as many at a time as fit.
   SLUICE_DEVICE void cover() {
     auto const at = first_ + block_.thread();
     auto const here = at < launch_.words;
@@ -82,7 +83,7 @@ class UnionWords {
     if (here) launch_.mask(u_)[at] = word;
   }
 
-  /// The n-th cluster of a line; -1 where it has none, or none that the line before has not, as the lines of a beam often have.
+  /// The n-th cluster of a line; -1 if it has none, or if the line before has it too, as is common in a beam.
   SLUICE_DEVICE std::int32_t fresh(std::int32_t line, std::int32_t n) const {
     auto const cluster = cluster_of(line, n);
     return line > launch_.first_of(u_) && cluster_of(line - 1, n) == cluster ? -1 : cluster;
@@ -94,7 +95,7 @@ class UnionWords {
     return n < count ? launch_.found[std::int64_t{line} * launch_.nearest + n].token : -1;
   }
 
-  /// By one warp: what lies in the block's words.
+  /// Marks the tokens that lie in the block's words; run by one warp.
   SLUICE_DEVICE void mark(LineQuery const& query) {
     for (int i = block_.lane(); i < query.probe_count; i += 32) mark(launch_.probes[query.probes + i]);
     auto const* const edits = launch_.edits + query.edits;

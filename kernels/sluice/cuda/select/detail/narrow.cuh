@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The best of a line's keys, found by counting digits, so that only these have to be sorted (a radix selection, as AIR top-k:
-/// Zhang et al. 2023, "Parallel Top-K Algorithms on GPU: A Comprehensive Study and New Methods").
+/// Finds the best of a line's keys by counting digits, so that only these have to be sorted (a radix selection like AIR
+/// top-k: Zhang et al. 2023, "Parallel Top-K Algorithms on GPU: A Comprehensive Study and New Methods").
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What a block needs of its shared memory.
+/// The shared memory of a block.
 template <int threads>
 struct NarrowMemory {
   static constexpr int digit_bits = 11;
@@ -25,7 +25,7 @@ struct NarrowMemory {
   int count;
 };
 
-/// What a block does for a line of keys, no two of which are equal but for no_key.
+/// Narrows a line of keys; all keys but no_key are distinct.
 template <class Block>
 class NarrowBlock {
  public:
@@ -34,7 +34,7 @@ class NarrowBlock {
   SLUICE_DEVICE NarrowBlock(Block& block, Memory& memory, Key const* keys, std::int32_t size)
       : block_(block), memory_(memory), keys_(keys), size_(size) {}
 
-  /// The k-th best key, or one that few more reach; the least of all where there are no more than k.
+  /// The k-th best key, or one that few more keys reach; the lowest key if there are at most k.
   SLUICE_DEVICE Key bar(std::int32_t k) {
     constexpr std::int32_t few = 256;
     Key prefix = 0;
@@ -42,7 +42,7 @@ class NarrowBlock {
     for (;;) {
       auto const bits = shift < Memory::digit_bits ? shift : Memory::digit_bits;
       count(prefix, shift, bits);
-      if (find(k) <= k) return no_key + 1;  // the first time, if ever
+      if (find(k) <= k) return no_key + 1;  // can happen only in the first round
       shift -= bits;
       prefix = prefix << bits | static_cast<Key>(memory_.digit);
       k -= memory_.better;
@@ -52,7 +52,7 @@ class NarrowBlock {
     return least > no_key ? least : no_key + 1;
   }
 
-  /// All keys that reach `least`, in any order; returns how many.
+  /// Copies all keys that reach `least`, in any order; returns their number.
   SLUICE_DEVICE std::int32_t gather(Key least, Key* to) {
     if (block_.thread() == 0) memory_.count = 0;
     block_.sync(Barrier::cleared);
@@ -65,7 +65,7 @@ class NarrowBlock {
   }
 
  private:
-  /// How many keys with this prefix have each of the digits that follow it.
+  /// Counts, for each digit, the keys with this prefix that continue with it.
   SLUICE_DEVICE void count(Key prefix, int shift, int bits) {
     for (auto i = block_.thread(); i < 1 << Memory::digit_bits; i += Block::threads) memory_.bins[i] = 0;
     block_.sync(Barrier::cleared);
@@ -78,7 +78,8 @@ class NarrowBlock {
     block_.sync(Barrier::marked);
   }
 
-  /// The digit of the k-th best of those; returns how many they are. Every thread looks at some neighbours, from the highest on.
+  /// Finds the digit of the k-th best of these keys; returns the number of keys with it. Every thread reads adjacent
+  /// digits, from the highest on.
   SLUICE_DEVICE std::int32_t find(std::int32_t k) {
     constexpr int each = (1 << Memory::digit_bits) / Block::threads;
     auto const highest = (1 << Memory::digit_bits) - 1 - each * block_.thread();

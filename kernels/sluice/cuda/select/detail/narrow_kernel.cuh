@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernel that leaves away keys before they are sorted.
+/// The kernel that drops keys before the sort.
 #pragma once
 
 #include <sluice/language.hpp>

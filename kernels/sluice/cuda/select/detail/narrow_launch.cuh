@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the host starts what leaves away keys before they are sorted.
+/// How the host launches the kernel that drops keys before the sort.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,8 +11,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// From `keys` to `narrowed`, their numbers to `sizes`; a block a line. Adds to the stream; defined in narrow_kernel.cuh, see
-/// launch_lines().
+/// Copies keys that matter from `keys` to `narrowed`, and their numbers to `sizes`; one block per line. Enqueues work;
+/// defined in narrow_kernel.cuh, see launch_lines().
 /// \tparam Launch  OrderLaunch or SelectLaunch
 /// \throws Error  of CUDA
 template <class Launch>

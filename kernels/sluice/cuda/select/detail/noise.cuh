@@ -33,8 +33,9 @@ SLUICE_DEVICE double gumbel_number(std::uint64_t noise, Token token) {
   return -wide_log(-wide_log(uniform));
 }
 
-/// A perturbed value and its place, as make_key() has them of scores. The place takes the lowest bits of the value's, so values
-/// that differ by less than 2^(place_bits - 52) of themselves (3e-11 at V = 128k; scores are rounded to 6e-8) count as equal.
+/// A key of a perturbed value and its place, as make_key() makes of scores. The place replaces the lowest bits of the
+/// value, so values that differ relatively by less than 2^(place_bits - 52) count as equal (3e-11 at V = 128k; scores
+/// are rounded to 6e-8).
 SLUICE_DEVICE Key make_wide_key(double value, std::uint32_t place, int place_bits) {
   auto const bits = __builtin_bit_cast(std::uint64_t, wide_sum(value, 0.0));  // -0 becomes 0
   auto const ordered = bits >> 63 != 0 ? ~bits : bits | std::uint64_t{1} << 63;

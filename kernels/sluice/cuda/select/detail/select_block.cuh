@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The program of a block that takes another look at a line: its entropy, its list, its probes.
+/// The program of a thread block that makes further passes over a line: its entropy, its list, its probes.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -18,7 +18,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Behind LineBlock (the line's sums are there), the sort of its keys and write_draws().
+/// Runs after LineBlock (which makes the line's sums), the sort of its keys and write_draws().
 template <class Format, class Block>
 class SelectBlock {
  public:
@@ -43,7 +43,7 @@ class SelectBlock {
   }
 
  private:
-  /// As the softmax left the line.
+  /// Of the line after the softmax.
   SLUICE_DEVICE double entropy() {
     constexpr std::uint32_t wide = Format::wide;
     auto const norm = reader_.norm();
@@ -60,7 +60,7 @@ class SelectBlock {
     return sum_in_block(block_, memory_.sum, sum);
   }
 
-  /// Probes of log-probabilities on which something acts.
+  /// Probes of log-probabilities to which edits after the softmax apply.
   SLUICE_DEVICE void probe() {
     auto const& query = launch_.line.query(row_);
     for (int i = block_.thread(); i < query.probe_count; i += Block::threads) {
@@ -74,7 +74,7 @@ class SelectBlock {
     auto const norm = reader_.norm();
     Scores scores(block_, memory_, launch_.sorted_of(row_), launch_.sizes[row_], norm);
     auto const size = scores.size();
-    std::int32_t first = 0;  // how many of the best
+    std::int32_t first = 0;  // number of best tokens
     auto const more = [&](std::int32_t count) { first = count > first ? count : first; };
     if (query.noise == 0) more(query.best < size ? query.best : size);
     if (query.mass > 0) more(scores.holding(static_cast<double>(query.mass)));

@@ -23,7 +23,7 @@ struct CutMemory {
   int left, right;
 };
 
-/// The finite scores of a line, best first, and what may be asked of their order. All threads of a block ask together.
+/// The finite scores of a line, best first, with queries about this order. All threads of a block call them together.
 template <class Block>
 class SortedScores {
  public:
@@ -36,12 +36,12 @@ class SortedScores {
   SLUICE_DEVICE Key key(std::int32_t i) const { return sorted_[i]; }
   SLUICE_DEVICE float score(std::int32_t i) const { return score_of(sorted_[i]); }
 
-  /// How many are no less.
+  /// The number of scores >= bar.
   SLUICE_DEVICE std::int32_t count_from(double bar) const {
     return count_while([&](std::int32_t i) { return static_cast<double>(score(i)) >= bar; });
   }
 
-  /// How many are no more than so many standard deviations below the best.
+  /// The number of scores at most so many standard deviations below the best.
   SLUICE_DEVICE std::int32_t count_near(double deviations) {
     if (size_ == 0) return 0;
     auto const best = static_cast<double>(score(0));
@@ -57,22 +57,22 @@ class SortedScores {
     return count_from(wide_sum(best, -wide_product(deviations, wide_root(variance > 0 ? variance : 0.0))));
   }
 
-  /// How many of the best hold so much probability.
+  /// The number of best scores whose total probability reaches the bound.
   SLUICE_DEVICE std::int32_t holding(double bound) {
     std::int32_t left = 0, right = 0;
     take(0, bound, 0, left, right);
     return right;
   }
 
-  /// Some neighbours of the order, in two pieces.
+  /// Two ranges of the order.
   struct Pieces {
     std::int32_t first[2], last[2];
     SLUICE_DEVICE bool holds(std::int32_t i) const {
       return (i >= first[0] && i < last[0]) || (i >= first[1] && i < last[1]);
     }
   };
-  /// Those whose information is nearest to the entropy, until they hold so much probability. Of equal scores the lower tokens,
-  /// which are the first in this order; on the side of the more probable that may leave a gap.
+  /// The scores whose information is nearest to the entropy, until their probability reaches the bound. Of equal scores
+  /// the lower tokens, which come first in this order; among the more probable ones, that may leave a gap.
   SLUICE_DEVICE Pieces typical(double bound, double entropy) {
     auto const middle = count_while([&](std::int32_t i) { return norm_(score(i)) + entropy >= 0; });
     std::int32_t left = 0, right = 0;
@@ -87,7 +87,7 @@ class SortedScores {
   }
 
  private:
-  /// How many of the first have a property that none has behind one that has not.
+  /// The length of the prefix that has a property which holds exactly for a prefix.
   template <class Property>
   SLUICE_DEVICE std::int32_t count_while(Property const& has) const {
     std::int32_t low = 0, high = size_;
@@ -99,8 +99,8 @@ class SortedScores {
     return low;
   }
 
-  /// From `middle` outwards, nearest to -entropy first: how many on both sides hold `bound` together. A tile of as many as there
-  /// are threads at a time; each thread finds its own in the order of both sides by a binary search.
+  /// From `middle` outwards, nearest to -entropy first: how many on both sides hold `bound` together. Handles as many
+  /// as there are threads at a time; each thread finds its own in the merged order of both sides by binary search.
   SLUICE_DEVICE void take(std::int32_t middle, double bound, double entropy, std::int32_t& left, std::int32_t& right) {
     auto const distance = [&](std::int32_t i) {
       auto const x = norm_(score(i)) + entropy;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The kernels that take another look at lines.
+/// The kernels that make further passes over lines.
 #pragma once
 
 #include <sluice/language.hpp>

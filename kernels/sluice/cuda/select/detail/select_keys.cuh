@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Every score of a line as a key, plain or perturbed, and what is made of the perturbed ones.
+/// Makes a key of every score of a line, plain or perturbed, and reads the sorted perturbed ones.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -23,7 +23,7 @@ SLUICE_DEVICE bool wants_keys(SelectLaunch<Format> const& launch, std::int32_t r
   return (launch.draws ? query.draws() : query.cuts()) && launch.valid(row);
 }
 
-/// The keys of a line, and how many it has. `parts` blocks share a line.
+/// Makes the keys of a line, and counts them. `parts` blocks share a line.
 template <class Format, class Block>
 SLUICE_DEVICE void write_select_keys(Block& block, SelectLaunch<Format> const& launch, std::int32_t row,
                                      std::uint32_t part, std::uint32_t parts) {
@@ -48,7 +48,7 @@ SLUICE_DEVICE void write_select_keys(Block& block, SelectLaunch<Format> const& l
       if (noise == 0) {
         keys[place] = make_key(x[c], place);
       } else {
-        // From the log-probability as it is listed, so that a draw from a list of everything is the same.
+        // Uses the listed log-probability, so that drawing from the full list gives the same result.
         auto const token = launch.line.tokens != nullptr ? launch.line.tokens[place] : static_cast<Token>(place);
         auto const value = wide_sum(static_cast<double>(norm.rounded(x[c])), gumbel_number(noise, token));
         keys[place] = x[c] > minus_infinity ? make_wide_key(value, place, launch.place_bits) : no_key;
@@ -57,7 +57,8 @@ SLUICE_DEVICE void write_select_keys(Block& block, SelectLaunch<Format> const& l
   }
 }
 
-/// What noise has drawn, from the sorted keys: the line's list, or, where others are listed too, a bit for each.
+/// The tokens drawn by noise, from the sorted keys: the line's list or, if other tokens are listed too, one bit per
+/// place.
 template <class Format, class Block>
 SLUICE_DEVICE void write_draws(Block& block, SelectLaunch<Format> const& launch, std::int32_t row) {
   auto const& query = launch.selection.queries[row];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the host starts what takes another look at lines.
+/// How the host launches further passes over lines.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,16 +12,16 @@
 
 namespace sluice::inline v0::cuda {
 
-// Each adds to the stream; nothing is allocated and nothing waited for. Defined in select_kernel.cuh, see launch_lines(). They
-// throw Error.
+// Each function enqueues work, allocates nothing and does not wait. Defined in select_kernel.cuh, see launch_lines().
+// They throw Error.
 
-/// The keys of all lines that want some, to `keys`; how many, to `sizes`.
+/// Makes the keys of all lines that need them, into `keys`; their numbers into `sizes`.
 template <class Format>
 void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
-/// What noise has drawn, from `sorted`.
+/// Reads the tokens drawn by noise, from `sorted`.
 template <class Format>
 void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
-/// All else, from `sorted`.
+/// Makes everything else, from `sorted`.
 template <class Format>
 void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
 

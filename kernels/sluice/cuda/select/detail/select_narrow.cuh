@@ -17,7 +17,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Lists of any length: the best that are asked for.
+/// For lists of any length: keeps the best that are asked for.
 template <class Format, class Block>
 SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memory, OrderLaunch<Format> const& launch,
                                std::int32_t row) {
@@ -32,8 +32,8 @@ SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memor
   if (block.thread() == 0) launch.sizes[row] = kept;
 }
 
-/// What noise draws, and lists of the best: no more than they hold. Lists by probability: some of the best, if they hold all that
-/// can be listed, and else all there are. Which of the two it was, no answer shows.
+/// For noise, and for lists of the best: keeps as many as they hold. For lists by probability: keeps some of the best
+/// if these contain everything that can be listed, else all. The answer is the same either way.
 template <class Format, class Block>
 SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memory, SelectLaunch<Format> const& launch,
                                std::int32_t row) {
@@ -45,7 +45,8 @@ SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memor
   auto* const to = launch.narrowed + first;
   NarrowBlock<Block> narrow(block, memory, launch.keys + first, size);
   auto const counted = launch.draws || !query.selects();
-  // Of any token: what noise has drawn is listed too, the entropy is far down, a deviation is all scores'.
+  // Cases that may list any token: noise may draw it, the entropy may be near its information, a deviation needs all
+  // scores.
   auto const anywhere =
       query.typical > 0 || query.deviations > 0 || query.draws() || (query.rounded != 0 && query.within > 0);
   auto least = no_key + 1;
@@ -62,7 +63,7 @@ SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memor
         held = wide_sum(held, wide_exp(norm(score_of(to[i]))));
       held = sum_in_block(block, memory.sum, held);
     }
-    constexpr double margin = 1e-6;  // more than sums in any order differ by
+    constexpr double margin = 1e-6;  // more than the effect of the order of summation
     auto enough = query.mass <= 0 || held > static_cast<double>(query.mass) + margin;
     if (query.within > 0)
       enough =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The numbers by which another look at a line selects.
+/// The numbers by which further passes over a line select.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -14,8 +14,8 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A line's scores as the selection sees them: as the softmax left them, then edited where something acts after it, with
-/// penalties where LineSelect::rounded says so.
+/// A line's scores as seen by the selection: after the softmax and after edits that apply then, with penalties if
+/// LineSelect::rounded says so.
 template <class Format>
 class SelectReader {
  public:
@@ -27,22 +27,22 @@ class SelectReader {
         norm_(WideNorm::of<Block>(launch.line.totals[row], launch.line.query(row))),
         rounded_(launch.selection.queries[row].rounded != 0) {}
 
-  /// From scores to log-probabilities.
+  /// Converts scores to log-probabilities.
   SLUICE_DEVICE WideNorm norm() const { return norm_; }
 
-  /// A group's scores as the softmax sees them.
+  /// A group's scores as seen by the softmax.
   template <class Block>
   SLUICE_DEVICE void softmax_scores(Block& block, std::uint32_t group, float (&x)[wide]) const {
     reader_.scores(block, reader_.load_any(block, group), group, reader_.all_edits(), x);
   }
-  /// And as the selection does.
+  /// A group's scores as seen by the selection.
   template <class Block>
   SLUICE_DEVICE void scores(Block& block, std::uint32_t group, float (&x)[wide]) const {
     softmax_scores(block, group, x);
     if (rounded_) reader_.rank_penalised(block, group, norm_, x);
     else reader_.rank(block, group, reader_.all_edits(), x);
   }
-  /// One of them, wherever it is; -infinity behind the end.
+  /// One score as seen by the selection, at any place; -infinity beyond the end.
   template <class Block>
   SLUICE_DEVICE float score(Block& block, std::uint32_t place) const {
     if (!rounded_) return reader_.ranked(block, place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Sums over a block's threads, in an order that depends on nothing but their number.
+/// Sums over a block's threads, in an order that depends only on their number.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,14 +12,14 @@
 
 namespace sluice::inline v0::cuda {
 
-/// What they need of the block's shared memory.
+/// The shared memory that sums need.
 template <int threads>
 struct SumMemory {
   double sums[threads / 32];
   int counts[threads / 32];
 };
 
-/// The sum of one number per thread, the same in all of them.
+/// The sum of one number per thread, returned to all threads.
 template <class Block>
 SLUICE_DEVICE double sum_in_block(Block& block, SumMemory<Block::threads>& memory, double mine) {
   SLUICE_UNROLL
@@ -33,10 +33,10 @@ SLUICE_DEVICE double sum_in_block(Block& block, SumMemory<Block::threads>& memor
   return sum;
 }
 
-/// The sum of the numbers of this thread and all before it, on top of `before`.
+/// The inclusive prefix sum over the threads, plus `before`.
 template <class Block>
 SLUICE_DEVICE double sum_up_to(Block& block, SumMemory<Block::threads>& memory, double before, double mine) {
-  auto all = mine;  // of as many lanes as have been met
+  auto all = mine;  // over the lanes added so far
   SLUICE_UNROLL
   for (int distance = 1; distance < 32; distance *= 2) {
     auto const other = block.exchange(all, distance);
@@ -51,7 +51,7 @@ SLUICE_DEVICE double sum_up_to(Block& block, SumMemory<Block::threads>& memory, 
   return wide_sum(before, mine);
 }
 
-/// What warps before this one count on top of `before`; `mine`: what this one counts; `all`: what all do.
+/// The sum over earlier warps, plus `before`; `mine`: this warp's sum; `all`: the sum over all warps.
 template <class Block>
 SLUICE_DEVICE int add_warps(Block& block, SumMemory<Block::threads>& memory, int before, int mine, int& all) {
   if (block.lane() == 0) memory.counts[block.warp()] = mine;
@@ -66,10 +66,10 @@ SLUICE_DEVICE int add_warps(Block& block, SumMemory<Block::threads>& memory, int
   return before;
 }
 
-/// The sum of the numbers of all threads before this one; `all`: of all.
+/// The exclusive prefix sum over the threads; `all`: the total.
 template <class Block>
 SLUICE_DEVICE int sum_before(Block& block, SumMemory<Block::threads>& memory, int mine, int& all) {
-  auto before = 0, together = mine;  // of as many lanes as have been met
+  auto before = 0, together = mine;  // over the lanes added so far
   SLUICE_UNROLL
   for (int distance = 1; distance < 32; distance *= 2) {
     auto const other = block.exchange(together, distance);
@@ -79,14 +79,14 @@ SLUICE_DEVICE int sum_before(Block& block, SumMemory<Block::threads>& memory, in
   return add_warps(block, memory, before, together, all);
 }
 
-/// How many threads before this one say yes; `all`: how many do.
+/// The number of earlier threads with a true value; `all`: of all threads.
 template <class Block>
 SLUICE_DEVICE int count_before(Block& block, SumMemory<Block::threads>& memory, bool yes, int& all) {
   auto const votes = block.ballot(yes);
   return add_warps(block, memory, count_bits(votes & low_bits(block.lane())), count_bits(votes), all);
 }
 
-/// The first thread that says yes; Block::threads if none does.
+/// The first thread with a true value; Block::threads if there is none.
 template <class Block>
 SLUICE_DEVICE int first_in_block(Block& block, SumMemory<Block::threads>& memory, bool yes) {
   auto const votes = block.ballot(yes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Double precision as a kernel has it: operations that are rounded one by one (see rounding.cuh), and a line's
+/// Double precision in kernels: operations that are rounded one by one (see rounding.cuh), and a line's
 /// log-probabilities.
 #pragma once
 
@@ -66,8 +66,8 @@ SLUICE_DEVICE double wide_fused(double x, double y, double z) {
 #endif
 }
 
-/// The natural logarithm of a positive normal number; errs by less than a unit in the last place. CUDA's own leaves
-/// products and sums to the compiler, which may make one operation of both where it likes.
+/// The natural logarithm of a positive normal number; the error is below one unit in the last place. CUDA's own log
+/// lets the compiler fuse products and sums.
 SLUICE_DEVICE double wide_log(double x) {
   // x = m 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 artanh(s) = f - s (f - 2 s^2 (1/3 + s^2/5 + s^4/7 + ...)),
   // where f = m - 1 and s = f / (2 + f).
@@ -88,11 +88,11 @@ SLUICE_DEVICE double wide_log(double x) {
 
 inline constexpr double least_float = std::numeric_limits<float>::lowest();
 
-/// What turns a score into a log-probability: the twin of sluice::LineNorm.
+/// Turns a score into a log-probability: the counterpart of sluice::LineNorm.
 struct WideNorm {
   double maximum = 0, log_sum = 0;
 
-  /// Of a line with this sum.
+  /// For a line with this sum.
   template <class Block>
   SLUICE_DEVICE static WideNorm of(PartialSum total, LineQuery const& query) {
     if (query.normalise == 0 || !(total.sum > 0)) return {};
@@ -105,7 +105,7 @@ struct WideNorm {
     auto const log_prob = (*this)(x);
     return static_cast<float>(log_prob < least_float && x > minus_infinity ? least_float : log_prob);
   }
-  /// The score of a log-probability that was changed; see there.
+  /// The score for a changed log-probability; see sluice::LineNorm.
   SLUICE_DEVICE float score(float log_prob) const {
     if (!(log_prob > minus_infinity)) return log_prob;
     auto exact = wide_sum(wide_sum(static_cast<double>(log_prob), log_sum), maximum);

@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// A lane for every guess, 32 at a time; ballots find the first that is not kept, and the first end of sentence.
+/// A lane per guess, 32 at a time; ballots find the first rejected guess and the first end of sentence.
 template <class Block>
 class VerificationWarp {
  public:
@@ -49,7 +49,7 @@ class VerificationWarp {
   }
 
  private:
-  /// What becomes of guesses begin .. begin + 31.
+  /// Checks guesses begin .. begin + 31.
   SLUICE_DEVICE void look(std::int32_t begin, std::int32_t count, Token guess, Verdict& verdict, bool& over) {
     auto const i = begin + block_.lane();
     auto log_prob = minus_infinity;
@@ -70,7 +70,7 @@ class VerificationWarp {
     if (block_.lane() < stays) task_.tokens[std::int64_t{sentence_} * task_.block + i] = {guess, log_prob};
   }
 
-  /// Whether the rule accepts a guess; its log-probability, -infinity where it is impossible or not told.
+  /// Whether the rule accepts a guess; sets its log-probability, -infinity if it is impossible or unknown.
   SLUICE_DEVICE bool accepts(std::int32_t i, Token guess, float& log_prob) const {
     auto const line = line_ + i;
     auto const* const best = task_.best + line * task_.k;
@@ -91,7 +91,7 @@ class VerificationWarp {
     return right;
   }
 
-  /// The model's own token behind the guesses that stay.
+  /// Adds the model's own token after the accepted guesses.
   SLUICE_DEVICE Verdict with_own(Verdict verdict) const {
     auto const line = line_ + verdict.kept;
     if (task_.results[line].count <= 0) return verdict;
@@ -118,7 +118,7 @@ class VerificationWarp {
   std::int64_t const line_;  // the sentence's first
 };
 
-/// A warp for each sentence.
+/// One warp per sentence.
 template <class Block>
 SLUICE_DEVICE void verify_block(Block& block, Verification const& task, std::int32_t number) {
   auto const sentence = number * Block::warps + block.warp();
