@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streaming against Batched, both over the same model in one process, taking turns. Sentences in the order of the file,
-// encoded ahead in groups of 64 between the steps, so that both encode alike.
+// encoded ahead in groups of 64 between the steps, so that both encode in the same way.
 //
 // One iteration decodes all sentences by either schedule. Counters: x_decoder, x_total = seconds of Batched / seconds of
 // Streaming (medians over the iterations; decoder = all but encoding); steps, steps_batched; full = mean rows of a step /
-// capacity, as long as somebody waits (greedy: capacity = size). SLUICE_ROUNDS: iterations. SLUICE_TRAFFIC: a folder for
+// capacity, as long as requests wait (greedy: capacity = size). SLUICE_ROUNDS: iterations. SLUICE_TRAFFIC: a folder for
 // the sentences' lengths and rows, which benchmarks/simulation reads.
 
 #include <sluice/decode/decoder.hpp>

@@ -52,7 +52,7 @@ struct Layer {
   std::int32_t beams = 1;        ///< lines of a sentence
   std::vector<double> shares{};  ///< of the vocabulary that the clusters of a step's lines unite to; at most 0.5
   std::vector<std::int32_t>
-      in_place{};  ///< so many of the lines times weights in place, FMA and matrix units, and no more
+      in_place{};  ///< only the product of so many lines with weights in place, by FMA and on matrix units
 
   std::size_t weights() const { return static_cast<std::size_t>(columns) * static_cast<std::size_t>(depth); }
   std::size_t bytes() const { return weights() * sizeof(__half); }

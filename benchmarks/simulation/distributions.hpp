@@ -31,8 +31,8 @@ struct Traffic {
   double ratio = 1;         ///< output tokens for one of the source
   double noise = 0.12;      ///< standard deviation of the logarithm of that
   double endless = 0;       ///< part of the sentences that run to the bound
-  double cap = 3;           ///< bound of the output: so many tokens for one of the source,
-  double limit = 1e6;       ///< and so many tokens
+  double cap = 3;           ///< bound of the output: tokens per source token,
+  double limit = 1e6;       ///< and in total
 
   /// Throws std::invalid_argument naming the member and its value.
   void check() const {

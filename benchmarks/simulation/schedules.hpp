@@ -22,7 +22,7 @@ namespace simulation {
 struct Sizes {
   std::size_t size = 128;                ///< sentences alive at most
   std::size_t window = 0;                ///< requests sorted together; 0 = as they come
-  std::optional<double> refill_below{};  ///< in place of what the names say
+  std::optional<double> refill_below{};  ///< replaces the names' values
   std::int32_t max_rows = 0;             ///< Streaming::max_rows
 };
 
