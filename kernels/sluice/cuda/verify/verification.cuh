@@ -24,7 +24,7 @@ enum class Accept : std::int32_t {
 
 /// The result for a sentence's block.
 struct Verdict {
-  std::int32_t kept = 0;  ///< guesses kept: so many tokens more stay in the slot
+  std::int32_t kept = 0;  ///< accepted guesses: as many more tokens stay in the slot
   /// Tokens that the round adds to the output: the accepted guesses and the model's own next token, unless the last
   /// guess ends the sentence or no token is left.
   std::int32_t count = 0;
