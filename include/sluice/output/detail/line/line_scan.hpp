@@ -25,8 +25,8 @@ inline namespace SLUICE_ISA {
 /// skipped. In any other block, the bar is first raised to a score that k of its lanes reach. So a block yields at most
 /// 16 scores for each of about k lanes in any order of scores, and few in random order.
 ///
-/// Maxima and exponentials are taken together, the exponentials relative to the first chunk's maximum. If a score is so
-/// far above that that float sums would suffer, or is not a number, the chunk is read again.
+/// Maxima and exponentials are taken together, the exponentials relative to the first chunk's maximum. If a score
+/// exceeds it so far that float sums would suffer, or is not a number, the chunk is read again.
 ///
 /// The result depends only on the scores and k, bit for bit, not on how the line is cut into blocks.
 class LineScan {
