@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Blocks against greedy decoding, with a model that does not fit into the cache: 6 decoder layers of d 1024, vocabulary
-/// 32000, weights drawn at random, guesses right as often as makes blocks of 2.0 tokens on average at k = 4 (and as often
-/// at other k). Exact: both give the same output, which is checked.
+/// Blockwise decoding against greedy decoding, with a model that does not fit into the cache: 6 decoder layers of d
+/// 1024, vocabulary 32000, random weights. The probability that a guess is right gives blocks of 2.0 tokens on average
+/// at k = 4, and is the same at other k. Exact: both must give the same output, which is checked.
 #include <sluice/decode/decode.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -66,7 +66,7 @@ struct Large {
     numbers.precision = precision;
     constexpr std::ptrdiff_t d = 1024, ff = 4096, size = 32000, layers = 6;
     w->d = d, w->ff = ff, w->heads = 16;
-    w->vocabulary = {static_cast<std::int32_t>(size), 1, {2}, {0, 1, 2}};  // no end: all outputs are as long
+    w->vocabulary = {static_cast<std::int32_t>(size), 1, {2}, {0, 1, 2}};  // no end: all outputs have the same length
     w->embedding = numbers(size * d, 1 / std::sqrt(static_cast<float>(d)));
     w->bias = numbers(size, 0.1f);
     Norm const norm{std::vector<float>(d, 1.0f), std::vector<float>(d, 0.0f)};
@@ -95,12 +95,12 @@ Large const& large(Precision precision) {
   return models.try_emplace(precision, precision).first->second;
 }
 
-/// How often the shipped model's heads are right: [place][rank], by blockwise_study --learn.
+/// How often the shipped model's heads are right: [place][rank], measured by blockwise_study --learn.
 std::vector<std::vector<double>> const head_accuracy{{0.600, 0.094, 0.040, 0.025}, {0.398, 0.099, 0.046, 0.033},
                                                      {0.268, 0.098, 0.049, 0.031}, {0.206, 0.084, 0.043, 0.028},
                                                      {0.206, 0.084, 0.043, 0.028}, {0.206, 0.084, 0.043, 0.028}};
 
-/// `nodes` > 0: guesses as good as the shipped heads', as a tree of so many nodes, or (`branches` 1) as a chain.
+/// `nodes` > 0: guesses as accurate as the shipped heads', as a tree of so many nodes, or (`branches` 1) as a chain.
 void large_model(benchmark::State& state, Precision precision, std::size_t sentences, std::size_t batch,
                  std::int32_t block, std::int32_t branches, std::int32_t nodes) {
   sluice::bench::one_thread();
@@ -147,7 +147,7 @@ void blocks_large_model(benchmark::State& state) {
   large_model(state, Precision::float32, batch, batch, static_cast<std::int32_t>(state.range(1)), 1, 0);
 }
 
-/// A chain against trees of as good guesses, four sentences one by one, weights in bfloat16.
+/// A chain against trees of equally accurate guesses, four sentences one by one, weights in bfloat16.
 void trees_large_model(benchmark::State& state) {
   large_model(state, Precision::bfloat16, 4, 1, static_cast<std::int32_t>(state.range(0)),
               static_cast<std::int32_t>(state.range(1)), static_cast<std::int32_t>(state.range(2)));

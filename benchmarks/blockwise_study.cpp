@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// blockwise_study SOURCES REFERENCES: blockwise decoding of a text with trained heads (Stern et al. 2018, tables 1 and 3): a
-// row of a Markdown table for each combination of --heads, --accept, --minimum and --blocks: mean accepted block, model
-// calls, BLEU, and time beside greedy decoding, measured in turns with it, in each of --batches.
+// blockwise_study SOURCES REFERENCES: blockwise decoding of a text with trained heads (Stern et al. 2018, tables 1 and
+// 3). One row of a Markdown table per combination of --heads, --accept, --minimum and --blocks: mean accepted block,
+// model calls, BLEU, and time relative to greedy decoding, alternating with it, for each of --batches.
 
 #include <sluice/decode/decoder.hpp>
 #include <sluice/file/clusters_file.hpp>
@@ -172,7 +172,7 @@ void measure(Options const& options, Text const& text, translate::Tokenizer cons
   if (A::lossless && same != text.sources.size()) throw std::runtime_error("exact blocks differ from greedy decoding");
 }
 
-/// Exact blocks under all kinds of schedules.
+/// Exact blocks under every kind of schedule.
 template <class M>
 void check(Text const& text, M& headed, sluice::example::Transformer& plain, sluice::DenseProjection const& output) {
   auto const expected = decode(plain, output, text, sluice::Greedy{.length = {.min = 1}}, sluice::Batched{64});
@@ -195,13 +195,13 @@ void check(Text const& text, M& headed, sluice::example::Transformer& plain, slu
     }
 }
 
-/// The shipped model, which says that it takes no trees.
+/// The shipped model without the ability to take trees.
 struct Forks : sluice::example::Transformer {
   using Transformer::Transformer;
   static constexpr sluice::Abilities abilities{.ragged = true, .blocks = true, .roll_back = true};
 };
 
-/// The tree that is learnt from the first sentences; none where none is wanted.
+/// The tree learnt from the first sentences; empty if none is wanted.
 template <class Heads, class E>
 sluice::TreeShape learn(Options const& options, Text const& text, sluice::example::Transformer& model, Heads& heads,
                         E const& guessing, sluice::example::Transformer& plain, sluice::DenseProjection const& output) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a catalogue costs: building it, its bytes, a set of allowed tokens, and what a step of a beam takes beside the model and
-// the output layer. Beside it: a hash map from beginnings to what may follow and a mask over all tokens, as
-// prefix_allowed_tokens_fn of Hugging Face is mostly written.
+// The cost of a catalogue: building it, its bytes, a set of allowed tokens, and the time of a beam step without the
+// model and the output layer. For comparison: a hash map from prefixes to allowed next tokens and a mask over all
+// tokens, the usual prefix_allowed_tokens_fn with Hugging Face generate.
 //
 //   sluice.bench.catalogue [items] [width]      no width: 50, 128 and 512
 #include <sluice/catalogue/catalogue.hpp>
@@ -50,7 +50,7 @@ double at(std::vector<double>& times, double part) {
   return times[std::min(times.size() - 1, static_cast<std::size_t>(part * static_cast<double>(times.size())))];
 }
 
-/// Tokens 0 to 2 are padding, bos and eos; then 256 codes for each of four places, as semantic identifiers have them.
+/// Tokens 0 to 2 are padding, bos and eos; then 256 codes for each of four places, as in semantic identifiers.
 constexpr std::int32_t codes = 256, places = 4;
 
 struct Kind {
@@ -59,7 +59,7 @@ struct Kind {
   std::vector<std::vector<Token>> sequences;
 };
 
-/// Identifiers of four codes, drawn evenly.
+/// Identifiers of four codes, uniformly distributed.
 Kind identifiers(std::size_t count) {
   std::mt19937_64 random(1);
   Kind kind{"4 codes of 256", 3 + codes * places, {}};
@@ -71,7 +71,7 @@ Kind identifiers(std::size_t count) {
   return kind;
 }
 
-/// Titles: two to twelve tokens of 32,000, early ones more often.
+/// Titles: two to twelve tokens of 32,000, low ones more often.
 Kind titles(std::size_t count) {
   std::mt19937_64 random(2);
   Kind kind{"titles of 2 to 12 tokens", 32'000, {}};
@@ -113,7 +113,7 @@ sluice::Catalogue build(Kind const& kind) {
   return mapped;
 }
 
-/// What users write: what may follow each beginning, in a map; a mask is filled for a line.
+/// The usual user code: a map from each prefix to its next tokens; fills a mask for each line.
 struct PrefixMap {
   struct Hash {
     std::size_t operator()(std::vector<Token> const& tokens) const {
@@ -135,14 +135,14 @@ struct PrefixMap {
   }
 };
 
-/// Sets of allowed tokens, of random beginnings of random items, in microseconds.
+/// Times sets of allowed tokens, for random prefixes of random items, in microseconds.
 void measure_sets(Kind const& kind, sluice::Catalogue const& catalogue, sluice::SwitchedOff const& off) {
   std::mt19937_64 random(3);
   sluice::Vocabulary const vocabulary{.size = kind.vocabulary, .bos = 1, .eos = {2}};
   sluice::InCatalogue const items(catalogue), fewer(catalogue, off);
   std::vector<double> next, set, without, listing, mapped;
   PrefixMap map;
-  auto const some = std::min<std::size_t>(kind.sequences.size(), 200'000);  // of the map alone, which is large
+  auto const some = std::min<std::size_t>(kind.sequences.size(), 200'000);  // for the map only, which is large
   auto const mapping = seconds([&] {
     for (std::size_t i = 0; i < some; ++i) map.add(kind.sequences[i], 2);
   });
@@ -177,7 +177,7 @@ void measure_sets(Kind const& kind, sluice::Catalogue const& catalogue, sluice::
   if (sum < 1) std::printf("nothing was allowed\n");
 }
 
-/// Scores from a table, as they come, and what time that takes.
+/// Takes scores from a table, in order, and measures the time for that.
 class Model {
  public:
   using Source = int;
@@ -198,7 +198,7 @@ class Model {
   std::vector<float> table_;
 };
 
-/// An expander, and what time it takes.
+/// An expander that measures its time.
 class Timed {
  public:
   sluice::Expansion expand(sluice::Scores<float> const& scores, std::span<sluice::Query const> queries,
@@ -213,7 +213,7 @@ class Timed {
   sluice::LogSoftmaxTopK output_;
 };
 
-/// Milliseconds of each step that are neither the model's nor the output layer's.
+/// Milliseconds of each step spent outside the model and the output layer.
 template <class S>
 void measure_steps(char const* name, Model& model, S const& search, sluice::Catalogue const& catalogue,
                    sluice::SwitchedOff const& off, int rounds) {
@@ -229,7 +229,7 @@ void measure_steps(char const* name, Model& model, S const& search, sluice::Cata
       auto more = true;
       auto const whole = seconds([&] { more = decoder.step(); });
       if (!more && decoder.expander().taken == before) break;
-      if (round == 0) continue;  // memory is asked for
+      if (round == 0) continue;  // the first round allocates memory
       if (steps.size() <= step) steps.resize(step + 1);
       auto const output = decoder.expander().taken - before;
       layer += output;
@@ -273,12 +273,12 @@ void measure_beams(Kind const& kind, sluice::Catalogue const& catalogue, sluice:
     under.stage = sluice::Stage::before_softmax;
     measure_steps("BeamSearch under the rule", model, sluice::Catalogued<sluice::BeamSearch>{under, items}, catalogue,
                   none, 6);
-    // Nothing is refused to it: what its selection alone takes.
+    // Without a catalogue nothing is forbidden: the time of the selection only.
     measure_steps("BeamSearch without a catalogue", model, beam, catalogue, none, 6);
   }
 }
 
-/// The product itself: all logits, or those of the children.
+/// The product itself: all logits, or only the children's.
 void measure_layer(Kind const& kind, sluice::Catalogue const& catalogue, std::int32_t width) {
   constexpr std::ptrdiff_t d = 256;
   auto const size = static_cast<std::size_t>(kind.vocabulary) * d;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many calls of a model a form takes: one token after the other, and where tokens about which a grammar leaves no choice are
-// verified in blocks. The model's scores are random numbers, and ends of strings more likely than other tokens.
+// The number of model calls for a form: one token after another, and with blocks that verify the tokens that a grammar
+// forces. The model's scores are random numbers, with ends of strings more likely than other tokens.
 //
 //   sluice.bench.certain_calls [tokens] [outputs] [block] [file of a vocabulary: one token a line, in hexadecimal]
 #include <sluice/core/token_bytes.hpp>
@@ -29,7 +29,7 @@
 
 namespace {
 
-/// Scores that depend on the source and on how many tokens came before.
+/// Scores that depend on the source and on the number of tokens so far.
 class Babbler {
  public:
   using Source = int;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClusteredProjection beside DenseProjection, in turns in one process: vocabularies of multilingual models with random
-// weights, 20 sentences of 2 hypotheses (Amer et al. 2022, table 2), the clusters' tokens drawn from a pool of so many per
-// cent of the vocabulary, so that a batch's union is that pool.
+// ClusteredProjection and DenseProjection, alternating in one process: vocabularies of multilingual models with random
+// weights, 20 sentences of 2 hypotheses (Amer et al. 2022, table 2). The clusters' tokens come from a pool with a given
+// share of the vocabulary, so a batch's union is that pool.
 //
 // Counters:
 //   dense_ms, clustered_ms   medians of a step
 //   of_dense                 dense / clustered
 //   active_percent           tokens in a union (of the batch, or the mean of the sentences')
-//   gather_percent           of the clustered step: the weights picked and packed, without products
+//   gather_percent           share of the clustered step spent gathering and packing weights, without products
 #include <sluice/output/clusters/clustered_projection.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
 
@@ -30,7 +30,7 @@ using sluice::Token;
 
 constexpr std::ptrdiff_t sentences = 20, width = 2, lines = sentences * width;
 
-/// Weights of one shape, kept for all cases that have it.
+/// Weights of one shape, kept for all cases with that shape.
 struct Layer {
   Layer(std::ptrdiff_t vocabulary, std::ptrdiff_t depth)
       : size(vocabulary), d(depth), weights(static_cast<std::size_t>(size * d)), dense({weights.data(), 0, d, d}) {
@@ -47,7 +47,7 @@ struct Layer {
 };
 
 Layer& layer(std::ptrdiff_t vocabulary, std::ptrdiff_t depth) {
-  static std::vector<Layer> one;  // the last
+  static std::vector<Layer> one;  // the last one used
   if (one.empty() || one[0].size != vocabulary || one[0].d != depth) {
     one.clear();
     one.emplace_back(vocabulary, depth);
@@ -92,7 +92,7 @@ void clustered(benchmark::State& state) {
   std::vector<sluice::Query> const queries(lines, {.best = width});
   std::vector<sluice::Group> const groups(sentences, {.lines = width});
 
-  // The gather alone: the pool, packed once.
+  // Only the gather: the pool, packed once.
   std::vector<Token> active;
   {
     sluice::ActiveTokens tokens;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// clusters_sweep TRAINING: how many clusters, and how many likely tokens of each vector, a clustered projection of the
-// shipped model wants. Clusters are trained on the sentences of the file TRAINING; the table is measured on those of the
-// variable SLUICE_SENTENCES (see shipped_model.hpp), translated with a beam of 2 in batches of 20, the setting of the paper
-// (Amer et al. 2022). With --file the clusters are those of a file.
+// clusters_sweep TRAINING: finds how many clusters, and how many likely tokens per vector, a clustered projection of
+// the shipped model needs. Clusters are trained on the sentences of the file TRAINING. The table is measured on those
+// of the variable SLUICE_SENTENCES (see shipped_model.hpp), translated with a beam of 2 in batches of 20, as in the
+// paper (Amer et al. 2022). With --file, the clusters are read from a file.
 
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/output/clusters/nearest_centroid.hpp>
@@ -45,7 +45,7 @@ struct Options {
   std::vector<std::ptrdiff_t> clusters{50, 100, 200, 400, 700, 1000, 1500, 2000};
 };
 
-/// Notes which samples came in one step.
+/// Records which samples came in one step.
 struct Steps {
   sluice::RecordHidden<sluice::DenseProjection> inner;
   ClusterSamples const* samples;
@@ -59,13 +59,13 @@ struct Steps {
   }
 };
 
-/// Shares, of V or of all lines.
+/// Shares of V, or of all lines.
 struct Row {
   double mean = 0, largest = 0;                ///< tokens of a cluster
   double line = 0;                             ///< tokens of the cluster that a line belongs to, mean
   double step = 0, largest_step = 0;           ///< tokens of all clusters of a step, mean and most
   double best = 0, best_of_step = 0, two = 0;  ///< lines whose best token is in their own cluster; in one of the step;
-                                               ///< whose two best are in their own
+                                               ///< whose two best are in their own clusters
 };
 
 Row measure(Clusters const& clusters, ClusterSamples const& lines, std::vector<std::ptrdiff_t> const& ends) {

@@ -30,7 +30,7 @@ inline std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t key) {
   return order;
 }
 
-/// A reference as words: the pieces of each, without punctuation behind it, and where it begins.
+/// A reference as words: each word's pieces, without trailing punctuation, and its position.
 class Words {
  public:
   Words(translate::Tokenizer const& tokenizer, std::string const& reference) : pieces_(tokenizer.encode(reference)) {
@@ -50,7 +50,7 @@ class Words {
 
   std::size_t size() const { return words_.size(); }
   Phrase const& pieces() const { return pieces_; }
-  /// Words first .. first + count - 1, with what stands between them.
+  /// Words first .. first + count - 1, with everything between them.
   Phrase phrase(std::size_t first, std::size_t count = 1) const {
     return {pieces_.begin() + static_cast<std::ptrdiff_t>(words_[first].first),
             pieces_.begin() + static_cast<std::ptrdiff_t>(words_[first + count - 1].second)};
@@ -62,7 +62,7 @@ class Words {
   std::vector<std::pair<std::size_t, std::size_t>> words_;
 };
 
-/// What one sentence must have, and at which piece of its reference each begins.
+/// What one sentence must contain, and the piece of its reference at which each phrase begins.
 struct Demand {
   std::vector<Phrase> phrases;
   std::vector<std::size_t> begins;
@@ -73,7 +73,7 @@ struct Demand {
   }
 };
 
-/// `count` random words; all, where there are fewer. rand1 to rand4.
+/// `count` random words, or all if there are fewer. rand1 to rand4.
 inline Demand random_words(Words const& words, std::size_t count, std::uint64_t key) {
   Demand demand;
   for (auto const word : shuffled(words.size(), key)) {
@@ -83,7 +83,7 @@ inline Demand random_words(Words const& words, std::size_t count, std::uint64_t 
   return demand;
 }
 
-/// `count` words in a row; all, where there are fewer. phr3, phr4.
+/// `count` consecutive words, or all if there are fewer. phr3, phr4.
 inline Demand random_phrase(Words const& words, std::size_t count, std::uint64_t key) {
   if (words.size() == 0) return {};
   auto const length = std::min(count, words.size());
@@ -91,7 +91,7 @@ inline Demand random_phrase(Words const& words, std::size_t count, std::uint64_t
   return {{words.phrase(first, length)}, {words.begin(first)}};
 }
 
-/// Random words of exactly `tokens` tokens in all; the words of fewer tokens are among those of more.
+/// Random words with exactly `tokens` tokens in total; the words for fewer tokens are a subset of those for more.
 inline Demand random_tokens(Words const& words, std::size_t tokens, std::uint64_t key) {
   Demand demand;
   for (auto const word : shuffled(words.size(), key)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// constraints_study SOURCES REFERENCES: translations under constraints that are drawn from the references, as Post and
-// Vilar (2018) study them: BLEU, steps, time, how many are met and where they come. One row of a Markdown table for each
-// combination of --sets, --widths (and --grid) and --prune. Sets: none, rand1 .. rand9 (random words), phr1 .. phr9 (words in a row),
-// tok1 .. tok99 (random words of so many tokens in all), references (scored as they are).
+// constraints_study SOURCES REFERENCES: translations under constraints drawn from the references, as in Post and Vilar
+// (2018): BLEU, steps, time, how many constraints are met and where. One row of a Markdown table per combination of
+// --sets, --widths (and --grid) and --prune. Sets: none, rand1 .. rand9 (random words), phr1 .. phr9 (consecutive
+// words), tok1 .. tok99 (random words with so many tokens in total), references (scored unchanged).
 
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -54,7 +54,7 @@ struct Options {
   bool histogram = false;
 };
 
-/// Sentences, joined until each source has so many pieces.
+/// Sentences, joined until each source has a given number of pieces.
 struct Text {
   std::vector<bench::Sentence> sources;
   std::vector<std::string> references;
@@ -94,7 +94,7 @@ Demand draw(std::string const& set, Words const& words, std::uint64_t key) {
   throw text::InputError("--sets: '" + set + "' is not none, randN, phrN, tokN or references");
 }
 
-/// Sentence-steps: how often a sentence took part.
+/// Sentence-steps: how often a sentence took part in a step.
 struct Steps {
   std::uint64_t* count;
   void planned(sluice::StepPlan const& step) const { *count += step.groups.size(); }
@@ -160,7 +160,7 @@ double pearson(std::vector<std::pair<double, double>> const& points) {
   return points.empty() ? 0 : xy / std::sqrt(xx * yy);
 }
 
-/// What the pictures show of one row of the table.
+/// One row of the table, as shown in the charts.
 struct Row {
   std::string set;
   Beam beam;
@@ -244,10 +244,10 @@ void draw_svg(std::vector<Row> const& rows, std::string const& path) {
   svg.write(path);
 }
 
-/// How many tokens the constraints of a sentence make: sentences and tokens by that number (the paper's table 2).
+/// The numbers of tokens in the sentences' constraints: sentences and tokens by that number (the paper's table 2).
 void histogram(Options const& options, Text const& text) {
   std::printf("\n| tokens of a sentence's constraints |");
-  std::map<std::size_t, std::vector<std::size_t>> tokens;  // by length, of each set
+  std::map<std::size_t, std::vector<std::size_t>> tokens;  // by length, for each set
   std::vector<std::size_t> sums(options.sets.size());
   for (std::size_t set = 0; set < options.sets.size(); ++set) {
     if (options.sets[set] == "references") continue;
@@ -274,7 +274,7 @@ void histogram(Options const& options, Text const& text) {
   line("total", sums);
 }
 
-/// What the model thinks of the references themselves.
+/// The model's scores of the references themselves.
 void score_references(Options const& options, Text const& text) {
   auto const& data = bench::data();
   std::vector<sluice::Request<bench::Sentence, sluice::ForcedScore>> requests;

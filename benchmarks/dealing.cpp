@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dealing shards from one counter costs: for how many ranks, in shards of which size. See
+// The cost of dealing shards from one counter, by the number of ranks and the size of shards. See
 // docs/clusters-of-machines.md.
 
 #include "simulation/dealing.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 using namespace simulation;
 
-/// Of what the ranks could have decoded, in per cent.
+/// The share of what the ranks could have decoded, in per cent.
 double lost(Dealt const& dealt, double seconds) { return 100 * seconds / dealt.total; }
 
 void print(char const* how, double shard, Dealt const& dealt) {
@@ -29,7 +29,7 @@ void print(char const* how, double shard, Dealt const& dealt) {
               lost(dealt, dealt.overhead), lost(dealt, dealt.idle), lost(dealt, dealt.total - dealt.work));
 }
 
-/// What is said of the model must hold: seconds add up, one rank waits for nobody, small shards ask more often.
+/// Checks the model: seconds add up, a single rank never waits, small shards ask more often.
 int check(Dealing d) {
   d.sentences = 1e5, d.ranks = 8;
   auto wrong = 0;

@@ -39,7 +39,7 @@ void decode(benchmark::State& state, Search const& search) {
   auto const& d = data();
   auto const batch = static_cast<std::size_t>(state.range(0));
   auto const bytes = static_cast<std::size_t>(d.parameters) * sizeof(float);
-  // The machine's speed drifts: asked again and again.
+  // The machine's speed drifts, so it is measured repeatedly.
   std::vector<double> products{eigen_gflops()}, reads{read_seconds(bytes)};
   sluice::Statistics total;
   double time = 0;
@@ -79,7 +79,8 @@ void decode(benchmark::State& state, Search const& search) {
 void beam(benchmark::State& state) {
   decode(state, sluice::BeamSearch{.width = static_cast<std::int32_t>(state.range(1)), .length = {.min = 1}});
 }
-// The same beam under other stopping rules: how many steps and rows the proof saves against running to the end.
+// The same beam under other stopping rules: how many steps and rows the exact rule saves compared with running to the
+// end.
 void beam_exact(benchmark::State& state) {
   decode(state,
          sluice::BeamSearch{.width = 5, .length = {.min = 1, .max = 60}, .stop = {.rule = sluice::Stop::Rule::exact}});

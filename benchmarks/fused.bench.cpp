@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of "Faster Neural Machine Translation Inference": an output layer in separate passes over the whole matrix of
-// scores (product, bias, softmax, search: what Amun did before) against the fused one, one thread. The passes are
-// Eigen's vectorised ones, and both use the same packed product, so that the fusion alone is compared.
+// The tables of "Faster Neural Machine Translation Inference": an output layer in separate passes over the whole matrix
+// of scores (product, bias, softmax, search: as Amun did before) against the fused one, one thread. The passes use
+// Eigen's vectors, and both use the same packed product, so only the fusion is compared.
 //
 // output_layer (tables 2 and 3): V = 85,000, d = 512, 128 sentences; the k best of each row for beam k. Milliseconds of
 // the separate multiply_ms, bias_ms, softmax_ms (maximum, sum, log-probabilities), search_ms; fused_ms; product_ms of

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a grammar costs: compiling it, and the set of allowed tokens of a state, when it is first come to and later. Outputs
-// are drawn at random from what is allowed, over a vocabulary of byte strings made by random merges.
+// The cost of a grammar: compiling it, and the set of allowed tokens of a state, on the first visit and later. Outputs
+// are drawn at random from the allowed tokens, over a vocabulary of byte strings made by random merges.
 //
 //   sluice.bench.grammar [tokens] [outputs] [file of a vocabulary: one token a line, in hexadecimal; empty: control] [eager]
 //
-// A file named - is none.
+// A file named - means none.
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/grammar.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Grammars and schemas of the kinds that people ask for.
+/// Typical grammars and JSON schemas.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the programs that measure grammars share: a vocabulary, and times.
+/// What the grammar benchmarks share: a vocabulary, and times.
 #pragma once
 
 #include <sluice/grammar/detail/utf8.hpp>
@@ -23,7 +23,7 @@ inline double milliseconds(auto const& work) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// All bytes, then pieces joined of two shorter ones, letters above all: the first token is the end.
+/// All bytes, then pieces made of two shorter ones, mostly letters: the first token is the end.
 inline std::vector<std::string> merged_tokens(std::size_t count) {
   std::mt19937_64 random(1);
   std::vector<std::string> tokens{""}, pieces;
@@ -32,7 +32,7 @@ inline std::vector<std::string> merged_tokens(std::size_t count) {
   for (auto const c : often) pieces.emplace_back(1, c);
   std::unordered_set<std::string> known(tokens.begin(), tokens.end());
   while (tokens.size() < count) {
-    // The square of a uniform number: early pieces, which are short, more often.
+    // The square of a uniform number: favours early, short pieces.
     auto const draw = [&]() -> std::string const& {
       auto const u = static_cast<double>(random() >> 11) * 0x1p-53;
       return pieces[static_cast<std::size_t>(u * u * static_cast<double>(pieces.size()))];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How often each of a head's best guesses is right: what TreeShape::learn learns from.
+/// How often each of a head's best guesses is right: the input of TreeShape::learn.
 #pragma once
 
 #include <sluice/core/model.hpp>
@@ -17,7 +17,7 @@
 
 namespace bench {
 
-/// A tree that shows all of the `best` guesses of each of `places` places once.
+/// A tree that contains each of the `best` guesses for each of `places` places once.
 inline sluice::TreeShape all_guesses(std::int32_t places, std::int32_t best) {
   std::vector<std::vector<std::int32_t>> paths;
   for (std::int32_t place = 0; place < places; ++place)
@@ -28,8 +28,8 @@ inline sluice::TreeShape all_guesses(std::int32_t places, std::int32_t best) {
   return sluice::TreeShape::of(paths);
 }
 
-/// A model with heads that show all_guesses(places, best): writes down what they are, and guesses nothing. Sentences are told
-/// apart by Draft::seed.
+/// A model with heads that propose all_guesses(places, best): records the guesses, and proposes none. Sentences are
+/// distinguished by Draft::seed.
 template <sluice::ProposingModel M>
 class Recording : public sluice::detail::Forwarding<M> {
  public:
@@ -55,7 +55,7 @@ class Recording : public sluice::detail::Forwarding<M> {
     }
   }
 
-  /// [place][rank]: how often the guess was the output's token there, of the places that outputs have.
+  /// [place][rank]: how often the guess was the output's token there, among the places that outputs have.
   std::vector<std::vector<double>> accuracy(std::vector<std::vector<sluice::Token>> const& outputs) const {
     auto const size = static_cast<std::size_t>(places_);
     std::vector<std::vector<double>> right(size, std::vector<double>(static_cast<std::size_t>(best_)));

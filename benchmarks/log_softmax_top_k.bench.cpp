@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LogSoftmaxTopK (bias, log-softmax and the k best of a line) beside what else one may run, in turns over the same lines,
-// one thread. Before the clock starts all must give the same tokens, and log-probabilities within 1e-4.
+// LogSoftmaxTopK (bias, log-softmax and the k best of a line) and its alternatives, alternating over the same lines,
+// one thread. Before the clock starts, all must give the same tokens, and log-probabilities within 1e-4.
 //
 // Counters (medians over the rounds):
 //   ns         of ours, a line
@@ -9,13 +9,13 @@
 //   of_sort    the time of Eigen's passes with a std::partial_sort of the indices / ours
 //   of_read    our time / the time to read the scores once (vectors, the maximum only): the limit
 //
-// The peers take a line through all their passes before the next one, so that it stays in the cache: better for them than
-// a pass over all lines. A call has `rows` lines, and the calls go round at least 64 lines: the processor's branch
-// prediction would know fewer by heart. `argmax` asks for the best token alone, without a softmax.
+// The peers take a line through all their passes before the next one, so that it stays in the cache: faster for them
+// than a pass over all lines. A call has `rows` lines, and the calls go round at least 64 lines: with fewer, the
+// processor's branch predictor would learn them. `argmax` asks for only the best token, without a softmax.
 //
-// `near`: few lines, which stay in the second-level cache, where others come from the third or from memory; `no bias`: the
-// scores are all that is read. `tiles`: what DenseProjection does behind its product, with tiles that lie in the second-level
-// cache; ns is of a line, of_read as above.
+// `near`: few lines, which stay in the L2 cache, whereas others come from L3 or memory; `no bias`: only the scores are
+// read. `tiles`: what DenseProjection does after its product, with tiles in the L2 cache; ns is per line, of_read as
+// above.
 //
 // SLUICE_BENCH_ALL: all rows x V x k, up to 320 x 250,000.
 
@@ -95,7 +95,7 @@ std::vector<float> const& model_lines() {
   return all;
 }
 
-/// A line of another length: its head once, and more of the rest, drawn at random.
+/// A line of another length: its head once, and random samples of the rest.
 void resample(std::span<float const> line, std::span<float> to, std::mt19937& random) {
   std::vector<float> sorted(line.begin(), line.end());
   std::ranges::sort(sorted, std::greater{});
@@ -130,7 +130,7 @@ struct Lines {
         bias(static_cast<std::size_t>(v)) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal(0, 1);
-    // No bias where the order or the ties are what matters: zeros are added all the same.
+    // No bias if the order or the ties matter: zeros are added instead.
     if (data != Data::ascending && data != Data::equal)
       for (auto& b : bias) b = 0.1f * normal(random);
     auto const width = static_cast<std::size_t>(v);
@@ -176,7 +176,7 @@ class Contest {
     }
   }
 
-  /// Calls in a block, each with lines of its own.
+  /// Calls in a block, each with its own lines.
   std::ptrdiff_t calls() const {
     auto const count = shape_.near ? 128 * 1024 / shape_.vocabulary : 64;
     return std::max<std::ptrdiff_t>(1, (count + shape_.rows - 1) / shape_.rows);
@@ -197,10 +197,10 @@ class Contest {
   }
   void read_only() {
     auto const bytes = static_cast<std::size_t>(calls() * shape_.rows * shape_.vocabulary) * sizeof(T);
-    read({reinterpret_cast<float const*>(scores()), bytes / sizeof(float)});  // the type does not matter to the memory
+    read({reinterpret_cast<float const*>(scores()), bytes / sizeof(float)});  // the type does not affect the memory
   }
 
-  /// What is wrong with the answers to the first lines; empty if nothing.
+  /// The errors in the answers to the first lines; empty if there are none.
   std::string differences() {
     for (std::ptrdiff_t call = 0; call < std::min<std::ptrdiff_t>(calls(), 8); ++call) {
       auto const answer = ours(call);
@@ -264,7 +264,7 @@ class Contest {
     sort_top_k(out_, static_cast<std::size_t>(shape_.k), indices_, found_);
   }
 
-  /// Whether that is what was found last. Tokens may only change places where rounding made a tie of them.
+  /// Whether the list equals the last one found. Tokens may swap only if rounding made them tie.
   bool same(std::span<Candidate const> best) const {
     return std::ranges::equal(best, found_, [](Candidate a, Candidate b) {
       auto const difference = std::abs(a.log_prob - b.log_prob);
@@ -313,7 +313,7 @@ void add(char const* type, Data data, Shape const& shape) {
   })->Unit(benchmark::kMicrosecond);
 }
 
-/// 64 rows of which each asks for the k best, from tiles as a product leaves them.
+/// 64 rows that each ask for the k best, from tiles as a product writes them.
 void tiles(benchmark::State& state, std::ptrdiff_t vocabulary, std::int32_t k) {
   one_thread();
   constexpr std::ptrdiff_t rows = 64;
@@ -329,7 +329,7 @@ void tiles(benchmark::State& state, std::ptrdiff_t vocabulary, std::int32_t k) {
         queries, vocabulary, {},
         [&](std::ptrdiff_t, MatrixView<float> where) {
           tile = where;
-          if (std::exchange(filled, true)) return;  // all tiles alike: what is there already
+          if (std::exchange(filled, true)) return;  // all tiles are alike: reuse what is there
           std::mt19937 random(1);
           std::normal_distribution<float> normal(0, 3);
           std::generate_n(where.data, rows * width, [&] { return normal(random); });
@@ -348,7 +348,7 @@ void tiles(benchmark::State& state, std::ptrdiff_t vocabulary, std::int32_t k) {
   state.counters["of_read"] = turns.ratio(ours, pure);
 }
 
-// In an order that makes each set of lines once.
+// In an order that makes each set of lines only once.
 bool const registered = [] {
   auto const all = all_shapes();
   auto const sizes = all ? std::vector<std::ptrdiff_t>{8000, 32000, 128000, 250000, 250001}

@@ -53,12 +53,13 @@ inline Type type_of(dnnl::memory const& memory) {
 /// The two operations that oneDNN has for y = x W^T.
 enum class Operation { matmul, inner_product };
 
-/// y = x W^T for x [rows, d] and W [n, d]. W is kept in the layout that oneDNN chooses for so many rows; x and y are plain.
+/// y = x W^T for x [rows, d] and W [n, d]. W is stored in the layout that oneDNN chooses for so many rows; x and y are
+/// plain.
 class Product {
  public:
-  /// Nothing where oneDNN has no such product for these types on this processor.
+  /// Empty if oneDNN has no such product for these types on this processor.
   ///
-  /// \param scales  where there are some, output j is multiplied by scales[j] as it is written
+  /// \param scales  if not empty, output j is multiplied by scales[j] as it is written
   static std::optional<Product> make(Operation operation, dnnl::memory x, dnnl::memory const& weights, Type sums,
                                      std::ptrdiff_t rows, std::ptrdiff_t n, std::ptrdiff_t d,
                                      std::vector<float> const& scales = {}) {
@@ -78,7 +79,7 @@ class Product {
   /// y [rows, n], row after row: floats, or 32-bit integers of an integer product.
   void const* sums() const { return y_.get_data_handle(); }
 
-  /// What oneDNN calls the code that runs, e.g. "brg:avx512_core_amx".
+  /// oneDNN's name of the code that runs, e.g. "brg:avx512_core_amx".
   std::string const& name() const { return name_; }
 
  private:

@@ -22,7 +22,7 @@ using sluice::bench::seconds;
 /// Floating-point operations a second of Eigen's product of two square matrices of 1024: the best of ten.
 double unit() {
   static double const best = [] {
-    Eigen::setNbThreads(1);  // as everything here
+    Eigen::setNbThreads(1);  // single-threaded, as everything here
     Matrix const a = Matrix::Random(1024, 1024), b = Matrix::Random(1024, 1024);
     Matrix c(1024, 1024);
     auto time = std::numeric_limits<double>::infinity();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the paged key/value cache under a beam of 50 on long outputs, against full copies.
+// Memory of the paged KV cache under a beam of 50 with long outputs, compared with full copies.
 //
 // Sources are sentences joined to at least 64 tokens. Counters: peak_MB of pages in use; full_copy_MB: the largest sum,
 // over the rows of a step, of what a slot that owns its cache alone would hold; ratio of the two; copies of pages and forks

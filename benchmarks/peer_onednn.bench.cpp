@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackedMatrix beside oneDNN's products with weights in its own packed layout; float32 beside OpenBLAS and Eigen too. All
-// in turns over the same numbers, one thread. Before the clock starts and after it stopped all must have the same sums.
+// PackedMatrix and oneDNN's products with weights in its own packed layout; in float32 also OpenBLAS and Eigen. All
+// alternate over the same numbers, one thread. Before the clock starts and after it stops, all must have the same sums.
 //
 // oneDNN gets its inputs in the type it multiplies (float32, bfloat16, unsigned bytes with signed ones) and writes its
 // sums (float32, float32, 32-bit integers): it converts nothing, neither inputs nor sums. Ours writes float32 always; in
@@ -111,7 +111,7 @@ struct Problem {
     }
   }
 
-  /// What a peer's sums mean, in floats.
+  /// A peer's sums converted to floats.
   Matrix meaning(onednn::Product const& peer) const {
     if (precision != Precision::int8) return Eigen::Map<Matrix const>(static_cast<float const*>(peer.sums()), rows, n);
     using Integers = Eigen::Matrix<std::int32_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -122,7 +122,7 @@ struct Problem {
     return inputs8->scales.asDiagonal() * (sums.rowwise() - excess).cast<float>() * weights8->scales.asDiagonal();
   }
 
-  /// The same of a peer that has multiplied its sums by the scales of the outputs.
+  /// The same for a peer that has multiplied its sums by the scales of the outputs.
   Matrix meaning_of_scaled(onednn::Product const& peer) const {
     Eigen::Map<Matrix const> const y(static_cast<float const*>(peer.sums()), rows, n);
     Eigen::Map<Eigen::Matrix<std::int8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> const> const w(
@@ -142,10 +142,10 @@ struct Problem {
   std::unique_ptr<Bytes<std::int8_t>> weights8;
 };
 
-/// Numbers are of [-1, 1]: what other orders of summing change is a hundredth of this, and what a wrong rounding of
-/// inputs does, several times.
+/// Numbers are in [-1, 1]: another order of summation changes a hundredth of this, wrongly rounded inputs several times
+/// this.
 bool same(Matrix const& a, Matrix const& b, std::ptrdiff_t d) {
-  return (a - b).cwiseAbs().maxCoeff() <= 1e-4f * std::sqrt(static_cast<float>(d));  // a NaN is not
+  return (a - b).cwiseAbs().maxCoeff() <= 1e-4f * std::sqrt(static_cast<float>(d));  // false for NaN
 }
 
 void compare(benchmark::State& state, Precision precision, Shape const& shape, std::ptrdiff_t rows) {
@@ -164,7 +164,8 @@ void compare(benchmark::State& state, Precision precision, Shape const& shape, s
   auto const operations = 2.0 * static_cast<double>(rows * n * d);
   auto const product = [&] { matrix.multiply(ready, out); };
   product();
-  // Many calls, as one takes microseconds; and several before, until what the others displaced is back in the caches.
+  // Many calls, since one takes microseconds; several calls before, until the caches have recovered from the other
+  // products.
   auto const once = bench::seconds(product);
   auto const times = once < 8e-3 ? std::max(4, static_cast<int>(5e-4 / once)) : 1;
   Turns turns(true);
@@ -245,7 +246,7 @@ void register_all() {
       }
 }
 
-/// Libraries have looked at the environment before main() runs.
+/// Libraries have read the environment before main() runs.
 bool environment_changed() {
   auto const* const threads = std::getenv("OMP_NUM_THREADS");
   if (std::getenv("OPENBLAS_CORETYPE") == nullptr && threads != nullptr && std::string_view(threads) == "1")

@@ -18,7 +18,7 @@ import statistics
 import sys
 import time
 
-if "OPENBLAS_CORETYPE" in os.environ:  # OpenBLAS looks at it when it is loaded
+if "OPENBLAS_CORETYPE" in os.environ:  # OpenBLAS reads it when it is loaded
     del os.environ["OPENBLAS_CORETYPE"]
     os.execv(sys.executable, [sys.executable, *sys.argv])
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -44,7 +44,7 @@ def ways(data, bias, rows, k):
 
     def three(first):
         torch.add(data[first:first + rows], bias, out=biased)
-        torch._log_softmax(biased, -1, False, out=log_probs)  # what torch.log_softmax calls; that one takes no out
+        torch._log_softmax(biased, -1, False, out=log_probs)  # what torch.log_softmax calls, which has no out argument
         torch.topk(log_probs, k, out=(values, indices))
         return values, indices
 
@@ -68,7 +68,7 @@ def measure(way, rows, rounds):
         begin = time.thread_time_ns()
         for block in range(blocks(rows)):
             way(block * rows)
-        if i >= 2:  # after two to warm up
+        if i >= 2:  # two rounds to warm up
             times.append((time.thread_time_ns() - begin) / (blocks(rows) * rows))
     return statistics.median(times)
 

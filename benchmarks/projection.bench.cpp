@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DenseProjection (hidden vectors to the 5 best tokens: product, bias, log-softmax, selection) beside the product of another
-// library followed by LogSoftmaxTopK, in turns over the same numbers, one thread. Each has its own copy of the weights.
-// Before the clock starts all must give the same tokens, and log-probabilities within 1e-3.
+// DenseProjection (hidden vectors to the 5 best tokens: product, bias, log-softmax, selection) and another library's
+// product followed by LogSoftmaxTopK, alternating over the same numbers, one thread. Each has its own copy of the
+// weights. Before the clock starts, all must give the same tokens, and log-probabilities within 1e-3.
 //
 // Counters (medians over the rounds):
 //   us            of DenseProjection
@@ -67,7 +67,7 @@ constexpr char const* name(Precision precision) {
   return "";
 }
 
-/// The weights of one shape, as they are and packed; the last ones asked for are kept.
+/// The weights of one shape, plain and packed; the last ones used are kept.
 struct Layer {
   Matrix weights;
   std::vector<float> bias;
@@ -97,7 +97,7 @@ struct Layer {
   }
 };
 
-/// Whether both lists of all lines hold the same tokens, but for what rounding may exchange.
+/// Whether both lists of all lines hold the same tokens, except for swaps due to rounding.
 bool same(Expansion const& a, std::vector<std::vector<Candidate>> const& b, float tolerance) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     auto const equal = [tolerance](Candidate x, Candidate y) {
@@ -207,7 +207,7 @@ bool const registered = [] {
 }  // namespace
 
 #ifdef SLUICE_OPENBLAS
-// OpenBLAS has looked at the environment before main() runs, so the program starts again without the variable.
+// OpenBLAS has read the environment before main() runs, so the program restarts without the variable.
 int main(int argc, char** argv) {
   if (std::getenv("OPENBLAS_CORETYPE") != nullptr) {  // NOLINT(concurrency-mt-unsafe): there is one thread
     unsetenv("OPENBLAS_CORETYPE");                    // NOLINT(concurrency-mt-unsafe)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A draw from a line of logits: the expander's Gumbel-max against what one would write first, softmax, cumulative sum
-// and binary search; by chains of samplers.
+// A draw from a line of logits: the expander's Gumbel-max compared with the obvious code, softmax, cumulative sum and
+// binary search; with chains of samplers.
 #include <sluice/core/noise.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/search/sample/sample_presets.hpp>
@@ -106,7 +106,7 @@ void chain_mirostat(benchmark::State& state) { chain(state, {.mirostat = {.tau =
 void chain_xtc_alone(benchmark::State& state) { chain(state, {.xtc = {.probability = 0.5f}}); }
 void chain_adaptive_p(benchmark::State& state) { chain(state, {.min_p = 0.05f, .adaptive_p = {.target = 0.5f}}); }
 
-/// The baseline: one uniform number a draw.
+/// The baseline: one uniform number per draw.
 void cumulative_sum(benchmark::State& state) {
   auto const vocabulary = static_cast<std::size_t>(state.range(0));
   auto const all = logits(vocabulary);

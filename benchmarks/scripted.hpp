@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A proposer that knows the output and is right as often as it is told to be.
+/// A proposer that knows the output and is right with a given probability.
 #pragma once
 
 #include <sluice/core/model.hpp>
@@ -19,8 +19,8 @@
 
 namespace bench {
 
-/// Guesses each token rightly with probability `right`, whatever the others are. The sentences' outputs lie in `outputs`,
-/// by Draft::seed.
+/// Guesses each token correctly with probability `right`, independently. The sentences' outputs are in `outputs`, by
+/// Draft::seed.
 template <sluice::Model M>
 class Scripted : public sluice::detail::Forwarding<M> {
  public:
@@ -38,8 +38,8 @@ class Scripted : public sluice::detail::Forwarding<M> {
     ++calls;
     return this->model_.step(rows);
   }
-  /// Guesses trees of this shape for whoever takes them: guess number `rank` of place `depth` is right as often as
-  /// accuracy[depth][rank] says, one of a place at most.
+  /// Guesses trees of this shape for sentences that take them: guess number `rank` for place `depth` is right with
+  /// probability accuracy[depth][rank]; at most one per place is right.
   void branch(sluice::TreeShape shape, std::vector<std::vector<double>> accuracy) {
     shape_ = std::move(shape), accuracy_ = std::move(accuracy);
   }
@@ -92,7 +92,7 @@ class Scripted : public sluice::detail::Forwarding<M> {
   std::vector<std::vector<double>> accuracy_;
 };
 
-/// The probability with which each guess must be right for blocks of `mean` tokens on average, `block` at most.
+/// The probability with which each guess must be right for blocks of `mean` tokens on average, at most `block`.
 inline double right_for(double mean, std::int32_t block) {
   double low = 0, high = 1;
   for (int i = 0; i < 50; ++i) {

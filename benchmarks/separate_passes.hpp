@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The output layer in separate passes, as programs did it before they were fused ("Faster Neural Machine Translation
-/// Inference", algorithm 1), and what a program may use for the selection: the peers of LogSoftmaxTopK. And the fused
+/// The output layer in separate passes, as programs did it before the passes were fused ("Faster Neural Machine
+/// Translation Inference", algorithm 1), and alternative selections: the peers of LogSoftmaxTopK. Also the fused
 /// layer's parts.
 #pragma once
 
@@ -43,7 +43,7 @@ inline void heap_top_k(ConstRow row, std::size_t k, std::vector<Candidate>& best
   best.clear();
   auto bar = -std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < row.size(); ++i) {
-    if (!(row[i] > bar)) continue;  // of equal ones the first stays
+    if (!(row[i] > bar)) continue;  // of equal scores, the first stays
     if (best.size() == k) std::ranges::pop_heap(best, better), best.pop_back();
     best.push_back({static_cast<Token>(i), row[i]});
     std::ranges::push_heap(best, better);
@@ -91,8 +91,8 @@ void eigen_log_softmax(std::span<T const> scores, ConstRow bias, std::span<float
   eigen_softmax_pass(out);
 }
 
-/// A packed product alone, by tiles that stay in the second-level cache and that nobody looks at: what a fused layer cannot
-/// be faster than.
+/// A packed product alone, by tiles that stay in the L2 cache and are not read: a lower bound for the time of a fused
+/// layer.
 class ProductAlone {
  public:
   void operator()(PackedMatrix const& matrix, MatrixView<float const> x) {

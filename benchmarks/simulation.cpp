@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which schedule for my traffic? Runs the library's decoder and schedules over a model that only says how long it would
-// have taken, on sentences drawn from the papers' distributions or read from a file. See docs/benchmarks/simulation.md.
+// Which schedule suits my traffic? Runs the library's decoder and schedules over a model that only says how long it
+// would have taken, on sentences drawn from the papers' distributions or read from a file. See
+// docs/benchmarks/simulation.md.
 
 #include "simulation/cost_model.hpp"
 #include "simulation/distributions.hpp"
@@ -41,7 +42,7 @@ struct Options {
   bool check = false;
 };
 
-/// Refuses what is not a finite number in the range; CLI11's own range lets NaN pass, and -1 for the largest there is.
+/// Refuses numbers that are not finite or out of range; CLI11's own range accepts NaN, and -1 for the largest number.
 CLI::Validator range(double least, double most) {
   return CLI::Validator(
       [=](std::string const& value) {

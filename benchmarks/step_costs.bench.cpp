@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one greedy step of the shipped model costs, output layer included, by rows and by the tokens that each row holds:
-// step/rows/length (Yang et al. 2020, figure 2). Input of benchmarks/simulation.
+// The cost of one greedy step of the shipped model, including the output layer, by rows and by the tokens that each row
+// holds: step/rows/length (Yang et al. 2020, figure 2). Input of benchmarks/simulation.
 
 #include <sluice/core/plan.hpp>
 
@@ -25,7 +25,7 @@ void step(benchmark::State& state) {
   sluice::example::Transformer model(data.weights);
   auto projection = *data.projection;
 
-  // Sources as they come, in turn; the same tokens for everybody.
+  // Sources spread evenly over the file; every row gets the same tokens.
   std::vector<bench::Sentence const*> sources;
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < rows; ++i) {

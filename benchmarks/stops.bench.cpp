@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stops cost a step beside a model of 32,000 tokens that costs nothing: softmax, selection, search and loop, with and
-// without StopAt, in turn. stops/width/batch; width 0: greedy. Outputs of 128 tokens of 1 to 8 bytes; eight strings, of
-// which one begins in every other token and none ends.
+// The cost of stop strings in a step, with a model of 32,000 tokens that costs nothing: softmax, selection, search and
+// loop, with and without StopAt, alternating. stops/width/batch; width 0: greedy. Outputs of 128 tokens of 1 to 8
+// bytes; eight strings, one of which begins in every other token and none of which is completed.
 //
-// Counters, medians of the thread's CPU time: us_step, of a step without stops, the model's time left out; us_search, what of
-// it search and loop take; us_added, what StopAt adds to that, percent of us_step.
+// Counters, medians of the thread's CPU time: us_step, a step without stops, excluding the model; us_search, the part
+// of it in search and loop; us_added, what StopAt adds to that; percent, that relative to us_step.
 
 #include <sluice/sluice.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streaming against Batched, both over the same model in one process, taking turns. Sentences in the order of the file,
-// encoded ahead in groups of 64 between the steps, so that both encode alike.
+// encoded ahead in groups of 64 between the steps, so that both encode in the same way.
 //
 // One iteration decodes all sentences by either schedule. Counters: x_decoder, x_total = seconds of Batched / seconds of
 // Streaming (medians over the iterations; decoder = all but encoding); steps, steps_batched; full = mean rows of a step /
-// capacity, as long as somebody waits (greedy: capacity = size). SLUICE_ROUNDS: iterations. SLUICE_TRAFFIC: a folder for
+// capacity, as long as requests wait (greedy: capacity = size). SLUICE_ROUNDS: iterations. SLUICE_TRAFFIC: a folder for
 // the sentences' lengths and rows, which benchmarks/simulation reads.
 
 #include <sluice/decode/decoder.hpp>
@@ -35,7 +35,7 @@
 namespace {
 
 struct Cost {
-  double decoder = 0, total = 0;  // CPU seconds of the thread, by the decoder's own account of where they went
+  double decoder = 0, total = 0;  // CPU seconds of the thread, as measured by the decoder
   std::uint64_t steps = 0, rows = 0;
   double full = 0;
 };
@@ -64,7 +64,7 @@ Cost cost(S const& search, P const& schedule, std::size_t size, std::size_t wind
                                           static_cast<double>(size)};
 }
 
-/// Notes how many rows each sentence has in each of its steps.
+/// Records how many rows each sentence has in each of its steps.
 class RowsOfSentences {
  public:
   void admitted(std::uint64_t id, sluice::Slot base, std::int32_t slots) {
@@ -86,7 +86,7 @@ class RowsOfSentences {
   std::vector<std::vector<int>> rows_;  // [sentence][step]
 };
 
-/// A file of benchmarks/simulation: source tokens, steps, rows of each step.
+/// Input for benchmarks/simulation: source tokens, steps, rows of each step.
 template <class S>
 void write_traffic(std::filesystem::path const& file, S const& search) {
   auto const& data = bench::data();
@@ -128,7 +128,7 @@ void compare(benchmark::State& state, S const& search, sluice::Streaming streami
   if (batched.rows != streamed.rows) state.SkipWithError("the schedules ran different rows");
 }
 
-/// SLUICE_ROUNDS: of which the medians are taken.
+/// SLUICE_ROUNDS: the number of rounds; medians are taken over them.
 int rounds() {
   auto const* const number = std::getenv("SLUICE_ROUNDS");
   return number != nullptr ? std::max(1, std::atoi(number)) : 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a grammar adds to a step of a beam of five: strings in an array, which allow nearly all tokens, and numbers in one, which
-// allow few. The model's scores cost nothing, so that the output layer is all there is beside the beam; or they are the
-// product of 512 numbers with the vocabulary's, which is what a small real model's last layer takes.
+// The cost of a grammar in a step of a beam of five: strings in an array, which allow nearly all tokens, and numbers in
+// an array, which allow few. The model's scores either cost nothing, which leaves only the output layer and the beam,
+// or are the product of 512 numbers with the vocabulary's weights, as in the last layer of a small real model.
 //
 //   sluice.bench.structured_beam [tokens] [runs]
 #include <sluice/core/token_bytes.hpp>
@@ -39,7 +39,7 @@ std::vector<float> numbers(std::size_t count, float deviation) {
   return out;
 }
 
-/// Lines from a table, as they come.
+/// Takes lines from a table, in order.
 class Scorer {
  public:
   using Source = int;
@@ -73,7 +73,7 @@ class Thinker {
   std::vector<float> table_;
 };
 
-/// Milliseconds of a processor's time a step, of one sentence.
+/// Milliseconds of CPU time per step, for one sentence.
 template <class Model, class S, class Expander>
 double step_time(Model& model, S const& search, Expander const& expander) {
   std::string problem;
@@ -99,7 +99,7 @@ void compare(char const* model, sluice::TokenTrie const& trie, int runs, auto co
       sluice::Structured<sluice::BeamSearch> const structured{
           beam, sluice::Structure(sluice::Grammar::from_json_schema(schema), trie)};
       bench::Times plain, under;
-      (void)time(structured);  // works out what is kept
+      (void)time(structured);  // fills the caches of the grammar
       for (int i = 0; i < runs; ++i) plain.all.push_back(time(beam)), under.all.push_back(time(structured));
       std::printf("| %s | %s | %s | %.3f | %.3f | %.2f |\n", model, name, before ? "before" : "after", plain.at(0.5),
                   under.at(0.5), under.at(0.5) / plain.at(0.5));

@@ -25,7 +25,7 @@ using namespace sluice;
 using namespace sluice::example;
 using sluice::bench::seconds;
 
-/// Numbers as good as any other: speed does not depend on them.
+/// Arbitrary numbers: speed does not depend on them.
 std::shared_ptr<Weights const> weights() {
   static auto const shared =
       Weights::load(std::string(SLUICE_SOURCE_DIR) + "/examples/translate/model/model.safetensors");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The machine's own speed, by which other times are divided, and pieces of work timed in turns, in CPU time.
+/// The machine's own speed, by which other times are divided, and runs of work that alternate, in CPU time.
 #pragma once
 
 #include <sluice/output/detail/simd/aligned_vector.hpp>
@@ -31,7 +31,7 @@ inline double median(std::vector<double> numbers) {
   return (numbers[(numbers.size() - 1) / 2] + numbers[numbers.size() / 2]) / 2;
 }
 
-/// Everything in the calling thread from now on: CPU time is that thread's.
+/// Runs everything in the calling thread from now on: CPU time is that thread's.
 inline void one_thread() {
   Eigen::setNbThreads(1);
 #if defined(_OPENMP)
@@ -39,7 +39,7 @@ inline void one_thread() {
 #endif
 }
 
-/// Of seven calls.
+/// The median of seven calls.
 template <class F>
 double median_seconds(F const& f) {
   std::vector<double> times(7);
@@ -59,8 +59,8 @@ inline double eigen_gflops() {
   return 2.0 * 1024 * 1024 * 1024 / time / 1e9;
 }
 
-/// Reads every number once, as fast as we know how, and does next to nothing with it: the largest one. Four places at a
-/// time, fetched ahead (a processor's own prefetching stops at every page).
+/// Reads every number once, as fast as possible, with minimal work: the maximum. Reads four places at a time,
+/// prefetched, since hardware prefetching stops at page boundaries.
 inline void read(std::span<float const> memory) {
   constexpr std::size_t places = 4, vectors = 8, block = vectors * simd::lanes, ahead = 1024;
   simd::Vec best[vectors] = {};
@@ -77,13 +77,13 @@ inline void read(std::span<float const> memory) {
   for (auto& numbers : best) benchmark::DoNotOptimize(numbers);
 }
 
-/// Seconds to read so many bytes once, from where they lie after the last time.
+/// Seconds to read so many bytes once, from wherever the last read left them.
 inline double read_seconds(std::size_t bytes) {
   AlignedVector<float> const memory(bytes / sizeof(float), 1.0f);
   return median_seconds([&] { read(memory); });
 }
 
-/// Pieces of work that take turns, so that whatever the machine does meanwhile does it to all of them.
+/// Runs several pieces of work in alternation, so that other load on the machine affects all of them.
 ///
 ///     Turns turns;
 ///     auto const ours = turns.add([] { f(); }), theirs = turns.add([] { g(); });
@@ -91,8 +91,8 @@ inline double read_seconds(std::size_t bytes) {
 ///     turns.seconds(ours), turns.ratio(theirs, ours)
 class Turns {
  public:
-  /// \param warm  each piece of work is done once more, not timed, before it is: what the others did to the caches does
-  ///              not count. A step of a decoder finds its weights where its last step left them
+  /// \param warm  runs each piece of work once untimed before it is timed, so that the other work's effect on the
+  ///              caches does not count. A step of a decoder finds its weights where its last step left them
   explicit Turns(bool warm = false) : warm_(warm) {}
 
   /// Each call of `work` is timed as a whole.
@@ -102,7 +102,7 @@ class Turns {
     return work_.size() - 1;
   }
 
-  /// Everybody once, starting with another one each time.
+  /// Runs every piece once, starting with a different one in each round.
   void round() {
     for (std::size_t i = 0; i < work_.size(); ++i) {
       auto const who = (first_ + i) % work_.size();
@@ -113,7 +113,7 @@ class Turns {
   }
 
   double seconds(std::size_t i) const { return median(times_[i]); }
-  /// The median, over the rounds, of i's time divided by j's in the same round.
+  /// The median over the rounds of i's time divided by j's in the same round.
   double ratio(std::size_t i, std::size_t j) const {
     std::vector<double> ratios;
     for (std::size_t r = 0; r < times_[i].size(); ++r) ratios.push_back(times_[i][r] / times_[j][r]);
@@ -130,7 +130,7 @@ class Turns {
 /// SLUICE_BENCH_ALL: the large shapes too.
 inline bool all_shapes() { return std::getenv("SLUICE_BENCH_ALL") != nullptr; }
 
-/// SLUICE_ROUNDS: of how many rounds the medians are taken where one takes seconds.
+/// SLUICE_ROUNDS: the number of rounds for medians if one round takes seconds.
 inline int rounds() {
   auto const* const number = std::getenv("SLUICE_ROUNDS");
   return number != nullptr ? std::max(1, std::atoi(number)) : 1;

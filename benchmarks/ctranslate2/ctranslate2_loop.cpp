@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice.bench.ctranslate2: the same sentences through CTranslate2's own loop and through its encoder and decoder under ours, by
-// turns, one thread each; seconds of the processor. Ratios are taken within a round; their median counts. With --compute-type its
-// loop in another precision, beside ours, and beside examples/translate in all that this has.
+// sluice.bench.ctranslate2: the same sentences through CTranslate2's own loop and through its encoder and decoder under
+// ours, alternating, one thread each; CPU seconds. Ratios are taken within a round; the table shows their median. With
+// --compute-type, also CTranslate2's loop in another precision, compared with ours, and with examples/translate in
+// every precision that it supports.
 #include <sluice/decode/decode.hpp>
 #include <sluice/engine/ctranslate2.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
@@ -63,7 +64,7 @@ double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/// All that is measured.
+/// All measurements.
 class Bench {
  public:
   Bench(Options const& options, std::shared_ptr<ctranslate2::models::Model const> loaded,
@@ -95,7 +96,7 @@ class Bench {
       };
       if (beam > 1) return best(presets::ctranslate2(static_cast<std::int32_t>(beam)));
       auto greedy = presets::ctranslate2_greedy();
-      greedy.scores = false;  // as CTranslate2's, which makes no softmax either where nobody asks for scores
+      greedy.scores = false;  // as in CTranslate2, which skips the softmax if scores are not wanted
       return best(greedy);
     };
 
@@ -115,7 +116,7 @@ class Bench {
           *projections.emplace_back(std::make_unique<DenseProjection>(output.weights(), output.bias, precision));
       ways.push_back({name, [&] { return decoded(*hidden, projection); }, {}, {}});
     };
-    if (options_.exact()) {  // else its output layer's weights are rounded already
+    if (options_.exact()) {  // otherwise its output layer's weights are already rounded
       hidden.emplace(loaded_);
       add_hidden("its hidden vectors, float32", Precision::float32);
       add_hidden("its hidden vectors, bfloat16", Precision::bfloat16);
@@ -133,7 +134,7 @@ class Bench {
     add_ours("examples/translate, bfloat16", half_, Precision::bfloat16);
     add_ours("examples/translate, int8", rough_, Precision::int8);
     Pieces expected;
-    for (int round = -1; round < options_.rounds; ++round)  // the first is not counted
+    for (int round = -1; round < options_.rounds; ++round)  // the first round is not counted
       for (auto& way : ways) {
         auto const begin = seconds();
         auto const outputs = way.run();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// CTranslate2's own loop at its best: sentences of about one length together, no scores, in the calling thread.
+/// CTranslate2's own loop in its best setting: sentences of similar length together, no scores, in the calling thread.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -25,7 +25,7 @@ class OwnLoop {
     std::ranges::stable_sort(order_, {}, [&](std::size_t i) { return sources_[i].size(); });
   }
 
-  /// The best output of each.
+  /// The best output of each sentence.
   std::vector<std::vector<std::string>> translate(std::size_t beam, std::size_t batch) {
     ctranslate2::TranslationOptions options;
     options.beam_size = beam;

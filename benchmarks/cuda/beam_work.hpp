@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Steps of many beams over the same scores again and again: by a DeviceBeam, and by BeamSearch on the host behind lists that
+/// Steps of many beams over the same scores, repeated: by a DeviceBeam, and by BeamSearch on the host with lists that
 /// are merged on the device.
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace sluice::bench {
 
-/// What both do. Nobody ends before the last of `steps` steps.
+/// What both do. No sentence ends before the last of `steps` steps.
 struct BeamWork {
   std::int32_t sentences = 1, width = 1, steps = 1;
   cuda::Scores<float> scores{};  ///< [sentences * width, V], on the device
@@ -39,7 +39,8 @@ struct BeamWork {
   Sentence sentence() const { return {.vocabulary = &vocabulary, .prompt = {&start, 1}, .last = start}; }
 };
 
-/// By the host's loop: queries there, lists, merge, what is kept back, a wait, then every sentence's search.
+/// With the host's loop: copies queries to the device, makes lists, merges, copies the kept candidates back, waits,
+/// then runs every sentence's search.
 class HostBeams {
  public:
   explicit HostBeams(BeamWork const& work) : work_(work), search_(work.search()) {
@@ -50,7 +51,7 @@ class HostBeams {
   void step(cudaStream_t stream) {
     auto scores = work_.scores;
     scores.stream = stream, scores.rows = static_cast<std::ptrdiff_t>(step_.queries.size());
-    if (first_) scores.stride *= work_.width;  // a row each, their first
+    if (first_) scores.stride *= work_.width;  // one row each, the first
     first_ = false;
     auto const answer = lists_.expand(scores, step_.queries, step_.groups);
     std::size_t line = 0;
@@ -83,7 +84,7 @@ class HostBeams {
   bool first_ = true;
 };
 
-/// By a DeviceBeam.
+/// With a DeviceBeam.
 class DeviceBeams {
  public:
   DeviceBeams(BeamWork const& work, cudaStream_t stream, cuda::StepOptions const& options = {})
@@ -96,7 +97,7 @@ class DeviceBeams {
     scores.stream = stream;
     beam_.enqueue_step(lists_, scores);
   }
-  /// The same without the lists: those of the step before.
+  /// The same without the lists: uses those of the last step.
   void advance(cudaStream_t stream) { beam_.advance(stream); }
   std::vector<Result> results(cudaStream_t stream) { return beam_.collect(0, work_.sentences, stream); }
 

@@ -13,7 +13,7 @@
 
 namespace sluice::bench {
 
-/// Filled with ones (NaN as a number), so that what nobody wrote is seen.
+/// Initialised with all bits set (NaN as a number), so that unwritten elements are noticed.
 template <class T>
 class DeviceArray {
  public:
@@ -50,7 +50,7 @@ class DeviceArray {
   }
 
  private:
-  /// Streams that do not wait for the default one may be the next to use it.
+  /// Waits, since a stream that does not wait for the default stream may be the next to use it.
   static void arrive() { cuda::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"); }
 
   std::size_t size_ = 0;

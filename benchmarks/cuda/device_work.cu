@@ -66,7 +66,7 @@ namespace detail {
 
 __global__ void nothing() {}
 
-/// The maximum of 16-byte words, as integers, by blocks that take turns.
+/// The maximum of 16-byte words, as integers, by blocks that alternate.
 __global__ void __launch_bounds__(256) read_only(uint4 const* from, std::int64_t words, std::uint32_t* to) {
   auto const step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   std::uint32_t best = 0;
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(256) softmax_pass(float* scores, std::int32_t 
   for (auto v = first; v < columns; v += 256) line[v] -= log_sum_exp;
 }
 
-/// The k best of a line that is normalised already.
+/// The k best of a line that is already normalised.
 template <int size>
 __global__ void __launch_bounds__(256)
     search_pass(float const* scores, std::int32_t columns, std::int32_t k, Candidate* best) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Kernels that have nothing to do with sluice: scores to measure with, what no kernel can beat, and bias, softmax and
-/// search as passes of their own, each over all scores, as before they were fused.
+/// Kernels independent of sluice: they make scores to measure with, give a lower bound for any kernel, and run bias,
+/// softmax and search as separate passes over all scores, as before they were fused.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -46,7 +46,7 @@ void launch_bias_pass(float const* from, float const* bias, std::int64_t rows, s
                       cudaStream_t stream);
 /// Log-probabilities, in place.
 void launch_softmax_pass(float* scores, std::int64_t rows, std::int32_t columns, cudaStream_t stream);
-/// The k best of lines that are normalised already, k at most 8.
+/// The k best of lines that are already normalised, k at most 8.
 void launch_search_pass(float const* scores, std::int64_t rows, std::int32_t columns, std::int32_t k, Candidate* best,
                         cudaStream_t stream);
 

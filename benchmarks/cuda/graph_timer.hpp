@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Times of work on a device: medians of replays of a graph that holds the work many times over.
+/// Times of work on a device: medians of replays of a graph that holds many copies of the work.
 #pragma once
 
 #include <sluice/cuda/device/error.cuh>
@@ -13,15 +13,15 @@
 
 namespace sluice::bench {
 
-/// Microseconds of one piece of work.
+/// Microseconds of one run of the work.
 struct Time {
   double median = 0, low = 0, high = 0;  ///< of the replays
   int pieces = 0;                        ///< in a graph
   int replays = 0;
 };
 
-/// Pieces of work follow each other in a graph as the steps of a decoder do: what is measured is how often they can be done,
-/// with the gaps between launches that a graph leaves.
+/// Runs follow each other in a graph as the steps of a decoder do, so the time per run includes the gaps between
+/// launches that a graph leaves.
 class GraphTimer {
  public:
   GraphTimer() {
@@ -37,9 +37,9 @@ class GraphTimer {
 
   cudaStream_t stream() const { return stream_; }
 
-  /// \param sets   inputs that take turns; work(i, stream) adds the work on input i < sets. Inputs that together are far
-  ///               larger than the cache are cold each time; one that fits into it is warm.
-  /// \param graph  false for work that waits for the device, which no graph can hold: then with the host's launches
+  /// \param sets   alternating inputs; work(i, stream) enqueues the work on input i < sets. Inputs that together are
+  ///              far larger than the cache are cold each time; one that fits into it is warm.
+  /// \param graph  false for work that waits for the device, which a graph cannot hold: then with the host's launches
   template <class Work>
   Time operator()(int sets, Work const& work, bool graph = true) {
     for (int i = 0; i < 3; ++i) work(i % sets, stream_);  // allocates; loads the code

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a host does without a merge on the device.
+/// The merge on the host, for engines without a merge on the device.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -15,7 +15,7 @@
 
 namespace sluice::bench {
 
-/// The best candidates of sentences by a heap of their sorted lists: O(keep log lines) each.
+/// The best candidates of each sentence through a heap of its sorted lists: O(keep log lines) per sentence.
 class HostMerge {
  public:
   /// \param best     [rows, k]
@@ -44,7 +44,7 @@ class HostMerge {
   }
 
  private:
-  /// The first of a list that has not been taken.
+  /// The first entry of a list that has not been taken.
   struct Head {
     double total;
     std::int32_t parent, at, count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The product of few lines with some tokens' weights, read where they are: by FMA and on matrix units, side by side.
+/// The product of few lines with some tokens' weights, read in place: by FMA and on matrix units, side by side.
 #pragma once
 
 #include <sluice/cuda/device/detail/start.cuh>
@@ -24,8 +24,8 @@
 
 namespace sluice::bench {
 
-/// Of weights [columns, depth] and hidden vectors [rows, depth], half precision. Every token of an evenly spread list is
-/// active for every line; lists take turns, so that together they are larger than the cache.
+/// For weights [columns, depth] and hidden vectors [rows, depth], in half precision. Every token of an evenly spread
+/// list is active for every line; lists alternate, so that together they are larger than the cache.
 class InPlace {
  public:
   using Format = cuda::Float16;
@@ -36,8 +36,8 @@ class InPlace {
   std::span<std::pair<std::int32_t, std::vector<float>> const>
       logits;  ///< of some lines, all tokens, in double precision
 
-  /// \param lines  as many as there are hidden vectors, at most
-  /// \param share  of the tokens that are active
+  /// \param lines  at most the number of hidden vectors
+  /// \param share  share of active tokens
   void run(Machine& machine, std::int32_t lines, double share) const {
     auto const active = static_cast<std::int32_t>(std::lround(share * columns));
     auto const bytes = static_cast<std::size_t>(active) * static_cast<std::size_t>(depth) * sizeof(Format::Bits);
@@ -101,7 +101,7 @@ class InPlace {
       auto const got = made.get(static_cast<std::size_t>(line) * size, size);
       for (std::int32_t i = 0; i < active; ++i) {
         auto const at = static_cast<std::size_t>(token(0, i, active));
-        if (!(std::abs(got[at] - expected[at]) <= 1e-3f)) return false;  // NaN, too
+        if (!(std::abs(got[at] - expected[at]) <= 1e-3f)) return false;  // NaN fails too
       }
     }
     return true;

@@ -24,14 +24,14 @@ struct Peer {
   std::function<void(void const* scores, cudaStream_t stream)> work{};
 };
 
-/// Where a peer reads and writes, on the device.
+/// Where a peer reads and writes, in device memory.
 struct Place {
   float const* bias = nullptr;  ///< [V] or none
   Candidate* best = nullptr;    ///< [rows, k]
   int processors = 1;
 };
 
-/// A sorted list of k in every thread, one block a line. Nothing where it is not instantiated for the shape; so below.
+/// A sorted list of k in every thread, one block per line. Empty if it is not instantiated for the shape; also below.
 std::optional<Peer> online_softmax(Shape const& shape, Place place);
 /// Lines in parts.
 /// \param twice  lists of 2k, and the beams of a sentence merged by a third launch: the whole scheme

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the programs of this folder have in common: their arguments, the device, its limits.
+/// What the programs of this folder share: arguments, the device, its limits.
 ///
 ///   PROGRAM [--shapes usual|all|smoke] [--seconds N] [--list]
 ///
-/// Exit code 1 where an answer was wrong, 3 where there is no device, 4 where time did not allow for all cases.
+/// Exit code 1 if an answer was wrong, 3 if there is no device, 4 if there was not enough time for all cases.
 #pragma once
 
 #include <sluice/cuda/device/error.cuh>
@@ -38,16 +38,16 @@ struct Machine {
   double copy = 0;   ///< bytes read and written in a microsecond
   double empty = 0;  ///< microseconds of an empty kernel in a graph
 
-  /// Microseconds that reading so much takes at least, by the copy's bandwidth.
+  /// The least microseconds to read so many bytes, by the copy's bandwidth.
   double reading(std::size_t bytes) const { return static_cast<double>(bytes) / copy; }
 };
 
-/// As many inputs as are far larger than the cache together.
+/// The number of inputs that together are far larger than the cache.
 inline int cold_sets(std::size_t bytes, std::size_t cache) {
   return static_cast<int>(std::clamp<std::size_t>((4 * cache + bytes - 1) / bytes, 1, 1024));
 }
 
-/// The launch of nothing, and a copy within the device.
+/// Times an empty launch, and a copy within the device.
 inline void time_limits(Machine& machine) {
   auto const empty = machine.timer(1, [](int, cudaStream_t stream) { launch_nothing(stream); });
   Record("empty kernel").add("cold", empty).write(std::cout);
@@ -77,7 +77,7 @@ inline void describe(cudaDeviceProp const& device) {
       .write(std::cout);
 }
 
-/// \param cases   cases(which): what there is to measure, the most telling first
+/// \param cases   cases(which): the cases to measure, the most informative first
 /// \param record  record(name, case): the beginning of a line of JSON
 /// \param run     run(machine, case): measures it
 template <class Cases, class MakeRecord, class Run>
@@ -109,7 +109,7 @@ int measure(std::string const& which, double seconds, Cases const& cases, MakeRe
   return machine.wrong ? 1 : late ? 4 : 0;
 }
 
-/// The whole of main(); parameters as those of measure().
+/// The body of main(); parameters as for measure().
 template <class Cases, class MakeRecord, class Run>
 int run_program(char const* name, int argc, char** argv, Cases const& cases, MakeRecord const& record, Run const& run) {
   std::string which = "usual";

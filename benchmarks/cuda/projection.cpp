@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda::DenseProjection against whole logits, and cuda::ClusteredProjection against it; a line of JSON for every figure.
+// Compares cuda::DenseProjection with whole logits, and cuda::ClusteredProjection with it; one line of JSON per figure.
 //
 //   sluice.bench.cuda.projection [--shapes usual|all|smoke] [--seconds N] [--list]
 //
-// Weights are random, logits have a deviation of 3. Each way's answers are compared with double precision before it is timed.
-// Weights are cold: those that are small take turns. The clustered step is timed as a decoder asks for it, where the
-// host waits for many lines and statistics count: with the host's launches and waits (timed: "host"), by events around some steps, and so is the dense one
-// beside it; cache "mixed": as these steps leave it. "of limit" is the time that reading the weights once would take, by the
-// bandwidth of a copy, over the time it took. "product in place": that of 8, 12 and 16 lines alone, by FMA and on matrix units
-// (see ClusteredOptions::matrix_lines). Exit codes: see program.hpp.
+// Weights are random, logits have a standard deviation of 3. Each way's answers are compared with double precision
+// before it is timed. Weights are cold: small ones alternate. The clustered step is timed as a decoder runs it, in
+// which the host waits if there are many lines, and statistics are counted: with the host's launches and waits (timed:
+// "host"), by events around several steps, and so is the dense step beside it; cache "mixed": as these steps leave it.
+// "of limit" is the time to read the weights once, by the bandwidth of a copy, divided by the measured time. "product
+// in place": the product alone for 8, 12 and 16 lines, by FMA and on matrix units (see ClusteredOptions::matrix_lines).
+// Exit codes: see program.hpp.
 #include <sluice/cuda/projection/clustered_projection.cuh>
 #include <sluice/cuda/projection/dense_projection.cuh>
 
@@ -51,7 +52,7 @@ struct Layer {
   std::int32_t beams = 1;        ///< lines of a sentence
   std::vector<double> shares{};  ///< of the vocabulary that the clusters of a step's lines unite to; at most 0.5
   std::vector<std::int32_t>
-      in_place{};  ///< so many of the lines times weights in place, FMA and matrix units, and no more
+      in_place{};  ///< only the product of so many lines with weights in place, by FMA and on matrix units
 
   std::size_t weights() const { return static_cast<std::size_t>(columns) * static_cast<std::size_t>(depth); }
   std::size_t bytes() const { return weights() * sizeof(__half); }
@@ -90,7 +91,7 @@ Record record(std::string_view name, Layer const& layer, std::string_view experi
 /// Microseconds, cold and warm.
 using Times = std::map<std::string_view, double>;
 
-/// One way of answering; work(i, stream) takes weights i, and leaves the answers in `best_`.
+/// One way of answering; work(i, stream) uses weights i, and writes the answers to `best_`.
 struct Way {
   std::string name;
   std::function<void(int, cudaStream_t)> work;
@@ -112,7 +113,7 @@ class Bench {
     make_hidden();
     auto const size = layer.weights();
     weights_ = DeviceArray<Format::Bits>(size * static_cast<std::size_t>(sets_));
-    for (int i = 0; i < sets_; ++i)  // the same each time: only the first is looked at
+    for (int i = 0; i < sets_; ++i)  // all the same: only the first is checked
       fill_scores<Format>(weights_.data() + size * static_cast<std::size_t>(i), static_cast<std::int64_t>(size),
                           layer.depth, 1, Data::normal, 1 / std::sqrt(static_cast<float>(layer.depth)));
     best_ = DeviceArray<Candidate>(static_cast<std::size_t>(layer.rows * layer.k));
@@ -146,7 +147,7 @@ class Bench {
 
  private:
   using Projections = std::vector<std::unique_ptr<cuda::DenseProjection<__half>>>;
-  /// Of each of the weights; they have allocated.
+  /// One projection for each set of weights; each has already allocated.
   Projections projections(cuda::StepOptions const& step) {
     Projections all;
     for (int i = 0; i < sets_; ++i) {
@@ -176,7 +177,7 @@ class Bench {
     hidden_.set(rounded);
   }
 
-  /// Of some lines of the first step, in double precision.
+  /// Reference logits of some lines of the first step, in double precision.
   void make_logits() {
     for (auto const line : std::set<std::int32_t>{0, layer_.rows / 2, layer_.rows - 1})
       logits_.emplace_back(line, std::vector<float>());
@@ -200,7 +201,7 @@ class Bench {
     }
   }
 
-  /// Whether an answer is right; says so where it is not. Logits that differ in their last bits may change places.
+  /// Whether an answer is right; prints an error if not. Logits that differ only in their last bits may swap.
   /// \param answer  answer(line): its list
   template <class Answer>
   bool right(Record const& record, std::span<std::pair<std::int32_t, Reference> const> references,
@@ -226,8 +227,8 @@ class Bench {
     return task;
   }
 
-  /// Replays of a graph, cold, and warm where the weights fit into the cache; nothing where an answer was wrong.
-  /// \param ours  what to compare with; may be empty
+  /// Replays of a graph: cold, and warm if the weights fit into the cache; empty if an answer was wrong.
+  /// \param ours  times to compare with; may be empty
   Times time(Way const& way, Times const& ours, bool answers = true) {
     auto line = record(way.name, layer_);
     best_.poison();
@@ -249,7 +250,7 @@ class Bench {
     return times;
   }
 
-  /// \param others   with the names of their ratios: this time over theirs, or, where `inverse`, theirs over this
+  /// \param others   named ratios: this time divided by theirs or, if `inverse`, theirs divided by this
   void write(Record record, Time const& time, std::string_view cache, std::size_t bytes,
              std::vector<std::pair<std::string_view, Times const*>> const& others, bool inverse) const {
     for (auto const& [name, times] : others) {
@@ -260,8 +261,8 @@ class Bench {
     record.add("of limit", machine_.reading(bytes) / time.median).add(cache, time).write(std::cout);
   }
 
-  /// Logits of all lines in memory: the product, then the kernel of LogSoftmaxTopK; and then softmax and search each over
-  /// all of them. Returns the times of the last.
+  /// Logits of all lines in memory: the product, then the kernel of LogSoftmaxTopK; and then softmax and search as
+  /// separate passes. Returns the times of the last.
   Times time_whole_logits(Times const& ours) {
     DeviceArray<float> logits(static_cast<std::size_t>(layer_.rows) * static_cast<std::size_t>(layer_.columns));
     MatrixView<float> const all{logits.data(), layer_.rows, layer_.columns, layer_.columns};
@@ -291,16 +292,16 @@ class Bench {
 
   // ---- clusters
 
-  /// How many tokens are active, of such a share.
+  /// The number of active tokens, for a given share.
   std::int32_t active(double share) const {
     return static_cast<std::int32_t>(std::lround(share * static_cast<double>(layer_.columns)));
   }
-  /// The tokens of step s are those of neighbours of the other's.
+  /// The tokens of each step are neighbours of the other step's tokens.
   Token token(int step, std::int32_t i, std::int32_t active) const {
     return static_cast<Token>(std::int64_t{i} * layer_.columns / active) + step;
   }
-  /// Whether the cluster of a line has the i-th of the tokens that are active: a quarter is in all clusters, the others in
-  /// one each.
+  /// Whether the cluster of a line has the i-th of the active tokens: a quarter is in all clusters, the others in one
+  /// each.
   bool has(std::int32_t line, std::int32_t i) const { return i % 4 == 0 || i % layer_.rows == line; }
 
   Clusters clusters(double share) const {
@@ -315,7 +316,7 @@ class Bench {
     return clusters;
   }
 
-  /// Of the lines of the first step, over the tokens that are active for them.
+  /// References for the lines of the first step, over the tokens that are active for them.
   std::vector<std::pair<std::int32_t, Reference>> active_references(double share, bool batch) const {
     std::vector<std::pair<std::int32_t, Reference>> references;
     for (auto const& [line, logits] : logits_) {
@@ -339,8 +340,8 @@ class Bench {
     return {best.begin(), best.end()};
   }
 
-  /// expand(), by the host: the dense one, then the clustered with unions of every size. Their steps take turns between two
-  /// that unite other clusters, so that weights are gathered each time, or are the same again and again.
+  /// expand() called from the host: the dense one, then the clustered one with unions of every size. Steps alternate
+  /// between two that unite different clusters, so that weights are gathered each time, or are repeated unchanged.
   /// \param separate  times of whole logits in separate passes, by graphs
   void time_clustered(cuda::DenseProjection<__half>& dense, Times const& separate) {
     auto const hidden_of = [&](int step, cudaStream_t stream) {
@@ -358,7 +359,7 @@ class Bench {
     Times const base{{"mixed", time.median}};
     write(line, time, "mixed", layer_.bytes(), {}, true);
     Times whole;
-    if (!separate.empty()) whole["mixed"] = separate.begin()->second;  // cold, unless there is only a warm one
+    if (!separate.empty()) whole["mixed"] = separate.begin()->second;  // cold, unless there is only a warm time
 
     using Union = cuda::ClusteredOptions::Union;
     for (auto const share : layer_.shares)
@@ -369,7 +370,7 @@ class Bench {
       }
   }
 
-  /// \param early  StepOptions::early_starts; what is held against others is the other way
+  /// \param early  StepOptions::early_starts; the result is compared with the other setting
   template <class HiddenOf>
   void time_clustered(double share, cuda::ClusteredOptions::Union unite, HiddenOf const& hidden_of, Times const& base,
                       Times const& whole, bool early = false) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is measured, and the lines of JSON that say what came out.
+/// The shapes to measure, and the lines of JSON with the results.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ constexpr char const* name(Type type) {
 }
 constexpr std::size_t bytes_of(Type type) { return type == Type::float32 ? 4 : 2; }
 
-/// One question: the k best of `rows` lines of `columns`, with log-probabilities.
+/// One task: the k best of `rows` lines of `columns`, with log-probabilities.
 struct Shape {
   std::string_view experiment;  ///< which table it belongs to
   std::int64_t rows = 1;
@@ -40,7 +40,7 @@ struct Shape {
   std::size_t bytes() const { return static_cast<std::size_t>(rows * columns) * bytes_of(type); }
 };
 
-/// One JSON object on a line of its own, so that a run that was cut short leaves what it had.
+/// One JSON object per line, so that an interrupted run leaves its results.
 class Record {
  public:
   Record(std::string_view name, Shape const& shape) : Record(name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Answers against double precision, before anything is timed.
+/// Compares answers with double precision, before anything is timed.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -21,9 +21,9 @@
 
 namespace sluice::bench {
 
-/// A line's log-probabilities and its k best, of equals the lower token first.
+/// A line's log-probabilities and its k best, the lower token on ties.
 struct Reference {
-  /// \param line  with the bias, as the float that kernels add up
+  /// \param line  including the bias, as the float sum that kernels compute
   Reference(std::span<float const> line, std::int32_t k) : log_probs(line.begin(), line.end()) {
     auto const maximum = *std::max_element(log_probs.begin(), log_probs.end());
     double sum = 0;
@@ -40,8 +40,8 @@ struct Reference {
     for (auto& x : log_probs) x -= log_sum_exp;
   }
 
-  /// Values descend and are those of the tokens; no token twice; as good as the best.
-  /// \param exact      which of equal scores is listed counts as well
+  /// Checks that values descend and match their tokens, that no token repeats, and that they are as good as the best.
+  /// \param exact      also check which of equal scores is listed
   /// \throws std::runtime_error  saying what is wrong
   void check(std::span<Candidate const> answer, double tolerance, bool exact) const {
     std::set<std::int32_t> seen;
@@ -49,7 +49,7 @@ struct Reference {
       auto const token = static_cast<std::int32_t>(answer[i].token);
       auto const value = static_cast<double>(answer[i].log_prob);
       auto const expected = log_probs[static_cast<std::size_t>(best[i])];
-      if (std::isinf(expected)) break;  // fewer than k are possible; the rest may be anything
+      if (std::isinf(expected)) break;  // fewer than k are possible; the rest is undefined
       if (token < 0 || static_cast<std::size_t>(token) >= log_probs.size()) fail(i, "no token", token, best[i]);
       if (!seen.insert(token).second) fail(i, "a token twice", token, best[i]);
       if (exact && token != best[i]) fail(i, "another token", token, best[i]);
@@ -71,8 +71,8 @@ struct Reference {
   }
 };
 
-/// Answers with one thing wrong, each of which check() has to refuse.
-/// \throws std::logic_error  where it does not
+/// Answers with one error each, all of which check() must refuse.
+/// \throws std::logic_error  if it does not
 inline void check_the_check() {
   std::vector<float> const line{1, 3, 2, 3, -1, 0};
   Reference const reference(line, 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is measured, the most telling first.
+/// The shapes to measure, the most informative first.
 #pragma once
 
 #include <charconv>
@@ -16,7 +16,7 @@
 
 namespace sluice::bench {
 
-/// \param which  "usual"; "all": after these every combination of the axes; "smoke": a few that are small
+/// \param which  "usual"; "all": then also every combination of the axes; "smoke": a few small ones
 inline std::vector<Shape> shapes(std::string_view which) {
   using enum Type;
   if (which == "smoke")
@@ -42,14 +42,14 @@ inline std::vector<Shape> shapes(std::string_view which) {
       {.experiment = "fused", .rows = 128, .columns = 85000, .k = 1, .beams = 1, .bias = true},
       {.experiment = "fused", .rows = 640, .columns = 85000, .k = 5, .beams = 5, .bias = true},
   };
-  // More than 100 MB: the share of the copy's bandwidth, whatever k and the type.
+  // More than 100 MB: measures the share of the copy's bandwidth, for any k and type.
   for (auto const type : {float32, float16, bfloat16})
     for (auto const k : {1, 5, 10, 32, 50, 64})
       some.push_back({.experiment = "share", .rows = 320, .columns = 250000, .k = k, .type = type});
-  for (auto const type : {float32, float16, bfloat16})  // 41 MB: from where on that share counts
+  for (auto const type : {float32, float16, bfloat16})  // 41 MB: where that share begins to count
     some.push_back(
         {.experiment = "share", .rows = type == float32 ? 320 : 640, .columns = 32000, .k = 10, .type = type});
-  for (auto const type : {float32, float16, bfloat16})  // lines that begin anywhere
+  for (auto const type : {float32, float16, bfloat16})  // unaligned lines
     for (auto const k : {1, 5, 64})
       some.push_back({.experiment = "share", .rows = 1024, .columns = 50257, .k = k, .type = type});
   for (auto const k : {5, 50})
@@ -64,8 +64,8 @@ inline std::vector<Shape> shapes(std::string_view which) {
   return some;
 }
 
-/// One shape alone, for a profiler: takes --rows, --columns, --k and --type out of a program's arguments.
-/// \throws std::invalid_argument  where some of them are missing or make no sense
+/// A single shape, for a profiler: takes --rows, --columns, --k and --type out of a program's arguments.
+/// \throws std::invalid_argument  if some of them are missing or invalid
 inline std::optional<Shape> take_shape(std::vector<char*>& arguments) {
   using enum Type;
   Shape shape{.experiment = "all", .rows = 0, .columns = 0, .k = 0};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step does beside the model: merging beams, beam search, launches and copies around the lists, verifying blocks, reordering
-// caches; a line of JSON for every figure.
+// The parts of a step other than the model: merging beams, beam search, launches and copies around the lists, verifying
+// blocks, reordering caches; one line of JSON per figure.
 //
 //   sluice.bench.cuda.steps [--shapes usual|all|smoke] [--seconds N] [--list]
 //
-// Answers are compared with the host's before they are timed. All is small, so inputs are warm, but for copies of caches that
-// are larger than the second-level cache. What waits for the host, or is told by it, is timed with the host's launches,
-// by events around some of it (timed: "host"); all else by replays of graphs. Exit codes: see program.hpp.
+// Answers are compared with the host's before they are timed. All data is small, so inputs are warm, except copies of
+// caches that are larger than the L2 cache. Work that involves the host is timed with the host's launches, by events
+// around several runs (timed: "host"); the rest by replays of graphs. Exit codes: see program.hpp.
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -85,7 +85,7 @@ Record record(std::string_view name, Case const& one) {
   return record.add("sentences", one.sentences).add("lines", one.lines).add("positions", one.positions);
 }
 
-/// Memory that copies can go to while the host does something else.
+/// Page-locked memory, so that copies can overlap with work of the host.
 template <class T>
 class PinnedArray {
  public:
@@ -113,13 +113,13 @@ DeviceArray<T> on_device(std::vector<T> const& from) {
   return to;
 }
 
-/// A time to compare with, and the name of that time over another; 0: none.
+/// A time to compare with, and the name of the ratio of that time to another; 0: none.
 struct Base {
   std::string_view ratio{};
   double us = 0;
 };
 
-/// What the measurements of a case have in common.
+/// What the measurements of a case share.
 class Bench {
  public:
   Bench(Machine& machine, Case const& one) : machine_(machine), case_(one), stream_(machine.timer.stream()) {}
@@ -127,7 +127,7 @@ class Bench {
  protected:
   void wait(char const* what) const { cuda::check(cudaStreamSynchronize(stream_), what); }
 
-  /// Whether `well`; says so where not.
+  /// Returns `well`; prints an error if false.
   bool right(std::string_view name, bool well) const {
     if (well) return true;
     machine_.wrong = true;
@@ -154,7 +154,7 @@ class Bench {
 
 // ---- merging beams
 
-/// Lists of beam + 1 of every line, of which a search looks at 2 * beam candidates of a sentence.
+/// Lists of beam + 1 for every line; a search reads 2 * beam candidates per sentence.
 class MergeBench : Bench {
  public:
   MergeBench(Machine& machine, Case const& one) : Bench(machine, one), k_(one.lines + 1), keep_(2 * one.lines) {
@@ -207,7 +207,7 @@ class MergeBench : Bench {
 
     time("merge_beams", best.bytes(), [&](int, cudaStream_t stream) { cuda::merge_beams(launch, stream); });
 
-    // To the host, which goes on with what is kept.
+    // To the host, which continues with the kept candidates.
     PinnedArray<cuda::Kept> host_kept(kept_size);
     PinnedArray<Candidate> host_best(best_.size());
     PinnedArray<cuda::LineResult> host_results(results_.size());
@@ -254,7 +254,7 @@ class MergeBench : Bench {
 
 // ---- beam search
 
-/// Steps of whole beams, with the lists and without.
+/// Steps of whole beams, with and without the lists.
 class BeamBench : Bench {
   static constexpr std::int32_t most_steps = 12'288;  ///< more than are timed
 
@@ -315,7 +315,8 @@ class BeamBench : Bench {
 
 // ---- a step of a decoder
 
-/// LogSoftmaxTopK::expand in every way of StepOptions: queries there, lists, merge, answers back, and the wait.
+/// LogSoftmaxTopK::expand with every setting of StepOptions: copies queries to the device, makes lists, merges, copies
+/// answers back, and waits.
 class StepBench : Bench {
  public:
   StepBench(Machine& machine, Case const& one)
@@ -342,7 +343,7 @@ class StepBench : Bench {
   }
 
  private:
-  /// The median; 0: the answers are not those of the first way.
+  /// The median; 0 if the answers differ from those of the first setting.
   double time_way(std::string_view name, cuda::StepOptions const& options, Base base) {
     cuda::LogSoftmaxTopK expander({}, {}, options);
     auto const answer = expander.expand(scores_, queries_, groups_);
@@ -368,7 +369,7 @@ class StepBench : Bench {
 
 // ---- verifying blocks
 
-/// Guesses of which seven of ten are right.
+/// Guesses, of which seven in ten are right.
 class VerifyBench : Bench {
  public:
   using Bench::Bench;
@@ -413,7 +414,7 @@ class VerifyBench : Bench {
              verdict.count == kept[s] + 1;
       for (std::int32_t i = 0; well && i < verdict.count; ++i) {
         auto const at = s * static_cast<std::size_t>(block) + static_cast<std::size_t>(i);
-        well = added[at] == best[at];  // what is kept is the model's best
+        well = added[at] == best[at];  // accepted tokens are the model's best
       }
     }
     if (right("verify", well))
@@ -423,8 +424,8 @@ class VerifyBench : Bench {
 
 // ---- caches
 
-/// Keys and values of 6 layers of 512, in half precision. A step reorders the beams of every sentence and appends a token; so
-/// that it can be repeated, it cuts off the one before.
+/// Keys and values of 6 layers of 512, in half precision. A step reorders the beams of every sentence and appends a
+/// token; to be repeatable, it cuts off the previous token.
 class CacheBench : Bench {
   static constexpr std::size_t elements = 2 * 6 * 512;
   static constexpr int patterns = 16;  ///< of beams, in turns
@@ -454,8 +455,8 @@ class CacheBench : Bench {
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  /// Parents of a sentence, drawn with the better ones first. Those with children stay where they are; further children take
-  /// the slots of those without.
+  /// Draws parents within a sentence, better ones more often. Slots with children stay unchanged; further children take
+  /// the slots of childless ones.
   void add(Pattern& pattern, Slot first, std::mt19937& random) const {
     std::vector<std::int32_t> children(index(case_.lines));
     for (std::int32_t i = 0; i < case_.lines; ++i) ++children[std::min(random(), random()) % children.size()];
@@ -478,7 +479,7 @@ class CacheBench : Bench {
     return rows;
   }
 
-  /// Of every slot after each of the steps, first to last: whose memory held its positions, all but the last, at first.
+  /// For every slot after the steps first to last: the slot whose memory first held its positions, all but the last.
   std::vector<Slot> origins(int steps) const {
     std::vector<Slot> of(index(slots_));
     std::iota(of.begin(), of.end(), 0);
@@ -504,7 +505,7 @@ class CacheBench : Bench {
     return false;
   }
 
-  /// Of all keys and values, as they lie: a gather by parents moves as much. Microseconds, 0 where it did not run.
+  /// Microseconds to copy all keys and values, as much data as a gather by parents moves; 0 if it did not run.
   double time_copy() const {
     constexpr auto name = "a copy of the cache";
     if (!fits(2 * bytes_, name)) return 0;
@@ -565,7 +566,7 @@ class CacheBench : Bench {
 
   static Element mark(Slot slot) { return static_cast<Element>((slot % 251 + 1) * 0x0101); }
 
-  /// Where the positions are, on the device, of row `row`: its pages.
+  /// The page table of row `row`, on the device.
   std::vector<std::int32_t> table(cuda::PageView<Element> const& view) const {
     std::vector<std::int32_t> table(index(slots_) * index(view.stride));
     cuda::check(cudaMemcpy(table.data(), view.table, table.size() * sizeof(std::int32_t), cudaMemcpyDeviceToHost),
@@ -573,7 +574,7 @@ class CacheBench : Bench {
     return table;
   }
 
-  /// Of all rows' first page and of that of the position before the last.
+  /// Calls Do for all rows' first page and the page of the position before the last.
   template <class Do>
   void pages(cuda::PageView<Element> view, Do const& act) const {
     auto const numbers = table(view);

@@ -70,7 +70,7 @@ std::optional<Peer> online_softmax(Shape const& shape, Place place) {
 }
 
 std::optional<Peer> thread_lists(Shape const& shape, Place place, bool twice) {
-  // Beams of 1, 8, 16 and 64, as a program has them that is compiled for a few.
+  // Beams of 1, 8, 16 and 64, as in a program compiled for a few sizes.
   auto const beam = shape.k <= 1 ? 1 : shape.k <= 8 ? 8 : shape.k <= 16 ? 16 : 64;
   return instance(shape.type, twice ? 2 * beam : beam, [&]<class Format, int size>() -> std::optional<Peer> {
     return parts<Format, size>(shape, place, twice);

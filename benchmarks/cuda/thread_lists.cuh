@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Softmax and selection with a sorted list in every thread, as other kernels do it: one block a line (Milakov and
-/// Gimelshein 2018), and lines in parts with lists of twice the beam (the scheme of FasterTransformer). Written anew from
-/// descriptions of these.
+/// Softmax and selection with a sorted list in every thread, as in other kernels: one block per line (Milakov and
+/// Gimelshein 2018), and lines in parts with lists of twice the beam (the scheme of FasterTransformer). Reimplemented
+/// from descriptions.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -26,7 +26,7 @@ struct ThreadList {
 #pragma unroll
     for (int i = 0; i < size; ++i) score[i] = -INFINITY, token[i] = -1;
   }
-  /// Indices are known to the compiler, so that the list can stay in registers.
+  /// Indices are compile-time constants, so that the list can stay in registers.
   __device__ void add(float x, std::int32_t v) {
     if (!(x > score[size - 1])) return;
     score[size - 1] = x, token[size - 1] = v;
@@ -61,7 +61,8 @@ struct OnlineSum {
 
 namespace detail {
 
-/// The lists of the lanes below 2 * distance into those below distance, until lane 0 has it all; other lists are spent.
+/// Merges the lists of the lanes below 2 * distance into those below distance, until lane 0 has everything; the other
+/// lists become undefined.
 template <int size>
 __device__ void merge_lanes(ThreadList<size>& list, OnlineSum& sum, int distance) {
   auto const lane = static_cast<int>(threadIdx.x % 32);
@@ -79,7 +80,7 @@ __device__ void merge_lanes(ThreadList<size>& list, OnlineSum& sum, int distance
   }
 }
 
-/// Thread 0 gets the block's.
+/// Thread 0 gets the block's list.
 template <int size, int threads>
 __device__ void merge_block(ThreadList<size>& list, OnlineSum& sum) {
   constexpr int warps = threads / 32;
@@ -115,7 +116,7 @@ __device__ void write_best(ThreadList<size> const& list, float from, std::int32_
     if (i < k) best[i] = {list.token[i], list.score[i] - from};
 }
 
-/// A block for every line.
+/// One block per line.
 template <class Format, int size, int threads>
 __global__ void __launch_bounds__(threads) whole_line(typename Format::Bits const* scores, float const* bias,
                                                       std::int32_t columns, std::int32_t k, Candidate* best) {
@@ -134,7 +135,7 @@ struct LinePart {
   ThreadList<size> list;
 };
 
-/// Launch 1: a block for every part of every line.
+/// Launch 1: one block per part of every line.
 template <class Format, int size, int threads>
 __global__ void __launch_bounds__(threads)
     part_of_line(typename Format::Bits const* scores, float const* bias, std::int32_t columns, LinePart<size>* parts) {
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(threads)
   if (threadIdx.x == 0) parts[row * count + part] = {sum, list};
 }
 
-/// Launch 2: a block for every line.
+/// Launch 2: one block per line.
 template <int size, int threads>
 __global__ void __launch_bounds__(threads)
     merge_parts(LinePart<size> const* parts, std::int32_t count, std::int32_t listed, Candidate* best) {
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(threads)
   if (threadIdx.x == 0) write_best(list, sum.log_sum_exp(), listed, best + row * listed);
 }
 
-/// Launch 3: a warp for every sentence, over the lists of its beams.
+/// Launch 3: one warp per sentence, over the lists of its beams.
 template <int size>
 __global__ void __launch_bounds__(32)
     merge_beams(Candidate const* lists, std::int32_t beams, std::int32_t listed, Candidate* best) {
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(32)
 
 }  // namespace detail
 
-/// One block a line, lists of k; `size` at least k.
+/// One block per line, lists of k; `size` is at least k.
 template <class Format, int size>
 void launch_online_softmax(typename Format::Bits const* scores, float const* bias, std::int64_t rows,
                            std::int32_t columns, std::int32_t k, Candidate* best, cudaStream_t stream) {
@@ -195,10 +196,10 @@ void launch_online_softmax(typename Format::Bits const* scores, float const* bia
   cuda::check(cudaGetLastError(), "whole_line");
 }
 
-/// Three launches, lists of twice the beam. Parts are as many as give each processor three blocks.
+/// Three launches, lists of twice the beam. As many parts as give each multiprocessor three blocks.
 template <class Format, int size>
 struct ThreadLists {
-  // Fewer threads for longer lists, as there.
+  // Fewer threads for longer lists, as in FasterTransformer.
   static constexpr int threads = size < 16 ? 256 : size < 32 ? 128 : 64;
   using Part = detail::LinePart<size>;
 
@@ -208,7 +209,7 @@ struct ThreadLists {
   }
 
   /// \param lists  [rows, listed], log-probabilities
-  /// \param beams  rows of a sentence; 0: leave the third launch out
+  /// \param beams  rows of a sentence; 0: skip the third launch
   /// \param best   [rows / beams, listed]
   static void launch(typename Format::Bits const* scores, float const* bias, std::int64_t rows, std::int32_t columns,
                      std::int32_t listed, std::int32_t beams, int processors, Part* workspace, Candidate* lists,

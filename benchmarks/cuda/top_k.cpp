@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda::LogSoftmaxTopK against what bounds it and against other ways of doing the same; a line of JSON for every figure.
+// Compares cuda::LogSoftmaxTopK with its limits and with other ways of doing the same; one line of JSON per figure.
 //
 //   sluice.bench.cuda.top_k [--shapes usual|all|smoke] [--seconds N] [--list]
 //   sluice.bench.cuda.top_k --rows 320 --columns 250000 --k 5 [--type float32|float16|bfloat16] [--list]
 //
-// The latter is ours alone, for one shape: what a profiler is to look at. "sluice" loads directly; "sluice, ring", on devices that
-// can, through rings (Loads::ring).
-// Each way's answers are compared with double precision before it is timed. Inputs are cold: they take turns until they are
-// four times as large as the second-level cache together; where one fits into it, it is timed warm too. Exit code 1 where an
-// answer was wrong, 3 where there is no device, 4 where time did not allow for all shapes.
+// The second form runs only sluice, for one shape, for use with a profiler. "sluice" uses direct loads; "sluice, ring"
+// uses rings (Loads::ring) on devices that support them. Each way's answers are compared with double precision before
+// it is timed. Inputs are cold: they alternate until together they are four times as large as the L2 cache; if one fits
+// into it, it is also timed warm. Exit code 1 if an answer was wrong, 3 if there is no device, 4 if there was not
+// enough time for all shapes.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 
 #include <device_array.hpp>
@@ -104,7 +104,7 @@ class Bench {
  private:
   Bits const* set(int i) const { return scores_.data() + size_ * static_cast<std::size_t>(i); }
 
-  /// \throws std::runtime_error  where an answer is wrong
+  /// \throws std::runtime_error  if an answer is wrong
   void check(bool exact) {
     for (auto const& [row, reference] : references_) {
       auto const k = static_cast<std::size_t>(shape_.k);
@@ -135,7 +135,7 @@ class Bench {
         record, [&](int i, cudaStream_t stream) { peer.work(set(i), stream); }, peer.graph);
   }
 
-  /// Cold, and warm where an input fits into the cache.
+  /// Cold, and warm if an input fits into the cache.
   template <class Work>
   void measure(Record const& record, Work const& work, bool graph = true) {
     Record(record).add("cold", machine_->timer(sets_, work, graph)).write(std::cout);
@@ -161,7 +161,7 @@ class Bench {
     return peer;
   }
 
-  /// No more than the scores read once.
+  /// Only reads the scores once.
   void time_read() {
     DeviceArray<std::uint32_t> to(1);
     Record record("read only", shape_);
@@ -189,7 +189,7 @@ class Bench {
 #endif
   }
 
-  /// Bias, softmax and search one after the other, together and each alone; and the product before them.
+  /// Bias, softmax and search one after another, together and separately; and the product before them.
   void time_passes() {
     auto const passes = std::make_shared<DeviceArray<float>>(size_);
     auto const columns = shape_.columns;

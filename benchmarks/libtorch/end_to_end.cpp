@@ -4,12 +4,12 @@
 //
 //   sluice.bench.torch [--device cpu|cuda] [--shapes usual|all|smoke] [--seconds N]
 //
-// Random weights never end a sentence. Each has a length of its own, drawn with a fixed seed, at which its search ends;
-// an output of another length is reported as an error. Seconds are the wall's, encoding included, medians of up to
-// three runs after others to warm up. Where they go is asked in a run of its own that waits for the device behind every
-// call of the model, so that the model's time is its own: `outside` is the rest of all steps without encoding, in per
-// cent; of it `output`: scores copied, softmax, selection, merging.
-// Exit code 3: there is no such device. 4: no time was left for some; these are reported, too.
+// Random weights never end a sentence. Each sentence has its own length, drawn with a fixed seed, at which its search
+// ends; an output of another length is reported as an error. Seconds are wall-clock time including encoding, medians of
+// up to three runs after warm-up runs. A separate run measures the shares: it waits for the device after every call of
+// the model, so that the model's time is measured separately. `outside` is the share of all steps, without encoding,
+// that is outside the model, in per cent; `output` is the part of it for copying scores, softmax, selection and
+// merging. Exit code 3: there is no such device. 4: not enough time for some runs; these are reported, too.
 
 #include <sluice/decode/decoder.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -55,7 +55,7 @@ struct OutOfTime : std::runtime_error {
   OutOfTime() : std::runtime_error("no time was left") {}
 };
 
-/// Where the scores become candidates.
+/// Where scores become candidates.
 enum class Way {
   host,    ///< scores copied to the host, LogSoftmaxTopK there
   lists,   ///< on the device; every line's list is copied
@@ -129,7 +129,7 @@ Plan plan(std::string_view which, bool on_device) {
   return plan;
 }
 
-/// A model that knows how long it took; `waiting`: until the device has done it.
+/// A model that measures its time; `waiting`: including the device's work.
 class TimedTransformer : public TorchTransformer {
  public:
   using TorchTransformer::TorchTransformer;
@@ -145,7 +145,7 @@ class TimedTransformer : public TorchTransformer {
 };
 
 #if SLUICE_TORCH_CUDA
-/// cuda::LogSoftmaxTopK that is not told which lines belong together.
+/// cuda::LogSoftmaxTopK without the groups of lines.
 class WholeLists {
  public:
   template <class T>
@@ -166,7 +166,7 @@ struct Outcome {
   Statistics statistics;
 };
 
-/// Decodes it all.
+/// Decodes all sentences.
 template <class Expander, class Model, class S, class P>
 Outcome decode(Model& model, std::span<bench::Sentence const> sentences, S const& search, P const& schedule,
                Intake const& intake, Clock::time_point end) {
@@ -282,7 +282,7 @@ class Bench {
   void with(Model& model, S const& search, P const& schedule, Setting const& setting, nlohmann::ordered_json& record) {
     std::span<bench::Sentence const> all(sentences_);
     if (setting.width > 10) all = all.first(std::max(2 * plan_.size, all.size() / 5));
-    // Encoded in groups as large as a batch, whatever the schedule.
+    // Encodes in groups as large as a batch, for every schedule.
     Intake const intake{.window = setting.schedule == Schedule::sorted ? all.size() : 0,
                         .encode_ahead = plan_.size,
                         .encoder_thread = false};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Made-up sentences with the lengths of real ones.
+/// Synthetic sentences with realistic lengths.
 #pragma once
 
 #include <sluice/core/types.hpp>
@@ -19,9 +19,9 @@ struct Sentence {
   std::int32_t length = 1;  ///< of its translation, eos included
 };
 
-/// Log-normal lengths of sources with a median of 23 tokens and a mean of 27, as news has them in subwords;
-/// translations 1.05 times as long, give or take a fifth; at most 120 and 150. Always the same for the same vocabulary,
-/// on the same machine.
+/// Log-normal source lengths with a median of 23 tokens and a mean of 27, as in news text in subwords; translations
+/// 1.05 times as long, plus or minus a fifth; at most 120 and 150. The same for the same vocabulary, on the same
+/// machine.
 inline std::vector<Sentence> traffic(std::size_t count, Token vocabulary) {
   std::mt19937_64 random(8);
   std::lognormal_distribution<double> source(std::log(23.0), 0.57);

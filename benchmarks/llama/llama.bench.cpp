@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sluice's loop costs over llama.cpp: greedy decoding by a Decoder and by a loop written by hand, in turns, a step of one, a
-// step of the other, each in a context of its own over the same weights. In the time that the thread was given, so that a busy
-// machine does not count; and what the second of two prompts costs that begin alike. One thread.
+// The overhead of sluice's loop over llama.cpp: greedy decoding by a Decoder and by a hand-written loop, in alternating
+// steps, each in its own context over the same weights. CPU time of the thread, so that a busy machine does not matter;
+// also the cost of the second of two prompts with a common prefix. One thread.
 #include <sluice/decode/decoder.hpp>
 #include <sluice/engine/llama.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -45,7 +45,7 @@ std::vector<Token> prompt(std::int32_t sequence) {
   return tokens;
 }
 
-/// As llama.cpp's own programs do it: one batch a step, the best token of each line.
+/// As in llama.cpp's own programs: one batch per step, the best token of each line.
 class ByHand {
  public:
   ByHand(llama_context* context, std::int32_t sequences)
@@ -101,7 +101,7 @@ double median(std::vector<double> times) {
   return *middle;
 }
 
-/// Without an end, so that both run as long.
+/// Without an end, so that both run equally long.
 class Endless : public sluice::Llama {
  public:
   explicit Endless(llama_context* context) : Llama(context), vocabulary_(Llama::vocabulary()) {
@@ -132,7 +132,7 @@ void loops(benchmark::State& state, bool large, std::int32_t sequences, std::uin
       hand.step();
       auto const end = cpu_seconds();
       total += middle - begin;
-      if (i >= 4) ours.push_back(middle - begin), theirs.push_back(end - middle);  // warm, and behind the prompts
+      if (i >= 4) ours.push_back(middle - begin), theirs.push_back(end - middle);  // warm, and after the prompts
     }
     state.SetIterationTime(total);
 
@@ -149,7 +149,8 @@ void loops(benchmark::State& state, bool large, std::int32_t sequences, std::uin
   state.counters["ratio"] = median(parts);
 }
 
-/// Requests one after the other whose prompts share 1,000 of 1,050 tokens: seconds to two tokens of all but the first.
+/// Requests one after another with prompts that share 1,000 of 1,050 tokens: seconds to two tokens, for all but the
+/// first.
 void shared_prompts(benchmark::State& state, bool large) {
   std::vector<double> without, with;
   for ([[maybe_unused]] auto const& _ : state) {

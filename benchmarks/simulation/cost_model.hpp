@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a step costs.
+/// The cost of a step.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace simulation {
 
-/// Rows of one step, as far as their cost goes.
+/// The rows of one step, as far as they affect its cost.
 struct Load {
   std::int64_t rows = 0;
   std::int32_t longest = 0;  ///< tokens in a slot, those that the row brings included
@@ -22,7 +22,7 @@ struct Load {
 ///     step     = launch + launch_length * longest + row * rows + row_length * (padded ? rows * longest : length)
 ///     encoding = encode_call + encode_token * (padded ? sentences * longest : source tokens)
 ///
-/// Where steps of so many rows were measured, `measured` stands for launch + row * rows.
+/// If steps of so many rows were measured, `measured` replaces launch + row * rows.
 struct Cost {
   struct Point {
     double rows = 0, seconds = 0;
@@ -57,8 +57,8 @@ struct Cost {
   }
 };
 
-/// Yang et al. 2020 on a V100 (five models, fairseq): see fit_yang. Of the encoder the paper says nothing: a call is taken
-/// to cost as much as a step at length 1, and a token as much as a row.
+/// Yang et al. 2020 on a V100 (five models, fairseq): see fit_yang. The paper does not describe the encoder: a call is
+/// assumed to cost as much as a step at length 1, and a token as much as a row.
 inline Cost gpu() {
   return {.launch = 0.00887,
           .launch_length = 0.002546,
@@ -68,8 +68,8 @@ inline Cost gpu() {
           .padded = true};
 }
 
-/// The same GPU, but no step costs more for its rows' lengths, and rows of all lengths share a step: recurrent
-/// models, paged attention.
+/// The same GPU, but the cost of a step does not depend on its rows' lengths, and rows of all lengths share a step:
+/// recurrent models, paged attention.
 inline Cost flat_gpu() { return {.launch = 0.09236, .row = 7.818e-5, .encode_call = 0.0114, .encode_token = 7.818e-5}; }
 
 }  // namespace simulation

@@ -19,7 +19,7 @@
 
 namespace simulation {
 
-/// Ranks, what they do, and what asking costs. All times in seconds.
+/// Ranks, their speed, and the cost of asking. All times in seconds.
 struct Dealing {
   double sentences = 1e9;
   std::size_t ranks = 1;
@@ -60,7 +60,7 @@ struct Dealt {
 
 namespace detail {
 
-/// The ranks' speeds, of harmonic use: all together they do ranks * rate sentences a second.
+/// The ranks' speeds, with a harmonic mean: together they do ranks * rate sentences per second.
 inline std::vector<double> speeds(Dealing const& d) {
   std::vector<double> speeds(d.ranks);
   double sum = 0;
@@ -70,7 +70,7 @@ inline std::vector<double> speeds(Dealing const& d) {
   return speeds;
 }
 
-/// Of `count` sentences, in sentences of mean length: the sum of many is nearly normal.
+/// The work of `count` sentences, in sentences of mean length: the sum of many is nearly normal.
 inline double work(Dealing const& d, double count, std::size_t which) {
   auto const noise = normal(sluice::derive(d.seed + 1, which), 0) * d.variation / std::sqrt(count);
   return count * std::max(0.05, 1 + noise);
@@ -78,11 +78,11 @@ inline double work(Dealing const& d, double count, std::size_t which) {
 
 }  // namespace detail
 
-/// Whoever is free asks for the next shard.
+/// A free rank asks for the next shard.
 inline Dealt deal(Dealing const& d) {
   d.check();
   auto const speeds = detail::speeds(d);
-  using Free = std::pair<double, std::size_t>;  // when, who
+  using Free = std::pair<double, std::size_t>;  // time, rank
   std::priority_queue<Free, std::vector<Free>, std::greater<>> free;
   for (std::size_t rank = 0; rank < d.ranks; ++rank) free.emplace(0, rank);
   Dealt sum;
@@ -111,7 +111,7 @@ inline Dealt deal(Dealing const& d) {
   return sum;
 }
 
-/// Every rank has its part from the beginning on, as with `translate --shard i/n`.
+/// Every rank has its share from the start, as with `translate --shard i/n`.
 inline Dealt divide(Dealing const& d) {
   d.check();
   Dealt sum;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Sentences drawn at random, as long as those of the papers' test sets.
+/// Random sentences with the lengths of the papers' test sets.
 #pragma once
 
 #include <sluice/core/error.hpp>
@@ -18,12 +18,12 @@
 
 namespace simulation {
 
-/// Source lengths are log-normal; the output has `ratio` times as many tokens, times a log-normal factor of mean 1, and
-/// eos; at most `cap` times the source, as amun's, and `limit`. Some never find their end and run to that bound.
+/// Source lengths are log-normal. The output has `ratio` times as many tokens, times a log-normal factor of mean 1, and
+/// eos; at most `cap` times the source, as in amun, and `limit`. Some never find their end and run to that bound.
 ///
-/// Log-normal, because the top-up paper says more of its sets than mean and deviation: of 128 sentences of OpenSubtitles, at
-/// most 7 are left in half of the steps. Gamma and negative binomial have too thin a tail for that (37 to 40 % of the
-/// steps). Of `noise` the paper says nothing: 0.12 is where the batch is full in 42 % of the steps on Europarl.
+/// Log-normal, because the top-up paper reports more than mean and deviation: of 128 sentences of OpenSubtitles, at
+/// most 7 are left in half of the steps. Gamma and negative binomial distributions have too thin a tail for that (37 to
+/// 40 % of the steps). The paper does not give `noise`: with 0.12, the batch is full in 42 % of the steps on Europarl.
 struct Traffic {
   std::string_view name = "europarl";
   double mean = 26.3;       ///< source tokens; > 0
@@ -31,8 +31,8 @@ struct Traffic {
   double ratio = 1;         ///< output tokens for one of the source
   double noise = 0.12;      ///< standard deviation of the logarithm of that
   double endless = 0;       ///< part of the sentences that run to the bound
-  double cap = 3;           ///< bound of the output: so many tokens for one of the source,
-  double limit = 1e6;       ///< and so many tokens
+  double cap = 3;           ///< bound of the output: tokens per source token,
+  double limit = 1e6;       ///< and in total
 
   /// Throws std::invalid_argument naming the member and its value.
   void check() const {
@@ -47,16 +47,16 @@ struct Traffic {
   }
 };
 
-/// The test sets of the top-up paper (table 1), and newstest in the pieces of Yang et al. 2020. Of newstest that paper gives the
-/// mean output alone (table 5: 3,967,200 expansions of 3,004 beams of 50). The spread is that of Europarl, 200 is
-/// fairseq's limit; `noise` and `endless` are where its tables 1 and 4 come out: only steps with hardly a row at
-/// great lengths let VAR-BATCH take longer than VAR-STREAM in fewer steps.
+/// The test sets of the top-up paper (table 1), and newstest in the pieces of Yang et al. 2020. For newstest, that
+/// paper gives only the mean output (table 5: 3,967,200 expansions of 3,004 beams of 50). The spread is that of
+/// Europarl, 200 is fairseq's limit; `noise` and `endless` are chosen so that its tables 1 and 4 come out: VAR-BATCH
+/// can take longer than VAR-STREAM in fewer steps only through steps with few rows at great lengths.
 inline constexpr std::array<Traffic, 3> test_sets{
     {{.name = "europarl"},
      {.name = "opensubtitles", .mean = 9.4, .deviation = 6.1},
      {.name = "wmt", .mean = 25.3, .deviation = 14.3, .noise = 0.15, .endless = 0.0005, .cap = 1e6, .limit = 200}}};
 
-/// How wide beams are once they have grown.
+/// The width of grown beams.
 struct Widths {
   double mean = 5;                ///< >= 1
   double spread = 0;              ///< standard deviation over the mean, between sentences (log-normal)
@@ -92,7 +92,7 @@ inline Scripts draw(Traffic const& traffic, Widths const& widths, std::size_t co
     return static_cast<std::int32_t>(std::clamp(std::round(x), least, std::max(least, most)));
   };
   auto const half_variance = traffic.noise * traffic.noise / 2;
-  // The endless come at equal distances: by chance, one test set would have none and the next three.
+  // Endless sentences come at equal distances: at random, one test set might have none and the next three.
   auto const start =
       traffic.endless > 0 ? sluice::uniform(sluice::derive(seed, std::uint64_t{1} << 63), 0) / traffic.endless : 0.0;
   Scripts scripts;

@@ -42,7 +42,7 @@ inline void write_occupancy(std::span<Outcome const> outcomes, std::size_t size,
   svg.write(path);
 }
 
-/// Figure 2 of Yang et al. 2020, for the fitted cost: what a step takes at each length.
+/// Figure 2 of Yang et al. 2020, for the fitted cost: the time of a step at each length.
 inline void write_step_time(std::string const& path) {
   Chart chart{.title = "A step of the fitted GPU",
               .x_label = "tokens in the longest row",
@@ -60,7 +60,8 @@ inline void write_step_time(std::string const& path) {
   svg.write(path);
 }
 
-/// Latency over load, for requests that come at random. Load 1 is what Batched can do when all are there at the start.
+/// Latency over load, for requests that arrive at random. Load 1 is the throughput of Batched if all requests are there
+/// at the start.
 inline void write_load(std::string const& path, std::size_t count, std::uint64_t seed) {
   Svg svg(2);
   auto const scripts = draw(test_sets[0], {}, count, seed);
@@ -99,7 +100,7 @@ inline void write_load(std::string const& path, std::size_t count, std::uint64_t
   svg.write(path);
 }
 
-/// All of them, into a folder.
+/// Writes all figures into a folder.
 inline void write_figures(std::string const& folder, std::uint64_t seed) {
   Sizes const sizes{};
   for (auto const& traffic : {test_sets[0], test_sets[1]}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What users bring: lengths of their sentences, costs of their machine.
+/// User input: lengths of sentences, costs of a machine.
 #pragma once
 
 #include "cost_model.hpp"
@@ -17,7 +17,7 @@
 
 namespace simulation {
 
-/// What was given cannot be used; what() names the option or file, and the value.
+/// Unusable input; what() names the option or file, and the value.
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -48,7 +48,7 @@ inline std::vector<std::string> words(std::string const& line) {
   return all;
 }
 
-/// Calls f(words, "OPTION: FILE:LINE") for every line that holds something.
+/// Calls f(words, "OPTION: FILE:LINE") for every non-empty line.
 template <class F>
 void for_each_line(std::string const& option, std::string const& path, F&& f) {
   std::ifstream file(path);
@@ -60,8 +60,8 @@ void for_each_line(std::string const& option, std::string const& path, F&& f) {
 
 }  // namespace detail
 
-/// Reads sentences, a line each: source tokens, steps until it ended, and, if you like, the rows of each of its steps
-/// (the last holds for those that follow). Without rows, `width` of them from the second step on. `#` begins a
+/// Reads sentences, one per line: source tokens, steps until it ended and, optionally, the rows of each of its steps
+/// (the last number applies to later steps too). Without rows, `width` rows from the second step on. `#` begins a
 /// comment.
 inline Scripts read_scripts(std::string const& path, std::int32_t width) {
   Scripts scripts;
@@ -82,8 +82,8 @@ inline Scripts read_scripts(std::string const& path, std::int32_t width) {
   return scripts;
 }
 
-/// Reads the members of a Cost, a line each: NAME SECONDS (`padded 0|1`), and `step ROWS SECONDS` for steps that were
-/// measured. What is not named is 0. `#` begins a comment.
+/// Reads the members of a Cost, one per line: NAME SECONDS (`padded 0|1`), and `step ROWS SECONDS` for measured steps.
+/// Unnamed members are 0. `#` begins a comment.
 inline Cost read_cost(std::string const& path) {
   Cost cost;
   detail::for_each_line("--cost", path, [&](std::vector<std::string> const& words, std::string const& where) {

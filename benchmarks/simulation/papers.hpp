@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The papers' numbers: what the simulation is fitted to, and what it has to agree with.
+/// The papers' numbers: the simulation is fitted to some, and must agree with others.
 ///
 /// Yang et al. 2020, "A Streaming Approach For Efficient Batched Beam Search"; the top-up paper: "Faster Neural
 /// Machine Translation Inference" (top-up batching).
@@ -63,7 +63,7 @@ inline constexpr std::array<Table5, 8> table5{{{"FIXED", 921.57, 6620, 3967200},
                                                {"eps = 1/12", 255.03, 2479, 651786},
                                                {"eps = 1/4", 264.73, 2352, 651786}}};
 
-/// seconds = launch * steps + row * expansions, by the first two rows of table 5.
+/// seconds = launch * steps + row * expansions, from the first two rows of table 5.
 inline Cost fit_rows() {
   auto const &x = table5[0], &y = table5[1];
   auto const determinant = x.steps * y.expansions - y.steps * x.expansions;
@@ -72,10 +72,10 @@ inline Cost fit_rows() {
           .padded = true};
 }
 
-/// Runs of one schedule over refills of growing size, so that sizes which the paper does not give can be read off.
+/// Runs of one schedule with refills of growing size, to find the sizes that the paper does not give.
 class Curve {
  public:
-  /// What a step's cost depends on, but for the rows: they are the same for all. Means over the test sets.
+  /// What a step's cost depends on, except the rows, which are the same for all. Means over the test sets.
   struct Point {
     double batch = 0;  ///< source tokens
     double steps = 0, lengths = 0;
@@ -105,7 +105,7 @@ class Curve {
   Point at(double batch) const {
     return between([batch](Point const& p) { return p.batch - batch; });
   }
-  /// Where it takes so many steps.
+  /// The point with so many steps.
   Point with_steps(double steps) const {
     return between([steps](Point const& p) { return steps - p.steps; });
   }
@@ -114,7 +114,7 @@ class Curve {
   }
 
  private:
-  /// Where `f`, which ascends along the curve, is 0: linear in the logarithm of everything.
+  /// The point at which `f`, which ascends along the curve, is 0: linear in the logarithm of everything.
   template <class F>
   Point between(F&& f) const {
     std::size_t i = 1;
@@ -131,8 +131,8 @@ class Curve {
   std::vector<Point> points_;
 };
 
-/// Expansions of a test set with beams of at most k, as VAR-STREAM prunes them: table 5 for k = 50. For k = 5 the
-/// same beams, cut.
+/// Expansions of a test set with beams of at most k, pruned as in VAR-STREAM: table 5 for k = 50. For k = 5 the same
+/// beams, cut.
 inline double expansions(std::int32_t k) {
   auto const rows = [](std::int32_t most) {
     auto const scripts = draw(test_sets[2], {.mean = 8.9, .spread = 1, .most = most, .growth = 5}, 10000, 1);
@@ -145,7 +145,7 @@ inline double expansions(std::int32_t k) {
   return table5[1].expansions * 2998 / 3004 * rows(k) / rows(50);
 }
 
-/// Test sets as those of Yang et al. 2020, in fairseq's order. No widths: which steps are taken does not depend on them.
+/// Test sets like those of Yang et al. 2020, in fairseq's order. Without widths: the steps taken do not depend on them.
 inline std::vector<Scripts> newstest(Traffic const& traffic, std::size_t sets) {
   std::vector<Scripts> all;
   for (std::size_t seed = 1; seed <= sets; ++seed) {
@@ -155,7 +155,7 @@ inline std::vector<Scripts> newstest(Traffic const& traffic, std::size_t sets) {
   return all;
 }
 
-/// What the fit to Yang et al. 2020 says.
+/// The results of the fit to Yang et al. 2020.
 struct Fit {
   Cost cost;
   std::vector<Comparison> comparisons;
@@ -163,12 +163,12 @@ struct Fit {
 
 /// Tables 5, 4 and 1 of Yang et al. 2020.
 ///
-/// Launch and row come from two rows of table 5; its other rows are predictions. What a step costs more where rows
-/// are longer comes from VAR-BATCH : VAR-STREAM of table 4, so that VAR-STREAM's mean step keeps its cost. The sizes
-/// of the batches, which nobody gives, are those with the steps of table 4; in table 1 that with the seconds of VAR-
-/// STREAM, for both methods, as the authors' program refills by a batch of VAR-BATCH. For k = 5 no sentence is
-/// endless. These rules and the traffic were chosen with tables 1 and 4 in sight: what is compared there shows that
-/// it can be so, not that it had to.
+/// Launch and row come from two rows of table 5; its other rows are predictions. The extra cost of steps with longer
+/// rows comes from VAR-BATCH : VAR-STREAM of table 4, so that VAR-STREAM's mean step keeps its cost. The papers do not
+/// give the sizes of the batches; they are chosen to match the steps of table 4 and, in table 1, the seconds of
+/// VAR-STREAM, for both methods, as the authors' program refills by a batch of VAR-BATCH. For k = 5 no sentence is
+/// endless. These rules and the traffic were chosen with tables 1 and 4 in sight: agreement with these shows that the
+/// model is possible, not that it is the only one.
 inline Fit fit_yang(Traffic const& traffic, std::size_t sets = 8) {
   using Kind = Comparison::Kind;
   using Order = sluice::Streaming::Order;
@@ -227,7 +227,7 @@ inline Fit fit_yang(Traffic const& traffic, std::size_t sets = 8) {
   return fit;
 }
 
-/// What the top-up paper says of the sentences in a step (batch 128).
+/// The top-up paper's numbers of sentences in a step (batch 128).
 inline std::vector<Comparison> compare_occupancy(std::uint64_t seed) {
   using Kind = Comparison::Kind;
   auto const run = [seed](Traffic const& traffic, std::size_t count, std::size_t window) {

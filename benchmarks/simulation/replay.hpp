@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A search that does what its sentence's script says.
+/// A search that follows its sentence's script.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -18,7 +18,7 @@
 
 namespace simulation {
 
-/// Plans the rows of the script whose index is the request's seed, and ends after as many steps as it says. The
+/// Plans the rows of the script whose index is the request's seed, and ends after the script's number of steps. The
 /// result has one hypothesis, which is empty.
 struct Replay {
   Scripts const* scripts = nullptr;
@@ -27,7 +27,7 @@ struct Replay {
   struct State {
     Script const* script = nullptr;
     std::int32_t step = 0;
-    std::int32_t before = 1;  // rows of the step before
+    std::int32_t before = 1;  // rows of the previous step
     std::int32_t rows = 1;
   };
 

@@ -19,7 +19,7 @@
 
 namespace simulation {
 
-/// The part of the steps with sentences in each of up to eight ranges, and in a full batch of `size`.
+/// The share of the steps with sentences in each of up to eight ranges, and in a full batch of `size`.
 struct Histogram {
   std::size_t size, ranges = std::min<std::size_t>(8, size);
   std::array<double, 9> parts{};
@@ -34,7 +34,7 @@ inline Histogram histogram(Outcome const& outcome, std::size_t size) {
   return h;
 }
 
-/// Steps, occupancy and seconds of each, then the histograms. Ratios are to the first.
+/// Steps, occupancy and seconds of each, then the histograms. Ratios are relative to the first.
 inline void print(std::span<Outcome const> outcomes, std::size_t size) {
   std::printf("%-16s %9s %9s %9s %7s %7s %11s %7s %11s %9s %7s %9s %9s %9s %7s\n", "schedule", "steps", "rows/step",
               "sent/step", "full %", "< 8 %", "decoder s", "ratio", "encoder s", "sent/s", "ratio", "p50 s", "p95 s",
@@ -63,7 +63,7 @@ inline void print(std::span<Outcome const> outcomes, std::size_t size) {
   }
 }
 
-/// The papers' numbers beside ours. Returns how many are out of their tolerance.
+/// The papers' numbers beside ours. Returns how many exceed their tolerance.
 inline int print(std::span<Comparison const> comparisons) {
   int out = 0;
   std::printf("%-52s %10s %10s %8s  %s\n", "", "paper", "here", "off", "must be");
@@ -83,7 +83,7 @@ inline int print(std::span<Comparison const> comparisons) {
   return out;
 }
 
-/// An object for each outcome.
+/// One object per outcome.
 inline nlohmann::ordered_json to_json(std::span<Outcome const> outcomes) {
   auto all = nlohmann::ordered_json::array();
   for (auto const& o : outcomes)

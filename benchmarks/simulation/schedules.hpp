@@ -18,15 +18,15 @@
 
 namespace simulation {
 
-/// What all schedules of a run share.
+/// Settings shared by all schedules of a run.
 struct Sizes {
   std::size_t size = 128;                ///< sentences alive at most
   std::size_t window = 0;                ///< requests sorted together; 0 = as they come
-  std::optional<double> refill_below{};  ///< in place of what the names say
+  std::optional<double> refill_below{};  ///< replaces the names' values
   std::int32_t max_rows = 0;             ///< Streaming::max_rows
 };
 
-/// The names that to_plan knows, and what they stand for.
+/// The names that to_plan knows, and their meaning.
 inline constexpr char const* schedule_names = "batched, streaming (the library's default), var-stream (shortest only, "
                                               "1/6), fifo (oldest first, 1/6), top-up (oldest "
                                               "first, 1/2), continuous (oldest first, 1)";
@@ -51,7 +51,7 @@ inline NamedSchedule to_plan(std::string const& text, Sizes const& sizes) {
   return plan;
 }
 
-/// A list with commas.
+/// A list separated by commas.
 inline std::vector<NamedSchedule> to_plans(std::string const& list, Sizes const& sizes) {
   std::vector<NamedSchedule> plans;
   std::istringstream stream(list);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is to become of each sentence: how long it takes, and how wide its beam is meanwhile.
+/// The script of each sentence: its number of steps, and the width of its beam in each.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace simulation {
 
-/// One sentence. Its beam has one row in the first step, `growth` times as many as before in each of the next, and
-/// `width` from there on; or exactly the rows that a file gives.
+/// One sentence. Its beam has one row in the first step, `growth` times as many in each next step, up to `width`; or
+/// exactly the rows that a file gives.
 struct Script {
   std::int32_t source = 1;        ///< tokens
   std::int32_t output = 1;        ///< steps that the sentence takes; eos is one of them

@@ -25,20 +25,20 @@
 
 namespace simulation {
 
-/// A schedule by the name that a report has for it.
+/// A schedule, with its name in a report.
 struct NamedSchedule {
   std::string name{};
   std::variant<sluice::Batched, sluice::Streaming> schedule;
   std::size_t window = 0;  ///< Intake::window
 };
 
-/// How requests come.
+/// How requests arrive.
 struct Arrivals {
   double rate = 0;  ///< in a virtual second (Poisson); 0 = all are there at the start
   std::uint64_t seed = 1;
 };
 
-/// What came of one run.
+/// The result of one run.
 struct Outcome {
   std::string name{};
   std::uint64_t sentences = 0, tokens = 0, steps = 0, rows = 0, encoder_calls = 0;
@@ -53,13 +53,13 @@ struct Outcome {
 
   double throughput() const { return static_cast<double>(sentences) / seconds; }
   double rows_per_step() const { return static_cast<double>(rows) / static_cast<double>(steps); }
-  /// Part of the steps in which fewer than `n` sentences took part.
+  /// The share of the steps in which fewer than `n` sentences took part.
   double below(std::size_t n) const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < std::min(n, occupancy.size()); ++i) sum += occupancy[i];
     return static_cast<double>(sum) / static_cast<double>(steps);
   }
-  /// The latency that `part` of the sentences stay within.
+  /// The latency that the share `part` of the sentences does not exceed.
   double latency(double part) const {
     auto const last = static_cast<double>(latencies.size()) - 1;
     return static_cast<double>(latencies[static_cast<std::size_t>(std::llround(std::max(part * last, 0.0)))]);
@@ -92,7 +92,7 @@ Outcome run(Scripts const& scripts, Cost const& cost, NamedSchedule const& plan,
   for (std::size_t i = 0; i < came.size(); ++i)
     came[i] =
         (i > 0 ? came[i - 1] : 0.0) - std::log(sluice::uniform(sluice::derive(arrivals.seed, i), 0)) / arrivals.rate;
-  // Where all are there at the start, so many that no schedule sees the difference.
+  // If all requests are there at the start: a queue so large that no schedule notices its limit.
   auto const enough = std::max<std::size_t>({4 * plan.window, 4 * schedule.size, 4096});
   auto const began = std::chrono::steady_clock::now();
   std::size_t submitted = 0;
@@ -127,8 +127,8 @@ Outcome run(Scripts const& scripts, Cost const& cost, NamedSchedule const& plan,
 
 }  // namespace detail
 
-/// Runs all scripts. Where steps are `padded` to the longest row, the model says that it is not `ragged`; an order
-/// that the plan insists on mixes lengths all the same, and pays for the padding.
+/// Runs all scripts. If steps are `padded` to the longest row, the model is not `ragged`; an order that the plan
+/// requires mixes lengths anyway, and pays for the padding.
 inline Outcome simulate(Scripts const& scripts, Cost const& cost, NamedSchedule const& plan,
                         Arrivals const& arrivals = {}) {
   return std::visit(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model that does nothing and says how long it would have taken.
+/// A model that computes nothing and says how long it would have taken.
 #pragma once
 
 #include <sluice/core/expansion.hpp>
@@ -20,7 +20,7 @@
 
 namespace simulation {
 
-/// What a simulated step answers: nothing, so many times.
+/// The answer of a simulated step: empty lines, a given number of them.
 struct Silence {
   std::ptrdiff_t rows = 0;
 };
@@ -67,7 +67,7 @@ class SimulatedModel {
   double decoder() const { return decoder_; }  ///< of these, in step
   double lengths() const { return lengths_; }  ///< the longest row's tokens, summed over steps
   Load const& load() const { return load_; }   ///< of the last step
-  /// Lets the clock run to `time` with nothing to do.
+  /// Advances the clock to `time` without work.
   void wait(double time) { now_ = std::max(now_, time); }
 
  private:
@@ -76,7 +76,7 @@ class SimulatedModel {
   double now_ = 0, encoder_ = 0, decoder_ = 0, lengths_ = 0;
 };
 
-/// Passes the silence on.
+/// An expander that returns empty lists.
 class NoCandidates {
  public:
   sluice::Expansion expand(Silence const& answer, std::span<sluice::Query const>, std::span<sluice::Group const>) {

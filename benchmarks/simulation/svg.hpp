@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Small charts as SVG, light or dark as who reads them prefers.
+/// Small charts as SVG, light or dark as the reader prefers.
 #pragma once
 
 #include <algorithm>
@@ -94,7 +94,7 @@ class Svg {
   static constexpr Colours light{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#7f7f7f"};
   static constexpr Colours dark{"#58a6ff", "#ff7b72", "#56d364", "#bc8cff", "#ffa657", "#a5a5a5"};
 
-  /// What a reader who prefers light or dark sees.
+  /// The style for readers who prefer light or dark.
   static std::string style(std::string const& ground, std::string const& ink, std::string const& grid,
                            Colours const& colours) {
     auto all = ".ground { fill: " + ground + " }\ntext { fill: " + ink + " }\n.frame { fill: none; stroke: " + ink +
@@ -117,7 +117,7 @@ class Svg {
         bold ? " font-weight=\"bold\"" : "");
     body_ += words + "</text>\n";
   }
-  /// How far along its axis a value lies, from 0 to 1.
+  /// A value's position along its axis, from 0 to 1.
   static double share(double value, double least, double most, bool logarithmic) {
     return logarithmic ? std::log(value / least) / std::log(most / least) : (value - least) / (most - least);
   }

@@ -42,7 +42,7 @@ enum { SLUICE_CUDA_UNLIMITED = INT32_MAX }; /* as max_length: until the slot is 
 /* A search, a vocabulary, and the number of sentences. Begin with sluice_cuda_beam_options_init(), then set
  * `vocabulary` and `eos`. Lengths are in tokens; lengths of outputs include a forced prefix and the end. */
 typedef struct sluice_cuda_beam_options {
-  int32_t width;      /* live hypotheses; at most 64 with the tokens of `eos` */
+  int32_t width;      /* the most live hypotheses; width plus eos_count is at most 64 */
   int32_t n_best;     /* the most hypotheses returned */
   int32_t min_length; /* the least number of tokens before an end */
   int32_t max_length; /* of an output */

@@ -36,9 +36,9 @@ struct CTranslate2Batch {
 
   ctranslate2::layers::DecoderState state;
   std::int32_t length = 0;          ///< tokens in each slot
-  std::vector<Slot> slot_numbers;   ///< row i belongs to slot_numbers[i], or to nobody any more
-  std::vector<Sentence> sentences;  ///< of equally many neighbouring rows each
-  std::size_t alive = 0;            ///< rows that belong to somebody
+  std::vector<Slot> slot_numbers;   ///< row i belongs to slot_numbers[i], or to no slot any more
+  std::vector<Sentence> sentences;  ///< each with equally many adjacent rows
+  std::size_t alive = 0;            ///< rows that still belong to a slot
 
   /// Not fed yet: the source is as the encoder returned it.
   bool fresh() const { return state.find("memory") != state.end(); }

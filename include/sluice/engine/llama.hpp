@@ -118,7 +118,7 @@ class Llama {
     return context;
   }
 
-  /// Keeps the first `length` tokens of a slot. Call it only if there is something to cut, since it looks at all cells.
+  /// Keeps the first `length` tokens of a slot. Skips the removal if there is nothing to cut, since it scans all cells.
   void cut(Slot slot, std::int32_t length) {
     if (llama_memory_seq_pos_max(memory_, slot) < length) return;
     if (!llama_memory_seq_rm(memory_, slot, length == 0 ? -1 : length, -1))

@@ -22,8 +22,8 @@ namespace sluice::inline v0 {
 
 /// What neither a model's file nor a context says.
 struct LlamaOptions {
-  std::vector<Token> eos{};    ///< end an output too, beside those that llama.cpp knows as ends of generation
-  std::vector<Token> never{};  ///< are never generated, beside those that the file suppresses
+  std::vector<Token> eos{};    ///< also end an output, besides llama.cpp's end-of-generation tokens
+  std::vector<Token> never{};  ///< never generated, besides those that the file suppresses
   /// For Llama: this many of the context's sequences are not slots; they hold tree paths (Row::depths) during a step.
   /// If the memory supports it, the model then takes trees; with fewer sequences than paths in a step, it needs several
   /// calls of llama_decode.

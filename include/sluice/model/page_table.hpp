@@ -22,11 +22,11 @@ namespace sluice::inline v0 {
 /// Statistics of a PagedCache.
 struct PagedCacheUse {
   std::int32_t pages = 0;      ///< in use now
-  std::int32_t peak = 0;       ///< in use at once, so far
+  std::int32_t peak = 0;       ///< the most in use at once so far
   std::int32_t allocated = 0;  ///< in use or waiting for reuse
   std::size_t bytes = 0;       ///< of the allocated pages
   std::uint64_t forks = 0;     ///< calls of fork
-  std::uint64_t copies = 0;    ///< pages copied, because two slots went on in one
+  std::uint64_t copies = 0;    ///< pages copied, because two slots appended to one
 };
 
 /// The page table of a PagedCache. It does not store the pages: they are numbers here, 0 .. use().allocated - 1.
@@ -45,7 +45,7 @@ class LazyPageTable {
   struct Place {
     std::int32_t page;
     std::int32_t position;            ///< in the page
-    std::int32_t copied_from = none;  ///< the page whose first `position` positions belong into this one, too
+    std::int32_t copied_from = none;  ///< the page whose first `position` positions must be copied to this one
   };
 
   /// \param positions_per_page  > 0

@@ -22,7 +22,7 @@ namespace sluice::inline v0 {
 struct PagedCacheOptions {
   std::size_t elements_per_position = 0;  ///< > 0: of all layers together
   std::int32_t positions_per_page = 16;   ///< > 0
-  std::int32_t max_pages = 0;             ///< in use at once; 0 = as many as there is memory for
+  std::int32_t max_pages = 0;             ///< the most in use at once; 0 = as many as memory allows
 };
 
 /// Slots of positions. Each position has `elements_per_position` numbers, which the cache only moves and never reads.

@@ -32,8 +32,8 @@ constexpr Abilities with_roll_back(Abilities able) {
 
 /// Counts the restarts of a Restarting.
 struct Restarts {
-  std::uint64_t slot_count = 0;  ///< started again
-  std::uint64_t tokens = 0;      ///< fed again
+  std::uint64_t slot_count = 0;  ///< slots started again
+  std::uint64_t tokens = 0;      ///< tokens fed again
 };
 
 /// Gives any model roll-back: a slot that is cut is started again and fed the tokens that stay. For models whose state

@@ -68,7 +68,7 @@ class LazyTreeGrowth {
  public:
   struct Bounds {
     std::int32_t depth = 0, nodes = 0, leaves = 1;
-    double cost = 0;  ///< of a node, as a part of a step: > 0: ends where the next is not worth it
+    double cost = 0;  ///< cost of a node, as a share of a step; > 0: stops when the next node is not worth it
   };
 
   /// \param log_prob  log_prob(depth, rank), at most 0; < -1e30 if there is no such guess

@@ -40,7 +40,7 @@ concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float cons
 
 /// How WithHeads makes trees for a search that takes them.
 struct HeadTrees {
-  std::int32_t best = 4;  ///< guesses of each head that are looked at; >= 1
+  std::int32_t best = 4;  ///< guesses considered per head; >= 1
   /// A given tree (Medusa's), cut down to the guesses and paths that the search takes. Without nodes, the tree is
   /// chosen by confidence: the paths that are most probable according to the heads (the tree that EAGLE-2 would choose:
   /// Li et al. 2024), and, if the search is adaptive, none that is not worth its time.

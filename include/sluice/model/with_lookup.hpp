@@ -43,9 +43,9 @@ struct EncodedWithSources<M> {
 
 /// Options of WithLookup.
 struct Lookup {
-  std::int32_t longest = 3;   ///< how many of the last tokens are looked for at most
-  std::int32_t shortest = 1;  ///< and at least; >= 1
-  bool source = true;         ///< also in the source, where that is a list of tokens of the same vocabulary
+  std::int32_t longest = 3;   ///< the longest match, in tokens
+  std::int32_t shortest = 1;  ///< the shortest match; >= 1
+  bool source = true;         ///< also search the source, if it is a list of tokens of the same vocabulary
 
   void check() const {
     require(shortest >= 1, "lookup.shortest", shortest, "must be at least 1");

@@ -27,8 +27,8 @@ namespace sluice::inline v0 {
 /// How hypotheses are weighted as references.
 struct BayesRiskOptions {
   enum class Weights : std::uint8_t {
-    uniform,      ///< alike: for samples, where what is probable is there more often
-    probability,  ///< w_i ~ exp(scale * log_prob_i), adding up to one: for lists of different hypotheses
+    uniform,      ///< equal weights: for samples, in which probable outputs are more frequent
+    probability,  ///< w_i ~ exp(scale * log_prob_i), normalised to a sum of one: for lists of different hypotheses
   };
   Weights weights = Weights::uniform;
   double scale = 1;  ///< of `probability`; > 0; less than 1: flatter

@@ -40,8 +40,8 @@ std::vector<std::int32_t> semantic_groups(std::vector<Output> const& outputs, Sa
 /// The semantic entropy of some samples, in nats: 0 if all have the same meaning, at most the logarithm of the number
 /// of groups.
 struct SemanticEntropy {
-  double weighted = 0;  ///< a group counts by the probabilities of its outputs, which are brought to a sum of one
-  double discrete = 0;  ///< by the number of its outputs: without looking at probabilities
+  double weighted = 0;  ///< weights groups by the probabilities of their outputs, normalised to a sum of one
+  double discrete = 0;  ///< weights groups by the number of their outputs, without probabilities
 };
 
 /// The two estimators of Farquhar, Kossen, Kuhn and Gal (2024, "Detecting hallucinations in large language models using

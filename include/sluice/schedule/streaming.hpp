@@ -31,9 +31,9 @@ namespace sluice::inline v0 {
 template <class = void>
 struct LazyStreaming {
   enum class Order : std::uint8_t {
-    automatic,      ///< oldest_first, or shortest_only where the model is not `ragged`
-    oldest_first,   ///< everybody, in the order of admission, up to max_rows
-    shortest_only,  ///< those with the fewest tokens; among them, whoever stepped last first, then the oldest
+    automatic,      ///< oldest_first, or shortest_only if the model is not `ragged`
+    oldest_first,   ///< all sentences, in the order of admission, up to max_rows
+    shortest_only,  ///< those with the fewest tokens; among them, those that stepped last come first, then the oldest
   };
 
   /// The size of a refill. By default it fills the batch; the papers' programs work in batches of the input.

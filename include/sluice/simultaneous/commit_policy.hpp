@@ -20,9 +20,9 @@ namespace sluice::inline v0 {
 /// What a policy sees: outputs for one source, each decoded after more of the source had been read.
 struct Readings {
   std::span<std::vector<Token> const>
-      outputs;  ///< newest last, none without it; all begin with what is committed; no end
+      outputs;  ///< newest last; empty if there is none. All begin with the committed tokens; without an end
   std::span<std::size_t const>
-      cuts;            ///< ascending: after so many tokens of the newest output a unit (a word) is complete
+      cuts;            ///< ascending: numbers of tokens of the newest output after which a unit (a word) is complete
   std::size_t source;  ///< units of the source that had been read for the newest output
 };
 
@@ -45,7 +45,7 @@ concept CommitPolicy = std::copyable<P> && requires(P const& policy, Readings co
 /// "Low-latency sequence-to-sequence speech recognition and translation by partial hypothesis selection"); for any n
 /// Polák et al. (2022, "CUNI-KIT system for simultaneous speech translation task at IWSLT 2022").
 struct LocalAgreement {
-  std::int32_t n = 2;  ///< outputs that must agree; 1: every output is committed as it is
+  std::int32_t n = 2;  ///< outputs that must agree; 1: every output is committed unchanged
 
   std::size_t outputs() const { return static_cast<std::size_t>(n); }
   std::size_t committable(Readings const& readings) const {

@@ -40,8 +40,8 @@ class Commitment {
     require(policy_.outputs() >= 1, "outputs", policy_.outputs(), "must be at least 1");
   }
 
-  std::vector<Token> const& tokens() const { return tokens_; }  ///< all that is committed
-  bool finished() const { return finished_; }                   ///< the source has ended, and finish() was told
+  std::vector<Token> const& tokens() const { return tokens_; }  ///< all committed tokens
+  bool finished() const { return finished_; }                   ///< the source has ended, and finish() was called
 
   /// Takes the output for a source that may still grow, and returns the newly committed tokens; valid until the next
   /// call. Every token is a unit.

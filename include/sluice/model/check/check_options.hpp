@@ -14,10 +14,10 @@ namespace sluice::inline v0 {
 
 /// How Checked compares a model with itself.
 struct CheckOptions {
-  std::int32_t every = 8;   ///< every n-th step, the first included; 0: never
-  std::int32_t rows = 1;    ///< so many rows of such a step, drawn; fewer where the same is drawn twice
-  double tolerance = 1e-3;  ///< numbers may differ by this times (1 + what was expected); 0: not in one bit
-  std::uint64_t seed = 1;   ///< of what is drawn
+  std::int32_t every = 8;   ///< every n-th step, including the first; 0: never
+  std::int32_t rows = 1;    ///< rows drawn of such a step; fewer if a row is drawn twice
+  double tolerance = 1e-3;  ///< allowed difference, times (1 + expected number); 0: must match bit for bit
+  std::uint64_t seed = 1;   ///< for the draws
 
   void check() const {
     require(every >= 0, "check.every", every, "must not be negative");

@@ -41,7 +41,7 @@ inline namespace SLUICE_ISA {
 ///    row whose u would be below the smallest normal float counts as zeros.
 class PackedMatrix {
  public:
-  static constexpr std::ptrdiff_t panel = packed::panel;  ///< columns of y whose weights lie together
+  static constexpr std::ptrdiff_t panel = packed::panel;  ///< columns of y whose weights are stored together
 
   PackedMatrix() = default;
 

@@ -11,9 +11,9 @@ namespace sluice::inline v0 {
 
 /// The stored precision of both factors of a product; sums have 32 bits, and results are float32.
 enum class Precision : std::uint8_t {
-  float32,   ///< as they are
+  float32,   ///< unchanged
   bfloat16,  ///< 8 bits of precision and the range of a float, half the memory
-  int8,      ///< whole multiples of 1/127 of a row's largest number, a quarter of the memory; sums are exact
+  int8,      ///< integer multiples of 1/127 of a row's largest magnitude, a quarter of the memory; sums are exact
 };
 
 }  // namespace sluice::inline v0

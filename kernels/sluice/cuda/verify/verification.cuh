@@ -24,12 +24,12 @@ enum class Accept : std::int32_t {
 
 /// The result for a sentence's block.
 struct Verdict {
-  std::int32_t kept = 0;  ///< guesses kept: so many tokens more stay in the slot
+  std::int32_t kept = 0;  ///< accepted guesses: as many more tokens stay in the slot
   /// Tokens that the round adds to the output: the accepted guesses and the model's own next token, unless the last
   /// guess ends the sentence or no token is left.
   std::int32_t count = 0;
   std::int32_t tried = 0;     ///< guesses looked at,
-  std::int32_t right = 0;     ///< and how many of them the rule accepted; for who adapts the block
+  std::int32_t right = 0;     ///< the number of those that the rule accepted, for callers that adapt the block
   std::int32_t finished = 0;  ///< the last token is an end of sentence
   std::int32_t valid = 1;     ///< 0: a line held a NaN or +infinity; all else is 0
 };

@@ -51,7 +51,7 @@ float reached_by(std::span<float const> scores, std::size_t k, float low, float 
   return simd::least_from(scores.data(), scores.size(), number(below));
 }
 
-/// Takes scores in ascending order of index, and drops those that can no longer be among the k best now and then.
+/// Takes scores in ascending order of index. Now and then, drops those that can no longer be among the k best.
 /// Allocates nothing once it has seen its largest k.
 template <class = void>
 class LazyBestScores {

@@ -25,15 +25,14 @@ inline namespace SLUICE_ISA {
 /// skipped. In any other block, the bar is first raised to a score that k of its lanes reach. So a block yields at most
 /// 16 scores for each of about k lanes in any order of scores, and few in random order.
 ///
-/// Maxima and exponentials are taken together, the exponentials relative to the first chunk's maximum. If a score is so
-/// far above that that float sums would suffer, or is not a number, the chunk is read again.
+/// Maxima and exponentials are taken together, the exponentials relative to the first chunk's maximum. If a score
+/// exceeds it so far that float sums would suffer, or is not a number, the chunk is read again.
 ///
 /// The result depends only on the scores and k, bit for bit, not on how the line is cut into blocks.
 class LineScan {
  public:
   static constexpr std::size_t lanes = 64, depth = 16, chunk = lanes * depth, block = 32 * chunk;
-  static constexpr std::size_t ahead =
-      1024;  ///< that far scores are asked for: a processor's own guesses end with a page
+  static constexpr std::size_t ahead = 1024;  ///< prefetch distance: hardware prefetching stops at page boundaries
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
   /// Begins a new line: the k best are wanted, and the sum of exponentials if `sum`.
@@ -220,8 +219,8 @@ class LineScan {
   simd::Exponentials exponentials_;
   double sums_[simd::lanes] = {};  ///< of exp(score - shift_ - reference)
   float tops_[simd::lanes] = {};   ///< their largest is the maximum so far
-  float limit_ = lowest;           ///< the highest score that may be added; `lowest` before the first
-  float shift_ = 0;                ///< not 0: taken from scores that are too large for Exponentials
+  float limit_ = lowest;           ///< the highest score that may be added; `lowest` before the first chunk
+  float shift_ = 0;                ///< not 0: subtracted from scores that are too large for Exponentials
   bool sum_wanted_ = false, valid_ = true;
 };
 

@@ -216,7 +216,7 @@ class LazyLineSelection {
   std::vector<float> edited_;
   std::vector<Ranked> ranked_;
   double entropy_ = 0;
-  double centre_ = 0;  ///< not 0: missing from all scores, see divide()
+  double centre_ = 0;  ///< not 0: subtracted from all scores, see divide()
 };
 using LineSelection = LazyLineSelection<>;
 

@@ -41,7 +41,7 @@ inline float from_bfloat16(std::uint16_t x) { return std::bit_cast<float>(std::u
 /// The primitives of a bfloat16 product.
 struct Bfloat16Dot {
   static constexpr int lanes = simd::lanes, depth = 2;
-  using Number = std::uint16_t;  ///< what is kept of a weight
+  using Number = std::uint16_t;  ///< the stored form of a weight
   using Sums = simd::Vec;
 
   template <class T>

@@ -18,8 +18,9 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-inline constexpr std::ptrdiff_t panel = 32;    ///< outputs whose weights lie together
-inline constexpr std::ptrdiff_t ahead = 4096;  ///< weights are fetched so many bytes ahead; there is room behind them
+inline constexpr std::ptrdiff_t panel = 32;    ///< outputs whose weights are stored together
+inline constexpr std::ptrdiff_t ahead = 4096;  ///< weights are prefetched so many bytes ahead; the memory is padded for
+                                               ///< that
 inline constexpr std::ptrdiff_t cache_line = 64;  ///< bytes
 
 /// n rounded up to whole panels.

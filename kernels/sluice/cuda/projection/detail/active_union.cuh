@@ -53,8 +53,8 @@ struct UnionLaunch {
   std::int32_t words = 0;  ///< of a mask: ceil(V / 32)
   std::int32_t size = 0;   ///< V: tokens outside [0, V) are in no mask
   std::int32_t lines = 0, nearest = 1, unions = 0;
-  std::int32_t most = 0;                   ///< of more active tokens than that, all are
-  std::int32_t list_all = 0;               ///< 1: all tokens are listed where all are active for any line
+  std::int32_t most = 0;                   ///< with more active tokens than this, all are active
+  std::int32_t list_all = 0;               ///< 1: all tokens are listed if all are active for any line
   std::int32_t without = 0;                ///< 1: there are lines without a union
   LineQuery common{};                      ///< every line's query
   std::int32_t ascending = 0;              ///< as LineLaunch::ascending
@@ -66,18 +66,17 @@ struct UnionLaunch {
   std::uint32_t const* clusters = nullptr;  ///< [clusters, words]: the tokens of each
   Candidate const* found = nullptr;         ///< [lines, nearest]: the clusters of each line
   LineResult const* found_of = nullptr;     ///< [lines]: how many of them there are
-  LineQuery const* queries = nullptr;       ///< [lines], or none: `common`; edits and probes name tokens
-  LineSelect const* selects = nullptr;      ///< [lines]: what takes another look at them, if anything does
+  LineQuery const* queries = nullptr;       ///< [lines], or null: `common`; edits and probes name tokens
+  LineSelect const* selects = nullptr;      ///< [lines]: the parts that need further passes; may be null
   Edit const* edits = nullptr;
   Token const* probes = nullptr;
   std::uint32_t const* masks = nullptr;  ///< sets that queries name, `words` each
 
-  std::uint32_t* joint = nullptr;  ///< [words]: what is active in any union
-  std::uint32_t* own = nullptr;    ///< [unions, words]; nullptr: there is one union, the joint one
-  std::uint32_t* before =
-      nullptr;  ///< [words]: `joint` at the last call that had one; none: nobody asks whether it has changed
-  Token* tokens = nullptr;         ///< [V]: the joint union, ascending
-  UnionResult* results = nullptr;  ///< [1 + unions]: of the joint union, of each
+  std::uint32_t* joint = nullptr;   ///< [words]: tokens active in any union
+  std::uint32_t* own = nullptr;     ///< [unions, words]; nullptr: there is one union, the joint one
+  std::uint32_t* before = nullptr;  ///< [words]: `joint` at the last call that had one; null: changes are not tracked
+  Token* tokens = nullptr;          ///< [V]: the joint union, ascending
+  UnionResult* results = nullptr;   ///< [1 + unions]: of the joint union, of each
 
   SLUICE_HOST_DEVICE std::uint32_t* mask(std::int32_t u) const {
     return own != nullptr ? own + std::int64_t{u} * words : joint;

@@ -23,7 +23,7 @@ struct GatherLaunch {
   unsigned char* packed = nullptr;  ///< [count, row_bytes], 16-byte aligned
   std::int64_t packed_stride = 0;   ///< a multiple of 16
   float const* bias = nullptr;      ///< [V], or none
-  float* packed_bias = nullptr;     ///< [count + bias_tail]: zeros behind
+  float* packed_bias = nullptr;     ///< [count + bias_tail]: padded with zeros
   static constexpr std::int32_t bias_tail = 7;
 
   /// Whether rows can be read 16 bytes at a time.

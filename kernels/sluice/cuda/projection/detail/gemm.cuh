@@ -33,10 +33,10 @@ inline void check(cublasStatus_t status, char const* what) {
 /// The resources that a program gives an output layer.
 struct Resources {
   Allocator allocator{};
-  cublasHandle_t cublas =
-      nullptr;  ///< must outlive the layer; its stream is set, its workspace is its own affair, its math mode decides how
-                ///< precise products are (CUBLAS_TF32_TENSOR_OP_MATH: not what is promised of float). None: the layer
-                ///< makes one, with a workspace of 32 MB
+  /// Must outlive the layer, which sets its stream; its workspace remains the caller's. Its math mode decides how precise
+  /// products are (CUBLAS_TF32_TENSOR_OP_MATH breaks what is promised for float). Null: the layer makes a handle, with a
+  /// workspace of 32 MB.
+  cublasHandle_t cublas = nullptr;
 };
 
 /// Products of hidden vectors and weights, summed and stored as float.
