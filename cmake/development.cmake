@@ -87,12 +87,18 @@ endfunction()
 # and run no faster.
 function(sluice_optimise name)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(${name} PRIVATE ${optimised})
-    if(SLUICE_PRECOMPILE)
-      set_target_properties(${name} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM sluice.precompiled.optimised)
-    endif()
+    sluice_optimise_lightly(${name})
   endif()
 endfunction()
+# sluice_optimise_lightly(<name>): the same in every build, for what steers and does not compute: -O1 compiles in two thirds of the
+# time of -O3.
+function(sluice_optimise_lightly name)
+  target_compile_options(${name} PRIVATE ${optimised})
+  if(SLUICE_PRECOMPILE)
+    set_target_properties(${name} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM sluice.precompiled.optimised)
+  endif()
+endfunction()
+
 # sluice_together(<name>): compiles a program's files as one unit, or as two if all are compiled for speed, to use two
 # processors.
 function(sluice_together name)
