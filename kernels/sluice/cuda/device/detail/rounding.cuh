@@ -9,6 +9,7 @@
 
 #include <sluice/cuda/device/detail/host_device.cuh>
 
+#include <cfloat>
 #include <cstdint>
 #include <limits>
 
@@ -24,7 +25,7 @@ SLUICE_DEVICE float rounded_sum(float x, float y) {
 
 /// The sum; finite for finite numbers.
 SLUICE_DEVICE float bounded_sum(float x, float y) {
-  constexpr auto most = (std::numeric_limits<float>::max)();
+  constexpr float most = FLT_MAX;  // nvcc refuses (std::numeric_limits<float>::max)() on a device
   auto const sum = rounded_sum(x, y);
   if (!(x <= most && x >= -most && y <= most && y >= -most)) return sum;
   return sum > most ? most : sum < -most ? -most : sum;
