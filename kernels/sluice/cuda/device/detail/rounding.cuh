@@ -11,7 +11,6 @@
 
 #include <cfloat>
 #include <cstdint>
-#include <limits>
 
 namespace sluice::inline v0::cuda {
 
