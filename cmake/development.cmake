@@ -33,6 +33,11 @@ target_compile_options(sluice_warnings INTERFACE
   # GCC 12 reports it in std::optional and in its own AVX-512 intrinsics; the sanitizers and Clang check for it too.
   "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
 
+# GCC collects its garbage less often: a program here compiles in an eighth less time, with a quarter more memory (1.6 GB at most).
+add_library(sluice_compiler_memory INTERFACE)
+target_compile_options(sluice_compiler_memory INTERFACE
+  "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-expand=200 --param ggc-min-heapsize=524288>")
+
 add_library(sluice_native INTERFACE)
 if(SLUICE_NATIVE)
   target_compile_options(sluice_native INTERFACE $<${gcc_or_clang}:-march=native>)
@@ -54,7 +59,7 @@ endif()
 function(sluice_precompile name)
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
   target_compile_options(${name} PRIVATE ${ARGN})
-  target_link_libraries(${name} PRIVATE sluice::sluice Eigen3::Eigen sluice_warnings sluice_native)
+  target_link_libraries(${name} PRIVATE sluice::sluice Eigen3::Eigen sluice_warnings sluice_native sluice_compiler_memory)
   target_precompile_headers(${name} PRIVATE <sluice/sluice.hpp>)
   if(TARGET nlohmann_json::nlohmann_json)
     target_precompile_headers(${name} PRIVATE <nlohmann/json.hpp>)
@@ -77,7 +82,7 @@ function(sluice_part name)
   sluice_own(${name})
 endfunction()
 function(sluice_own name)
-  target_link_libraries(${name} PRIVATE sluice::sluice Eigen3::Eigen sluice_warnings sluice_native)
+  target_link_libraries(${name} PRIVATE sluice::sluice Eigen3::Eigen sluice_warnings sluice_native sluice_compiler_memory)
   if(SLUICE_PRECOMPILE)
     target_precompile_headers(${name} REUSE_FROM sluice.precompiled)
   endif()
