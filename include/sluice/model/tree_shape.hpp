@@ -63,8 +63,7 @@ namespace detail {
 
 /// Grows a tree best first: adds the node with the most probable path among those whose parent and better siblings are
 /// in it.
-template <class = void>
-class LazyTreeGrowth {
+class TreeGrowth {
  public:
   struct Bounds {
     std::int32_t depth = 0, nodes = 0, leaves = 1;
@@ -81,11 +80,11 @@ class LazyTreeGrowth {
       auto const own = static_cast<double>(log_prob(depth, rank));
       if (!(own > -1e30)) return;
       heap_.push_back({before + own, before, {parent, depth, rank}});
-      std::ranges::push_heap(heap_, worse);
+      std::ranges::push_heap(heap_, worse<>);
     };
     add(-1, 0, 0, 0);
     while (!heap_.empty()) {
-      std::ranges::pop_heap(heap_, worse);
+      std::ranges::pop_heap(heap_, worse<>);
       auto const [path, before, node] = heap_.back();
       heap_.pop_back();
       auto const chance = std::exp(path);
@@ -103,6 +102,7 @@ class LazyTreeGrowth {
     double path, before;  // log-probability with it, and without it
     TreeShape::Node node;
   };
+  template <class = void>
   static bool worse(Waiting const& a, Waiting const& b) {
     if (a.path != b.path) return a.path < b.path;
     return std::pair(a.node.depth, a.node.rank) > std::pair(b.node.depth, b.node.rank);
@@ -111,7 +111,6 @@ class LazyTreeGrowth {
   std::vector<TreeShape::Node> nodes_;
   TreeBudget budget_;
 };
-using TreeGrowth = LazyTreeGrowth<>;
 
 }  // namespace detail
 

@@ -6,7 +6,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/detail/kept_states.hpp>
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
