@@ -217,12 +217,12 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/automaton.hpp
   include/sluice/search/constraint/bank_sizes.hpp
   include/sluice/search/constraint/constrained_beam_search.hpp
-  include/sluice/search/constraint/constrained_declaration.hpp
   include/sluice/search/constraint/constrained_presets.hpp
   include/sluice/search/constraint/constraints.hpp
   include/sluice/search/constraint/detail/any_of_tables.hpp
   include/sluice/search/constraint/detail/bank_choice.hpp
   include/sluice/search/constraint/detail/constrained_list.hpp
+  include/sluice/search/constraint/detail/constrained_steps.hpp
   include/sluice/search/constraint/detail/wanted_candidates.hpp
   include/sluice/search/constraint/grid_beam_search.hpp
   include/sluice/search/constraint/ordered_phrases.hpp

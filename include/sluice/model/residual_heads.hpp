@@ -56,7 +56,7 @@ class ResidualHeads {
       inner_.resize(static_cast<std::size_t>(h.rows * inner));
     MatrixView<float> const middle{inner_.data(), h.rows, inner, inner};
     up.multiply(h, middle, {.relu = true});
-    for (std::ptrdiff_t row = 0; row < h.rows; ++row) std::ranges::copy(h[row], z[row].begin());
+    for (std::ptrdiff_t row = 0; row < h.rows; ++row) std::copy(h[row].begin(), h[row].end(), z[row].begin());
     down.multiply({middle.data, middle.rows, middle.columns, middle.stride}, z, {.add = true});
   }
 

@@ -80,7 +80,7 @@ class DraftTrees {
   /// Slots that the last trees forked into, also if `run` threw. Their contents are no longer needed.
   template <class = void>
   std::span<Slot const> forked() {
-    std::ranges::sort(used_);
+    std::sort(used_.begin(), used_.end());
     used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
     return used_;
   }
@@ -118,7 +118,7 @@ class DraftTrees {
           {draft.slot, draft.slot, static_cast<std::int32_t>(same), text.subspan(static_cast<std::size_t>(same))});
       return;
     }
-    std::ranges::sort(tree.paths, {}, &Path::slot);
+    std::sort(tree.paths.begin(), tree.paths.end(), [](Path const& a, Path const& b) { return a.slot < b.slot; });
     for (auto const& path : tree.paths) {
       if (path.slot != path.from && path.slot != draft.slot) used_.push_back(path.slot);
       rows_.push_back({path.from, path.slot, static_cast<std::int32_t>(text.size()) + n - 1, {&path.token, 1}});
@@ -162,7 +162,7 @@ class DraftTrees {
                              .log_prob = log_prob});
       }
     }
-    std::ranges::sort(tree.next, [](Path const& a, Path const& b) {
+    std::sort(tree.next.begin(), tree.next.end(), [](Path const& a, Path const& b) {
       return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.node < b.node;
     });
     if (std::ssize(tree.next) > draft.tree->leaves) tree.next.resize(index(draft.tree->leaves));
@@ -174,7 +174,7 @@ class DraftTrees {
   void choose(Tree& tree, Draft const& draft) {
     order_.resize(tree.pool.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int32_t>(i);
-    std::ranges::sort(order_, [&](auto a, auto b) {
+    std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {
       auto const x = tree.pool[index(a)].log_prob, y = tree.pool[index(b)].log_prob;
       return x != y ? x > y : a < b;
     });

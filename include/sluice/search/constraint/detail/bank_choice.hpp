@@ -146,7 +146,7 @@ class BankChoice {
   /// The best of each bank, from the top bank down, then the second best of each, and so on.
   template <class = void>
   void stripes(std::span<Pick const> picks, std::size_t most) {
-    std::ranges::fill(counts_, 0);
+    std::fill(counts_.begin(), counts_.end(), 0);
     rank_.resize(bank_.size());
     for (auto const& pick : picks) rank_[at(pick.order)] = counts_[at(bank(pick))]++;
     chosen_.assign(picks.begin(), picks.end());
