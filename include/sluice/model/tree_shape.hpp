@@ -33,10 +33,12 @@ struct TreeShape {
   /// The tree of all `paths`. Each path lists the ranks of its guesses from the first place on, as in Medusa's
   /// `medusa_choices`; prefixes of a path need not be listed.
   /// \throws std::invalid_argument  for a negative rank
+  template <class = void>
   static TreeShape of(std::vector<std::vector<std::int32_t>> const& paths);
 
   /// `widths[i]` guesses behind each node at place i - 1: {4, 2, 1} has 4 + 8 + 8 nodes.
   /// \throws std::invalid_argument  for a width below 1
+  template <class = void>
   static TreeShape full(std::span<std::int32_t const> widths);
 
   /// The `nodes` nodes that are most often right, by Medusa's greedy construction (Cai et al. 2024, section 2.3.3). It
@@ -44,8 +46,10 @@ struct TreeShape {
   /// \param accuracy  [place][rank]: how often that guess is right; a list ends where nothing is known
   /// \param leaves    the most paths
   /// \throws std::invalid_argument  for a number outside [0, 1]
+  template <class = void>
   static TreeShape learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes, std::int32_t leaves);
 
+  template <class = void>
   std::int32_t leaves() const {
     std::vector<bool> inner(nodes.size());
     for (auto const& node : nodes)
@@ -114,7 +118,8 @@ class TreeGrowth {
 
 }  // namespace detail
 
-inline TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& paths) {
+template <class Void>
+TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& paths) {
   TreeShape shape;
   for (auto const& path : paths) {
     std::int32_t parent = -1;
@@ -129,7 +134,8 @@ inline TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& pat
   return shape;
 }
 
-inline TreeShape TreeShape::full(std::span<std::int32_t const> widths) {
+template <class Void>
+TreeShape TreeShape::full(std::span<std::int32_t const> widths) {
   TreeShape shape;
   std::size_t begin = 0, end = 0;
   for (std::size_t depth = 0; depth < widths.size(); ++depth) {
@@ -145,8 +151,8 @@ inline TreeShape TreeShape::full(std::span<std::int32_t const> widths) {
   return shape;
 }
 
-inline TreeShape TreeShape::learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes,
-                                  std::int32_t leaves) {
+template <class Void>
+TreeShape TreeShape::learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes, std::int32_t leaves) {
   for (auto const& place : accuracy)
     for (auto const x : place) require(x >= 0 && x <= 1, "TreeShape: accuracy", x, "must be in [0, 1]");
   detail::TreeGrowth growth;
