@@ -16,7 +16,8 @@
 namespace sluice::inline v0::detail {
 
 /// Whether the exception is NoRoom.
-inline bool is_no_room(std::exception_ptr const& problem) {
+template <class = void>
+bool is_no_room(std::exception_ptr const& problem) {
   if (problem == nullptr) return false;
   try {
     std::rethrow_exception(problem);
