@@ -196,7 +196,9 @@ struct CatalogueBeam {
       s.keys.push_back({value, static_cast<std::int32_t>(rank), token});
       if (s.keys.size() < 4 * limit) return;
       keep(s, limit);
-      bar = (std::ranges::min)(s.keys, {}, &Key::value).value;
+      bar = std::min_element(s.keys.begin(), s.keys.end(), [](Key const& a, Key const& b) {
+              return a.value < b.value;
+            })->value;
     };
     for (std::size_t rank = 0; rank < inner.beam.size(); ++rank) {
       auto const& entry = inner.beam[rank];

@@ -46,9 +46,9 @@ class CatalogueBuilder {
             "must have at most " + std::to_string(detail::catalogue_levels));
     require(added() < (std::numeric_limits<Item>::max)(), name, "one more", "a catalogue has at most 2^31 - 1");
     for (auto const token : tokens) require(token >= 0, name, token, "a token must not be negative");
-    largest_ = (std::max)(largest_, *std::ranges::max_element(tokens));
+    largest_ = (std::max)(largest_, *std::max_element(tokens.begin(), tokens.end()));
     auto const before = begins_.size() < 2 ? tokens.first(0) : at(begins_.size() - 2);
-    sorted_ = sorted_ && !std::ranges::lexicographical_compare(tokens, before);
+    sorted_ = sorted_ && !std::lexicographical_compare(tokens.begin(), tokens.end(), before.begin(), before.end());
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     begins_.push_back(tokens_.size());
   }
@@ -94,7 +94,7 @@ class CatalogueBuilder {
     std::sort(keys.begin(), keys.end(), [&](auto const& a, auto const& b) {
       if (a.first != b.first) return a.first < b.first;
       auto const x = at(a.second), y = at(b.second);
-      auto const [i, j] = std::ranges::mismatch(x, y);
+      auto const [i, j] = std::mismatch(x.begin(), x.end(), y.begin(), y.end());
       if (j == y.end()) return i == x.end() && a.second < b.second;
       return i == x.end() || *i < *j;
     });
@@ -103,7 +103,7 @@ class CatalogueBuilder {
 
   template <class = void>
   static std::size_t shared(std::span<Token const> a, std::span<Token const> b) {
-    return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+    return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   }
 
   /// Sets items_ and shared_ (the length of each item's common prefix with the one before); removes duplicates from

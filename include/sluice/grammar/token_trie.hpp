@@ -44,7 +44,8 @@ class TokenTrie {
     for (auto const token : vocabulary.never) left_out[at(token)] = 1;
     for (Token token = 0; token < vocabulary.size; ++token)
       if (left_out[at(token)] == 0 && !bytes.bytes(token).empty()) data->tokens.push_back(token);
-    std::ranges::stable_sort(data->tokens, {}, [&](Token token) { return bytes.bytes(token); });
+    std::stable_sort(data->tokens.begin(), data->tokens.end(),
+                     [&](Token a, Token b) { return bytes.bytes(a) < bytes.bytes(b); });
     data->build();
     data_ = std::move(data);
   }

@@ -54,7 +54,7 @@ struct TreeShape {
     std::vector<bool> inner(nodes.size());
     for (auto const& node : nodes)
       if (node.parent >= 0) inner[static_cast<std::size_t>(node.parent)] = true;
-    return static_cast<std::int32_t>(std::ranges::count(inner, false));
+    return static_cast<std::int32_t>(std::count(inner.begin(), inner.end(), false));
   }
   std::int32_t depth() const {
     std::int32_t most = 0;
@@ -126,7 +126,7 @@ TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& paths) {
     for (std::size_t i = 0; i < path.size(); ++i) {
       require(path[i] >= 0, "TreeShape: rank", path[i], "must not be negative");
       Node const node{parent, static_cast<std::int32_t>(i), path[i]};
-      auto const found = std::ranges::find(shape.nodes, node);
+      auto const found = std::find(shape.nodes.begin(), shape.nodes.end(), node);
       parent = static_cast<std::int32_t>(found - shape.nodes.begin());
       if (found == shape.nodes.end()) shape.nodes.push_back(node);
     }

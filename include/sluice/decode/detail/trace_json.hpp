@@ -16,7 +16,8 @@
 namespace sluice::inline v0::detail {
 
 /// The length in bytes of the first character of `text`; 0 if it does not begin with valid UTF-8 (Unicode 15, table 3-7).
-inline std::size_t utf8_character(std::string_view text) {
+template <class = void>
+std::size_t utf8_character(std::string_view text) {
   auto const at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   auto const inside = [&](std::size_t i, int low = 0x80, int high = 0xBF) { return at(i) >= low && at(i) <= high; };
   if (text.empty()) return 0;
@@ -30,7 +31,8 @@ inline std::size_t utf8_character(std::string_view text) {
   return 0;
 }
 
-inline bool is_utf8(std::string_view text) {
+template <class = void>
+bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     auto const bytes = utf8_character(text);
     if (bytes == 0) return false;

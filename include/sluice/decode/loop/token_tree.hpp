@@ -114,6 +114,7 @@ class TokenTree {
     if (ends_.size() <= i) ends_.resize(i + 1, none);
     return ends_[i];
   }
+  template <class = void>
   std::int32_t depth(std::int32_t node) const {
     return node == none ? 0 : nodes_[index(node)].start + static_cast<std::int32_t>(nodes_[index(node)].tokens.size());
   }

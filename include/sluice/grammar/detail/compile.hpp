@@ -32,7 +32,7 @@ class Users {
   }
   template <class = void>
   void sort() {
-    std::ranges::sort(pairs_);
+    std::sort(pairs_.begin(), pairs_.end());
     std::size_t i = 0;
     for (std::size_t used = 0; used < begins_.size(); ++used) {
       while (i < pairs_.size() && static_cast<std::size_t>(pairs_[i].first) < used) ++i;

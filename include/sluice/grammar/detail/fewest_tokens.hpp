@@ -37,7 +37,7 @@ class FewestTokens {
       : a_(automaton), spelling_(trie, most_places(automaton), needed(automaton)) {
     places_ = static_cast<std::size_t>(spelling_.places());
     solve();
-    most_ = places_ == 1 && !counts_.empty() ? *std::ranges::max_element(counts_) : never;
+    most_ = places_ == 1 && !counts_.empty() ? *std::max_element(counts_.begin(), counts_.end()) : never;
   }
 
   Spelling const& spelling() const { return spelling_; }

@@ -115,7 +115,7 @@ class JsonDisjoint : protected JsonConjunctions {
       std::erase_if(names, [&](std::string const& name) { return !own.contains(name); });
     }
     std::size_t tried = 0;
-    return std::ranges::any_of(names, [&](std::string const& name) {
+    return std::any_of(names.begin(), names.end(), [&](std::string const& name) {
       std::vector<std::vector<JsonValue const*>> parts;
       for (auto const& one : objects) parts.push_back(schemas_of(one, name, choices));
       return std::ranges::none_of(parts, &std::vector<JsonValue const*>::empty) && ++tried <= 100 &&

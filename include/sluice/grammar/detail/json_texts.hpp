@@ -95,7 +95,7 @@ class JsonTexts {
   /// A string, in one spelling, that is none of these.
   template <class = void>
   Id string_but(std::vector<std::u32string> others) {
-    std::ranges::sort(others);
+    std::sort(others.begin(), others.end());
     others.erase(std::unique(others.begin(), others.end()), others.end());
     return out_.sequence({out_.text("\""), but(others, 0)});
   }
@@ -185,7 +185,7 @@ class JsonTexts {
     else choices.push_back(out_.text("\""));
     while (!others.empty()) {
       auto const c = others.front()[depth];
-      auto const end = std::ranges::find_if(others, [&](auto const& other) { return other[depth] != c; });
+      auto const end = std::find_if(others.begin(), others.end(), [&](auto const& other) { return other[depth] != c; });
       auto const count = static_cast<std::size_t>(end - others.begin());
       next.push_back({c, c});
       choices.push_back(out_.sequence({characters({{c, c}}), but(others.first(count), depth + 1)}));

@@ -264,7 +264,7 @@ inline std::string json_key(JsonValue const& value) {
   }
   std::vector<std::string> members;
   for (auto const& [name, member] : value.members) members.push_back(json_quoted(name) + ":" + json_key(member));
-  std::ranges::sort(members);
+  std::sort(members.begin(), members.end());
   std::string key = "{";
   for (auto const& member : members) key += member + ",";
   return key + "}";

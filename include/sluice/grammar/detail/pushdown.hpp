@@ -184,7 +184,7 @@ class Pushdown {
   }
   template <class = void>
   bool fresh(Pair to) {
-    if (arrived_.size() < 64) return std::ranges::find(arrived_, to) == arrived_.end();
+    if (arrived_.size() < 64) return std::find(arrived_.begin(), arrived_.end(), to) == arrived_.end();
     if (seen_.empty()) seen_.insert(arrived_.begin(), arrived_.end());
     return seen_.insert(to).second;
   }
@@ -193,7 +193,7 @@ class Pushdown {
   template <class = void>
   void merge(std::vector<Pair>& pairs) {
     if (pairs.size() < 2) return;
-    std::ranges::sort(pairs);
+    std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     std::size_t count = 0;
     for (std::size_t i = 0; i < pairs.size();) {
@@ -216,7 +216,7 @@ class Pushdown {
   }
   template <class = void>
   std::int32_t set(std::vector<Pair>& pairs) {
-    std::ranges::sort(pairs);
+    std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     if (pairs.size() > most_ways)
       throw std::length_error("sluice: a grammar is so ambiguous that a rule returns to more than " +

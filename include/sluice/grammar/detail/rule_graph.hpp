@@ -135,7 +135,7 @@ class RuleGraph {
       if (place.kind == Place::call && facts_.nullable[at(place.rule)] != 0) visit(place.to);
     }
     for (auto const place : touched_) seen_[at(place)] = 0;
-    std::ranges::sort(out);
+    std::sort(out.begin(), out.end());
     return out;
   }
 
@@ -173,7 +173,8 @@ class RuleGraph {
       auto const& set = *sets_[i];
       automaton.all.push_back({static_cast<std::int32_t>(automaton.byte_edges.size()),
                                static_cast<std::int32_t>(automaton.call_edges.size())});
-      automaton.all.back().end = std::ranges::any_of(set, [&](Id p) { return places_[at(p)].kind == Place::end; });
+      automaton.all.back().end =
+          std::any_of(set.begin(), set.end(), [&](Id p) { return places_[at(p)].kind == Place::end; });
       bound(automaton.byte_edges.size() + automaton.call_edges.size() + set.size());
       if (budget == 0) each_edge(automaton, set, base);
       else joined_edges(automaton, set, base);
@@ -205,14 +206,14 @@ class RuleGraph {
       opens.emplace_back(place.range.first, place.to), closes.emplace_back(place.range.last + 1, place.to);
     }
     for (auto const& [rule, targets] : by_rule) automaton.call_edges.push_back({rule, base + number(closure(targets))});
-    std::ranges::sort(opens), std::ranges::sort(closes);
+    std::sort(opens.begin(), opens.end()), std::sort(closes.begin(), closes.end());
     // Goes through the bytes in order; `to`: the targets of ranges that have begun and not ended.
     std::size_t open = 0, close = 0;
     while (close < closes.size() && !over_) {
       auto const first = open < opens.size() ? (std::min)(opens[open].first, closes[close].first) : closes[close].first;
       gone.clear(), kept.clear();
       while (close < closes.size() && closes[close].first == first) gone.push_back(closes[close++].second);
-      std::ranges::sort(to);
+      std::sort(to.begin(), to.end());
       std::ranges::set_difference(to, gone, std::back_inserter(kept));
       to.swap(kept);
       while (open < opens.size() && opens[open].first == first) to.push_back(opens[open++].second);

@@ -47,7 +47,8 @@ class Spelling {
       for (auto child = node + 1; child < trie.end(node); child = trie.end(child)) parents_[at(child)] = node;
       if (node > 0 && !trie.tokens(node).empty()) ends.push_back(node);
     }
-    std::ranges::stable_sort(ends, {}, [&](std::int32_t node) { return trie.depth(node); });
+    std::stable_sort(ends.begin(), ends.end(),
+                     [&](std::int32_t a, std::int32_t b) { return trie.depth(a) < trie.depth(b); });
     for (auto const node : ends) {
       if (all_) {
         choose(node, places);
@@ -55,7 +56,7 @@ class Spelling {
       }
       auto const bytes = text(node);
       auto const wanted = [&](char c) { return needed[static_cast<unsigned char>(c)]; };
-      if (bytes.size() > 1 && std::ranges::all_of(bytes, wanted) && !spells(bytes)) choose(node, places);
+      if (bytes.size() > 1 && std::all_of(bytes.begin(), bytes.end(), wanted) && !spells(bytes)) choose(node, places);
     }
   }
 
@@ -75,7 +76,7 @@ class Spelling {
       if (place_of_[at(child)] >= 0) out.push_back({place_of_[at(child)], 0});
       if (chosen_[at(child)] != 0) out.push_back({0, 1});
     }
-    std::ranges::sort(out);
+    std::sort(out.begin(), out.end());
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
   }
@@ -91,7 +92,7 @@ class Spelling {
   std::string text(std::int32_t node) const {
     std::string bytes;
     for (; node > 0; node = parents_[at(node)]) bytes.push_back(static_cast<char>(trie_.byte(node)));
-    std::ranges::reverse(bytes);
+    std::reverse(bytes.begin(), bytes.end());
     return bytes;
   }
 

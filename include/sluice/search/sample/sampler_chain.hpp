@@ -235,13 +235,13 @@ Candidate SamplerChain::took(Token token, std::span<Candidate const> list, Sampl
                              Scratch const& scratch) const {
   auto const is_it = [token](Candidate c) { return c.token == token; };
   if (mirostat.tau > 0 || adaptive_p.target >= 0) {
-    auto const log_prob = static_cast<double>(std::ranges::find_if(scratch.left, is_it)->log_prob);
+    auto const log_prob = static_cast<double>(std::find_if(scratch.left.begin(), scratch.left.end(), is_it)->log_prob);
     auto const taken = static_cast<float>(std::exp(log_prob) / detail::mass(scratch.left));
     if (mirostat.tau > 0) state.surprise -= mirostat.eta * (-std::log2(taken) - mirostat.tau);
     state.weighted_sum = taken + adaptive_p.decay * state.weighted_sum;
     state.weight = 1 + adaptive_p.decay * state.weight;
   }
-  return *std::ranges::find_if(list, is_it);
+  return *std::find_if(list.begin(), list.end(), is_it);
 }
 
 }  // namespace sluice::inline v0

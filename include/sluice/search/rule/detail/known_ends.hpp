@@ -26,8 +26,9 @@ class KnownEnds {
   template <class = void>
   void reset(Vocabulary const& vocabulary) {
     auto const& never = vocabulary.never;
-    auto const end = std::ranges::find_if(vocabulary.eos,
-                                          [&](Token token) { return std::ranges::find(never, token) == never.end(); });
+    auto const end = std::find_if(vocabulary.eos.begin(), vocabulary.eos.end(), [&](Token token) {
+      return std::find(never.begin(), never.end(), token) == never.end();
+    });
     forbidden_ = end == vocabulary.eos.end();
     end_ = !forbidden_ ? *end : vocabulary.eos.empty() ? -1 : vocabulary.eos.front();
     clear();
@@ -40,7 +41,7 @@ class KnownEnds {
   /// Whether the search that makes this query allows no end here, since its output is too short.
   template <class = void>
   bool forbidden(Query const& query) const {
-    return !forbidden_ && std::ranges::any_of(query.edits, [&](Edit const& e) {
+    return !forbidden_ && std::any_of(query.edits.begin(), query.edits.end(), [&](Edit const& e) {
       return e.token == end_ && e.add == -std::numeric_limits<float>::infinity();
     });
   }
