@@ -53,7 +53,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp includes all headers except those that only other headers include.
-set(internal /detail/ _declaration$ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
+set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^sluice$)

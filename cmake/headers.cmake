@@ -15,6 +15,7 @@ set(SLUICE_HEADERS
   include/sluice/catalogue/in_catalogue.hpp
   include/sluice/catalogue/switched_off.hpp
   include/sluice/core/acceptance.hpp
+  include/sluice/core/detail/at_end.hpp
   include/sluice/core/detail/named.hpp
   include/sluice/core/detail/tree_budget.hpp
   include/sluice/core/error.hpp
@@ -185,11 +186,11 @@ set(SLUICE_HEADERS
   include/sluice/schedule/batched.hpp
   include/sluice/schedule/intake.hpp
   include/sluice/schedule/streaming.hpp
-  include/sluice/search/beam/beam_declaration.hpp
   include/sluice/search/beam/beam_options.hpp
   include/sluice/search/beam/beam_search.hpp
   include/sluice/search/beam/best_first_beam.hpp
   include/sluice/search/beam/detail/beam_state.hpp
+  include/sluice/search/beam/detail/beam_steps.hpp
   include/sluice/search/beam/detail/best_first_queue.hpp
   include/sluice/search/beam/detail/best_first_state.hpp
   include/sluice/search/beam/detail/candidates.hpp
@@ -216,12 +217,12 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/automaton.hpp
   include/sluice/search/constraint/bank_sizes.hpp
   include/sluice/search/constraint/constrained_beam_search.hpp
-  include/sluice/search/constraint/constrained_declaration.hpp
   include/sluice/search/constraint/constrained_presets.hpp
   include/sluice/search/constraint/constraints.hpp
   include/sluice/search/constraint/detail/any_of_tables.hpp
   include/sluice/search/constraint/detail/bank_choice.hpp
   include/sluice/search/constraint/detail/constrained_list.hpp
+  include/sluice/search/constraint/detail/constrained_steps.hpp
   include/sluice/search/constraint/detail/wanted_candidates.hpp
   include/sluice/search/constraint/grid_beam_search.hpp
   include/sluice/search/constraint/ordered_phrases.hpp

@@ -3,8 +3,8 @@
 /// Beam searches with random options.
 #pragma once
 
-#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/common/length.hpp>
 
 #include <cstdint>

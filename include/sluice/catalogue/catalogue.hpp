@@ -45,8 +45,7 @@ enum class CatalogueCheck : std::uint8_t {
 /// is stored.
 ///
 /// Copies are cheap, share the memory, and may be used from any number of threads.
-template <class = void>
-class LazyCatalogue {
+class Catalogue {
  public:
   /// All items that begin with certain `depth` tokens: [first, last). Empty if there are none.
   struct Node {
@@ -57,44 +56,59 @@ class LazyCatalogue {
   };
 
   /// Has no items.
-  LazyCatalogue() = default;
+  Catalogue() = default;
 
   /// Maps a file, so processes share its memory. The file must not be changed while it is open; replace it by renaming.
   /// \throws std::runtime_error  naming the file, what is wrong, and where
-  static LazyCatalogue open(std::string const& path, CatalogueCheck check = CatalogueCheck::all) {
+  template <class = void>
+  static Catalogue open(std::string const& path, CatalogueCheck check = CatalogueCheck::all) {
     auto kept = detail::map_file(path);
     try {
-      return LazyCatalogue(std::move(kept), check);
+      return Catalogue(std::move(kept), check);
     } catch (std::runtime_error const& problem) {
       throw std::runtime_error(path + ": " + problem.what());
     }
   }
   /// Copies bytes as returned by bytes().
   /// \throws std::runtime_error  naming what is wrong, and where
-  static LazyCatalogue from_bytes(std::span<std::byte const> bytes, CatalogueCheck check = CatalogueCheck::all) {
-    return LazyCatalogue(detail::copy_bytes(bytes), check);
+  template <class = void>
+  static Catalogue from_bytes(std::span<std::byte const> bytes, CatalogueCheck check = CatalogueCheck::all) {
+    return Catalogue(detail::copy_bytes(bytes), check);
   }
 
   /// Uses bytes without copying them.
-  static LazyCatalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
-    return LazyCatalogue(std::move(kept), check);
+  template <class = void>
+  static Catalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
+    return Catalogue(std::move(kept), check);
   }
 
   /// The number of items.
-  Item size() const { return data_ == nullptr ? 0 : static_cast<Item>(data_->image.items()); }
+  template <class = void>
+  Item size() const {
+    return data_ == nullptr ? 0 : static_cast<Item>(data_->image.items());
+  }
   bool empty() const { return data_ == nullptr; }
   /// The lengths of the shortest and of the longest item, in tokens.
+  template <class = void>
   std::int32_t shortest() const {
     return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.head().shortest);
   }
-  std::int32_t longest() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.depth()); }
+  template <class = void>
+  std::int32_t longest() const {
+    return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.depth());
+  }
   /// The largest token; -1: there are no items.
-  Token largest_token() const { return data_ == nullptr ? -1 : static_cast<Token>(data_->image.head().largest); }
+  template <class = void>
+  Token largest_token() const {
+    return data_ == nullptr ? -1 : static_cast<Token>(data_->image.head().largest);
+  }
   /// Whether some item contains the token.
+  template <class = void>
   bool holds(Token token) const {
     return data_ != nullptr && token >= 0 && data_->image.holds(static_cast<std::uint32_t>(token));
   }
   /// The number of nodes at all depths, without the root.
+  template <class = void>
   std::int64_t nodes() const {
     std::int64_t sum = 0;
     for (std::int32_t d = 0; d < longest(); ++d) sum += level(d).first.size();
@@ -104,11 +118,13 @@ class LazyCatalogue {
   /// The node of all items.
   Node root() const { return {0, 0, size()}; }
   /// Whether the node's own tokens are an item; that item is `first`.
+  template <class = void>
   bool is_item(Node node) const {
     if (node.empty() || node.depth == 0) return false;
     return node.depth >= longest() || !level(node.depth).first.contains(static_cast<std::uint32_t>(node.first));
   }
   /// The node after one more token; empty if there is none. O(log items).
+  template <class = void>
   Node child(Node node, Token token) const {
     if (node.empty() || node.depth >= longest() || token < 0) return {node.depth + 1, 0, 0};
     auto const& level = this->level(node.depth);
@@ -142,6 +158,7 @@ class LazyCatalogue {
   }
 
   /// Appends the same to lists: per child, its token and its first and last item.
+  template <class = void>
   void list_children(Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last) const {
     if (node.empty() || node.depth >= longest()) return;
     auto const& level = this->level(node.depth);
@@ -164,12 +181,14 @@ class LazyCatalogue {
   }
 
   /// The node of all items with this prefix; empty if there are none.
+  template <class = void>
   Node find_beginning(std::span<Token const> tokens) const {
     auto node = root();
     for (auto const token : tokens) node = child(node, token);
     return node;
   }
   /// The item with these tokens.
+  template <class = void>
   std::optional<Item> find(std::span<Token const> tokens) const {
     auto const node = find_beginning(tokens);
     if (!is_item(node)) return std::nullopt;
@@ -177,12 +196,14 @@ class LazyCatalogue {
   }
   /// The item that a finished output is, with or without eos at its end.
   /// \param tokens  Hypothesis::tokens of a finished hypothesis
+  template <class = void>
   std::optional<Item> item_of(std::span<Token const> tokens) const {
     if (auto const item = find(tokens)) return item;
     return tokens.empty() ? std::nullopt : find(tokens.first(tokens.size() - 1));
   }
   /// An item's tokens.
   /// \throws std::invalid_argument  if there is no such item
+  template <class = void>
   std::vector<Token> tokens(Item item) const {
     require(item >= 0 && item < size(), "item", item, "the catalogue has " + std::to_string(size()));
     std::vector<Token> tokens;
@@ -198,12 +219,14 @@ class LazyCatalogue {
   }
 
   /// The contents of its file.
+  template <class = void>
   std::span<std::byte const> bytes() const {
     return data_ == nullptr ? std::span<std::byte const>{} : data_->image.bytes();
   }
   /// Writes bytes() to a binary stream.
   /// \throws std::invalid_argument  if there are no items
   /// \throws std::runtime_error     if writing to the stream fails
+  template <class = void>
   void write(std::ostream& stream) const {
     require(!empty(), "catalogue", "empty", "has nothing to write");
     auto const all = bytes();
@@ -214,20 +237,22 @@ class LazyCatalogue {
 
  private:
   struct Data {
+    template <class = void>
     explicit Data(detail::KeptBytes bytes) : kept(std::move(bytes)), image(kept.bytes) {}
     detail::KeptBytes kept;
     detail::CatalogueImage image;
   };
 
-  LazyCatalogue(detail::KeptBytes kept, CatalogueCheck check) : data_(std::make_shared<Data>(std::move(kept))) {
+  template <class = void>
+  Catalogue(detail::KeptBytes kept, CatalogueCheck check) : data_(std::make_shared<Data>(std::move(kept))) {
     if (check == CatalogueCheck::all) detail::check_catalogue(data_->image);
   }
+  template <class = void>
   detail::CatalogueImage::Level const& level(std::int32_t d) const {
     return data_->image.level(static_cast<std::uint32_t>(d));
   }
 
   std::shared_ptr<Data const> data_;
 };
-using Catalogue = LazyCatalogue<>;
 
 }  // namespace sluice::inline v0

@@ -52,8 +52,7 @@ inline namespace SLUICE_ISA {
 /// Not supported: BeamSearch::sibling_penalty, Pruning::max_per_parent and Pruning::relative_local_threshold, which
 /// need a line's children in order. BeamSearch::stage and at_maximum have no effect, since no output reaches the
 /// maximum length. Rules around it (Ruled) that edit scores have no effect, since they leave probes alone.
-template <class = void>
-struct LazyCatalogueBeam {
+struct CatalogueBeam {
   BeamSearch beam{};
   InCatalogue items{};
   Among among = Among::all_tokens;
@@ -71,6 +70,7 @@ struct LazyCatalogueBeam {
     std::vector<double> norms;  // [rank]: log of the sum of the children's probabilities
   };
 
+  template <class = void>
   void check() const {
     auto const need = [](bool has_none, char const* name, auto const& value) {
       require(has_none, name, value, "a CatalogueBeam has none: use Catalogued<BeamSearch>");
@@ -82,8 +82,12 @@ struct LazyCatalogueBeam {
     need(beam.pruning.relative_local_threshold <= 0, "beam.pruning.relative_local_threshold",
          beam.pruning.relative_local_threshold);
   }
-  std::int32_t slot_count() const { return beam.slot_count(); }
+  template <class = void>
+  std::int32_t slot_count() const {
+    return beam.slot_count();
+  }
 
+  template <class = void>
   void begin(State& s, Sentence const& sentence) const {
     beam.begin(s.inner, sentence);
     auto state = items.initial(sentence);
@@ -96,6 +100,7 @@ struct LazyCatalogueBeam {
     s.lists.list(items, s.inner, s.inner.beam, among == Among::children && !scores_prefix(s.inner));
   }
 
+  template <class = void>
   void plan(State& s, Plan& plan) const {
     auto& inner = s.inner;
     for (auto const slot : inner.unused) plan.release(slot);
@@ -117,6 +122,7 @@ struct LazyCatalogueBeam {
     }
   }
 
+  template <class = void>
   bool advance(State& s, Expansion const& answer) const {
     namespace loop = detail::beam_loop;
     auto& inner = s.inner;
@@ -142,9 +148,18 @@ struct LazyCatalogueBeam {
       if (listed[rank].idle) inner.beam[rank].ended = false;
     return false;
   }
-  Progress progress(State const& s) const { return beam.progress(s.inner); }
-  void settled(State& s, std::vector<Token>& tokens) const { beam.settled(s.inner, tokens); }
-  void finish(State const& s, Result& result) const { beam.finish(s.inner, result); }
+  template <class = void>
+  Progress progress(State const& s) const {
+    return beam.progress(s.inner);
+  }
+  template <class = void>
+  void settled(State& s, std::vector<Token>& tokens) const {
+    beam.settled(s.inner, tokens);
+  }
+  template <class = void>
+  void finish(State const& s, Result& result) const {
+    beam.finish(s.inner, result);
+  }
 
  private:
   using Listed = detail::ChildrenLists::Listed;
@@ -156,6 +171,7 @@ struct LazyCatalogueBeam {
   static std::span<float const> told(Listed const& listed, Expansion const& answer) {
     return listed.line < 0 ? std::span<float const>{} : answer[static_cast<std::size_t>(listed.line)].probes;
   }
+  template <class = void>
   void find_norms(State& s, Expansion const& answer) const {
     s.norms.assign(s.lists.listed.size(), 0);
     if (among == Among::children)
@@ -168,6 +184,7 @@ struct LazyCatalogueBeam {
   }
 
   /// Writes the best candidates to `keys`, in order.
+  template <class = void>
   void find_best(State& s, Expansion const& answer) const {
     auto const& inner = s.inner;
     // None after the first so many can continue.
@@ -179,7 +196,9 @@ struct LazyCatalogueBeam {
       s.keys.push_back({value, static_cast<std::int32_t>(rank), token});
       if (s.keys.size() < 4 * limit) return;
       keep(s, limit);
-      bar = (std::ranges::min)(s.keys, {}, &Key::value).value;
+      bar = std::min_element(s.keys.begin(), s.keys.end(), [](Key const& a, Key const& b) {
+              return a.value < b.value;
+            })->value;
     };
     for (std::size_t rank = 0; rank < inner.beam.size(); ++rank) {
       auto const& entry = inner.beam[rank];
@@ -201,11 +220,13 @@ struct LazyCatalogueBeam {
     std::sort(s.keys.begin(), s.keys.end(), order(s));
   }
   /// Any score below this keeps a candidate below the bar, so one comparison rejects most candidates.
+  template <class = void>
   float lowest_score(State const& s, std::size_t rank, double bar) const {
     auto const score = bar - s.inner.beam[rank].value + s.norms[rank];
     return static_cast<float>(score - 1e-6 * (1 + std::abs(score)));
   }
   /// BeamSearch's order of candidates.
+  template <class = void>
   static auto order(State const& s) {
     return [&s](Key const& a, Key const& b) {
       if (a.value != b.value) return a.value > b.value;
@@ -213,6 +234,7 @@ struct LazyCatalogueBeam {
       return a.token != b.token && s.lists.tokens[a.token] < s.lists.tokens[b.token];
     };
   }
+  template <class = void>
   static void keep(State& s, std::size_t limit) {
     if (s.keys.size() <= limit) return;
     auto const end = s.keys.begin() + static_cast<std::ptrdiff_t>(limit);
@@ -221,6 +243,7 @@ struct LazyCatalogueBeam {
   }
 
   /// Converts them to candidates of a BeamSearch.
+  template <class = void>
   void take_best(State& s, Expansion const& answer) const {
     auto& inner = s.inner;
     inner.picks.clear();
@@ -240,7 +263,6 @@ struct LazyCatalogueBeam {
     }
   }
 };
-using CatalogueBeam = LazyCatalogueBeam<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -33,12 +33,12 @@ enum class Duplicates : std::uint8_t {
 /// Builds a Catalogue from sequences in any order. Memory: their tokens once (4 bytes each), 18 bytes per item, 16 more
 /// if they do not arrive sorted, and the catalogue. While items are added, up to three times the first two, since
 /// vectors grow.
-template <class = void>
-class LazyCatalogueBuilder {
+class CatalogueBuilder {
  public:
-  explicit LazyCatalogueBuilder(Duplicates duplicates = Duplicates::refuse) : when_twice_(duplicates) {}
+  explicit CatalogueBuilder(Duplicates duplicates = Duplicates::refuse) : when_twice_(duplicates) {}
 
   /// \throws std::invalid_argument  for no tokens or more than 1,024, a negative token, or more than 2^31 - 1 sequences
+  template <class = void>
   void add(std::span<Token const> tokens) {
     auto const name = "sequence " + std::to_string(added());
     require(!tokens.empty(), name, "[]", "has no tokens");
@@ -46,9 +46,9 @@ class LazyCatalogueBuilder {
             "must have at most " + std::to_string(detail::catalogue_levels));
     require(added() < (std::numeric_limits<Item>::max)(), name, "one more", "a catalogue has at most 2^31 - 1");
     for (auto const token : tokens) require(token >= 0, name, token, "a token must not be negative");
-    largest_ = (std::max)(largest_, *std::ranges::max_element(tokens));
+    largest_ = (std::max)(largest_, *std::max_element(tokens.begin(), tokens.end()));
     auto const before = begins_.size() < 2 ? tokens.first(0) : at(begins_.size() - 2);
-    sorted_ = sorted_ && !std::ranges::lexicographical_compare(tokens, before);
+    sorted_ = sorted_ && !std::lexicographical_compare(tokens.begin(), tokens.end(), before.begin(), before.end());
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     begins_.push_back(tokens_.size());
   }
@@ -56,6 +56,7 @@ class LazyCatalogueBuilder {
   std::int64_t added() const { return static_cast<std::int64_t>(begins_.size()) - 1; }
 
   /// \throws std::invalid_argument  if nothing was added, or for a duplicate under Duplicates::refuse
+  template <class = void>
   Catalogue build() {
     require(added() > 0, "catalogue", "0 sequences", "must have one");
     order();
@@ -68,11 +69,13 @@ class LazyCatalogueBuilder {
   std::int64_t duplicates() const { return added() - static_cast<std::int64_t>(order_.size()); }
 
  private:
+  template <class = void>
   std::span<Token const> at(std::size_t i) const {
     return std::span(tokens_).subspan(begins_[i], begins_[i + 1] - begins_[i]);
   }
 
   /// Sets order_: the sequences, sorted; equal ones in the order of adding.
+  template <class = void>
   void order() {
     order_.resize(begins_.size() - 1);
     std::iota(order_.begin(), order_.end(), std::uint32_t{0});
@@ -91,19 +94,21 @@ class LazyCatalogueBuilder {
     std::sort(keys.begin(), keys.end(), [&](auto const& a, auto const& b) {
       if (a.first != b.first) return a.first < b.first;
       auto const x = at(a.second), y = at(b.second);
-      auto const [i, j] = std::ranges::mismatch(x, y);
+      auto const [i, j] = std::mismatch(x.begin(), x.end(), y.begin(), y.end());
       if (j == y.end()) return i == x.end() && a.second < b.second;
       return i == x.end() || *i < *j;
     });
     for (std::size_t i = 0; i < keys.size(); ++i) order_[i] = keys[i].second;
   }
 
+  template <class = void>
   static std::size_t shared(std::span<Token const> a, std::span<Token const> b) {
-    return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+    return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   }
 
   /// Sets items_ and shared_ (the length of each item's common prefix with the one before); removes duplicates from
   /// order_.
+  template <class = void>
   void number() {
     items_.resize(order_.size()), shared_.clear();
     std::size_t kept = 0;
@@ -136,6 +141,7 @@ class LazyCatalogueBuilder {
     }
   }
 
+  template <class = void>
   detail::KeptBytes image() const {
     using detail::aligned_64, detail::catalogue_head, detail::catalogue_level, detail::CatalogueHead,
         detail::CatalogueLevel, detail::Marks, detail::store_little;
@@ -197,6 +203,5 @@ class LazyCatalogueBuilder {
   std::vector<std::uint16_t> shared_;
   std::vector<Item> items_;
 };
-using CatalogueBuilder = LazyCatalogueBuilder<>;
 
 }  // namespace sluice::inline v0

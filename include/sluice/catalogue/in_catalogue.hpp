@@ -29,8 +29,7 @@ namespace sluice::inline v0 {
 /// longest item plus eos (so that no output ends incomplete).
 ///
 /// Catalogue::item_of() tells which item a hypothesis is. Wide beams are much faster with CatalogueBeam.
-template <class = void>
-class LazyInCatalogue {
+class InCatalogue {
  public:
   struct State {
     enum class At : std::uint8_t { inside, ended, outside };
@@ -41,10 +40,11 @@ class LazyInCatalogue {
   };
 
   /// Allows everything.
-  LazyInCatalogue() = default;
+  InCatalogue() = default;
   /// \param off  for this catalogue
   /// \throws std::invalid_argument  for a set made for another catalogue
-  explicit LazyInCatalogue(Catalogue catalogue, SwitchedOff off = {})
+  template <class = void>
+  explicit InCatalogue(Catalogue catalogue, SwitchedOff off = {})
       : catalogue_(std::move(catalogue)), off_(std::move(off)) {
     require(off_.catalogue_size() == 0 || off_.catalogue_size() == catalogue_.size(), "off",
             std::to_string(off_.catalogue_size()) + " items",
@@ -57,6 +57,7 @@ class LazyInCatalogue {
 
   /// \throws std::invalid_argument  for a catalogue with tokens that the vocabulary lacks or never generates, or with
   ///     eos tokens
+  template <class = void>
   State initial(Sentence const& sentence) const {
     auto const& vocabulary = *sentence.vocabulary;
     if (trivial()) return {.vocabulary = &vocabulary};
@@ -68,6 +69,7 @@ class LazyInCatalogue {
       require(!catalogue_.holds(token), "catalogue: token", token, "is never generated, and stands in an item");
     return {.node = catalogue_.root(), .vocabulary = &vocabulary};
   }
+  template <class = void>
   State next(State state, Token token) const {
     if (trivial()) return state;
     if (state.at != State::At::inside) state.at = State::At::outside;
@@ -81,6 +83,7 @@ class LazyInCatalogue {
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
 
   /// The node's children that have items left, and eos where an item ends.
+  template <class = void>
   std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
     if (trivial()) return nullptr;
     auto set = std::make_shared<TokenSet>(state.vocabulary->size);
@@ -96,6 +99,7 @@ class LazyInCatalogue {
   }
 
   /// \throws std::invalid_argument  if no output can begin with this
+  template <class = void>
   void require_possible(State const& state, Output const& output, std::int32_t left) const {
     if (trivial()) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
@@ -114,9 +118,13 @@ class LazyInCatalogue {
   }
 
   /// Whether the output may end here.
-  bool may_end(Catalogue::Node node) const { return catalogue_.is_item(node) && !off_.contains(node.first); }
+  template <class = void>
+  bool may_end(Catalogue::Node node) const {
+    return catalogue_.is_item(node) && !off_.contains(node.first);
+  }
   /// Catalogue::list_children, for children with items left.
   /// \param off  started with off(); its position moves
+  template <class = void>
   void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last,
                  SwitchedOff::Cursor& off) const {
     auto const begin = tokens.size();
@@ -140,7 +148,6 @@ class LazyInCatalogue {
   Catalogue catalogue_;
   SwitchedOff off_;
 };
-using InCatalogue = LazyInCatalogue<>;
 
 /// Any search, with all outputs items of a catalogue.
 template <Search S>

@@ -31,7 +31,8 @@ struct NoRoom : std::runtime_error {
 };
 
 /// The message of an exception.
-inline std::string describe(std::exception_ptr const& problem) {
+template <class = void>
+std::string describe(std::exception_ptr const& problem) {
   try {
     std::rethrow_exception(problem);
   } catch (std::exception const& e) {

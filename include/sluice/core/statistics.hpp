@@ -38,6 +38,7 @@ struct Statistics {
   } seconds;
 
   /// Counts a call of the model.
+  template <class = void>
   void count(StepPlan const& step) {
     ++model_calls, rows += step.rows.size();
     if (rows_histogram.size() <= step.rows.size()) rows_histogram.resize(step.rows.size() + 1);

@@ -26,13 +26,13 @@ namespace sluice::inline v0 {
 ///
 /// Immutable and shared: a copy costs a reference count. All bytes are in one buffer. A token of up to 15 bytes is found with
 /// one memory access.
-template <class = void>
-class LazyTokenBytes {
+class TokenBytes {
  public:
   /// No tokens.
-  LazyTokenBytes() = default;
+  TokenBytes() = default;
   /// \param tokens  [Vocabulary::size]: the bytes of each
-  explicit LazyTokenBytes(std::span<std::string const> tokens) : size_(static_cast<std::int32_t>(tokens.size())) {
+  template <class = void>
+  explicit TokenBytes(std::span<std::string const> tokens) : size_(static_cast<std::int32_t>(tokens.size())) {
     auto end = tokens.size() * cell;
     auto total = end;
     for (auto const& token : tokens) total += token.size() < cell ? 0 : token.size();
@@ -52,7 +52,8 @@ class LazyTokenBytes {
     }
     buffer_ = std::move(buffer);
   }
-  explicit LazyTokenBytes(std::vector<std::string> const& tokens) : LazyTokenBytes(std::span(tokens)) {}
+  template <class = void>
+  explicit TokenBytes(std::vector<std::string> const& tokens) : TokenBytes(std::span(tokens)) {}
 
   /// How many tokens there are: 0 .. size() - 1.
   std::int32_t size() const { return size_; }
@@ -60,6 +61,7 @@ class LazyTokenBytes {
 
   /// The bytes of a token; valid as long as any copy lives.
   /// \throws std::invalid_argument  for a token that is not one of them
+  template <class = void>
   std::string_view bytes(Token token) const {
     if (token < 0 || token >= size_)
       require(false, "token", token, "has no bytes: there are those of " + std::to_string(size_) + " tokens");
@@ -72,6 +74,7 @@ class LazyTokenBytes {
 
   /// The joined bytes of several tokens.
   /// \throws std::invalid_argument  as bytes() does
+  template <class = void>
   std::string text(std::span<Token const> tokens) const {
     std::string out;
     for (auto const token : tokens) out += bytes(token);
@@ -90,6 +93,5 @@ class LazyTokenBytes {
   std::shared_ptr<char const[]> buffer_;  // NOLINT(modernize-avoid-c-arrays)
   std::int32_t size_ = 0;
 };
-using TokenBytes = LazyTokenBytes<>;
 
 }  // namespace sluice::inline v0

@@ -99,15 +99,16 @@ void run_to_end(Loop& loop, F&& hand_out) {
 }
 
 /// Holds back each result until all results before it have come.
-template <class = void>
-class LazyInOrder {
+class InOrder {
  public:
+  template <class = void>
   void add(Result result) {
     auto const at = cast<std::size_t>(result.id - first_);
     if (results_.size() <= at) results_.resize(at + 1);
     results_[at] = std::move(result);
   }
   /// The next result in order, if it has come.
+  template <class = void>
   std::optional<Result> take() {
     if (results_.empty() || !results_.front()) return std::nullopt;
     auto result = std::move(results_.front());
@@ -119,7 +120,6 @@ class LazyInOrder {
   std::deque<std::optional<Result>> results_;
   std::uint64_t first_ = 0;  // id of the first in results_
 };
-using InOrder = LazyInOrder<>;
 
 }  // namespace detail
 

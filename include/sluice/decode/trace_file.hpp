@@ -33,21 +33,22 @@ namespace sluice::inline v0 {
 /// Works with every search, schedule and wrapper, since it sees rows, queries and answers. Its memory is a number for every
 /// slot and a bit for every token that has a text. write_trace_page() makes a page of the lines; TracePage writes one as they
 /// come. If lines cannot be written, nothing is thrown: decoding goes on, and the stream's state says so.
-template <class = void>
-class LazyTraceFile {
+class TraceFile {
  public:
   using Texts =
       std::function<std::string(Token)>;  ///< returns the bytes of a token, as TokenBytes does; need not be UTF-8
 
   /// \param lines  must outlive this
   /// \param texts  is called once for every token that occurs; none: tokens are shown as numbers
-  explicit LazyTraceFile(std::ostream& lines, Texts texts = {}) : lines_(&lines), texts_(std::move(texts)) {
+  template <class = void>
+  explicit TraceFile(std::ostream& lines, Texts texts = {}) : lines_(&lines), texts_(std::move(texts)) {
     line_.open('{').key("sluice_trace").number(1).close('}');
     write();
   }
 
   /// Describes a sentence to the reader, e.g. by its text. To be called at any time after it has been submitted.
   /// \param source  what lies at each position that the model attaches attention to, as texts; none: they are numbered
+  template <class = void>
   void describe(std::uint64_t id, std::string_view about, std::span<std::string const> source = {}) {
     line_.open('{').key("sentence").number(id).key("about").string(about);
     if (!source.empty()) {
@@ -62,6 +63,7 @@ class LazyTraceFile {
   /// \name What the decoder calls, see NoTrace
   /// @{
   static bool wants_entropy() { return true; }
+  template <class = void>
   void began(std::uint64_t, Sentence const& sentence) {
     prompt_.assign(sentence.prompt.begin(), sentence.prompt.end());
     prefix_.assign(sentence.prefix.begin(), sentence.prefix.end());
@@ -73,6 +75,7 @@ class LazyTraceFile {
     }
   }
 
+  template <class = void>
   void admitted(std::uint64_t id, Slot base, std::int32_t slot_count) {
     tell(prompt_), tell(prefix_);
     auto const end = static_cast<std::size_t>(base) + static_cast<std::size_t>(slot_count);
@@ -86,6 +89,7 @@ class LazyTraceFile {
     write();
   }
 
+  template <class = void>
   void planned(StepPlan const& step) {
     for (auto const& row : step.rows) tell(row.tokens);
     line_.open('{').key("step").number(step_++).key("rows").open('[');
@@ -103,6 +107,7 @@ class LazyTraceFile {
     write();
   }
 
+  template <class = void>
   void answered(StepPlan const& step, Expansion const& answer) {
     for (std::size_t i = 0; i < answer.size(); ++i) {
       for (auto const& candidate : answer[i].best) tell({&candidate.token, 1});
@@ -114,6 +119,7 @@ class LazyTraceFile {
     write();
   }
 
+  template <class = void>
   void ended(Result const& result) {
     for (auto const& hypothesis : result.hypotheses) tell(hypothesis.tokens);
     line_.open('{').key("end").number(result.id).key("step").number(step_);
@@ -126,6 +132,7 @@ class LazyTraceFile {
   /// @}
 
  private:
+  template <class = void>
   void add(Query const& query, Line const& line) {
     line_.open('{');
     if (!line.best.empty()) {
@@ -147,6 +154,7 @@ class LazyTraceFile {
     line_.close('}');
   }
 
+  template <class = void>
   void add(Hypothesis const& h) {
     line_.open('{').key("tokens").numbers(h.tokens).key("log_probs").numbers(h.log_probs);
     line_.key("log_prob").number(h.log_prob).key("score").number(h.score).key("finished").boolean(h.finished);
@@ -163,6 +171,7 @@ class LazyTraceFile {
   }
 
   /// Writes the texts of tokens that occur for the first time.
+  template <class = void>
   void tell(std::span<Token const> tokens) {
     if (!texts_) return;
     for (auto const token : tokens) {
@@ -185,6 +194,7 @@ class LazyTraceFile {
     }
   }
 
+  template <class = void>
   std::string text_of(Token token) const {
     try {
       return texts_(token);
@@ -193,7 +203,10 @@ class LazyTraceFile {
     }
   }
 
-  void write() { *lines_ << line_.finish(); }
+  template <class = void>
+  void write() {
+    *lines_ << line_.finish();
+  }
 
   std::ostream* lines_;
   Texts texts_;
@@ -205,6 +218,5 @@ class LazyTraceFile {
   std::uint64_t step_ = 0;
   bool eos_told_ = false;
 };
-using TraceFile = LazyTraceFile<>;
 
 }  // namespace sluice::inline v0

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/at_end.hpp>
 #include <sluice/decode/detail/trace_json.hpp>
 #include <sluice/decode/detail/trace_page_source.hpp>
 
@@ -24,19 +25,19 @@ namespace sluice::inline v0 {
 ///       ...
 ///     }
 ///     page.finish();
-template <class = void>
-class LazyTracePage {
+class TracePage {
  public:
   /// Writes the part before the lines. \param page  must outlive this
-  explicit LazyTracePage(std::ostream& page) : page_(page) { write(detail::trace_page_before); }
-  LazyTracePage(LazyTracePage const&) = delete;
-  LazyTracePage& operator=(LazyTracePage const&) = delete;
-  ~LazyTracePage() {
-    if (!finished_) write(detail::trace_page_after);
+  template <class = void>
+  explicit TracePage(std::ostream& page) : page_(page) {
+    write(detail::trace_page_before);
   }
+  TracePage(TracePage const&) = delete;
+  TracePage& operator=(TracePage const&) = delete;
 
   /// Writes the part after the lines. If it is not called, the destructor does it, and cannot report failure.
   /// \throws std::runtime_error  if part of the page, or of the lines, could not be written
+  template <class = void>
   void finish() {
     if (!finished_) write(detail::trace_page_after);
     finished_ = true;
@@ -45,6 +46,12 @@ class LazyTracePage {
   }
 
  private:
+  friend detail::AtEnd<TracePage>;
+  template <class = void>
+  void end() {
+    if (!finished_) write(detail::trace_page_after);
+  }
+
   template <class Pieces>
   void write(Pieces const& pieces) {
     for (auto const piece : pieces) page_ << piece;
@@ -52,8 +59,8 @@ class LazyTracePage {
 
   std::ostream& page_;
   bool finished_ = false;
+  detail::AtEnd<TracePage> at_end_{*this};
 };
-using TracePage = LazyTracePage<>;
 
 /// Makes a page of the lines of a TraceFile. Lines from an untrusted source are safe: what could end the script, or is not UTF-8,
 /// is escaped.

@@ -80,12 +80,14 @@ void put_clusters(std::string& to, Clusters const& clusters) {
 }
 
 /// Reads numbers from the front of a file's content. The checksum was right, so errors are the writer's.
-template <class = void>
-class LazyClustersReader {
+class ClustersReader {
  public:
-  explicit LazyClustersReader(std::string_view bytes) : bytes_(bytes) {}
+  explicit ClustersReader(std::string_view bytes) : bytes_(bytes) {}
 
-  [[noreturn]] static void fail(std::string const& what) { throw std::runtime_error("clusters: " + what); }
+  template <class = void>
+  [[noreturn]] static void fail(std::string const& what) {
+    throw std::runtime_error("clusters: " + what);
+  }
 
   template <class Number>
   Number number(char const* what) {
@@ -96,6 +98,7 @@ class LazyClustersReader {
     return number;
   }
 
+  template <class = void>
   std::uint32_t varint(char const* what) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 35; shift += 7) {
@@ -108,6 +111,7 @@ class LazyClustersReader {
     fail(std::string(what) + " is more than 32 bits");
   }
 
+  template <class = void>
   std::string_view take(std::size_t count, char const* what) {
     if (count > bytes_.size())
       fail(std::string(what) + ": " + std::to_string(count) + " bytes announced, " + std::to_string(bytes_.size()) +
@@ -117,6 +121,7 @@ class LazyClustersReader {
     return taken;
   }
 
+  template <class = void>
   Clusters clusters() {
     constexpr std::uint32_t largest = (std::numeric_limits<std::int32_t>::max)();
     auto const d = number<std::uint32_t>("hidden size");
@@ -131,7 +136,7 @@ class LazyClustersReader {
     Clusters clusters{.hidden_size = static_cast<std::ptrdiff_t>(d), .vocabulary_size = static_cast<std::int32_t>(v)};
     auto const numbers = std::size_t{d} * count;  // < 2^62, so that bytes fit too
     std::size_t const width = half != 0 ? 2 : 4;
-    LazyClustersReader centroids(take(numbers * width, "centroids"));
+    ClustersReader centroids(take(numbers * width, "centroids"));
     clusters.centroids.resize(numbers);
     for (auto& x : clusters.centroids)
       x = std::bit_cast<float>(half != 0 ? std::uint32_t{centroids.number<std::uint16_t>("centroid")} << 16
@@ -153,7 +158,6 @@ class LazyClustersReader {
  private:
   std::string_view bytes_;
 };
-using ClustersReader = LazyClustersReader<>;
 
 /// Appends up to `count` bytes of a stream to `to`, in pieces, so that a wrong count does not allocate much memory.
 template <class = void>

@@ -37,8 +37,7 @@ namespace detail {
 
 /// Rules and their expressions over bytes: parsers write them and compile() reads them. Expressions are referred to by
 /// number.
-template <class = void>
-class LazyExpressions {
+class Expressions {
  public:
   using Id = std::int32_t;
   enum class Kind : std::uint8_t { nothing, bytes, sequence, choice, repeat, call };
@@ -55,18 +54,29 @@ class LazyExpressions {
     std::size_t place = 0;  // position in the source
   };
 
-  explicit LazyExpressions(GrammarLimits limits) : limits_(limits) {}
+  explicit Expressions(GrammarLimits limits) : limits_(limits) {}
 
   /// Matches no text, not even the empty one.
-  Id nothing() { return add({}); }
-  Id empty() { return sequence({}); }
-  Id byte(std::uint8_t first, std::uint8_t last) { return add({.kind = Kind::bytes, .range = {first, last}}); }
+  template <class = void>
+  Id nothing() {
+    return add({});
+  }
+  template <class = void>
+  Id empty() {
+    return sequence({});
+  }
+  template <class = void>
+  Id byte(std::uint8_t first, std::uint8_t last) {
+    return add({.kind = Kind::bytes, .range = {first, last}});
+  }
+  template <class = void>
   Id text(std::string_view bytes) {
     std::vector<Id> parts;
     for (auto const c : bytes) parts.push_back(byte(static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(c)));
     return sequence(parts);
   }
   /// One character, as UTF-8.
+  template <class = void>
   Id characters(std::vector<CharacterRange> ranges) {
     normalise(ranges);
     std::vector<Id> choices, parts;
@@ -78,27 +88,46 @@ class LazyExpressions {
       });
     return choice(choices);
   }
-  Id sequence(std::span<Id const> parts) { return parts.size() == 1 ? parts[0] : add_parts(Kind::sequence, parts); }
+  template <class = void>
+  Id sequence(std::span<Id const> parts) {
+    return parts.size() == 1 ? parts[0] : add_parts(Kind::sequence, parts);
+  }
+  template <class = void>
   Id choice(std::span<Id const> parts) {
     return parts.empty() ? nothing() : parts.size() == 1 ? parts[0] : add_parts(Kind::choice, parts);
   }
-  Id sequence(std::initializer_list<Id> parts) { return sequence(std::span(parts.begin(), parts.size())); }
-  Id choice(std::initializer_list<Id> parts) { return choice(std::span(parts.begin(), parts.size())); }
+  template <class = void>
+  Id sequence(std::initializer_list<Id> parts) {
+    return sequence(std::span(parts.begin(), parts.size()));
+  }
+  template <class = void>
+  Id choice(std::initializer_list<Id> parts) {
+    return choice(std::span(parts.begin(), parts.size()));
+  }
   /// \param maximum  -1: any number
+  template <class = void>
   Id repeat(Id part, std::int32_t minimum, std::int32_t maximum) {
     auto const id = add_parts(Kind::repeat, {&part, 1});
     all_[index(id)].minimum = minimum, all_[index(id)].maximum = maximum;
     return id;
   }
-  Id optional(Id part) { return repeat(part, 0, 1); }
-  Id call(std::int32_t rule) { return add({.kind = Kind::call, .rule = rule}); }
+  template <class = void>
+  Id optional(Id part) {
+    return repeat(part, 0, 1);
+  }
+  template <class = void>
+  Id call(std::int32_t rule) {
+    return add({.kind = Kind::call, .rule = rule});
+  }
 
+  template <class = void>
   std::int32_t add_rule(std::string name) {
     rules.push_back({std::move(name)});
     return static_cast<std::int32_t>(rules.size()) - 1;
   }
 
   Expression const& operator[](Id id) const { return all_[index(id)]; }
+  template <class = void>
   std::span<Id const> parts(Id id) const {
     auto const& e = all_[index(id)];
     return std::span(parts_).subspan(index(e.first), index(e.count));
@@ -111,11 +140,13 @@ class LazyExpressions {
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  template <class = void>
   Id add(Expression e) {
     require(size() < limits_.size, "limits.size", limits_.size, "the grammar has more places than that");
     all_.push_back(e);
     return size() - 1;
   }
+  template <class = void>
   Id add_parts(Kind kind, std::span<Id const> parts) {
     auto const first = static_cast<std::int32_t>(parts_.size());
     auto const id = add({.kind = kind, .first = first, .count = static_cast<std::int32_t>(parts.size())});
@@ -127,7 +158,6 @@ class LazyExpressions {
   std::vector<Expression> all_;
   std::vector<Id> parts_;
 };
-using Expressions = LazyExpressions<>;
 
 }  // namespace detail
 

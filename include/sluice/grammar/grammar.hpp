@@ -27,46 +27,49 @@ namespace sluice::inline v0 {
 /// two.
 ///
 /// Immutable and shared: a copy costs a reference count.
-template <class = void>
-class LazyGrammar {
+class Grammar {
  public:
   /// Accepts any text.
-  LazyGrammar() = default;
+  Grammar() = default;
 
-  /// Reads llama.cpp's notation (GBNF); the output must match the rule `root`. See detail::LazyGbnf for the syntax.
+  /// Reads llama.cpp's notation (GBNF); the output must match the rule `root`. See detail::Gbnf for the syntax.
   /// \throws std::invalid_argument  with line and column for invalid GBNF; naming the rule if one is left-recursive, or
   ///     if no text matches root; naming the limit for a grammar that exceeds it
-  static LazyGrammar from_gbnf(std::string_view text, GrammarLimits const& limits = {}) {
+  template <class = void>
+  static Grammar from_gbnf(std::string_view text, GrammarLimits const& limits = {}) {
     detail::Expressions expressions(limits);
     auto const root = detail::Gbnf::parse(text, expressions);
-    return LazyGrammar(expressions, root);
+    return Grammar(expressions, root);
   }
 
-  /// Reads a regular expression in RE2's syntax, which the whole output must match. See detail::LazyRegex for the
+  /// Reads a regular expression in RE2's syntax, which the whole output must match. See detail::Regex for the
   /// syntax.
   /// \throws std::invalid_argument  with line and column for invalid or unsupported syntax, such as look-around and
   ///     back-references
-  static LazyGrammar from_regex(std::string_view pattern, GrammarLimits const& limits = {}) {
+  template <class = void>
+  static Grammar from_regex(std::string_view pattern, GrammarLimits const& limits = {}) {
     detail::Expressions expressions(limits);
     auto const root = expressions.add_rule("pattern");
     auto const all = detail::Regex::parse("pattern", pattern, expressions);
     expressions.rules[0].expression = all;
-    return LazyGrammar(expressions, root);
+    return Grammar(expressions, root);
   }
 
   /// Reads a JSON schema (draft 2020-12, and draft 7 where it has the same meaning): the JSON texts of all values that
   /// it accepts, with object members in the order of `properties`, followed by any others. See docs/structure.md for
   /// the keywords. Any other keyword, and any unsupported combination, is rejected by name, never ignored.
   /// \throws std::invalid_argument  with line and column
-  static LazyGrammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {}) {
+  template <class = void>
+  static Grammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {}) {
     detail::Expressions expressions(options.limits);
     auto const root = detail::JsonSchema::compile(schema, options, expressions);
-    return LazyGrammar(expressions, root);
+    return Grammar(expressions, root);
   }
 
   /// The same texts for a tokeniser that adds a space before every text and removes it again: one leading space of what
   /// the tokens spell is not part of the text that must match.
-  LazyGrammar behind_space() const {
+  template <class = void>
+  Grammar behind_space() const {
     auto copy = *this;
     if (!trivial()) copy.automaton_ = std::make_shared<detail::Automaton const>(detail::BehindSpace::of(*automaton_));
     return copy;
@@ -77,6 +80,7 @@ class LazyGrammar {
 
   /// Whether a whole text matches. For single texts: nothing is cached between calls.
   /// \throws std::length_error  for a grammar so ambiguous that the parses of the text do not fit into memory
+  template <class = void>
   bool matches(std::string_view text) const {
     if (trivial()) return true;
     detail::Pushdown machine(*automaton_, std::size_t{1} << 28);
@@ -88,11 +92,11 @@ class LazyGrammar {
   std::shared_ptr<detail::Automaton const> const& automaton() const { return automaton_; }
 
  private:
-  LazyGrammar(detail::Expressions const& expressions, std::int32_t root)
+  template <class = void>
+  Grammar(detail::Expressions const& expressions, std::int32_t root)
       : automaton_(std::make_shared<detail::Automaton const>(detail::compile(expressions, root))) {}
 
   std::shared_ptr<detail::Automaton const> automaton_;
 };
-using Grammar = LazyGrammar<>;
 
 }  // namespace sluice::inline v0

@@ -34,21 +34,23 @@ namespace detail {
 
 /// The texts that a schema accepts. A schema is a conjunction of objects: $ref and allOf add objects, anyOf and oneOf
 /// choose between them. Every distinct conjunction gets one rule, so schemas may be recursive.
-template <class = void>
-class LazyJsonSchema : JsonScalars {
+class JsonSchema : JsonScalars {
  public:
   using Id = Expressions::Id;
 
   /// \returns  a rule
+  template <class = void>
   static std::int32_t compile(std::string_view text, JsonSchemaOptions const& options, Expressions& out) {
     require(options.white_space >= -1, "options.white_space", options.white_space, "must be -1 or more");
-    return LazyJsonSchema(text, options, out).whole();
+    return JsonSchema(text, options, out).whole();
   }
 
  private:
-  LazyJsonSchema(std::string_view text, JsonSchemaOptions const& options, Expressions& out)
+  template <class = void>
+  JsonSchema(std::string_view text, JsonSchemaOptions const& options, Expressions& out)
       : JsonScalars(text, options.limits, out, options.white_space) {}
 
+  template <class = void>
   std::int32_t whole() {
     auto const root = out_.add_rule("schema");
     auto const value = rule_of({&root_}, 0);
@@ -64,11 +66,13 @@ class LazyJsonSchema : JsonScalars {
   // ---- conjunctions ----
 
   /// The rule for texts that match all of these schemas.
+  template <class = void>
   Id rule_of(std::vector<JsonValue const*> const& schemas, std::int32_t nesting) {
     Conjunction of;
     for (auto const* const schema : schemas) flatten(*schema, of, 0);
     return rule_of(std::move(of), nesting);
   }
+  template <class = void>
   Id rule_of(Conjunction of, std::int32_t nesting) {
     if (of.nothing) return out_.nothing();
     std::sort(of.parts.begin(), of.parts.end());
@@ -86,6 +90,7 @@ class LazyJsonSchema : JsonScalars {
 
   // ---- texts of a conjunction ----
 
+  template <class = void>
   Id body_of(Parts const& parts, std::int32_t nesting) {
     if (nesting > 10'000) fail(*parts.front().schema, "schemas lead too deep");
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -125,6 +130,7 @@ class LazyJsonSchema : JsonScalars {
 
   // ---- arrays ----
 
+  template <class = void>
   Id array_of(Parts const& parts, std::int32_t nesting) {
     auto const [least, most] = counts(parts, "minItems", "maxItems");
     if (most >= 0 && most < least) return out_.nothing();
@@ -163,6 +169,7 @@ class LazyJsonSchema : JsonScalars {
 
   // ---- objects ----
 
+  template <class = void>
   Id object_of(Parts const& parts, std::int32_t nesting) {
     struct Property {
       std::string name;
@@ -232,6 +239,7 @@ class LazyJsonSchema : JsonScalars {
     return texts_.within("{", out_.choice(first), "}");
   }
 
+  template <class = void>
   static std::u32string decoded(std::string_view text) {
     std::u32string out;
     while (!text.empty()) {
@@ -249,7 +257,6 @@ class LazyJsonSchema : JsonScalars {
   std::map<Parts, std::int32_t> rules_;
   std::vector<Waiting> waiting_;
 };
-using JsonSchema = LazyJsonSchema<>;
 
 }  // namespace detail
 

@@ -56,8 +56,7 @@ struct StructureOptions {
 /// docs/structure.md.
 ///
 /// States and their masks are cached for all sentences, in all copies and threads.
-template <class = void>
-class LazyStructure {
+class Structure {
  public:
   /// A value of a few words. Equal states have the same continuations.
   struct State {
@@ -67,12 +66,13 @@ class LazyStructure {
   };
 
   /// Allows everything.
-  LazyStructure() = default;
+  Structure() = default;
   /// \param tokens  of the vocabulary with which the search will run; shared by all grammars of a model
   /// \throws std::invalid_argument  for invalid options, or if there are no tokens
   /// \throws std::length_error  if `options.eager` takes more than `options.memory`
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  LazyStructure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {}) {
+  template <class = void>
+  Structure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {}) {
     require(options.masks >= 1, "options.masks", options.masks, "must be at least 1");
     if (grammar.trivial()) return;
     require(!tokens.empty(), "tokens", "none", "a grammar needs the tokens' bytes: TokenTrie(bytes, vocabulary)");
@@ -81,6 +81,7 @@ class LazyStructure {
   }
 
   /// \throws std::invalid_argument  if the tokens belong to another vocabulary
+  template <class = void>
   State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const &own = data_->trie.vocabulary(), &other = *sentence.vocabulary;
@@ -93,6 +94,7 @@ class LazyStructure {
     return start();
   }
   /// The state before the first token, for the vocabulary of the tokens.
+  template <class = void>
   State start() const {
     if (data_ == nullptr) return {};
     auto const lock = std::scoped_lock(data_->mutex);
@@ -100,6 +102,7 @@ class LazyStructure {
     if (masks == nullptr || masks->bytes() > data_->options.memory / 2) masks = data_->make();
     return {masks, masks->initial()};
   }
+  template <class = void>
   State next(State const& state, Token token) const {
     if (data_ == nullptr || state.masks == nullptr) return state;
     if (state.state == dead || state.state == ended) return {state.masks, dead};
@@ -113,6 +116,7 @@ class LazyStructure {
 
   /// The tokens that may follow; null: all. Valid as long as the pointer is held.
   /// \param left  how many tokens may follow, the end included
+  template <class = void>
   std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const {
     if (data_ == nullptr || state.masks == nullptr || state.state == dead) return nullptr;
     auto const lock = std::scoped_lock(data_->mutex);
@@ -122,6 +126,7 @@ class LazyStructure {
   /// Whether the output matches so far.
   bool alive(State const& state) const { return state.masks == nullptr || state.state != dead; }
   /// Whether the output may end here, or has ended.
+  template <class = void>
   bool complete(State const& state) const {
     if (state.masks == nullptr || state.state == ended) return true;
     auto const lock = std::scoped_lock(data_->mutex);
@@ -130,6 +135,7 @@ class LazyStructure {
 
   /// \throws std::invalid_argument  if no output can begin with this: for a prefix that violates the grammar, a maximum
   ///     length within which nothing can be completed, or tokens that cannot spell what the grammar requires
+  template <class = void>
   void require_possible(State const& state, Output const& output, std::int32_t left) const {
     if (data_ == nullptr || state.masks == nullptr) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
@@ -145,6 +151,7 @@ class LazyStructure {
   }
 
   /// The number of grammar nodes, and of states reached so far.
+  template <class = void>
   std::pair<std::int32_t, std::int32_t> sizes() const {
     if (data_ == nullptr) return {0, 0};
     auto const lock = std::scoped_lock(data_->mutex);
@@ -156,12 +163,14 @@ class LazyStructure {
   static constexpr auto ended = detail::TokenMasks::ended;
 
   struct Data {
+    template <class = void>
     Data(Grammar its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
         : grammar(std::move(its_grammar)),
           trie(std::move(its_trie)),
           options(its_options),
           fewest(*grammar.automaton(), trie),
           nodes(*grammar.automaton()) {}
+    template <class = void>
     std::shared_ptr<detail::TokenMasks> make() {
       return std::make_shared<detail::TokenMasks>(*grammar.automaton(), fewest, trie, nodes, options.memory,
                                                   static_cast<std::size_t>(options.masks),
@@ -177,7 +186,6 @@ class LazyStructure {
   };
   std::shared_ptr<Data> data_;
 };
-using Structure = LazyStructure<>;
 
 /// Any search, with all outputs matching a grammar.
 template <Search S>

@@ -25,14 +25,14 @@ namespace sluice::inline v0 {
 /// generated are left out.
 ///
 /// Immutable and shared: a copy costs a reference count. About 14 bytes per node, and about three nodes per token.
-template <class = void>
-class LazyTokenTrie {
+class TokenTrie {
  public:
   /// Has no tokens.
-  LazyTokenTrie() = default;
+  TokenTrie() = default;
   /// \throws std::invalid_argument  for an invalid vocabulary or one without eos, or if `bytes` has another number of
   ///     tokens
-  LazyTokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary) {
+  template <class = void>
+  TokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary) {
     vocabulary.check();
     require(bytes.size() == vocabulary.size, "bytes.size", bytes.size(),
             "the vocabulary has " + std::to_string(vocabulary.size) + " tokens");
@@ -44,7 +44,8 @@ class LazyTokenTrie {
     for (auto const token : vocabulary.never) left_out[at(token)] = 1;
     for (Token token = 0; token < vocabulary.size; ++token)
       if (left_out[at(token)] == 0 && !bytes.bytes(token).empty()) data->tokens.push_back(token);
-    std::ranges::stable_sort(data->tokens, {}, [&](Token token) { return bytes.bytes(token); });
+    std::stable_sort(data->tokens.begin(), data->tokens.end(),
+                     [&](Token a, Token b) { return bytes.bytes(a) < bytes.bytes(b); });
     data->build();
     data_ = std::move(data);
   }
@@ -59,11 +60,13 @@ class LazyTokenTrie {
   /// The next node that does not begin with this one's bytes; the nodes in between do.
   std::int32_t end(std::int32_t node) const { return data_->nodes[at(node)].end; }
   /// The tokens whose bytes end here; ascending.
+  template <class = void>
   std::span<Token const> tokens(std::int32_t node) const {
     auto const begin = data_->nodes[at(node)].tokens;
     return std::span(data_->tokens).subspan(at(begin), at(data_->nodes[at(node) + 1].tokens - begin));
   }
   /// The bytes from the root to a node that has tokens at or below it. Valid as long as the trie.
+  template <class = void>
   std::string_view text(std::int32_t node) const {
     return bytes(data_->tokens[at(data_->nodes[at(node)].tokens)]).substr(0, at(depth(node)));
   }
@@ -71,6 +74,7 @@ class LazyTokenTrie {
   std::int32_t depth() const { return data_ == nullptr ? 0 : data_->depth; }
 
   /// A node's child for a byte; -1: none. For single steps; a walk is cheaper.
+  template <class = void>
   std::int32_t child(std::int32_t node, std::uint8_t byte) const {
     for (auto i = node + 1; i < end(node) && this->byte(i) <= byte; i = end(i))
       if (this->byte(i) == byte) return i;
@@ -78,11 +82,13 @@ class LazyTokenTrie {
   }
 
   /// A token's bytes, as given.
+  template <class = void>
   std::string_view bytes(Token token) const {
     return data_ == nullptr || token < 0 || token >= data_->bytes.size() ? std::string_view()
                                                                          : data_->bytes.bytes(token);
   }
   /// The vocabulary for which it was built.
+  template <class = void>
   Vocabulary const& vocabulary() const {
     static Vocabulary const none;
     return data_ == nullptr ? none : data_->vocabulary;
@@ -102,6 +108,7 @@ class LazyTokenTrie {
     std::vector<Node> nodes;    // [size + 1]
     std::int32_t depth = 0;
 
+    template <class = void>
     void build() {
       std::vector<std::int32_t> open{0};  // from the root to the last node
       nodes.push_back({});
@@ -132,6 +139,5 @@ class LazyTokenTrie {
   };
   std::shared_ptr<Data const> data_;
 };
-using TokenTrie = LazyTokenTrie<>;
 
 }  // namespace sluice::inline v0

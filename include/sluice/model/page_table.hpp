@@ -36,8 +36,7 @@ struct PagedCacheUse {
 /// append to it copies the page's filled part.
 ///
 /// Slots need no creation: a slot that was never named is empty. Not thread-safe.
-template <class = void>
-class LazyPageTable {
+class PageTable {
  public:
   static constexpr std::int32_t none = -1;
 
@@ -52,7 +51,8 @@ class LazyPageTable {
   /// \param max_pages           the most pages in use at once; 0: no limit
   /// \param page_bytes          of each, for use()
   /// \throws std::invalid_argument  if an argument is out of range
-  LazyPageTable(std::int32_t positions_per_page, std::int32_t max_pages, std::size_t page_bytes)
+  template <class = void>
+  PageTable(std::int32_t positions_per_page, std::int32_t max_pages, std::size_t page_bytes)
       : positions_per_page_(positions_per_page), max_pages_(max_pages), page_bytes_(page_bytes) {
     require(positions_per_page > 0, "PagedCache: positions_per_page", positions_per_page, "must be > 0");
     require(max_pages >= 0, "PagedCache: max_pages", max_pages, "must be >= 0");
@@ -66,6 +66,7 @@ class LazyPageTable {
 
   /// `to` becomes the first `length` positions of `from`; its old contents are dropped. O(pages dropped).
   /// \throws std::invalid_argument  if `from` is shorter
+  template <class = void>
   void fork(Slot from, Slot to, std::int32_t length) {
     check(from, length);
     if (from == to) return truncate(to, length);
@@ -80,6 +81,7 @@ class LazyPageTable {
 
   /// Keeps the first `length` positions of the slot. O(pages dropped).
   /// \throws std::invalid_argument  if it is shorter
+  template <class = void>
   void truncate(Slot slot, std::int32_t length) {
     check(slot, length);
     auto& s = slots_[index(slot)];
@@ -92,6 +94,7 @@ class LazyPageTable {
   }
 
   /// Empties the slot.
+  template <class = void>
   void release(Slot slot) {
     if (!known(slot)) return;
     auto& s = slots_[index(slot)];
@@ -144,10 +147,12 @@ class LazyPageTable {
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   bool known(Slot slot) const { return slot >= 0 && index(slot) < slots_.size(); }
+  template <class = void>
   void check(Slot slot, std::int32_t asked) {  // not called length: nvcc confuses that with the function of this name
     require(asked >= 0 && asked <= length(slot), "PagedCache: length", asked, "must be in [0, length of the slot]");
     reserve(slot);
   }
+  template <class = void>
   void reserve(Slot slot) {
     require(slot >= 0, "PagedCache: slot", slot, "must be >= 0");
     if (!known(slot)) slots_.resize(index(slot) + 1);
@@ -176,6 +181,7 @@ class LazyPageTable {
   }
 
   /// Removes one reference. A page without references is freed, and drops its reference to the page before it.
+  template <class = void>
   void drop(std::int32_t page) {
     while (page != none && --pages_[index(page)].references == 0) {
       auto const previous = std::exchange(pages_[index(page)].previous, free_);
@@ -192,6 +198,5 @@ class LazyPageTable {
   std::int32_t free_ = none;
   PagedCacheUse use_;
 };
-using PageTable = LazyPageTable<>;
 
 }  // namespace sluice::inline v0

@@ -22,16 +22,16 @@ namespace sluice::inline v0 {
 /// section 6): z_i = h + W2_i relu(W1_i h + b1_i) + b2_i; the model's own output layer turns z_i into scores. Head 0
 /// guesses the token after the model's own next token. The next token itself comes from the unchanged model, without a
 /// head.
-template <class = void>
-class LazyResidualHeads {
+class ResidualHeads {
  public:
   /// One head. \throws std::invalid_argument  if the shapes do not fit
   struct Head {
     PackedMatrix up, down;  // [inner, d] and [d, inner]
   };
 
-  LazyResidualHeads() = default;
-  explicit LazyResidualHeads(std::vector<Head> heads) : heads_(std::move(heads)) {
+  ResidualHeads() = default;
+  template <class = void>
+  explicit ResidualHeads(std::vector<Head> heads) : heads_(std::move(heads)) {
     for (std::size_t i = 0; i < heads_.size(); ++i) {
       auto const& [up, down] = heads_[i];
       auto const name = "ResidualHeads: heads[" + std::to_string(i) + "]";
@@ -42,9 +42,13 @@ class LazyResidualHeads {
   }
 
   std::int32_t size() const { return static_cast<std::int32_t>(heads_.size()); }
-  std::ptrdiff_t hidden_size() const { return heads_.empty() ? 0 : heads_[0].up.inputs(); }
+  template <class = void>
+  std::ptrdiff_t hidden_size() const {
+    return heads_.empty() ? 0 : heads_[0].up.inputs();
+  }
 
   /// z = head `i` of h, both [n, d]; they must not overlap. Allocates nothing once warm.
+  template <class = void>
   void apply(std::int32_t i, MatrixView<float const> h, MatrixView<float> z) {
     auto const& [up, down] = heads_[static_cast<std::size_t>(i)];
     auto const inner = up.outputs();
@@ -52,7 +56,7 @@ class LazyResidualHeads {
       inner_.resize(static_cast<std::size_t>(h.rows * inner));
     MatrixView<float> const middle{inner_.data(), h.rows, inner, inner};
     up.multiply(h, middle, {.relu = true});
-    for (std::ptrdiff_t row = 0; row < h.rows; ++row) std::ranges::copy(h[row], z[row].begin());
+    for (std::ptrdiff_t row = 0; row < h.rows; ++row) std::copy(h[row].begin(), h[row].end(), z[row].begin());
     down.multiply({middle.data, middle.rows, middle.columns, middle.stride}, z, {.add = true});
   }
 
@@ -60,6 +64,5 @@ class LazyResidualHeads {
   std::vector<Head> heads_;
   std::vector<float> inner_;
 };
-using ResidualHeads = LazyResidualHeads<>;
 
 }  // namespace sluice::inline v0

@@ -33,10 +33,12 @@ struct TreeShape {
   /// The tree of all `paths`. Each path lists the ranks of its guesses from the first place on, as in Medusa's
   /// `medusa_choices`; prefixes of a path need not be listed.
   /// \throws std::invalid_argument  for a negative rank
+  template <class = void>
   static TreeShape of(std::vector<std::vector<std::int32_t>> const& paths);
 
   /// `widths[i]` guesses behind each node at place i - 1: {4, 2, 1} has 4 + 8 + 8 nodes.
   /// \throws std::invalid_argument  for a width below 1
+  template <class = void>
   static TreeShape full(std::span<std::int32_t const> widths);
 
   /// The `nodes` nodes that are most often right, by Medusa's greedy construction (Cai et al. 2024, section 2.3.3). It
@@ -44,13 +46,15 @@ struct TreeShape {
   /// \param accuracy  [place][rank]: how often that guess is right; a list ends where nothing is known
   /// \param leaves    the most paths
   /// \throws std::invalid_argument  for a number outside [0, 1]
+  template <class = void>
   static TreeShape learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes, std::int32_t leaves);
 
+  template <class = void>
   std::int32_t leaves() const {
     std::vector<bool> inner(nodes.size());
     for (auto const& node : nodes)
       if (node.parent >= 0) inner[static_cast<std::size_t>(node.parent)] = true;
-    return static_cast<std::int32_t>(std::ranges::count(inner, false));
+    return static_cast<std::int32_t>(std::count(inner.begin(), inner.end(), false));
   }
   std::int32_t depth() const {
     std::int32_t most = 0;
@@ -63,8 +67,7 @@ namespace detail {
 
 /// Grows a tree best first: adds the node with the most probable path among those whose parent and better siblings are
 /// in it.
-template <class = void>
-class LazyTreeGrowth {
+class TreeGrowth {
  public:
   struct Bounds {
     std::int32_t depth = 0, nodes = 0, leaves = 1;
@@ -81,11 +84,11 @@ class LazyTreeGrowth {
       auto const own = static_cast<double>(log_prob(depth, rank));
       if (!(own > -1e30)) return;
       heap_.push_back({before + own, before, {parent, depth, rank}});
-      std::ranges::push_heap(heap_, worse);
+      std::ranges::push_heap(heap_, worse<>);
     };
     add(-1, 0, 0, 0);
     while (!heap_.empty()) {
-      std::ranges::pop_heap(heap_, worse);
+      std::ranges::pop_heap(heap_, worse<>);
       auto const [path, before, node] = heap_.back();
       heap_.pop_back();
       auto const chance = std::exp(path);
@@ -103,6 +106,7 @@ class LazyTreeGrowth {
     double path, before;  // log-probability with it, and without it
     TreeShape::Node node;
   };
+  template <class = void>
   static bool worse(Waiting const& a, Waiting const& b) {
     if (a.path != b.path) return a.path < b.path;
     return std::pair(a.node.depth, a.node.rank) > std::pair(b.node.depth, b.node.rank);
@@ -111,18 +115,18 @@ class LazyTreeGrowth {
   std::vector<TreeShape::Node> nodes_;
   TreeBudget budget_;
 };
-using TreeGrowth = LazyTreeGrowth<>;
 
 }  // namespace detail
 
-inline TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& paths) {
+template <class Void>
+TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& paths) {
   TreeShape shape;
   for (auto const& path : paths) {
     std::int32_t parent = -1;
     for (std::size_t i = 0; i < path.size(); ++i) {
       require(path[i] >= 0, "TreeShape: rank", path[i], "must not be negative");
       Node const node{parent, static_cast<std::int32_t>(i), path[i]};
-      auto const found = std::ranges::find(shape.nodes, node);
+      auto const found = std::find(shape.nodes.begin(), shape.nodes.end(), node);
       parent = static_cast<std::int32_t>(found - shape.nodes.begin());
       if (found == shape.nodes.end()) shape.nodes.push_back(node);
     }
@@ -130,7 +134,8 @@ inline TreeShape TreeShape::of(std::vector<std::vector<std::int32_t>> const& pat
   return shape;
 }
 
-inline TreeShape TreeShape::full(std::span<std::int32_t const> widths) {
+template <class Void>
+TreeShape TreeShape::full(std::span<std::int32_t const> widths) {
   TreeShape shape;
   std::size_t begin = 0, end = 0;
   for (std::size_t depth = 0; depth < widths.size(); ++depth) {
@@ -146,8 +151,8 @@ inline TreeShape TreeShape::full(std::span<std::int32_t const> widths) {
   return shape;
 }
 
-inline TreeShape TreeShape::learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes,
-                                  std::int32_t leaves) {
+template <class Void>
+TreeShape TreeShape::learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes, std::int32_t leaves) {
   for (auto const& place : accuracy)
     for (auto const x : place) require(x >= 0 && x <= 1, "TreeShape: accuracy", x, "must be in [0, 1]");
   detail::TreeGrowth growth;

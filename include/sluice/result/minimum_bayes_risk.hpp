@@ -98,11 +98,11 @@ BayesRiskChoice minimum_bayes_risk(std::span<Hypothesis const> hypotheses, Utili
 /// A utility that needs no text: chrF (Popovic 2015) over tokens instead of characters. The F-score of the mean
 /// precision and the mean recall of n-grams up to `order`, over the orders for which both sequences have n-grams; in
 /// [0, 1]. Two empty sequences: 1. O(order * n log n).
-template <class = void>
-struct LazyTokenNgramF {
+struct TokenNgramF {
   std::size_t order = 4;  ///< >= 1
   double beta = 1;        ///< recall counts beta times as much as precision
 
+  template <class = void>
   double operator()(std::span<Token const> candidate, std::span<Token const> reference) const {
     if (candidate.empty() && reference.empty()) return 1;
     auto const orders = (std::min)({order, candidate.size(), reference.size()});
@@ -119,6 +119,7 @@ struct LazyTokenNgramF {
 
  private:
   /// The number of n-grams in common, each counted as often as in the sequence that has fewer of it.
+  template <class = void>
   static std::size_t shared(std::span<Token const> a, std::span<Token const> b, std::size_t n) {
     auto const before = [](std::span<Token const> x, std::span<Token const> y) {
       return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
@@ -139,6 +140,5 @@ struct LazyTokenNgramF {
     return count;
   }
 };
-using TokenNgramF = LazyTokenNgramF<>;
 
 }  // namespace sluice::inline v0

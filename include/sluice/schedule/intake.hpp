@@ -43,6 +43,7 @@ struct Intake {
   }
 
   /// Throws std::invalid_argument naming the option and its value.
+  template <class = void>
   void check() const {
     require(encode_group <= encode_ahead, "encode_group", encode_group, "must be at most encode_ahead");
     require(prompt_chunk >= 0, "prompt_chunk", prompt_chunk, "must be 0 (no bound) or more");

@@ -28,8 +28,7 @@ namespace sluice::inline v0 {
 ///    A.2).
 ///
 /// Both functions cost O(live).
-template <class = void>
-struct LazyStreaming {
+struct Streaming {
   enum class Order : std::uint8_t {
     automatic,      ///< oldest_first, or shortest_only if the model is not `ragged`
     oldest_first,   ///< all sentences, in the order of admission, up to max_rows
@@ -56,6 +55,7 @@ struct LazyStreaming {
   Refill refill{};
 
   /// Throws std::invalid_argument naming the option and its value.
+  template <class = void>
   void check() const {
     require(size >= 1, "size", size, "must be at least 1");
     require(refill_below >= 0 && refill_below <= 1, "refill_below", refill_below, "must be between 0 and 1");
@@ -69,11 +69,13 @@ struct LazyStreaming {
   }
 
   /// Called by the decoder with the model's abilities.
+  template <class = void>
   void adapt(Abilities const& abilities) {
     if (order == Order::automatic) order = abilities.ragged ? Order::oldest_first : Order::shortest_only;
     if (order == Order::oldest_first && abilities.ragged && max_rows == 0) drain_after = 0;
   }
 
+  template <class = void>
   std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
     if (waiting.empty() || live.size() >= size) return 0;
     auto const old = [this](Live const& one) { return one.age > drain_after; };
@@ -85,6 +87,7 @@ struct LazyStreaming {
     return refill.sentences > 0 ? (std::min)(refill.sentences, room) : room;
   }
 
+  template <class = void>
   void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
     if (live.empty()) return;
     auto const first = static_cast<std::ptrdiff_t>(chosen.size());
@@ -107,6 +110,7 @@ struct LazyStreaming {
   }
 
  private:
+  template <class = void>
   std::size_t by_tokens(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
     std::int64_t alive = 0, taken = 0;
     for (auto const& one : live) alive += (std::max)(one.source_length, 0);
@@ -120,6 +124,5 @@ struct LazyStreaming {
     return count;
   }
 };
-using Streaming = LazyStreaming<>;
 
 }  // namespace sluice::inline v0

@@ -13,10 +13,10 @@ namespace sluice::inline v0::detail {
 
 /// Counts what a tree of guesses holds against its limits: guesses, paths and, if a guess has a cost, whether it pays. Used by
 /// models that guess (DraftTree has the limits) and by the search, which checks the limits again. No allocation once warm.
-template <class = void>
-class LazyTreeBudget {
+class TreeBudget {
  public:
   /// An empty tree. \param cost  of a guess, as a fraction of a step; 0: every guess pays
+  template <class = void>
   void reset(std::int32_t nodes, std::int32_t leaves, double cost = 0) {
     nodes_ = nodes, leaves_ = leaves, cost_ = cost;
     children_.assign(1, 0), paths_ = 0, expected_ = 1;
@@ -33,6 +33,7 @@ class LazyTreeBudget {
   /// Adds a guess if it may join; it is then number size() - 1.
   /// \param parent  the number of its parent; -1: none. A second child of the same parent is one more path
   /// \param chance  the probability that it and all its ancestors are right
+  template <class = void>
   bool admit(std::int32_t parent, double chance = 1) {
     auto& siblings = children_[static_cast<std::size_t>(std::int64_t{parent} + 1)];
     auto const opens = siblings > 0 || paths_ == 0;
@@ -47,6 +48,5 @@ class LazyTreeBudget {
   double cost_ = 0, expected_ = 1;         // expected_: tokens that a round yields
   std::vector<std::int32_t> children_{0};  // [guess + 1]
 };
-using TreeBudget = LazyTreeBudget<>;
 
 }  // namespace sluice::inline v0::detail

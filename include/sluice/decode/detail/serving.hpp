@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/at_end.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
@@ -30,29 +31,20 @@
 namespace sluice::inline v0::detail {
 
 /// The server without its types. See Server for the members.
-template <class = void>
-class LazyServing {
+class Serving {
  public:
   using Clock = ServerClock;
 
   /// \param settles  whether the searches can say which tokens are settled
-  LazyServing(Loop& loop, ServerOptions const& options, bool settles)
+  template <class = void>
+  Serving(Loop& loop, ServerOptions const& options, bool settles)
       : options_(options), loop_(loop), settles_(settles), worker_([this] { work(); }) {}
-  LazyServing(LazyServing const&) = delete;
-  LazyServing& operator=(LazyServing const&) = delete;
-
-  /// Ends what is left with Failure::cancelled, and delivers the results.
-  ~LazyServing() {
-    {
-      std::lock_guard const lock(mutex_);
-      closed_ = stop_ = true;
-    }
-    wake_.notify_all(), room_.notify_all();
-    worker_.join();
-  }
+  Serving(Serving const&) = delete;
+  Serving& operator=(Serving const&) = delete;
 
   /// Queues a request and returns its id (0, 1, 2 ...). Returns nothing, and never calls `done`, if the request is refused: the
   /// server is closed, or the queue is full and ServerOptions::full says refuse (or this is the worker's thread).
+  template <class = void>
   std::optional<std::uint64_t> submit(std::unique_ptr<AnyRequest> request, Delivery delivery) {
     std::unique_lock lock(mutex_);
     auto const free = [this] { return closed_ || queued_ < options_.queue; };
@@ -67,6 +59,7 @@ class LazyServing {
   }
 
   /// Ends a request with Failure::cancelled and the hypotheses so far, before the next step. Does nothing if it has ended.
+  template <class = void>
   void cancel(std::uint64_t id) {
     {
       std::lock_guard const lock(mutex_);
@@ -76,6 +69,7 @@ class LazyServing {
   }
 
   /// Refuses requests from now on; serves those in the queue.
+  template <class = void>
   void close() {
     {
       std::lock_guard const lock(mutex_);
@@ -85,23 +79,38 @@ class LazyServing {
   }
 
   /// Waits until every request has been answered. Not from a callback.
+  template <class = void>
   void drain() {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [this] { return open_ == 0; });
   }
 
   /// Requests that have no result yet.
+  template <class = void>
   std::size_t open() const {
     std::lock_guard const lock(mutex_);
     return open_;
   }
   /// As of the last step.
+  template <class = void>
   Statistics statistics() const {
     std::lock_guard const lock(mutex_);
     return statistics_;
   }
 
  private:
+  friend AtEnd<Serving>;
+  /// Ends what is left with Failure::cancelled, and delivers the results.
+  template <class = void>
+  void end() {
+    {
+      std::lock_guard const lock(mutex_);
+      closed_ = stop_ = true;
+    }
+    wake_.notify_all(), room_.notify_all();
+    worker_.join();
+  }
+
   struct Submitted {
     std::uint64_t id;
     std::unique_ptr<AnyRequest> request;
@@ -113,6 +122,7 @@ class LazyServing {
   };
   using Deadline = std::pair<Clock::time_point, std::uint64_t>;
 
+  template <class = void>
   void work() {
     {
       std::lock_guard const lock(mutex_);
@@ -138,6 +148,7 @@ class LazyServing {
   }
 
   /// Gives the decoder the new requests and cancellations; false when it is time to stop.
+  template <class = void>
   bool take() {
     auto stop = false;
     {
@@ -158,6 +169,7 @@ class LazyServing {
     return !stop;
   }
 
+  template <class = void>
   void expire() {
     if (deadlines_.empty()) return;
     auto const now = Clock::now();
@@ -168,6 +180,7 @@ class LazyServing {
     }
   }
 
+  template <class = void>
   void tell() {
     if (listeners_ == 0) return;
     loop_.settled([this](std::uint64_t id) { return in_flight_.find(id)->second.delivery.settled != nullptr; },
@@ -179,6 +192,7 @@ class LazyServing {
                   });
   }
 
+  template <class = void>
   void deliver() {
     std::size_t count = 0;
     for (Result result; loop_.poll(result); result = {}, ++count) {
@@ -197,6 +211,7 @@ class LazyServing {
     if (queued_ < options_.queue || open_ == 0) room_.notify_all();
   }
 
+  template <class = void>
   void sleep() {
     std::unique_lock lock(mutex_);
     auto const something = [this] { return stop_ || !inbox_.empty() || !withdrawn_.empty(); };
@@ -231,7 +246,7 @@ class LazyServing {
   Statistics statistics_;
   std::thread::id worker_id_{};
   std::thread worker_;  // last: uses all other members
+  AtEnd<Serving> at_end_{*this};
 };
-using Serving = LazyServing<>;
 
 }  // namespace sluice::inline v0::detail

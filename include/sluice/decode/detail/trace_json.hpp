@@ -16,7 +16,8 @@
 namespace sluice::inline v0::detail {
 
 /// The length in bytes of the first character of `text`; 0 if it does not begin with valid UTF-8 (Unicode 15, table 3-7).
-inline std::size_t utf8_character(std::string_view text) {
+template <class = void>
+std::size_t utf8_character(std::string_view text) {
   auto const at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   auto const inside = [&](std::size_t i, int low = 0x80, int high = 0xBF) { return at(i) >= low && at(i) <= high; };
   if (text.empty()) return 0;
@@ -30,7 +31,8 @@ inline std::size_t utf8_character(std::string_view text) {
   return 0;
 }
 
-inline bool is_utf8(std::string_view text) {
+template <class = void>
+bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     auto const bytes = utf8_character(text);
     if (bytes == 0) return false;
@@ -41,21 +43,23 @@ inline bool is_utf8(std::string_view text) {
 
 /// One line of JSON, written from left to right. Numbers are read back bit for bit; NaN and infinity become null. '<', '>' and
 /// '&' are escaped, so that the line can be put into a page of HTML.
-template <class = void>
-class LazyJsonLine {
+class JsonLine {
  public:
   /// \name Objects and arrays
   /// @{
-  LazyJsonLine& open(char bracket) {
+  template <class = void>
+  JsonLine& open(char bracket) {
     separate();
     text_ += bracket, fresh_ = true;
     return *this;
   }
-  LazyJsonLine& close(char bracket) {
+  template <class = void>
+  JsonLine& close(char bracket) {
     text_ += bracket, fresh_ = false;
     return *this;
   }
-  LazyJsonLine& key(std::string_view name) {
+  template <class = void>
+  JsonLine& key(std::string_view name) {
     string(name);
     text_ += ':', fresh_ = true;
     return *this;
@@ -63,24 +67,26 @@ class LazyJsonLine {
   /// @}
 
   template <std::integral I>
-  LazyJsonLine& number(I x) {
+  JsonLine& number(I x) {
     separate();
     return characters(x);
   }
   template <std::floating_point F>
-  LazyJsonLine& number(F x) {
+  JsonLine& number(F x) {
     separate();
     if (std::isfinite(x)) return characters(x);
     text_ += "null";
     return *this;
   }
-  LazyJsonLine& boolean(bool x) {
+  template <class = void>
+  JsonLine& boolean(bool x) {
     separate();
     text_ += x ? "true" : "false";
     return *this;
   }
   /// Invalid UTF-8 becomes U+FFFD.
-  LazyJsonLine& string(std::string_view text) {
+  template <class = void>
+  JsonLine& string(std::string_view text) {
     separate();
     text_ += '"';
     while (!text.empty()) {
@@ -94,29 +100,32 @@ class LazyJsonLine {
     return *this;
   }
   template <class Range>
-  LazyJsonLine& numbers(Range const& range) {
+  JsonLine& numbers(Range const& range) {
     open('[');
     for (auto const& x : range) number(x);
     return close(']');
   }
 
   /// Returns the line so far, and begins the next.
+  template <class = void>
   std::string_view finish() {
     text_ += '\n', done_.swap(text_), text_.clear(), fresh_ = true;
     return done_;
   }
 
  private:
+  template <class = void>
   void separate() {
     if (!fresh_) text_ += ',';
     fresh_ = false;
   }
   template <class Number>
-  LazyJsonLine& characters(Number x) {
+  JsonLine& characters(Number x) {
     char digits[32];
     text_.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
     return *this;
   }
+  template <class = void>
   void escape(char c) {
     constexpr auto hex = "0123456789abcdef";
     if (c == '"' || c == '\\') (text_ += '\\') += c;
@@ -128,6 +137,5 @@ class LazyJsonLine {
   std::string text_, done_;
   bool fresh_ = true;  // the next value is the first of its array or object
 };
-using JsonLine = LazyJsonLine<>;
 
 }  // namespace sluice::inline v0::detail

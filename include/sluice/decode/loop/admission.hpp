@@ -36,10 +36,10 @@
 namespace sluice::inline v0::detail {
 
 /// Asks the schedule how many requests to admit, gives them slots, and starts them in the model.
-template <class = void>
-class LazyAdmission {
+class Admission {
  public:
-  LazyAdmission(LoopState& state, Results& results, Intake const& intake)
+  template <class = void>
+  Admission(LoopState& state, Results& results, Intake const& intake)
       : waiting(state.model, intake),
         state_(state),
         results_(results),
@@ -57,6 +57,7 @@ class LazyAdmission {
   WaitingQueue waiting;
 
   /// Queues a request. Throws if the request is bad; the caller then refuses it.
+  template <class = void>
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
@@ -70,6 +71,7 @@ class LazyAdmission {
   }
 
   /// Admits what the schedule asks for, as far as slots and cache suffice.
+  template <class = void>
   void admit() {
     while (waiting.any()) {
       list_running(state_, results_, live_);
@@ -84,11 +86,13 @@ class LazyAdmission {
 
  private:
   /// Whether the schedule should see more of the queue: it takes all that it sees, or takes nothing while nothing runs.
+  template <class = void>
   bool wants_more(std::size_t wanted) const {
     return wanted > 0 ? wanted >= waiting.arranged() : live_.empty() && waiting.supply != nullptr;
   }
 
   /// Starts up to `count` waiting requests; false if no more can be started now.
+  template <class = void>
   bool admit(std::size_t count) {
     auto& seconds = state_.statistics.seconds;
     while (count > 0) {
@@ -106,6 +110,7 @@ class LazyAdmission {
   }
 
   /// Starts the requests of a run in one batch. Returns how many left the queue.
+  template <class = void>
   std::size_t admit(WaitingQueue::Run const& run) {
     sources_.clear(), starts_.clear(), places_.clear(), starting_.clear();
     encoded_ = run.encoded;
@@ -126,6 +131,7 @@ class LazyAdmission {
   }
 
   /// Gives a request its slots and its search; false if there is no room. A request that cannot be served is refused.
+  template <class = void>
   bool admit(WaitingQueue::Entry& next) {
     auto s = state_.running.take();
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
@@ -175,6 +181,7 @@ class LazyAdmission {
 
   /// Slots for a sentence, if there are any and the KV cache has room for its tokens. Evicts kept slots as needed. If a kept
   /// slot holds nothing but a prefix of this prompt, or would be evicted, the sentence takes it over with its `held` tokens.
+  template <class = void>
   std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length, std::int32_t& held) {
     auto& cache = state_.cache;
     auto const alive = state_.running.size();
@@ -205,6 +212,7 @@ class LazyAdmission {
   }
 
   /// Handles a sentence that could not be started even alone.
+  template <class = void>
   void fail_or_preempt(Running& s) {
     if (is_no_room(problem_) && state_.running.size() > 1) {
       state_.cache.stop_admission();
@@ -215,6 +223,7 @@ class LazyAdmission {
     }
   }
 
+  template <class = void>
   bool refuse(Running& s, Failure why) {
     results_.refuse_by_exception(s.id, why);
     state_.cache.give_back(s.base, s.slot_count, false);
@@ -222,6 +231,7 @@ class LazyAdmission {
   }
 
   /// Begins the search. Returns what it was told.
+  template <class = void>
   Sentence begin_search(Running& s) {
     auto& request = *s.request;
     auto const& vocabulary = state_.model.vocabulary;
@@ -255,6 +265,7 @@ class LazyAdmission {
 
   /// Has the model start some of those just admitted. Returns how many it started; fewer than `count` if it threw, and
   /// problem_ then says what.
+  template <class = void>
   std::size_t start_batch(std::size_t first, std::size_t count) {
     auto const slot_numbers = std::span<Slot const>(starts_).subspan(first, count);
     std::size_t begun = 0;
@@ -287,6 +298,5 @@ class LazyAdmission {
   std::int64_t back_ = 0;  // the next Live::turn at the end
   std::exception_ptr problem_;
 };
-using Admission = LazyAdmission<>;
 
 }  // namespace sluice::inline v0::detail

@@ -19,10 +19,10 @@ namespace sluice::inline v0::detail {
 /// Keeps what was attached to the lines of one sentence, as a tree of the tokens that led to them. It follows the rows, so
 /// searches need no code for it: a fork continues from a node, a roll-back returns to one. Nothing is dropped
 /// before the sentence ends.
-template <class = void>
-class LazyAttachmentTree {
+class AttachmentTree {
  public:
   /// Begins a sentence in the slots `base` ... `base + slot_count - 1`. `prompt`: tokens in its prompt.
+  template <class = void>
   void begin(Slot base, std::int32_t slot_count, std::size_t prompt) {
     base_ = base, prompt_ = static_cast<std::int32_t>(prompt);
     ends_.assign(static_cast<std::size_t>(slot_count), none);
@@ -30,6 +30,7 @@ class LazyAttachmentTree {
   }
 
   /// Takes the sentence's rows of a step. Their lines begin at line `line` of `attached`.
+  template <class = void>
   void apply(std::span<Row const> rows, Attachments const& attached, std::ptrdiff_t line) {
     from_.clear();
     for (auto const& row : rows) from_.push_back(before(row));  // all parents first: feeding changes ends_
@@ -57,6 +58,7 @@ class LazyAttachmentTree {
   }
 
   /// Gives each token of a hypothesis what was attached to the line it was chosen from.
+  template <class = void>
   void complete(std::vector<Hypothesis>& hypotheses) {
     if (nodes_.empty()) return;
     for (auto& hypothesis : hypotheses) {
@@ -82,12 +84,14 @@ class LazyAttachmentTree {
   static std::size_t index(std::int32_t node) { return static_cast<std::size_t>(node); }
 
   /// The node after the prompt.
+  template <class = void>
   std::int32_t root() {
     if (nodes_.empty()) nodes_.push_back({});
     return 0;
   }
 
   /// The node that the row continues; none within the prompt.
+  template <class = void>
   std::int32_t before(Row const& row) const {
     auto const depth = row.length - prompt_;
     auto const slot = row.from - base_;  // outside: forked from another sentence's prompt
@@ -97,6 +101,7 @@ class LazyAttachmentTree {
     return node;
   }
 
+  template <class = void>
   std::int32_t child(std::int32_t node, Token token, bool make) {
     if (node == none) return none;
     auto next = nodes_[index(node)].child;
@@ -109,6 +114,7 @@ class LazyAttachmentTree {
     return next;
   }
 
+  template <class = void>
   void keep(std::int32_t node, Attachments const& attached, std::ptrdiff_t line) {
     if (node == none || nodes_[index(node)].count > 0) return;
     auto numbers = attached.values[line];
@@ -126,6 +132,5 @@ class LazyAttachmentTree {
   std::vector<Node> nodes_;
   std::vector<float> numbers_;
 };
-using AttachmentTree = LazyAttachmentTree<>;
 
 }  // namespace sluice::inline v0::detail

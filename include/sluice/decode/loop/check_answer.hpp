@@ -29,7 +29,8 @@ void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
 }
 
 /// The same for attachments.
-inline void check_attachments(Attachments const& attached, std::size_t lines) {
+template <class = void>
+void check_attachments(Attachments const& attached, std::size_t lines) {
   auto const& [values, widths] = attached;
   if (values.rows != 0 && values.rows != static_cast<std::ptrdiff_t>(lines))
     throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and attaches " +

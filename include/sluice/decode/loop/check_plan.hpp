@@ -25,6 +25,7 @@ struct PlanMark {
     return {step.rows.size(), step.queries.size(), step.groups.size(), step.released.size()};
   }
   /// Removes what has been added since.
+  template <class = void>
   void restore(StepPlan& step) const {
     step.rows.resize(rows), step.queries.resize(queries), step.groups.resize(groups), step.released.resize(released);
   }

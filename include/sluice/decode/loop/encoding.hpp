@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/at_end.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
 
@@ -24,8 +25,7 @@
 namespace sluice::inline v0::detail {
 
 /// Sources that are encoded in one call.
-template <class = void>
-struct LazyEncodedBatch {
+struct EncodedBatch {
   struct Place {
     std::size_t part = 0;  // of `parts`
     std::int32_t item = 0;
@@ -34,6 +34,7 @@ struct LazyEncodedBatch {
 
   /// Starts sentences in the model's slots. Throws what encoding one of them, or starting some of them, threw; the first `begun`
   /// slots have been started then. Calls the model once per part of the batch.
+  template <class = void>
   void start(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
              std::size_t& begun) {
     begun = 0;
@@ -57,6 +58,7 @@ struct LazyEncodedBatch {
   std::vector<std::unique_ptr<AnyRequest>> left;  // cancelled meanwhile; kept for their sources
 
   /// If encoding the batch fails, encodes its sources one by one: only those that fail alone have a problem.
+  template <class = void>
   void run(AnyModelSide const& model) {
     auto const began = std::chrono::steady_clock::now();
     try {
@@ -76,31 +78,22 @@ struct LazyEncodedBatch {
   }
 
  private:
+  template <class = void>
   void encode(AnyModelSide const& model, std::span<void const* const> some) {
     ++calls;
     parts.push_back(model.encode(some));
   }
 };
-using EncodedBatch = LazyEncodedBatch<>;
 
 /// A thread that encodes batches, first in, first out.
-template <class = void>
-class LazyEncoderThread {
+class EncoderThread {
  public:
-  explicit LazyEncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
-  LazyEncoderThread(LazyEncoderThread const&) = delete;
-  LazyEncoderThread& operator=(LazyEncoderThread const&) = delete;
+  template <class = void>
+  explicit EncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
+  EncoderThread(EncoderThread const&) = delete;
+  EncoderThread& operator=(EncoderThread const&) = delete;
 
-  /// Waits for the call that is running; drops the batches after it.
-  ~LazyEncoderThread() {
-    {
-      std::lock_guard const lock(mutex_);
-      stop_ = true;
-    }
-    work_.notify_all();
-    thread_.join();
-  }
-
+  template <class = void>
   void post(std::shared_ptr<EncodedBatch> batch) {
     {
       std::lock_guard const lock(mutex_);
@@ -110,16 +103,31 @@ class LazyEncoderThread {
     }
     work_.notify_one();
   }
+  template <class = void>
   void wait(EncodedBatch const& batch) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return batch.done; });
   }
+  template <class = void>
   bool done(EncodedBatch const& batch) {
     std::lock_guard const lock(mutex_);
     return batch.done;
   }
 
  private:
+  friend AtEnd<EncoderThread>;
+  /// Waits for the call that is running; drops the batches after it.
+  template <class = void>
+  void end() {
+    {
+      std::lock_guard const lock(mutex_);
+      stop_ = true;
+    }
+    work_.notify_all();
+    thread_.join();
+  }
+
+  template <class = void>
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -141,7 +149,7 @@ class LazyEncoderThread {
   std::deque<std::shared_ptr<EncodedBatch>> batches_;
   bool stop_ = false;
   std::thread thread_;
+  AtEnd<EncoderThread> at_end_{*this};
 };
-using EncoderThread = LazyEncoderThread<>;
 
 }  // namespace sluice::inline v0::detail

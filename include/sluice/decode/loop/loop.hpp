@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/at_end.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
@@ -33,22 +34,18 @@
 namespace sluice::inline v0::detail {
 
 /// The decoder without its types. See Decoder for the members.
-template <class = void>
-class LazyLoop {
+class Loop {
  public:
-  LazyLoop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
-           Intake const& intake)
+  template <class = void>
+  Loop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
+       Intake const& intake)
       : state_(model, searches, schedule, trace, intake),
         admission_(state_, results_, intake),
         capacity_(state_, preemption_, intake.prompt_chunk) {}
-  LazyLoop(LazyLoop const&) = delete;
-  LazyLoop& operator=(LazyLoop const&) = delete;
-  ~LazyLoop() {
-    for (auto const& s : state_.running) state_.cache.give_back(s->base, s->slot_count, false);
-    while (state_.cache.evict()) {
-    }
-  }
+  Loop(Loop const&) = delete;
+  Loop& operator=(Loop const&) = delete;
 
+  template <class = void>
   std::uint64_t submit(std::unique_ptr<AnyRequest> request) {
     auto const id = next_id_++;
     try {
@@ -61,6 +58,7 @@ class LazyLoop {
   /// Sets where more requests come from. The supply must outlive the loop, or be reset (nullptr).
   void draw_from(Supply* supply) { admission_.waiting.supply = supply; }
 
+  template <class = void>
   bool step() {
     alone("step()");
     auto& seconds = state_.statistics.seconds;
@@ -93,10 +91,17 @@ class LazyLoop {
   }
 
   /// The first exception of the trace since the last call, or null; step() does not throw it.
-  std::exception_ptr take_trace_problem() { return std::exchange(state_.trace_problem, nullptr); }
+  template <class = void>
+  std::exception_ptr take_trace_problem() {
+    return std::exchange(state_.trace_problem, nullptr);
+  }
 
-  bool poll(Result& result) { return results_.poll(result); }
+  template <class = void>
+  bool poll(Result& result) {
+    return results_.poll(result);
+  }
 
+  template <class = void>
   bool cancel(std::uint64_t id, Failure why) {
     if (admission_.waiting.remove(id)) {
       results_.refuse(id, why, std::string(name(why)) + " while waiting");
@@ -111,6 +116,7 @@ class LazyLoop {
     return false;
   }
 
+  template <class = void>
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
     for (auto const& s : state_.running)
       if (!s->ended) results_.finish(*s, why, message, cause);
@@ -133,6 +139,7 @@ class LazyLoop {
   }
 
   std::size_t waiting() const { return admission_.waiting.size(); }
+  template <class = void>
   std::size_t running() const {
     auto const& all = state_.running;
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](auto const& s) { return !s->ended; }));
@@ -140,12 +147,23 @@ class LazyLoop {
   Statistics const& statistics() const { return state_.statistics; }
 
  private:
+  friend AtEnd<Loop>;
+
+  template <class = void>
+  void end() {
+    for (auto const& s : state_.running) state_.cache.give_back(s->base, s->slot_count, false);
+    while (state_.cache.evict()) {
+    }
+  }
+
   /// Throws if a function that settled() calls calls `function`.
+  template <class = void>
   void alone(char const* function) const {
     if (state_.running.visited())
       throw std::logic_error(std::string("sluice: ") + function +
                              " from a function that settled() calls: call it when settled() has returned");
   }
+  template <class = void>
   bool settle(Running& s) {
     settled_.clear();
     if (!s.prefill.done()) return true;
@@ -168,7 +186,7 @@ class LazyLoop {
   Speculation speculation_{state_, results_};
   std::uint64_t next_id_ = 0;
   std::vector<Token> settled_;
+  AtEnd<Loop> at_end_{*this};
 };
-using Loop = LazyLoop<>;
 
 }  // namespace sluice::inline v0::detail

@@ -25,10 +25,9 @@
 namespace sluice::inline v0::detail {
 
 /// Joins the plans of the sentences that take part in a step.
-template <class = void>
-class LazyPlanning {
+class Planning {
  public:
-  LazyPlanning(LoopState& state, Results& results) : state_(state), results_(results), prefix_cache_(state) {}
+  Planning(LoopState& state, Results& results) : state_(state), results_(results), prefix_cache_(state) {}
 
   /// The plan of the step.
   StepPlan& plan() { return step_; }
@@ -36,6 +35,7 @@ class LazyPlanning {
 
   /// Makes the plan of a step. `chosen` is in the order of slots. If a search throws or plans what cannot be run, its sentence
   /// ends; the others are not affected.
+  template <class = void>
   void make(std::vector<Running*> const& chosen) {
     step_.clear();
     forking_.clear();
@@ -62,6 +62,7 @@ class LazyPlanning {
  private:
   /// Adds a sentence's plan to the step's, or ends the sentence. `parent`: the slot from which a prefix of its prompt is
   /// forked, if any.
+  template <class = void>
   void add_plan(Running& s, std::optional<Slot> parent) {
     auto const mark = PlanMark::of(step_);
     try {
@@ -76,6 +77,7 @@ class LazyPlanning {
   }
 
   /// Sorts the parts of the sentences by their slots.
+  template <class = void>
   void arrange(std::vector<Running*> const& chosen) {
     sorted_.clear();
     for (auto* s : chosen) {
@@ -95,6 +97,7 @@ class LazyPlanning {
   }
 
   /// Adds the plan of one sentence, and checks it.
+  template <class = void>
   void plan_one(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
                           .slot_count = s.slot_count,
@@ -125,6 +128,5 @@ class LazyPlanning {
   std::vector<Running*> forking_;   // sentences that fork a prefix of their prompts
   StepPlan step_, sorted_;
 };
-using Planning = LazyPlanning<>;
 
 }  // namespace sluice::inline v0::detail

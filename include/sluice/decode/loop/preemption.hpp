@@ -16,7 +16,8 @@
 namespace sluice::inline v0::detail {
 
 /// Whether the exception is NoRoom.
-inline bool is_no_room(std::exception_ptr const& problem) {
+template <class = void>
+bool is_no_room(std::exception_ptr const& problem) {
   if (problem == nullptr) return false;
   try {
     std::rethrow_exception(problem);
@@ -29,12 +30,12 @@ inline bool is_no_room(std::exception_ptr const& problem) {
 
 /// Preempts running sentences by recomputation: they go to the front of the queue, and start again from nothing. Results do not
 /// change, since a result does not depend on when its sentence was run.
-template <class = void>
-class LazyPreemption {
+class Preemption {
  public:
-  LazyPreemption(LoopState& state, WaitingQueue& waiting) : state_(state), waiting_(waiting) {}
+  Preemption(LoopState& state, WaitingQueue& waiting) : state_(state), waiting_(waiting) {}
 
   /// Preempts one sentence. Call it for the youngest first, so that the queue has them in their order.
+  template <class = void>
   void preempt(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;
@@ -46,6 +47,5 @@ class LazyPreemption {
   LoopState& state_;
   WaitingQueue& waiting_;
 };
-using Preemption = LazyPreemption<>;
 
 }  // namespace sluice::inline v0::detail

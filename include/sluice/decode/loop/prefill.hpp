@@ -25,9 +25,9 @@ namespace sluice::inline v0::detail {
 /// Feeds prompt and prefix into slot 0 of a sentence, and notes the log-probabilities of the prefix. The search feeds the last
 /// of these tokens with its first plan. The plan is made at the start, since the prefix is scored as that plan scores, and is
 /// run when all other tokens have been fed. If the model is ragged and takes blocks, a row feeds as many tokens as allowed.
-template <class = void>
-class LazyPrefill {
+class Prefill {
  public:
+  template <class = void>
   void reset(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
     tokens_.assign(prompt.begin(), prompt.end());
     tokens_.insert(tokens_.end(), prefix.begin(), prefix.end());
@@ -52,8 +52,14 @@ class LazyPrefill {
 
   /// Whether nothing has been fed yet, and a prefix of the prompt could be forked from another slot.
   bool fresh() const { return fed_ == 0 && !asked_ && prompt_ > 1; }
-  std::span<Token const> rest() const { return std::span(tokens_).subspan(fed_); }  ///< tokens not fed yet
-  std::span<Token const> prompt() const { return std::span(tokens_).first(prompt_); }
+  template <class = void>
+  std::span<Token const> rest() const {
+    return std::span(tokens_).subspan(fed_);
+  }  ///< tokens not fed yet
+  template <class = void>
+  std::span<Token const> prompt() const {
+    return std::span(tokens_).first(prompt_);
+  }
   /// Tokens that the next row can feed if `count` tokens of the prompt are forked.
   std::int32_t next(std::int32_t count = 0) const {
     return blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) - count : 1;
@@ -64,6 +70,7 @@ class LazyPrefill {
   void skip(std::size_t count) { fed_ = count; }
 
   /// Plans the next row, of at most `most` tokens if it can be split, or adds the search's first plan.
+  template <class = void>
   void plan(AnySearch& search, StepPlan& step, PlanRules const& rules, std::size_t most) {
     if (!asked_ && tokens_.size() == 1) {
       Plan plan(step, rules.base);
@@ -79,6 +86,7 @@ class LazyPrefill {
   }
 
   /// Takes the answer. Returns the part of it that is the search's: empty until done().
+  template <class = void>
   Expansion advance(Expansion const& answer) {
     auto const own = own_ == all ? answer.size() : own_;
     auto const before = answer.size() - own;
@@ -96,6 +104,7 @@ class LazyPrefill {
   }
 
   /// Puts the prefix in front of the search's tokens.
+  template <class = void>
   void complete(Result& result) const {
     if (tokens_.size() == prompt_) return;
     for (auto& h : result.hypotheses) {
@@ -105,6 +114,7 @@ class LazyPrefill {
       for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
     }
   }
+  template <class = void>
   void complete(std::vector<Token>& settled) const {
     settled.insert(settled.begin(), prefix().begin(), prefix().end());
   }
@@ -112,9 +122,13 @@ class LazyPrefill {
  private:
   static constexpr auto all = static_cast<std::size_t>(-1);
 
-  std::span<Token const> prefix() const { return std::span(tokens_).subspan(prompt_); }
+  template <class = void>
+  std::span<Token const> prefix() const {
+    return std::span(tokens_).subspan(prompt_);
+  }
 
   /// Gets the search's first plan, with slots numbered from 0.
+  template <class = void>
   void ask(AnySearch& search, PlanRules const& rules) {
     first_.clear();
     Plan plan(first_, 0);
@@ -129,6 +143,7 @@ class LazyPrefill {
   }
 
   /// Whether the first plan is one row that can feed the tokens before it too.
+  template <class = void>
   bool widens() const {
     if (first_.rows.size() != 1) return false;
     auto const& row = first_.rows.front();
@@ -137,6 +152,7 @@ class LazyPrefill {
   }
 
   /// Adds the first plan, with the `more` tokens before it in its row.
+  template <class = void>
   void plan_first(StepPlan& step, Slot base, std::size_t more = 0) {
     auto const group = step.groups.size();
     step.groups.insert(step.groups.end(), first_.groups.begin(), first_.groups.end());
@@ -158,6 +174,7 @@ class LazyPrefill {
   }
 
   /// Adds a row of `count` tokens that does not feed the last.
+  template <class = void>
   void plan_row(StepPlan& step, Slot base, std::size_t count) {
     step.groups.push_back({});
     auto const tokens = std::span<Token const>(tokens_).subspan(fed_, count);
@@ -172,6 +189,7 @@ class LazyPrefill {
   }
 
   /// Asks for the log-probabilities of the prefix tokens that follow the next `count` tokens. Returns how many lines that is.
+  template <class = void>
   std::int32_t ask_before(StepPlan& step, std::size_t count) {
     first_line_ = (std::max)(prompt_ - 1, fed_);
     std::int32_t lines = 0;
@@ -191,6 +209,5 @@ class LazyPrefill {
   float temperature_ = 1;
   bool blocks_ = false, asked_ = false, done_ = false, due_ = false, scored_ = true, normalised_ = true;
 };
-using Prefill = LazyPrefill<>;
 
 }  // namespace sluice::inline v0::detail

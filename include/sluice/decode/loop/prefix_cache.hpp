@@ -27,12 +27,12 @@ struct PrefixMatch {
 };
 
 /// Finds the slot that holds the longest prefix of a prompt. For models that claim `roll_back` and `ragged`.
-template <class = void>
-class LazyPrefixCache {
+class PrefixCache {
  public:
-  explicit LazyPrefixCache(LoopState& state) : state_(state) {}
+  explicit PrefixCache(LoopState& state) : state_(state) {}
 
   /// The longest match among kept slots and the slots of running sentences.
+  template <class = void>
   PrefixMatch find(std::span<Token const> prompt) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : state_.cache.kept()) look(slot);
@@ -42,6 +42,7 @@ class LazyPrefixCache {
 
   /// The longest match among the slots that the planned step may fork from: kept slots, slots that a row of the step continues,
   /// and slots of sentences that are not in the step.
+  template <class = void>
   PrefixMatch find_during_step(std::span<Token const> prompt, StepPlan const& step) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : state_.cache.kept()) look(slot);
@@ -52,6 +53,7 @@ class LazyPrefixCache {
   }
 
   /// How many tokens of the prompt of `s` older sentences are about to feed.
+  template <class = void>
   std::int32_t about_to_be_fed(Running const& s) const {
     std::size_t most = 0;
     auto const mine = s.prefill.prompt().first(s.prefill.shareable());
@@ -85,6 +87,5 @@ class LazyPrefixCache {
 
   LoopState& state_;
 };
-using PrefixCache = LazyPrefixCache<>;
 
 }  // namespace sluice::inline v0::detail

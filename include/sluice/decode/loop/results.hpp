@@ -21,12 +21,12 @@
 namespace sluice::inline v0::detail {
 
 /// Makes results and hands them out in the order in which sentences end.
-template <class = void>
-class LazyResults {
+class Results {
  public:
-  explicit LazyResults(LoopState& state) : state_(state) {}
+  explicit Results(LoopState& state) : state_(state) {}
 
   /// Ends a sentence. The result has the hypotheses so far if the state is `usable`.
+  template <class = void>
   void finish(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
               bool usable = true) {
     Result result{.id = s.id};
@@ -49,20 +49,24 @@ class LazyResults {
   }
 
   /// Ends a sentence whose search or source has just thrown. To be called in the handler.
+  template <class = void>
   void finish_by_exception(Running& s, Failure why) {
     finish(s, why, describe(std::current_exception()), std::current_exception(), false);
   }
 
   /// Gives a result to a request that has never been started.
+  template <class = void>
   void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause = {}) {
     Result result{.id = id};
     result.fail(why, std::move(message), std::move(cause));
     deliver(std::move(result));
   }
+  template <class = void>
   void refuse_by_exception(std::uint64_t id, Failure why) {
     refuse(id, why, describe(std::current_exception()), std::current_exception());
   }
 
+  template <class = void>
   bool poll(Result& result) {
     if (queue_.empty()) return false;
     result = std::move(queue_.front());
@@ -75,6 +79,7 @@ class LazyResults {
   static bool state_is_valid(Failure why) {
     return why == Failure::none || why == Failure::late || why == Failure::cancelled || why == Failure::no_token_left;
   }
+  template <class = void>
   void deliver(Result result) {
     ++state_.statistics.sentences;
     state_.tell([&](AnyTrace& trace) { trace.ended(result); });
@@ -84,6 +89,5 @@ class LazyResults {
   LoopState& state_;
   std::deque<Result> queue_;
 };
-using Results = LazyResults<>;
 
 }  // namespace sluice::inline v0::detail

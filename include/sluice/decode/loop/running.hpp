@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/at_end.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/attachments.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
@@ -43,12 +44,12 @@ struct Running {
 };
 
 /// Sentences, oldest first. The address of each is constant. The memory of those that have ended is used again.
-template <class = void>
-class LazyRoster {
+class Roster {
  public:
-  explicit LazyRoster(AnySearches const& searches) : searches_(searches) {}
+  explicit Roster(AnySearches const& searches) : searches_(searches) {}
 
   /// Memory for a sentence. Pass it to add() or give_back().
+  template <class = void>
   std::unique_ptr<Running> take() {
     if (!spare_.empty()) {
       auto one = std::move(spare_.back());
@@ -59,10 +60,17 @@ class LazyRoster {
     one->search = searches_.make();
     return one;
   }
-  void give_back(std::unique_ptr<Running> one) { spare_.push_back(std::move(one)); }
-  void add(std::unique_ptr<Running> one) { alive_.push_back(std::move(one)); }
+  template <class = void>
+  void give_back(std::unique_ptr<Running> one) {
+    spare_.push_back(std::move(one));
+  }
+  template <class = void>
+  void add(std::unique_ptr<Running> one) {
+    alive_.push_back(std::move(one));
+  }
 
   /// Removes the sentences that have ended. During a Visit: does nothing, the end of the visit does it.
+  template <class = void>
   void sweep() {
     if (visited_) return;
     std::size_t kept = 0;
@@ -78,16 +86,23 @@ class LazyRoster {
   /// While one of these lives, no sentence is removed. So a callback may end any sentence during an iteration.
   class Visit {
    public:
-    explicit Visit(LazyRoster& roster) : roster_(roster) { roster_.visited_ = true; }
+    template <class = void>
+    explicit Visit(Roster& roster) : roster_(roster) {
+      roster_.visited_ = true;
+    }
     Visit(Visit const&) = delete;
     Visit& operator=(Visit const&) = delete;
-    ~Visit() {
+
+   private:
+    friend AtEnd<Visit>;
+    template <class = void>
+    void end() {
       roster_.visited_ = false;
       roster_.sweep();
     }
 
-   private:
-    LazyRoster& roster_;
+    Roster& roster_;
+    AtEnd<Visit> at_end_{*this};
   };
   bool visited() const { return visited_; }
 
@@ -102,6 +117,5 @@ class LazyRoster {
   std::vector<std::unique_ptr<Running>> alive_, spare_;
   bool visited_ = false;
 };
-using Roster = LazyRoster<>;
 
 }  // namespace sluice::inline v0::detail

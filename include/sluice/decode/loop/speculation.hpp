@@ -25,13 +25,14 @@ namespace sluice::inline v0::detail {
 
 /// Collects the drafts that the sentences of a step want, and asks the model for all of them in one call. Does nothing unless
 /// model and search support guesses. Learns what a guess costs.
-template <class = void>
-class LazySpeculation {
+class Speculation {
  public:
-  LazySpeculation(LoopState& state, Results& results)
+  template <class = void>
+  Speculation(LoopState& state, Results& results)
       : state_(state), results_(results), on_(state.model.proposes && state.searches.drafts) {}
 
   /// To be called after a step has run: notes how long it and its guesses took.
+  template <class = void>
   void learn(StepPlan const& step) {
     drafts_.clear();
     if (!on_) return;
@@ -44,6 +45,7 @@ class LazySpeculation {
   }
 
   /// Asks a sentence that continues whether it wants guesses.
+  template <class = void>
   void ask(Running& s) {
     if (!on_ || !s.prefill.done()) return;
     Draft draft{.slot = s.base, .added = added_, .explore = times_.explore()};
@@ -55,6 +57,7 @@ class LazySpeculation {
   }
 
   /// Has the model guess for all sentences that want it. If it throws, these sentences end.
+  template <class = void>
   void propose(Step& step) {
     if (drafts_.empty()) return;
     state_.stopwatch.book(state_.statistics.seconds.search);
@@ -76,6 +79,5 @@ class LazySpeculation {
   StepTimes times_;
   double seconds_ = 0, added_ = -1;  // of all steps so far; by a guess
 };
-using Speculation = LazySpeculation<>;
 
 }  // namespace sluice::inline v0::detail

@@ -33,21 +33,25 @@
 namespace sluice::inline v0::detail {
 
 /// Joins the plans of the sentences that the schedule chose into one call of the model.
-template <class = void>
-class LazyStep {
+class Step {
  public:
-  LazyStep(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
+  template <class = void>
+  Step(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
       : state_(state), results_(results), capacity_(capacity), preemption_(preemption), planning_(state, results) {}
 
   /// The sentences in the step; empty if none is running.
   std::vector<Running*> const& chosen() const { return chosen_; }
-  StepPlan const& plan() const { return planning_.plan(); }
+  template <class = void>
+  StepPlan const& plan() const {
+    return planning_.plan();
+  }
   /// The exception of model or expander in this step, or null.
   std::exception_ptr const& problem() const { return problem_; }
   /// Whether the step was not run because the KV cache has no room for it.
   bool no_room() const { return no_room_; }
 
   /// Lets the schedule choose the sentences of the step.
+  template <class = void>
   void choose() {
     auto& running = state_.running;
     do pick();
@@ -71,9 +75,13 @@ class LazyStep {
   }
 
   /// Makes the plan of the step.
-  void make_plan() { planning_.make(chosen_); }
+  template <class = void>
+  void make_plan() {
+    planning_.make(chosen_);
+  }
 
   /// Runs the model and the expander.
+  template <class = void>
   void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
@@ -102,6 +110,7 @@ class LazyStep {
   }
 
   /// Gives one sentence its part of the answer; false if it has ended.
+  template <class = void>
   bool advance(Running& s) {
     if (s.ended) return false;
     if (problem_ != nullptr && s.rows() > 0) {
@@ -135,6 +144,7 @@ class LazyStep {
   }
 
   /// After a step for which there was no room: preempts the sentences in it. A sentence that was alone ends.
+  template <class = void>
   void preempt_step() {
     auto const alive = state_.running.size();
     auto const alone = alive == 1 && state_.cache.kept().empty();
@@ -149,6 +159,7 @@ class LazyStep {
   }
 
   /// Model::propose threw: ends or preempts a sentence that asked for guesses, and notes the exception.
+  template <class = void>
   void fail(Running& s, std::exception_ptr const& problem) {
     if (is_no_room(problem)) {
       if (state_.running.size() == 1) return results_.finish(s, Failure::no_room, describe(problem));
@@ -161,6 +172,7 @@ class LazyStep {
 
  private:
   /// Tokens of trees that no slot holds after the step.
+  template <class = void>
   std::int64_t discarded_tokens() const {
     std::int64_t sum = 0;
     for (auto const& row : plan().rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
@@ -168,6 +180,7 @@ class LazyStep {
   }
 
   /// The queries of Request::confidence; nullptr: no request in the step asks.
+  template <class = void>
   ExtraQueries const* extra_queries() {
     auto const asks = [](Running const* s) { return s->confidence.asks() && s->lines() > 0 && !s->ended; };
     if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
@@ -187,6 +200,7 @@ class LazyStep {
   }
 
   /// Gives sentences what the model attached to their lines.
+  template <class = void>
   void attach() {
     auto const attached = state_.model.attachments(plan().queries.size());
     if (attached.values.rows == 0) return;
@@ -197,6 +211,7 @@ class LazyStep {
   }
 
   /// Asks the schedule, and checks its choice.
+  template <class = void>
   void pick() {
     picked_.clear();
     list_running(state_, results_, live_);
@@ -232,6 +247,5 @@ class LazyStep {
   bool no_room_ = false;
   std::int64_t front_ = 0;  // the lowest Live::turn so far
 };
-using Step = LazyStep<>;
 
 }  // namespace sluice::inline v0::detail

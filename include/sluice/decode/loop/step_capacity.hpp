@@ -25,13 +25,13 @@ namespace sluice::inline v0::detail {
 
 /// Leaves out sentences that wait for a shared prefix, for their share of the prompt chunk, or for room in the KV cache. The
 /// oldest sentence never waits: if it has no room, the youngest is preempted.
-template <class = void>
-class LazyStepCapacity {
+class StepCapacity {
  public:
-  LazyStepCapacity(LoopState& state, Preemption& preemption, std::int32_t prompt_chunk)
+  StepCapacity(LoopState& state, Preemption& preemption, std::int32_t prompt_chunk)
       : state_(state), preemption_(preemption), prefix_cache_(state), prompt_chunk_(prompt_chunk) {}
 
   /// Removes from `picked` what cannot step. False: a sentence was preempted, and the schedule must choose again.
+  template <class = void>
   bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     if (picked.empty()) return true;
     std::sort(picked.begin(), picked.end());  // the oldest first
@@ -40,6 +40,7 @@ class LazyStepCapacity {
     return !state_.cache.limited() || fit_cache(live, picked);
   }
 
+  template <class = void>
   std::string too_long() const {
     return "the model has room for " + std::to_string(state_.cache.capacity()) +
            " tokens in all its slots: not enough for this sentence alone";
@@ -49,6 +50,7 @@ class LazyStepCapacity {
   Running& at(std::int32_t i) { return state_.running[static_cast<std::size_t>(i)]; }
 
   /// A sentence waits if an older one is about to feed a prefix of its prompt.
+  template <class = void>
   void wait_for_prefixes(std::vector<std::int32_t>& picked) {
     auto const waits = [&](std::int32_t i) {
       auto& s = at(i);
@@ -61,6 +63,7 @@ class LazyStepCapacity {
   }
 
   /// Chunked prefill: divides the prompt tokens that the step may feed.
+  template <class = void>
   void chunk_prompts(std::vector<std::int32_t>& picked) {
     auto left = prompt_chunk_ > 0 ? prompt_chunk_ : (std::numeric_limits<std::int32_t>::max)();
     std::erase_if(picked, [&](std::int32_t i) {
@@ -74,6 +77,7 @@ class LazyStepCapacity {
   }
 
   /// Counts the most tokens that each sentence could need. What it shares or releases is known only when it plans.
+  template <class = void>
   bool fit_cache(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     auto const need = [&](std::int32_t i) -> std::int64_t {
       return at(i).prefill.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
@@ -103,6 +107,5 @@ class LazyStepCapacity {
   PrefixCache prefix_cache_;
   std::int32_t prompt_chunk_;
 };
-using StepCapacity = LazyStepCapacity<>;
 
 }  // namespace sluice::inline v0::detail

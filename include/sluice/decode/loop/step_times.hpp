@@ -12,10 +12,10 @@ namespace sluice::inline v0::detail {
 
 /// Learns how long a step takes: fixed + each * sentences + guess * guesses seconds. Least squares with exponential forgetting,
 /// and a prior that few steps override.
-template <class = void>
-class LazyStepTimes {
+class StepTimes {
  public:
   /// \param seconds  the time of a step, and of making the guesses that it verified
+  template <class = void>
   void note(double seconds, double sentences, double guesses) {
     if (!(seconds > 0) || !(sentences > 0)) return;
     if (steps_++ == 0) believe(seconds, sentences);
@@ -31,6 +31,7 @@ class LazyStepTimes {
   }
 
   /// What one guess per sentence adds to a step of so many sentences, as a fraction of the step; < 0: not known.
+  template <class = void>
   double added(double sentences) const {
     if (steps_ == 0) return -1;
     auto const plain =
@@ -45,6 +46,7 @@ class LazyStepTimes {
   using Three = double[3];
   static constexpr double fade = 0.99;
 
+  template <class = void>
   void believe(double seconds, double sentences) {
     auto const weight = 0.1 / (seconds * seconds);
     Three const believed{0.75 * seconds, 0.25 * seconds / sentences, 0.25 * seconds / sentences};
@@ -54,6 +56,7 @@ class LazyStepTimes {
 
   /// times_: (products_ + belief_ on the diagonal) times_ = sums_ + belief_ believed_, by Cramer's rule. The matrix is
   /// symmetric and positive definite.
+  template <class = void>
   void solve() {
     Three matrix[3], right;
     for (int i = 0; i < 3; ++i) {
@@ -76,6 +79,5 @@ class LazyStepTimes {
   Three sums_ = {}, believed_ = {}, times_ = {};
   std::uint64_t steps_ = 0;
 };
-using StepTimes = LazyStepTimes<>;
 
 }  // namespace sluice::inline v0::detail

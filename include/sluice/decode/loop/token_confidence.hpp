@@ -25,10 +25,10 @@ namespace sluice::inline v0::detail {
 
 /// Asks queries of its own about the lines of one sentence, and keeps the answers as if the model had attached them: entropy,
 /// then token and log-probability of each alternative. They follow the rows, so searches need no code for them.
-template <class = void>
-class LazyTokenConfidence {
+class TokenConfidence {
  public:
   /// See AttachmentTree::begin.
+  template <class = void>
   void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slot_count,
              std::size_t prompt) {
     asked_ = asked;
@@ -38,9 +38,13 @@ class LazyTokenConfidence {
     for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
     kept_.begin(base, slot_count, prompt);
   }
-  bool asks() const { return asked_.asks(); }
+  template <class = void>
+  bool asks() const {
+    return asked_.asks();
+  }
 
   /// The query for every line.
+  template <class = void>
   Query query(TokenSet const* shortlist) const {
     return {.best = asked_.alternatives,
             .edits = never_,
@@ -50,6 +54,7 @@ class LazyTokenConfidence {
   }
 
   /// Takes the sentence's rows of a step, and the answers for their lines.
+  template <class = void>
   void apply(std::span<Row const> rows, Expansion const& answer) {
     auto const columns = 1 + 2 * std::ptrdiff_t{asked_.alternatives};
     numbers_.assign(answer.size() * static_cast<std::size_t>(columns), 0);
@@ -65,6 +70,7 @@ class LazyTokenConfidence {
   }
 
   /// Fills in Hypothesis::choices.
+  template <class = void>
   void complete(std::vector<Hypothesis>& hypotheses) {
     if (!asked_.asks()) return;
     std::vector<Hypothesis> all(hypotheses.size());
@@ -80,6 +86,7 @@ class LazyTokenConfidence {
   }
 
  private:
+  template <class = void>
   Choice choice(std::span<float const> numbers, Token taken) const {
     Choice one;
     if (numbers.empty()) return one;
@@ -99,6 +106,5 @@ class LazyTokenConfidence {
   std::vector<float> numbers_;  // [line][column]
   std::vector<std::int32_t> widths_;
 };
-using TokenConfidence = LazyTokenConfidence<>;
 
 }  // namespace sluice::inline v0::detail

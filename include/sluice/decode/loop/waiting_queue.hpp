@@ -25,8 +25,7 @@ namespace sluice::inline v0::detail {
 
 /// First in, first out, except for sorting in windows; encodes ahead if asked. The source lengths are in one span, for schedules
 /// that look ahead. A supply may submit more requests: it is asked for no more than a schedule or the encoder wants to see.
-template <class = void>
-class LazyWaitingQueue {
+class WaitingQueue {
  public:
   struct Entry {
     std::uint64_t id = 0;
@@ -40,13 +39,15 @@ class LazyWaitingQueue {
     std::shared_ptr<EncodedBatch> encoded{};
   };
 
-  LazyWaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
+  template <class = void>
+  WaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
     intake.check();
     if (intake.encode_ahead == 0) return;
     require(model.encodes, "encode_ahead", intake.encode_ahead, "the model has no encode(sources): must be 0");
     if (intake.encoder_thread) thread_.emplace(model);
   }
 
+  template <class = void>
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     lengths_.push_back(request->source_length);
     entries_.push_back({id, std::move(request)});
@@ -54,6 +55,7 @@ class LazyWaitingQueue {
     else if (size() - arranged_ >= intake_.window) arrange();
   }
   /// Puts a preempted request before all others.
+  template <class = void>
   void push_front(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     if (gone_ == 0) lengths_.insert(lengths_.begin(), 0), gone_ = 1;
     lengths_[--gone_] = request->source_length;
@@ -72,15 +74,18 @@ class LazyWaitingQueue {
   /// How many of the first entries have their final places.
   std::size_t arranged() const { return arranged_; }
   /// The source lengths of the arranged entries; if there are none, of the next window, unsorted.
+  template <class = void>
   std::span<std::int32_t const> lengths() const {
     return std::span(lengths_).subspan(gone_, arranged_ > 0 ? arranged_ : (std::min)(intake_.window, size()));
   }
   /// Whether a request waits; asks the supply for one if the queue is empty.
+  template <class = void>
   bool any() {
     if (empty()) draw(1);
     return !empty();
   }
   /// Arranges more than `count` entries: sorts one more window, full or not; false if there is none.
+  template <class = void>
   bool look_further(std::size_t count) {
     auto const before = arranged_;
     draw(count + 1);
@@ -107,6 +112,7 @@ class LazyWaitingQueue {
   }
 
   /// Gives the encoder thread the sources that may be encoded ahead.
+  template <class = void>
   void feed() {
     if (!thread_) return;
     auto const group = intake_.group();
@@ -116,12 +122,14 @@ class LazyWaitingQueue {
     while (arranged_ - sent_ >= group && sent_ + group <= intake_.encode_ahead) send(group);
   }
 
+  template <class = void>
   void pop() {
     entries_.pop_front();
     drop_first();
   }
 
   /// Takes a request out; false if it is not there.
+  template <class = void>
   bool remove(std::uint64_t id) {
     auto const entry = std::find_if(entries_.begin(), entries_.end(), [id](Entry const& one) { return one.id == id; });
     if (entry == entries_.end()) return false;
@@ -140,11 +148,13 @@ class LazyWaitingQueue {
 
  private:
   /// Asks the supply to submit until `count` entries are arranged or it is used up.
+  template <class = void>
   void draw(std::size_t count) {
     while (supply != nullptr && arranged_ < count)
       if (!supply->submit_next()) supply = nullptr;
   }
 
+  template <class = void>
   void drop_first() {
     ++gone_, --arranged_, sent_ -= sent_ > 0;
     if (gone_ * 2 <= lengths_.size()) return;  // moved down rarely: amortised constant time a request
@@ -153,6 +163,7 @@ class LazyWaitingQueue {
   }
 
   /// Sorts the next window. Equal lengths stay in their order.
+  template <class = void>
   void arrange() {
     auto const count = (std::min)(intake_.window, size() - arranged_);
     longest_first(std::span(lengths_).subspan(gone_ + arranged_, count), order_);
@@ -166,7 +177,11 @@ class LazyWaitingQueue {
   }
 
   /// Sends the next `count` entries to be encoded. They must be arranged.
-  void send(std::size_t count) { send(sent_, count); }
+  template <class = void>
+  void send(std::size_t count) {
+    send(sent_, count);
+  }
+  template <class = void>
   void send(std::size_t first, std::size_t count) {
     auto const encoded = std::make_shared<EncodedBatch>();
     for (auto i = first; i < first + count; ++i) {
@@ -190,6 +205,5 @@ class LazyWaitingQueue {
   std::size_t sent_ = 0;                 // how many of the first have been sent to be encoded
   std::optional<EncoderThread> thread_;  // last: ends before the members that it reads
 };
-using WaitingQueue = LazyWaitingQueue<>;
 
 }  // namespace sluice::inline v0::detail

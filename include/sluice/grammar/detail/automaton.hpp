@@ -21,8 +21,7 @@ namespace sluice::inline v0::detail {
 /// ranges of bytes.
 ///
 /// There is no left recursion.
-template <class = void>
-class LazyAutomaton {
+class Automaton {
  public:
   struct ByteEdge {
     std::uint8_t first, last;  // bytes
@@ -40,9 +39,11 @@ class LazyAutomaton {
   std::int32_t nodes() const { return static_cast<std::int32_t>(all.size()) - 1; }
   bool end(std::int32_t node) const { return all[at(node)].end; }
   bool last(std::int32_t node) const { return all[at(node)].last; }
+  template <class = void>
   std::span<ByteEdge const> bytes(std::int32_t node) const {
     return std::span(byte_edges).subspan(at(all[at(node)].bytes), at(all[at(node) + 1].bytes - all[at(node)].bytes));
   }
+  template <class = void>
   std::span<CallEdge const> calls(std::int32_t node) const {
     return std::span(call_edges).subspan(at(all[at(node)].calls), at(all[at(node) + 1].calls - all[at(node)].calls));
   }
@@ -59,6 +60,7 @@ class LazyAutomaton {
   std::int32_t classes() const { return static_cast<std::int32_t>(first_of.size()); }
 
   /// Computes the byte classes. All other members must be set.
+  template <class = void>
   void classify() {
     std::array<bool, 257> begins{};
     begins[0] = true;
@@ -73,6 +75,5 @@ class LazyAutomaton {
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 };
-using Automaton = LazyAutomaton<>;
 
 }  // namespace sluice::inline v0::detail

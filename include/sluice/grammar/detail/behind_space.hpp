@@ -20,15 +20,19 @@ namespace sluice::inline v0::detail {
 ///
 /// For the latter, each rule with which a text can begin gets a second version, for its texts that begin with something
 /// else: another first node, without that byte, which calls second versions.
-template <class = void>
-class LazyBehindSpace {
+class BehindSpace {
  public:
-  static Automaton of(Automaton automaton) { return LazyBehindSpace(std::move(automaton)).make(); }
+  template <class = void>
+  static Automaton of(Automaton automaton) {
+    return BehindSpace(std::move(automaton)).make();
+  }
 
  private:
-  explicit LazyBehindSpace(Automaton automaton) : a_(std::move(automaton)) {}
+  template <class = void>
+  explicit BehindSpace(Automaton automaton) : a_(std::move(automaton)) {}
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  template <class = void>
   Automaton make() {
     std::vector<std::int32_t> rules;  // callees at the beginning come before their callers
     for (std::size_t rule = 0; rule < a_.start.size(); ++rule)
@@ -50,12 +54,14 @@ class LazyBehindSpace {
   }
 
   /// Appends a rule that begins like another one, with the nodes appended since as its first.
+  template <class = void>
   std::int32_t add_rule(std::int32_t like) {
     a_.start.push_back(a_.nodes()), a_.rank.push_back(a_.rank[at(like)]);
     a_.all.push_back(
         {static_cast<std::int32_t>(a_.byte_edges.size()), static_cast<std::int32_t>(a_.call_edges.size())});
     return static_cast<std::int32_t>(a_.start.size()) - 1;
   }
+  template <class = void>
   void copy_but_space(std::int32_t node) {
     auto const [bytes, calls, end, last] = a_.all[at(node)];
     auto const next = a_.all[at(node) + 1];
@@ -76,6 +82,5 @@ class LazyBehindSpace {
   Automaton a_;
   std::vector<std::int32_t> second_;  // [rule]: its second version; -1: none, since all its texts begin with a space
 };
-using BehindSpace = LazyBehindSpace<>;
 
 }  // namespace sluice::inline v0::detail

@@ -22,13 +22,17 @@
 namespace sluice::inline v0::detail {
 
 /// The reverse of a reference relation: the users of i are the ones that refer to it.
-template <class = void>
-class LazyUsers {
+class Users {
  public:
-  explicit LazyUsers(std::size_t count) : begins_(count + 1) {}
-  void add(std::int32_t used, std::int32_t user) { pairs_.emplace_back(used, user); }
+  template <class = void>
+  explicit Users(std::size_t count) : begins_(count + 1) {}
+  template <class = void>
+  void add(std::int32_t used, std::int32_t user) {
+    pairs_.emplace_back(used, user);
+  }
+  template <class = void>
   void sort() {
-    std::ranges::sort(pairs_);
+    std::sort(pairs_.begin(), pairs_.end());
     std::size_t i = 0;
     for (std::size_t used = 0; used < begins_.size(); ++used) {
       while (i < pairs_.size() && static_cast<std::size_t>(pairs_[i].first) < used) ++i;
@@ -45,15 +49,14 @@ class LazyUsers {
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;
   std::vector<std::size_t> begins_;
 };
-using Users = LazyUsers<>;
 
-template <class = void>
-class LazyCompiler {
+class Compiler {
  public:
-  explicit LazyCompiler(Expressions const& expressions) : x_(expressions) {}
+  explicit Compiler(Expressions const& expressions) : x_(expressions) {}
 
   /// \throws std::invalid_argument  for left-recursive rules, a grammar without any finite text, or one that exceeds
   ///     its limits; naming the rule
+  template <class = void>
   Automaton compile(std::int32_t root) {
     automaton_.root = root;
     find_nullable();
@@ -83,6 +86,7 @@ class LazyCompiler {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   using Kind = Expressions::Kind;
 
+  template <class = void>
   void find_nullable() {
     auto const count = at(x_.size());
     Users parents(count), callers(x_.rules.size()), rules(count);
@@ -113,6 +117,7 @@ class LazyCompiler {
   }
 
   /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings.
+  template <class = void>
   void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
     constexpr std::int64_t little = 48, large = 1 << 20;
@@ -132,12 +137,14 @@ class LazyCompiler {
     }
   }
 
+  template <class = void>
   void close() {
     automaton_.all.push_back({static_cast<std::int32_t>(automaton_.byte_edges.size()),
                               static_cast<std::int32_t>(automaton_.call_edges.size())});
   }
 
   /// Removes everything that can never reach an end.
+  template <class = void>
   void prune() {
     auto const count = at(automaton_.nodes());
     Users from(count), calling(count), callers(x_.rules.size());
@@ -187,6 +194,7 @@ class LazyCompiler {
   }
 
   /// Orders rules by which ones they can begin with; checks that there is no left recursion.
+  template <class = void>
   void rank() {
     enum : std::uint8_t { fresh, open, done };
     auto const rules = x_.rules.size();
@@ -211,6 +219,7 @@ class LazyCompiler {
       }
     }
   }
+  template <class = void>
   void refuse_left_recursion(std::vector<std::pair<std::int32_t, std::size_t>> const& path, std::int32_t rule) const {
     auto const& name = x_.rules[at(rule)].name;
     std::string way;
@@ -219,6 +228,7 @@ class LazyCompiler {
     refuse(rule, "left-recursive: the rule begins with itself (" + way + name +
                      "); write it as a repetition, or with the recursion at the end");
   }
+  template <class = void>
   [[noreturn]] void refuse(std::int32_t rule, std::string const& why) const {
     auto const& [name, expression, place] = x_.rules[at(rule)];
     if (!x_.source.empty()) SourceReader("grammar", x_.source, x_.limits()).fail_at(place, name + ": " + why);
@@ -230,9 +240,9 @@ class LazyCompiler {
   Automaton automaton_;
 };
 
-/// \throws std::invalid_argument  see LazyCompiler::compile
+/// \throws std::invalid_argument  see Compiler::compile
 inline Automaton compile(Expressions const& expressions, std::int32_t root) {
-  return LazyCompiler<>(expressions).compile(root);
+  return Compiler(expressions).compile(root);
 }
 
 }  // namespace sluice::inline v0::detail

@@ -27,23 +27,26 @@ namespace sluice::inline v0::detail {
 /// text that leads from the first place to the second. This is Knuth's (1977) algorithm for the shortest text of a
 /// grammar, on the product of grammar and spelling (Bar-Hillel, Perles and Shamir 1961). Exact if the spelling has all
 /// tokens; otherwise for its tokens only.
-template <class = void>
-class LazyFewestTokens {
+class FewestTokens {
  public:
   using Count = std::int32_t;
   static constexpr Count never = (std::numeric_limits<Count>::max)() / 4;
 
-  LazyFewestTokens(Automaton const& automaton, TokenTrie const& trie)
+  template <class = void>
+  FewestTokens(Automaton const& automaton, TokenTrie const& trie)
       : a_(automaton), spelling_(trie, most_places(automaton), needed(automaton)) {
     places_ = static_cast<std::size_t>(spelling_.places());
     solve();
-    most_ = places_ == 1 && !counts_.empty() ? *std::ranges::max_element(counts_) : never;
+    most_ = places_ == 1 && !counts_.empty() ? *std::max_element(counts_.begin(), counts_.end()) : never;
   }
 
   Spelling const& spelling() const { return spelling_; }
   std::size_t places() const { return places_; }
   /// Whether every byte of the grammar is a token: counts are then in bytes, and a completion always exists.
-  bool covers() const { return spelling_.covers() && places_ == 1; }
+  template <class = void>
+  bool covers() const {
+    return spelling_.covers() && places_ == 1;
+  }
   /// The largest count from any node to the end of its rule, if the spelling has only one place; otherwise `never`.
   Count most() const { return most_; }
   Count operator()(std::int32_t node, std::size_t from, std::size_t to) const {
@@ -52,11 +55,13 @@ class LazyFewestTokens {
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  template <class = void>
   static std::int32_t most_places(Automaton const& a) {
     auto const nodes = static_cast<double>(a.nodes() + 1);
     return std::clamp(static_cast<std::int32_t>(std::sqrt(2e6 / nodes)), 1, 64);
   }
 
+  template <class = void>
   static std::array<bool, 256> needed(Automaton const& a) {
     std::array<bool, 256> out{};
     for (auto const& edge : a.byte_edges)
@@ -64,6 +69,7 @@ class LazyFewestTokens {
     return out;
   }
 
+  template <class = void>
   void solve() {
     auto const nodes = at(a_.nodes());
     counts_.assign(nodes * places_ * places_, never);
@@ -92,6 +98,7 @@ class LazyFewestTokens {
     }
   }
 
+  template <class = void>
   bool relax(std::int32_t node) {
     auto changed = false;
     auto* const own = counts_.data() + at(node) * places_ * places_;
@@ -112,6 +119,7 @@ class LazyFewestTokens {
     for (std::size_t i = 0; i < places_ * places_; ++i) own[i] = (std::min)(own[i], never);
     return changed;
   }
+  template <class = void>
   std::vector<std::vector<Spelling::Step>> const& steps(std::uint8_t first, std::uint8_t last) {
     auto const [it, fresh] = steps_.try_emplace({first, last});
     if (fresh)
@@ -126,20 +134,20 @@ class LazyFewestTokens {
   std::vector<Count> counts_;  // [node][from][to]
   std::map<std::pair<std::uint8_t, std::uint8_t>, std::vector<std::vector<Spelling::Step>>> steps_;
 };
-using FewestTokens = LazyFewestTokens<>;
 
 /// The same for whole states of a pushdown machine.
-template <class = void>
-class LazyCompletion {
+class Completion {
  public:
   using Count = FewestTokens::Count;
   using State = Pushdown::State;
   static constexpr Count never = FewestTokens::never;
 
-  LazyCompletion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
+  template <class = void>
+  Completion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
       : fewest_(fewest), trie_(std::move(trie)), machine_(machine) {}
 
   /// The number of the spelling's tokens in which it can be completed (without eos); 0: it is complete.
+  template <class = void>
   Count count(State state) {
     if (at(state) >= counts_.size()) counts_.resize(at(machine_.states()), unknown);
     if (counts_[at(state)] == unknown) counts_[at(state)] = counted(state);
@@ -149,6 +157,7 @@ class LazyCompletion {
   /// 1 after some token: an output that continues only while enough tokens are left will be completed. Exact if the
   /// spelling has all tokens. Otherwise all tokens are tried along the spelling's own shortest text (if that is at most
   /// some thousand tokens long), and a shorter completion along another text may be missed.
+  template <class = void>
   Count fewest(State state) {
     auto const most = count(state);
     if (most == 0 || most >= never || fewest_.spelling().all() || most / (std::max)(trie_.depth(), 1) > 4096)
@@ -156,9 +165,13 @@ class LazyCompletion {
     return along(state);
   }
   /// The count for the rest of a stack, starting at a token boundary.
-  Count rest(std::int32_t stack) { return rests(stack)[0]; }
+  template <class = void>
+  Count rest(std::int32_t stack) {
+    return rests(stack)[0];
+  }
 
   /// Whether a state can be completed in at most this many tokens.
+  template <class = void>
   bool fits(State state, Count tokens) {
     if (state == Pushdown::dead || tokens < 0) return false;
     return count(state) <= tokens || fewest(state) <= tokens;
@@ -168,6 +181,7 @@ class LazyCompletion {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   static constexpr Count unknown = -1;
 
+  template <class = void>
   Count counted(State state) {
     if (state == Pushdown::dead) return never;
     if (machine_.complete(state) || machine_.left(state)) return 0;
@@ -179,6 +193,7 @@ class LazyCompletion {
     return (std::min)(best, never);
   }
 
+  template <class = void>
   Count const* rests(std::int32_t stack) {
     auto const places = fewest_.places();
     while (rests_.size() / places < at(machine_.stacks())) {  // the entries below a stack were added before it
@@ -205,6 +220,7 @@ class LazyCompletion {
 
   /// The first of the spelling's tokens of a shortest completion: the same for each state, regardless of the tokens
   /// before it.
+  template <class = void>
   Next follow(State state) {
     if (at(state) >= follow_.size()) follow_.resize(at(machine_.states()));
     if (follow_[at(state)].state >= 0) return follow_[at(state)];
@@ -227,6 +243,7 @@ class LazyCompletion {
   }
 
   /// The minimum number of tokens that spell the text along follow(), ending where its tokens end.
+  template <class = void>
   Count along(State state) {
     std::vector<State> path;
     for (auto s = state; known(s) == unknown; s = follow(s).state) path.push_back(s);
@@ -248,11 +265,13 @@ class LazyCompletion {
     }
     return known(state);
   }
+  template <class = void>
   Count known(State state) {
     if (count(state) == 0) return 0;
     if (at(state) >= along_.size()) along_.resize(at(machine_.states()), unknown);
     return along_[at(state)];
   }
+  template <class = void>
   void spell(std::int32_t node, std::vector<std::uint8_t>& bytes) const {
     for (std::int32_t above = 0; above != node;) {
       auto child = above + 1;
@@ -269,6 +288,5 @@ class LazyCompletion {
   std::vector<Next> follow_;   // [state]
   std::vector<Count> along_;   // [state]
 };
-using Completion = LazyCompletion<>;
 
 }  // namespace sluice::inline v0::detail

@@ -21,16 +21,20 @@ namespace sluice::inline v0::detail {
 /// llama.cpp's grammar notation, as its grammars/README.md describes it and its parser reads it: `name ::= ...` rules,
 /// "literals", [classes], [^negated], `.`, (groups), |, repetition by * + ? {m} {m,} {m,n}, # comments, escapes
 /// \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH. Its tokens, <name> and <[number]>, are rejected.
-template <class = void>
-class LazyGbnf {
+class Gbnf {
  public:
   /// \returns  the rule `root`
-  static std::int32_t parse(std::string_view text, Expressions& out) { return LazyGbnf(text, out).grammar(); }
+  template <class = void>
+  static std::int32_t parse(std::string_view text, Expressions& out) {
+    return Gbnf(text, out).grammar();
+  }
 
  private:
   using Id = Expressions::Id;
-  LazyGbnf(std::string_view text, Expressions& out) : in_("grammar", text, out.limits()), out_(out) {}
+  template <class = void>
+  Gbnf(std::string_view text, Expressions& out) : in_("grammar", text, out.limits()), out_(out) {}
 
+  template <class = void>
   std::int32_t grammar() {
     space(true);
     while (!in_.end()) rule();
@@ -42,6 +46,7 @@ class LazyGbnf {
     return root->second;
   }
 
+  template <class = void>
   void rule() {
     auto const place = in_.place();
     auto const rule = name();
@@ -57,6 +62,7 @@ class LazyGbnf {
     space(true);
   }
 
+  template <class = void>
   Id alternatives(std::int32_t nesting, bool nested) {
     std::vector<Id> choices{sequence(nesting, nested)};
     while (in_.take("|")) {
@@ -66,6 +72,7 @@ class LazyGbnf {
     return out_.choice(choices);
   }
 
+  template <class = void>
   Id sequence(std::int32_t nesting, bool nested) {
     std::vector<Id> parts;
     for (;; space(nested)) {
@@ -85,6 +92,7 @@ class LazyGbnf {
     }
   }
 
+  template <class = void>
   Id group(std::int32_t nesting) {
     if (nesting >= in_.limits().nesting)
       in_.fail("groups are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
@@ -95,6 +103,7 @@ class LazyGbnf {
     return id;
   }
 
+  template <class = void>
   void repetition(std::vector<Id>& parts) {
     if (parts.empty()) in_.fail("there is nothing to repeat");
     std::int32_t minimum = 0, maximum = -1;
@@ -116,6 +125,7 @@ class LazyGbnf {
     parts.back() = out_.repeat(parts.back(), minimum, maximum);
   }
 
+  template <class = void>
   Id literal() {
     in_.skip();
     std::string bytes;
@@ -123,6 +133,7 @@ class LazyGbnf {
     return out_.text(bytes);
   }
 
+  template <class = void>
   Id characters() {
     auto const place = in_.place();
     in_.skip();
@@ -141,6 +152,7 @@ class LazyGbnf {
     return out_.characters(negative ? negated(ranges) : ranges);
   }
 
+  template <class = void>
   char32_t character() {
     auto const place = in_.place();
     if (!in_.take("\\")) return in_.character();
@@ -165,6 +177,7 @@ class LazyGbnf {
     return value;
   }
 
+  template <class = void>
   std::int32_t name() {
     auto const place = in_.place();
     while (is_word(in_.peek())) in_.skip();
@@ -178,10 +191,12 @@ class LazyGbnf {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
   }
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  template <class = void>
   void blank() {
     while (in_.peek() == ' ' || in_.peek() == '\t') in_.skip();
   }
   /// Skips blanks and comments, and line ends too where a rule may continue after them.
+  template <class = void>
   void space(bool lines) {
     for (;; in_.skip()) {
       if (in_.peek() == '#')
@@ -197,6 +212,5 @@ class LazyGbnf {
   std::unordered_map<std::string, std::int32_t> names_;
   std::vector<std::size_t> used_;  // [rule]: first use
 };
-using Gbnf = LazyGbnf<>;
 
 }  // namespace sluice::inline v0::detail

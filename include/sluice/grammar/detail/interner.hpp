@@ -16,8 +16,7 @@
 namespace sluice::inline v0::detail {
 
 /// Gives equal sequences of pairs the same number: 0, 1, 2, ... in order of first appearance.
-template <class = void>
-class LazyInterner {
+class Interner {
  public:
   /// A sequence that represents a set must be sorted by the caller.
   struct Pair {
@@ -25,14 +24,19 @@ class LazyInterner {
     friend auto operator<=>(Pair const&, Pair const&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 errs
   };
 
-  LazyInterner() : table_(64, -1) { begins_.push_back(0); }
+  template <class = void>
+  Interner() : table_(64, -1) {
+    begins_.push_back(0);
+  }
 
   std::int32_t size() const { return static_cast<std::int32_t>(begins_.size()) - 1; }
+  template <class = void>
   std::span<Pair const> operator[](std::int32_t id) const {
     auto const* const begin = begins_.data() + id;
     return std::span(pairs_).subspan(begin[0], begin[1] - begin[0]);
   }
   /// \param sequence  must not be stored in this interner
+  template <class = void>
   std::int32_t intern(std::span<Pair const> sequence) {
     if (begins_.size() * 2 > table_.size()) grow();
     auto const slot = find(sequence);
@@ -46,6 +50,7 @@ class LazyInterner {
   }
 
  private:
+  template <class = void>
   static std::size_t hash(std::span<Pair const> sequence) {
     std::uint64_t h = sequence.size();
     for (auto const [a, b] : sequence) {
@@ -55,12 +60,14 @@ class LazyInterner {
     }
     return cast<std::size_t>(h);
   }
+  template <class = void>
   std::size_t find(std::span<Pair const> sequence) const {
     auto const mask = table_.size() - 1;
     auto slot = hash(sequence) & mask;
     while (table_[slot] >= 0 && !std::ranges::equal((*this)[table_[slot]], sequence)) slot = (slot + 1) & mask;
     return slot;
   }
+  template <class = void>
   void grow() {
     table_.assign(table_.size() * 2, -1);
     for (std::int32_t id = 0; id < size(); ++id) table_[find((*this)[id])] = id;
@@ -70,6 +77,5 @@ class LazyInterner {
   std::vector<std::size_t> begins_;  // [size + 1]
   std::vector<std::int32_t> table_;  // open addressing; -1: free
 };
-using Interner = LazyInterner<>;
 
 }  // namespace sluice::inline v0::detail

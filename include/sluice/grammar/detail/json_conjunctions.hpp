@@ -26,8 +26,7 @@ namespace sluice::inline v0::detail {
 
 /// The schemas that apply to one text. Several form a conjunction of objects; $ref and allOf have been resolved, anyOf
 /// and oneOf have not.
-template <class = void>
-class LazyJsonConjunctions {
+class JsonConjunctions {
  protected:
   using Kind = JsonValue::Kind;
   /// One object of a conjunction, and which of its alternatives have been chosen.
@@ -56,13 +55,18 @@ class LazyJsonConjunctions {
     all = 127
   };
 
-  LazyJsonConjunctions(std::string_view text, GrammarLimits const& limits)
+  template <class = void>
+  JsonConjunctions(std::string_view text, GrammarLimits const& limits)
       : reader_("schema", text, limits), root_(JsonReader::parse("schema", text, limits)), old_(is_old()) {}
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  [[noreturn]] void fail(JsonValue const& value, std::string const& why) const { reader_.fail_at(value.place, why); }
+  template <class = void>
+  [[noreturn]] void fail(JsonValue const& value, std::string const& why) const {
+    reader_.fail_at(value.place, why);
+  }
 
   /// Adds a schema with its $ref and allOf resolved.
+  template <class = void>
   void flatten(JsonValue const& schema, Conjunction& of, std::int32_t nesting) const {
     if (schema.is(Kind::boolean)) {
       of.nothing = of.nothing || !schema.truth;
@@ -78,6 +82,7 @@ class LazyJsonConjunctions {
       for (auto const& part : list(*parts)) flatten(part, of, nesting + 1);
   }
 
+  template <class = void>
   JsonValue const& target(JsonValue const& ref) const {
     if (!ref.is(Kind::string)) fail(ref, "$ref must be a string");
     if (!ref.text.starts_with('#')) fail(ref, "$ref to another document is not supported");
@@ -107,11 +112,13 @@ class LazyJsonConjunctions {
     return *value;
   }
 
+  template <class = void>
   std::vector<JsonValue> const& list(JsonValue const& value) const {
     if (!value.is(Kind::array) || value.items.empty()) fail(value, "must be an array of schemas");
     return value.items;
   }
 
+  template <class = void>
   void check_keywords(JsonValue const& schema) const {
     static std::set<std::string_view> const known{"$ref",
                                                   "allOf",
@@ -159,6 +166,7 @@ class LazyJsonConjunctions {
   }
 
   /// Whether $schema is draft 7 or older.
+  template <class = void>
   bool is_old() const {
     auto const* const dialect = root_.find("$schema");
     if (dialect == nullptr) return false;
@@ -171,6 +179,7 @@ class LazyJsonConjunctions {
 
   // ---- the meaning of a conjunction ----
 
+  template <class = void>
   static std::uint32_t type_of(JsonValue const& value) {
     switch (value.kind) {
       case Kind::null: return null;
@@ -183,6 +192,7 @@ class LazyJsonConjunctions {
     return JsonNumber::of(value.text).whole() ? integer | number : number;
   }
 
+  template <class = void>
   std::uint32_t types_of(Parts const& parts) const {
     std::uint32_t types = all;
     for (auto const& part : parts)
@@ -207,6 +217,7 @@ class LazyJsonConjunctions {
   }
 
   /// The values that enum and const allow; nullopt: there is neither.
+  template <class = void>
   std::optional<std::vector<JsonValue const*>> values_of(Parts const& parts) const {
     std::optional<std::vector<JsonValue const*>> values;
     std::set<std::string> keys;  // of `values`
@@ -228,6 +239,7 @@ class LazyJsonConjunctions {
     }
     return values;
   }
+  template <class = void>
   void refuse_beside_values(Parts const& parts) const {
     for (auto const& part : parts)
       for (auto const* const name : {"properties", "required", "additionalProperties", "items", "prefixItems",
@@ -237,6 +249,7 @@ class LazyJsonConjunctions {
           fail(*value, std::string(name) + " beside enum or const is not supported");
   }
 
+  template <class = void>
   std::int32_t count(JsonValue const& value) const {
     auto const x = value.is(Kind::number) ? JsonNumber::of(value.text) : JsonNumber{.negative = true};
     if (x.negative || !x.whole()) fail(value, "must be a whole number, 0 or more");
@@ -247,6 +260,7 @@ class LazyJsonConjunctions {
     return static_cast<std::int32_t>(std::stol(digits.whole));
   }
   /// \returns  the largest minimum and the smallest maximum (-1: none)
+  template <class = void>
   std::pair<std::int32_t, std::int32_t> counts(Parts const& parts, std::string_view least,
                                                std::string_view most) const {
     std::pair<std::int32_t, std::int32_t> out{0, -1};
@@ -259,6 +273,7 @@ class LazyJsonConjunctions {
   }
 
   /// The schemas that apply to the i-th item.
+  template <class = void>
   std::vector<JsonValue const*> items_at(Parts const& parts, std::size_t i) const {
     std::vector<JsonValue const*> out;
     for (auto const& part : parts) {
@@ -272,6 +287,7 @@ class LazyJsonConjunctions {
     return out;
   }
 
+  template <class = void>
   JsonValue const* properties(JsonValue const& schema) const {
     auto const* const own = schema.find("properties");
     if (own != nullptr && !own->is(Kind::object)) fail(*own, "properties must be an object");
@@ -282,6 +298,5 @@ class LazyJsonConjunctions {
   JsonValue root_;
   bool old_ = false;  // a draft in which $ref overrides its sibling keywords
 };
-using JsonConjunctions = LazyJsonConjunctions<>;
 
 }  // namespace sluice::inline v0::detail

@@ -22,12 +22,12 @@ namespace sluice::inline v0::detail {
 
 /// Recognises simple cases: by types, or by const or enum, of the values or of a property that all of them require. All
 /// schemas are compared at once, and in pairs only where that does not separate them.
-template <class = void>
-class LazyJsonDisjoint : protected JsonConjunctions {
+class JsonDisjoint : protected JsonConjunctions {
  protected:
   using JsonConjunctions::JsonConjunctions;
 
   /// Throws unless they are recognised as disjoint; names two that may share a value.
+  template <class = void>
   void check_disjoint(JsonValue const& choices) const {
     auto const& schemas = list(choices);
     std::vector<std::vector<JsonValue const*>> sides;
@@ -44,6 +44,7 @@ class LazyJsonDisjoint : protected JsonConjunctions {
 
  private:
   /// Counts the work done: schemas that can only be told apart in pairs may form too many pairs.
+  template <class = void>
   void look(JsonValue const& choices, std::size_t count) const {
     constexpr std::size_t most = 1'000'000;
     looked_ += count;
@@ -60,6 +61,7 @@ class LazyJsonDisjoint : protected JsonConjunctions {
     bool listed = false;              // all values are in `values`
     std::vector<std::string> values;  // as keys
   };
+  template <class = void>
   Glance glance(JsonValue const& choices, std::vector<JsonValue const*> const& schemas) const {
     Glance out;
     Conjunction of;
@@ -87,6 +89,7 @@ class LazyJsonDisjoint : protected JsonConjunctions {
 
   /// Whether they are recognised as disjoint.
   /// \param sides  each a conjunction
+  template <class = void>
   bool all_disjoint(JsonValue const& choices, std::vector<std::vector<JsonValue const*>> const& sides,
                     int depth) const {
     std::set<std::string> values;
@@ -112,13 +115,14 @@ class LazyJsonDisjoint : protected JsonConjunctions {
       std::erase_if(names, [&](std::string const& name) { return !own.contains(name); });
     }
     std::size_t tried = 0;
-    return std::ranges::any_of(names, [&](std::string const& name) {
+    return std::any_of(names.begin(), names.end(), [&](std::string const& name) {
       std::vector<std::vector<JsonValue const*>> parts;
       for (auto const& one : objects) parts.push_back(schemas_of(one, name, choices));
       return std::ranges::none_of(parts, &std::vector<JsonValue const*>::empty) && ++tried <= 100 &&
              all_disjoint(choices, parts, depth + 1);
     });
   }
+  template <class = void>
   static std::set<std::string> required(Glance const& of) {
     std::set<std::string> names;
     for (auto const& part : of.parts)
@@ -126,6 +130,7 @@ class LazyJsonDisjoint : protected JsonConjunctions {
         for (auto const& name : own->items) names.insert(name.text);
     return names;
   }
+  template <class = void>
   std::vector<JsonValue const*> schemas_of(Glance const& of, std::string const& name, JsonValue const& choices) const {
     std::vector<JsonValue const*> found;
     for (auto const& part : of.parts)
@@ -138,6 +143,5 @@ class LazyJsonDisjoint : protected JsonConjunctions {
 
   mutable std::size_t looked_ = 0;
 };
-using JsonDisjoint = LazyJsonDisjoint<>;
 
 }  // namespace sluice::inline v0::detail

@@ -25,13 +25,13 @@ struct JsonBound {
 };
 
 /// The texts of all integers, or decimal numbers without exponent, within bounds.
-template <class = void>
-class LazyJsonNumbers {
+class JsonNumbers {
  public:
   using Id = Expressions::Id;
-  explicit LazyJsonNumbers(Expressions& out) : out_(out) {}
+  explicit JsonNumbers(Expressions& out) : out_(out) {}
 
   /// \param low, high  none: unbounded
+  template <class = void>
   Id between(std::optional<JsonBound> const& low, std::optional<JsonBound> const& high, bool integers) {
     integers_ = integers;
     std::vector<Id> choices;
@@ -54,6 +54,7 @@ class LazyJsonNumbers {
   static constexpr std::size_t endless = static_cast<std::size_t>(-1);
 
   /// Magnitudes: numbers without sign.
+  template <class = void>
   Id sizes(Bound const& low, Bound const& high) {
     std::vector<Id> choices;
     auto const shortest = low ? low->value.whole.size() : 1;
@@ -72,12 +73,14 @@ class LazyJsonNumbers {
   }
 
   /// Integer parts of one length; a bound of another length does not apply.
+  template <class = void>
   Id whole(Bound const& low, Bound const& high, std::size_t size) {
     auto const binds = [&](Bound const& bound) { return bound && bound->value.whole.size() == size; };
     if (high && high->value.whole.size() < size) return out_.nothing();
     return digits(low, high, binds(low), binds(high), size, 0);
   }
   /// \param at_low, at_high  whether all digits so far are the bound's
+  template <class = void>
   Id digits(Bound const& low, Bound const& high, bool at_low, bool at_high, std::size_t size, std::size_t i) {
     if (i == size) return fraction(low, high, at_low, at_high, 0, true);
     if (!at_low && !at_high) {
@@ -94,6 +97,7 @@ class LazyJsonNumbers {
   }
 
   /// The part from the decimal point on. \param whole  no decimal point or fraction digit has been written yet
+  template <class = void>
   Id fraction(Bound const& low, Bound const& high, bool at_low, bool at_high, std::size_t i, bool whole) {
     auto const rest = [&](Bound const& bound) {
       return i < bound->value.fraction.size();  // if so, the rest of it is not 0
@@ -132,11 +136,13 @@ class LazyJsonNumbers {
     }
     return out_.choice(choices);
   }
-  Id digit() { return out_.byte('0', '9'); }
+  template <class = void>
+  Id digit() {
+    return out_.byte('0', '9');
+  }
 
   Expressions& out_;
   bool integers_ = false;
 };
-using JsonNumbers = LazyJsonNumbers<>;
 
 }  // namespace sluice::inline v0::detail

@@ -25,14 +25,15 @@
 namespace sluice::inline v0::detail {
 
 /// The numbers and strings that a conjunction of schemas accepts.
-template <class = void>
-class LazyJsonScalars : protected JsonDisjoint {
+class JsonScalars : protected JsonDisjoint {
  protected:
   using Id = Expressions::Id;
 
-  LazyJsonScalars(std::string_view text, GrammarLimits const& limits, Expressions& out, std::int32_t white_space)
+  template <class = void>
+  JsonScalars(std::string_view text, GrammarLimits const& limits, Expressions& out, std::int32_t white_space)
       : JsonDisjoint(text, limits), out_(out), texts_(out, white_space) {}
 
+  template <class = void>
   Id number_of(Parts const& parts, bool integers) {
     std::optional<JsonBound> low, high;
     auto const bound = [&](JsonValue const* value, bool upper, bool strict) {
@@ -52,6 +53,7 @@ class LazyJsonScalars : protected JsonDisjoint {
     return JsonNumbers(out_).between(low, high, integers);
   }
 
+  template <class = void>
   Id string_of(Parts const& parts) {
     auto const [least, most] = counts(parts, "minLength", "maxLength");
     JsonValue const *pattern = nullptr, *format = nullptr;
@@ -89,6 +91,5 @@ class LazyJsonScalars : protected JsonDisjoint {
   Expressions& out_;
   JsonTexts texts_;
 };
-using JsonScalars = LazyJsonScalars<>;
 
 }  // namespace sluice::inline v0::detail

@@ -23,26 +23,34 @@
 namespace sluice::inline v0::detail {
 
 /// Values, strings and white space, as expressions.
-template <class = void>
-class LazyJsonTexts {
+class JsonTexts {
  public:
   using Id = Expressions::Id;
 
   /// \param space  maximum number of white-space characters wherever white space is allowed; -1: any number
-  LazyJsonTexts(Expressions& out, std::int32_t space) : out_(out), space_(space) {}
+  JsonTexts(Expressions& out, std::int32_t space) : out_(out), space_(space) {}
 
+  template <class = void>
   Id space() {
     if (space_ == 0) return out_.empty();
     return out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, space_);
   }
   /// A text between brackets.
+  template <class = void>
   Id within(std::string_view open, Id inner, std::string_view close) {
     return out_.sequence({out_.text(open), space(), inner, space(), out_.text(close)});
   }
-  Id comma() { return out_.sequence({space(), out_.text(","), space()}); }
-  Id member(Id name, Id value) { return out_.sequence({name, space(), out_.text(":"), space(), value}); }
+  template <class = void>
+  Id comma() {
+    return out_.sequence({space(), out_.text(","), space()});
+  }
+  template <class = void>
+  Id member(Id name, Id value) {
+    return out_.sequence({name, space(), out_.text(":"), space(), value});
+  }
 
   /// One character of a string, however it is written. The part after a \\ is a rule.
+  template <class = void>
   Id character() {
     if (escape_ < 0) {
       escape_ = out_.add_rule("escape");
@@ -63,10 +71,12 @@ class LazyJsonTexts {
     return out_.choice({plain, out_.sequence({out_.text("\\"), out_.call(escape_)})});
   }
   /// \param maximum  -1: any number
+  template <class = void>
   Id string(std::int32_t minimum, std::int32_t maximum) {
     return out_.sequence({out_.text("\""), out_.repeat(character(), minimum, maximum), out_.text("\"")});
   }
   /// Characters, each in one spelling: escaped only if needed, and as short as possible.
+  template <class = void>
   Id characters(std::vector<CharacterRange> ranges) {
     normalise(ranges);
     std::vector<Id> choices;
@@ -83,13 +93,15 @@ class LazyJsonTexts {
     return out_.choice(choices);
   }
   /// A string, in one spelling, that is none of these.
+  template <class = void>
   Id string_but(std::vector<std::u32string> others) {
-    std::ranges::sort(others);
+    std::sort(others.begin(), others.end());
     others.erase(std::unique(others.begin(), others.end()), others.end());
     return out_.sequence({out_.text("\""), but(others, 0)});
   }
 
   /// An exponent has at most two digits, so that few numbers are too large for a double.
+  template <class = void>
   Id number(bool integers) {
     auto const digits = [&] { return out_.repeat(out_.byte('0', '9'), 1, -1); };
     auto const whole =
@@ -104,6 +116,7 @@ class LazyJsonTexts {
   }
 
   /// Any value, as a rule.
+  template <class = void>
   Id any() {
     if (any_ < 0) {
       any_ = out_.add_rule("any value");
@@ -113,10 +126,12 @@ class LazyJsonTexts {
     }
     return out_.call(any_);
   }
+  template <class = void>
   Id array_of(Id value) {
     auto const more = out_.repeat(out_.sequence({comma(), value}), 0, -1);
     return within("[", out_.optional(out_.sequence({value, more})), "]");
   }
+  template <class = void>
   Id object_of(Id value) {
     auto const one = [&] { return member(string(0, -1), value); };
     auto const more = out_.repeat(out_.sequence({comma(), one()}), 0, -1);
@@ -124,6 +139,7 @@ class LazyJsonTexts {
   }
 
   /// One value, with optional white space; object members in this order.
+  template <class = void>
   Id exactly(JsonValue const& value) {
     using Kind = JsonValue::Kind;
     switch (value.kind) {
@@ -148,6 +164,7 @@ class LazyJsonTexts {
 
  private:
   /// Any rest of a string, including the closing quote, as a rule.
+  template <class = void>
   Id tail() {
     if (tail_ < 0) {
       tail_ = out_.add_rule("rest of a string");
@@ -158,6 +175,7 @@ class LazyJsonTexts {
   }
   /// The rest of strings that differ from all of `others`, which share their first `depth` characters. A trie, built
   /// from its leaves.
+  template <class = void>
   Id but(std::span<std::u32string const> others, std::size_t depth) {
     if (others.empty()) return tail();
     std::vector<Id> choices;
@@ -167,7 +185,7 @@ class LazyJsonTexts {
     else choices.push_back(out_.text("\""));
     while (!others.empty()) {
       auto const c = others.front()[depth];
-      auto const end = std::ranges::find_if(others, [&](auto const& other) { return other[depth] != c; });
+      auto const end = std::find_if(others.begin(), others.end(), [&](auto const& other) { return other[depth] != c; });
       auto const count = static_cast<std::size_t>(end - others.begin());
       next.push_back({c, c});
       choices.push_back(out_.sequence({characters({{c, c}}), but(others.first(count), depth + 1)}));
@@ -182,6 +200,5 @@ class LazyJsonTexts {
   std::int32_t space_;
   std::int32_t escape_ = -1, any_ = -1, tail_ = -1;  // rules
 };
-using JsonTexts = LazyJsonTexts<>;
 
 }  // namespace sluice::inline v0::detail

@@ -84,12 +84,12 @@ struct JsonNumber {
 };
 
 /// Parses RFC 8259 JSON; the names in one object must be distinct.
-template <class = void>
-class LazyJsonReader {
+class JsonReader {
  public:
   /// \throws std::invalid_argument  with line and column
+  template <class = void>
   static JsonValue parse(std::string_view what, std::string_view text, GrammarLimits const& limits) {
-    LazyJsonReader reader(what, text, limits);
+    JsonReader reader(what, text, limits);
     auto out = reader.value(0);
     reader.space();
     if (!reader.in_.end()) reader.in_.fail("something follows the value");
@@ -98,12 +98,15 @@ class LazyJsonReader {
 
  private:
   using Kind = JsonValue::Kind;
-  LazyJsonReader(std::string_view what, std::string_view text, GrammarLimits const& limits) : in_(what, text, limits) {}
+  template <class = void>
+  JsonReader(std::string_view what, std::string_view text, GrammarLimits const& limits) : in_(what, text, limits) {}
 
+  template <class = void>
   void space() {
     while (in_.peek() == ' ' || in_.peek() == '\t' || in_.peek() == '\n' || in_.peek() == '\r') in_.skip();
   }
 
+  template <class = void>
   JsonValue value(std::int32_t nesting) {
     if (nesting > in_.limits().nesting)
       in_.fail("values are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
@@ -123,6 +126,7 @@ class LazyJsonReader {
     return out;
   }
 
+  template <class = void>
   void array(JsonValue& out, std::int32_t nesting) {
     out.kind = Kind::array;
     space();
@@ -134,6 +138,7 @@ class LazyJsonReader {
     if (!in_.take("]")) in_.fail(", or ] is missing");
   }
 
+  template <class = void>
   void object(JsonValue& out, std::int32_t nesting) {
     out.kind = Kind::object;
     std::set<std::string> names;
@@ -153,6 +158,7 @@ class LazyJsonReader {
     if (!in_.take("}")) in_.fail(", or } is missing");
   }
 
+  template <class = void>
   std::string string() {
     in_.skip();
     std::string out;
@@ -165,6 +171,7 @@ class LazyJsonReader {
       append_utf8(out, c);
     }
   }
+  template <class = void>
   char32_t escape(std::size_t place) {
     auto const c = in_.peek();
     in_.skip();
@@ -179,6 +186,7 @@ class LazyJsonReader {
     return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
   }
 
+  template <class = void>
   std::string number() {
     auto const begin = in_.place();
     auto const digits = [&] {
@@ -202,7 +210,6 @@ class LazyJsonReader {
 
   SourceReader in_;
 };
-using JsonReader = LazyJsonReader<>;
 
 /// A number as digits: -1.5e2 is negative, "150", "". False if it has more than a few hundred digits.
 struct JsonDecimal {
@@ -257,7 +264,7 @@ inline std::string json_key(JsonValue const& value) {
   }
   std::vector<std::string> members;
   for (auto const& [name, member] : value.members) members.push_back(json_quoted(name) + ":" + json_key(member));
-  std::ranges::sort(members);
+  std::sort(members.begin(), members.end());
   std::string key = "{";
   for (auto const& member : members) key += member + ",";
   return key + "}";

@@ -83,12 +83,13 @@ struct NodeTokens {
 };
 
 /// The tokens of nodes, computed on demand.
-template <class = void>
-class LazyNodeTokenTable {
+class NodeTokenTable {
  public:
-  explicit LazyNodeTokenTable(Automaton const& a)
+  template <class = void>
+  explicit NodeTokenTable(Automaton const& a)
       : first_(alike_nodes(a, most_depth)), all_(static_cast<std::size_t>(a.nodes())) {}
 
+  template <class = void>
   NodeTokens const& of(std::int32_t node, TokenTrie const& trie, Pushdown& machine, Completion& completion) {
     auto const first = first_[static_cast<std::size_t>(node)];
     auto& known = all_[static_cast<std::size_t>(first)];
@@ -99,6 +100,7 @@ class LazyNodeTokenTable {
  private:
   static constexpr std::int32_t most_depth = 20;  // bytes; few tokens are longer
 
+  template <class = void>
   std::unique_ptr<NodeTokens const> make(std::int32_t node, TokenTrie const& trie, Pushdown& machine,
                                          Completion& completion) const {
     auto out = std::make_unique<NodeTokens>();
@@ -148,6 +150,5 @@ class LazyNodeTokenTable {
   std::vector<std::int32_t> first_;  // [node]
   std::vector<std::unique_ptr<NodeTokens const>> all_;
 };
-using NodeTokenTable = LazyNodeTokenTable<>;
 
 }  // namespace sluice::inline v0::detail

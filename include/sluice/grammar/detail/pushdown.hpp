@@ -27,8 +27,7 @@ namespace sluice::inline v0::detail {
 /// (Tomita 1985). Every state but `dead` can reach an end.
 ///
 /// States and their transitions are cached on first use. Not thread-safe.
-template <class = void>
-class LazyPushdown {
+class Pushdown {
  public:
   using State = std::int32_t;
   using Pair = Interner::Pair;  // node, stack; or node to return to and the stack below
@@ -38,7 +37,8 @@ class LazyPushdown {
   static constexpr std::int32_t complete_node = -1, left_node = -2;
 
   /// \param memory  approximate limit for states, in bytes
-  LazyPushdown(Automaton const& automaton, std::size_t memory) : a_(automaton), memory_(memory) {
+  template <class = void>
+  Pushdown(Automaton const& automaton, std::size_t memory) : a_(automaton), memory_(memory) {
     Pair const ends[] = {{complete_node, 0}, {left_node, 0}};
     stacks_.intern({ends, 1}), stacks_.intern({ends + 1, 1});
     add({});
@@ -47,11 +47,13 @@ class LazyPushdown {
   }
 
   State initial() const { return initial_; }
+  template <class = void>
   State next(State state, std::uint8_t byte) {
     auto const c = a_.class_of[byte];
     auto const known = rows_[index(state) * index(a_.classes()) + c];
     return known >= 0 ? known : step(state, c);
   }
+  template <class = void>
   State next(State state, std::string_view text) {
     for (auto const byte : text)
       if ((state = next(state, static_cast<std::uint8_t>(byte))) == dead) break;
@@ -59,6 +61,7 @@ class LazyPushdown {
   }
 
   /// The only byte with which the text can continue; -1: there are several.
+  template <class = void>
   std::int32_t only_byte(State state) const {
     std::int32_t only = -1;
     for (auto const [node, stack] : ways(state))
@@ -75,6 +78,7 @@ class LazyPushdown {
   bool left(State state) const { return (flags_[index(state)] & 2) != 0; }
   /// The nodes, each of which can read a byte, and their stacks; sorted. The entries for complete() and left() are
   /// skipped.
+  template <class = void>
   std::span<Pair const> ways(State state) const {
     auto all = states_[state];
     while (!all.empty() && all.front().first < 0) all = all.subspan(1);
@@ -83,13 +87,18 @@ class LazyPushdown {
   std::span<Pair const> stack(std::int32_t stack) const { return stacks_[stack]; }
 
   /// The state at one node, on an unknown stack.
-  State alone(std::int32_t node) { return at(node, unknown); }
+  template <class = void>
+  State alone(std::int32_t node) {
+    return at(node, unknown);
+  }
   /// The state at one node, on this stack.
+  template <class = void>
   State at(std::int32_t node, std::int32_t stack) {
     Pair const one[] = {{node, stack}};
     return add(one);
   }
   /// The state when the text on top of this stack has just ended.
+  template <class = void>
   State popped(std::int32_t stack) {
     arrived_.assign(stacks_[stack].begin(), stacks_[stack].end());
     return close();
@@ -97,12 +106,16 @@ class LazyPushdown {
 
   std::int32_t states() const { return states_.size(); }
   std::int32_t stacks() const { return stacks_.size(); }
-  std::size_t bytes() const { return states_.bytes() + stacks_.bytes() + rows_.size() * sizeof(State); }
+  template <class = void>
+  std::size_t bytes() const {
+    return states_.bytes() + stacks_.bytes() + rows_.size() * sizeof(State);
+  }
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static constexpr std::size_t most_ways = 20'000;
 
+  template <class = void>
   State add(std::span<Pair const> ways) {
     auto const id = states_.intern(ways);
     if (auto const size = index(states_.size()) * index(a_.classes()); rows_.size() < size) {
@@ -118,6 +131,7 @@ class LazyPushdown {
     return id;
   }
 
+  template <class = void>
   State step(State state, std::uint8_t c) {
     arrived_.clear();
     auto const byte = a_.first_of[c];
@@ -129,6 +143,7 @@ class LazyPushdown {
   }
 
   /// The state for the nodes in arrived_: rules that end are popped, and called rules are entered.
+  template <class = void>
   State close() {
     pop();
     out_.clear();
@@ -156,6 +171,7 @@ class LazyPushdown {
   }
 
   /// Adds the return nodes of texts that may have ended.
+  template <class = void>
   void pop() {
     seen_.clear();
     for (std::size_t i = 0; i < arrived_.size(); ++i) {
@@ -166,16 +182,18 @@ class LazyPushdown {
     }
     std::erase_if(arrived_, [&](Pair p) { return p.first >= 0 && a_.last(p.first); });
   }
+  template <class = void>
   bool fresh(Pair to) {
-    if (arrived_.size() < 64) return std::ranges::find(arrived_, to) == arrived_.end();
+    if (arrived_.size() < 64) return std::find(arrived_.begin(), arrived_.end(), to) == arrived_.end();
     if (seen_.empty()) seen_.insert(arrived_.begin(), arrived_.end());
     return seen_.insert(to).second;
   }
 
   /// Sorts, removes duplicates, and merges the stacks of each node.
+  template <class = void>
   void merge(std::vector<Pair>& pairs) {
     if (pairs.size() < 2) return;
-    std::ranges::sort(pairs);
+    std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     std::size_t count = 0;
     for (std::size_t i = 0; i < pairs.size();) {
@@ -196,8 +214,9 @@ class LazyPushdown {
     }
     pairs.resize(count);
   }
+  template <class = void>
   std::int32_t set(std::vector<Pair>& pairs) {
-    std::ranges::sort(pairs);
+    std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     if (pairs.size() > most_ways)
       throw std::length_error("sluice: a grammar is so ambiguous that a rule returns to more than " +
@@ -205,6 +224,7 @@ class LazyPushdown {
     return stacks_.intern(pairs);
   }
 
+  template <class = void>
   void enter(std::int32_t node, std::int32_t stack) {
     if (!a_.bytes(node).empty()) out_.push_back({node, stack});
     for (auto const& edge : a_.calls(node)) {
@@ -228,6 +248,5 @@ class LazyPushdown {
   std::set<Pair> seen_;
   std::vector<Called> called_;
 };
-using Pushdown = LazyPushdown<>;
 
 }  // namespace sluice::inline v0::detail

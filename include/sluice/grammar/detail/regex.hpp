@@ -27,8 +27,7 @@ namespace sluice::inline v0::detail {
 /// Characters are Unicode, in UTF-8. ^, \A and $, \z have no effect at the beginning or end of the text and are
 /// rejected elsewhere. Also rejected: flags other than i (ASCII letters), s and -s, \b, \B, \p, \C, back-references and
 /// look-around.
-template <class = void>
-class LazyRegex {
+class Regex {
  public:
   using Id = Expressions::Id;
   /// Writes characters as an expression, if not as plain UTF-8.
@@ -38,23 +37,27 @@ class LazyRegex {
   /// \param lower   writes characters, if not as plain UTF-8
   /// \param search  as in JSON schema: the pattern may match anywhere in the text, unless anchors say otherwise. `.`
   ///     and \s are then those of ECMA-262 (Unicode spaces and line ends), and there are no [:names:]
+  template <class = void>
   static Id parse(std::string_view what, std::string_view pattern, Expressions& out, bool search = false,
                   Lower lower = {}) {
-    return LazyRegex(what, pattern, out, search, std::move(lower)).whole();
+    return Regex(what, pattern, out, search, std::move(lower)).whole();
   }
 
  private:
   struct Flags {
     bool ignore_case = false, dot_lines = false;
   };
-  LazyRegex(std::string_view what, std::string_view pattern, Expressions& out, bool search, Lower lower)
+  template <class = void>
+  Regex(std::string_view what, std::string_view pattern, Expressions& out, bool search, Lower lower)
       : in_(what, pattern, out.limits()), out_(out), search_(search), lower_(std::move(lower)) {}
 
+  template <class = void>
   Id one_of(std::vector<CharacterRange> ranges) {
     return lower_ ? lower_(std::move(ranges)) : out_.characters(std::move(ranges));
   }
 
   /// Anchors are allowed at the edges of top-level alternatives.
+  template <class = void>
   Id whole() {
     std::vector<Id> choices;
     do {
@@ -74,12 +77,14 @@ class LazyRegex {
     if (!in_.end()) in_.fail(in_.peek() == ')' ? ") without (" : "is not understood");
     return out_.choice(choices);
   }
+  template <class = void>
   bool take_begin() {
     auto found = false;
     while (in_.take("^") || in_.take("\\A")) found = true;
     return found;
   }
 
+  template <class = void>
   Id alternatives(std::int32_t nesting, Flags flags) {
     std::vector<Id> choices;
     do choices.push_back(sequence(nesting, flags, false));
@@ -87,6 +92,7 @@ class LazyRegex {
     return out_.choice(choices);
   }
 
+  template <class = void>
   Id sequence(std::int32_t nesting, Flags& flags, bool top) {
     std::vector<Id> parts;
     while (!in_.end() && in_.peek() != '|' && in_.peek() != ')') {
@@ -112,6 +118,7 @@ class LazyRegex {
   }
 
   /// Returns nothing for a group that only sets flags.
+  template <class = void>
   std::optional<Id> atom(std::int32_t nesting, Flags& flags) {
     auto const c = in_.peek();
     if (c == '(') return group(nesting, flags);
@@ -131,6 +138,7 @@ class LazyRegex {
     return one(in_.character(), flags);
   }
 
+  template <class = void>
   std::optional<Id> group(std::int32_t nesting, Flags& flags) {
     if (nesting >= in_.limits().nesting)
       in_.fail("groups are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
@@ -164,6 +172,7 @@ class LazyRegex {
     return id;
   }
 
+  template <class = void>
   Id repeated(Id part) {
     for (auto first = true;; first = false) {
       auto const place = in_.place();
@@ -183,6 +192,7 @@ class LazyRegex {
     }
   }
   /// Whether {m}, {m,} or {m,n} follows; otherwise RE2 treats the brace as a literal.
+  template <class = void>
   bool counts() const {
     std::size_t i = 1, digits = 0;
     auto const number = [&] {
@@ -194,6 +204,7 @@ class LazyRegex {
     return in_.peek(i) == '}';
   }
 
+  template <class = void>
   Id characters(Flags flags) {
     auto const place = in_.place();
     in_.skip();
@@ -225,6 +236,7 @@ class LazyRegex {
   }
 
   /// [:alpha:], [:^alpha:] and so on, for ASCII characters.
+  template <class = void>
   void named(std::vector<CharacterRange>& ranges) {
     auto const place = in_.place();
     in_.skip(2);
@@ -239,6 +251,7 @@ class LazyRegex {
   }
 
   /// One character; or nothing, if it appends ranges.
+  template <class = void>
   std::optional<char32_t> escape(std::vector<CharacterRange>& ranges) {
     auto const place = in_.place();
     in_.skip();
@@ -265,6 +278,7 @@ class LazyRegex {
     if (c < 0x80 && is_word(static_cast<char>(c)) && c != '_') in_.fail_at(place, "an escape that is not supported");
     return c;
   }
+  template <class = void>
   char32_t number(char32_t kind, std::size_t place) {
     char32_t value = 0;
     if (kind == 'x' && in_.take("{")) {
@@ -277,6 +291,7 @@ class LazyRegex {
     return value;
   }
 
+  template <class = void>
   Id one(char32_t c, Flags flags) {
     std::vector<CharacterRange> ranges{{c, c}};
     if (flags.ignore_case) fold(ranges);
@@ -290,6 +305,5 @@ class LazyRegex {
   Flags flags_{};
   bool ended_ = false;
 };
-using Regex = LazyRegex<>;
 
 }  // namespace sluice::inline v0::detail

@@ -28,14 +28,14 @@ struct RuleFacts {
 
 /// Builds the graph of one rule after another (Thompson 1968) and turns each into nodes (Rabin and Scott 1959): one
 /// node for each set of places in which the same texts end, or, if there would be too many, one for each place.
-template <class = void>
-class LazyRuleGraph {
+class RuleGraph {
  public:
   using Id = std::int32_t;
-  LazyRuleGraph(Expressions const& expressions, RuleFacts const& facts) : expressions_(expressions), facts_(facts) {}
+  RuleGraph(Expressions const& expressions, RuleFacts const& facts) : expressions_(expressions), facts_(facts) {}
 
   /// Appends the rule's nodes, without the end of the last node's edges; returns the first.
   /// \throws std::invalid_argument  if all rules together have more places than the limits allow
+  template <class = void>
   std::int32_t append_to(Automaton& automaton, Id expression) {
     places_.clear(), targets_.clear();
     auto const end = add({.kind = Place::end});
@@ -56,23 +56,27 @@ class LazyRuleGraph {
   };
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  template <class = void>
   Id add(Place place) {
     auto const limit = expressions_.limits().size;
     require(++total_ <= limit, "limits.size", limit, "the grammar has more places than that, repetitions written out");
     places_.push_back(place);
     return static_cast<Id>(places_.size()) - 1;
   }
+  template <class = void>
   Id split(std::span<Id const> targets) {
     auto const first = static_cast<std::int32_t>(targets_.size());
     targets_.insert(targets_.end(), targets.begin(), targets.end());
     return add({.kind = Place::split, .first = first, .count = static_cast<std::int32_t>(targets.size())});
   }
+  template <class = void>
   Id split(Id a, Id b) {
     Id const both[] = {a, b};
     return split(both);
   }
 
   /// Builds the expression; returns the place from which its texts lead to `to`.
+  template <class = void>
   Id build(Id id, Id to) {
     auto const e = expressions_[id];
     auto const parts = expressions_.parts(id);
@@ -111,6 +115,7 @@ class LazyRuleGraph {
   }
 
   /// All places, except splits, that can be reached from `from` without reading a byte. Sorted.
+  template <class = void>
   std::vector<Id> closure(std::span<Id const> from) {
     if (seen_.size() < places_.size()) seen_.resize(places_.size());
     std::vector<Id> out, open;
@@ -130,10 +135,11 @@ class LazyRuleGraph {
       if (place.kind == Place::call && facts_.nullable[at(place.rule)] != 0) visit(place.to);
     }
     for (auto const place : touched_) seen_[at(place)] = 0;
-    std::ranges::sort(out);
+    std::sort(out.begin(), out.end());
     return out;
   }
 
+  template <class = void>
   std::int32_t number(std::vector<Id> set) {
     auto const [it, fresh] = numbers_.try_emplace(std::move(set), static_cast<std::int32_t>(sets_.size()));
     if (fresh) sets_.push_back(&it->first), weight_ += it->first.size();
@@ -141,12 +147,14 @@ class LazyRuleGraph {
     return it->second;
   }
   /// Checks the number of edges: there may be too many for sets of places, or for the limits.
+  template <class = void>
   void bound(std::size_t ways) {
     auto const limit = static_cast<std::size_t>(expressions_.limits().size) * 4;
     if (budget_ > 0) over_ = over_ || ways > limit || weight_ > budget_;
     else require(ways <= limit, "limits.size", limit / 4, "the grammar has more than four times as many ways on");
   }
   /// The node of a single place and its closure, which is computed once.
+  template <class = void>
   std::int32_t number_of(Id place) {
     auto& known = numbers_of_places_[at(place)];
     if (known < 0) known = number(closure({&place, 1}));
@@ -154,6 +162,7 @@ class LazyRuleGraph {
   }
 
   /// \param budget  maximum number of places in all sets; 0: one set per place, none with several
+  template <class = void>
   bool make_nodes(Automaton& automaton, Id first, std::size_t budget) {
     auto const nodes = automaton.all.size(), bytes = automaton.byte_edges.size(), calls = automaton.call_edges.size();
     auto const base = static_cast<std::int32_t>(nodes);
@@ -164,7 +173,8 @@ class LazyRuleGraph {
       auto const& set = *sets_[i];
       automaton.all.push_back({static_cast<std::int32_t>(automaton.byte_edges.size()),
                                static_cast<std::int32_t>(automaton.call_edges.size())});
-      automaton.all.back().end = std::ranges::any_of(set, [&](Id p) { return places_[at(p)].kind == Place::end; });
+      automaton.all.back().end =
+          std::any_of(set.begin(), set.end(), [&](Id p) { return places_[at(p)].kind == Place::end; });
       bound(automaton.byte_edges.size() + automaton.call_edges.size() + set.size());
       if (budget == 0) each_edge(automaton, set, base);
       else joined_edges(automaton, set, base);
@@ -173,6 +183,7 @@ class LazyRuleGraph {
     return !over_;
   }
 
+  template <class = void>
   void each_edge(Automaton& automaton, std::vector<Id> const& set, std::int32_t base) {
     for (auto const id : set) {
       auto const& place = places_[at(id)];
@@ -183,6 +194,7 @@ class LazyRuleGraph {
     }
   }
 
+  template <class = void>
   void joined_edges(Automaton& automaton, std::vector<Id> const& set, std::int32_t base) {
     std::vector<Id> to, gone, kept;
     std::map<std::int32_t, std::vector<Id>> by_rule;
@@ -194,14 +206,14 @@ class LazyRuleGraph {
       opens.emplace_back(place.range.first, place.to), closes.emplace_back(place.range.last + 1, place.to);
     }
     for (auto const& [rule, targets] : by_rule) automaton.call_edges.push_back({rule, base + number(closure(targets))});
-    std::ranges::sort(opens), std::ranges::sort(closes);
+    std::sort(opens.begin(), opens.end()), std::sort(closes.begin(), closes.end());
     // Goes through the bytes in order; `to`: the targets of ranges that have begun and not ended.
     std::size_t open = 0, close = 0;
     while (close < closes.size() && !over_) {
       auto const first = open < opens.size() ? (std::min)(opens[open].first, closes[close].first) : closes[close].first;
       gone.clear(), kept.clear();
       while (close < closes.size() && closes[close].first == first) gone.push_back(closes[close++].second);
-      std::ranges::sort(to);
+      std::sort(to.begin(), to.end());
       std::ranges::set_difference(to, gone, std::back_inserter(kept));
       to.swap(kept);
       while (open < opens.size() && opens[open].first == first) to.push_back(opens[open++].second);
@@ -229,6 +241,5 @@ class LazyRuleGraph {
   bool over_ = false;  // too many sets of places: use one node per place
   std::vector<std::int32_t> numbers_of_places_;
 };
-using RuleGraph = LazyRuleGraph<>;
 
 }  // namespace sluice::inline v0::detail

@@ -18,19 +18,23 @@
 namespace sluice::inline v0::detail {
 
 /// Reads a text character by character and reports errors with their position.
-template <class = void>
-class LazySourceReader {
+class SourceReader {
  public:
   /// \param what  names the text in messages
-  LazySourceReader(std::string_view what, std::string_view text, GrammarLimits const& limits)
+  template <class = void>
+  SourceReader(std::string_view what, std::string_view text, GrammarLimits const& limits)
       : what_(what), text_(text), limits_(limits) {
     limits.check();
     require(text.size() <= limits.text, "limits.text", limits.text,
             std::string(what) + " has " + std::to_string(text.size()) + " bytes");
   }
 
-  [[noreturn]] void fail(std::string const& why) const { fail_at(at_, why); }
+  template <class = void>
+  [[noreturn]] void fail(std::string const& why) const {
+    fail_at(at_, why);
+  }
   /// \param place  byte offset from the beginning
+  template <class = void>
   [[noreturn]] void fail_at(std::size_t place, std::string const& why) const {
     std::size_t line = 1, column = 1;
     for (std::size_t i = 0; i < place && i < text_.size(); ++i) {
@@ -46,16 +50,24 @@ class LazySourceReader {
   void go_to(std::size_t place) { at_ = place; }
   /// The next byte; 0 at the end.
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  bool at(std::string_view token) const { return text_.substr(at_).starts_with(token); }
+  template <class = void>
+  bool at(std::string_view token) const {
+    return text_.substr(at_).starts_with(token);
+  }
+  template <class = void>
   bool take(std::string_view token) {
     auto const found = at(token);
     if (found) at_ += token.size();
     return found;
   }
   void skip(std::size_t bytes = 1) { at_ += bytes; }
-  std::string_view from(std::size_t place) const { return text_.substr(place, at_ - place); }
+  template <class = void>
+  std::string_view from(std::size_t place) const {
+    return text_.substr(place, at_ - place);
+  }
 
   /// The next character, of any kind.
+  template <class = void>
   char32_t character() {
     if (end()) fail("ends in the middle");
     auto const [c, size] = read_utf8(text_.substr(at_));
@@ -64,6 +76,7 @@ class LazySourceReader {
     return c;
   }
   /// Reads exactly this many hexadecimal digits.
+  template <class = void>
   char32_t hexadecimal(int digits) {
     char32_t value = 0;
     for (int i = 0; i < digits; ++i) {
@@ -79,6 +92,7 @@ class LazySourceReader {
   }
   bool at_digit() const { return peek() >= '0' && peek() <= '9'; }
   /// Reads a repetition count.
+  template <class = void>
   std::int32_t count() {
     auto const begin = at_;
     std::int64_t value = 0;
@@ -98,6 +112,5 @@ class LazySourceReader {
   GrammarLimits limits_;
   std::size_t at_ = 0;
 };
-using SourceReader = LazySourceReader<>;
 
 }  // namespace sluice::inline v0::detail

@@ -20,8 +20,7 @@ namespace sluice::inline v0::detail {
 /// Tokens as an automaton that spells texts: its place is either a boundary between two tokens (place 0) or inside a
 /// token. It has the whole vocabulary if the tokens have few prefixes. Otherwise it has all single-byte tokens and
 /// then, in order of length, the tokens that the chosen ones cannot spell, as long as places remain.
-template <class = void>
-class LazySpelling {
+class Spelling {
  public:
   struct Step {
     std::int32_t to, cost;  // cost 1: a token ends
@@ -30,7 +29,8 @@ class LazySpelling {
 
   /// \param places  maximum number
   /// \param needed  bytes; tokens with other bytes may be left out
-  LazySpelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
+  template <class = void>
+  Spelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
     place_of_.assign(at(trie.size()), -1), chosen_.assign(at(trie.size()), 0);
     place_of_[0] = 0, nodes_.push_back(0);
     std::int32_t inner = 1;
@@ -47,7 +47,8 @@ class LazySpelling {
       for (auto child = node + 1; child < trie.end(node); child = trie.end(child)) parents_[at(child)] = node;
       if (node > 0 && !trie.tokens(node).empty()) ends.push_back(node);
     }
-    std::ranges::stable_sort(ends, {}, [&](std::int32_t node) { return trie.depth(node); });
+    std::stable_sort(ends.begin(), ends.end(),
+                     [&](std::int32_t a, std::int32_t b) { return trie.depth(a) < trie.depth(b); });
     for (auto const node : ends) {
       if (all_) {
         choose(node, places);
@@ -55,7 +56,7 @@ class LazySpelling {
       }
       auto const bytes = text(node);
       auto const wanted = [&](char c) { return needed[static_cast<unsigned char>(c)]; };
-      if (bytes.size() > 1 && std::ranges::all_of(bytes, wanted) && !spells(bytes)) choose(node, places);
+      if (bytes.size() > 1 && std::all_of(bytes.begin(), bytes.end(), wanted) && !spells(bytes)) choose(node, places);
     }
   }
 
@@ -66,6 +67,7 @@ class LazySpelling {
   bool covers() const { return covers_; }
 
   /// The steps from a place with one of these bytes.
+  template <class = void>
   std::vector<Step> steps(std::int32_t place, std::uint8_t first, std::uint8_t last) const {
     std::vector<Step> out;
     auto const node = nodes_[at(place)];
@@ -74,7 +76,7 @@ class LazySpelling {
       if (place_of_[at(child)] >= 0) out.push_back({place_of_[at(child)], 0});
       if (chosen_[at(child)] != 0) out.push_back({0, 1});
     }
-    std::ranges::sort(out);
+    std::sort(out.begin(), out.end());
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
   }
@@ -86,13 +88,15 @@ class LazySpelling {
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  template <class = void>
   std::string text(std::int32_t node) const {
     std::string bytes;
     for (; node > 0; node = parents_[at(node)]) bytes.push_back(static_cast<char>(trie_.byte(node)));
-    std::ranges::reverse(bytes);
+    std::reverse(bytes.begin(), bytes.end());
     return bytes;
   }
 
+  template <class = void>
   void choose(std::int32_t node, std::int32_t places) {
     std::vector<std::int32_t> way;  // prefixes that have no place yet
     for (auto above = parents_[at(node)]; above > 0; above = parents_[at(above)])
@@ -102,6 +106,7 @@ class LazySpelling {
     chosen_[at(node)] = 1;
   }
 
+  template <class = void>
   bool spells(std::string const& bytes) const {
     std::vector<std::uint8_t> reached(bytes.size() + 1);
     reached[0] = 1;
@@ -125,6 +130,5 @@ class LazySpelling {
   std::vector<std::uint8_t> chosen_;    // [node]
   std::vector<std::int32_t> parents_;   // [node]
 };
-using Spelling = LazySpelling<>;
 
 }  // namespace sluice::inline v0::detail

@@ -27,15 +27,15 @@
 namespace sluice::inline v0::detail {
 
 /// A pushdown machine with cached token masks for its states. Not thread-safe.
-template <class = void>
-class LazyTokenMasks {
+class TokenMasks {
  public:
   using State = Pushdown::State;
   using Mask = std::shared_ptr<TokenSet const>;
   static constexpr State ended = -1;  ///< after the end
 
-  LazyTokenMasks(Automaton const& automaton, FewestTokens const& fewest, TokenTrie trie, NodeTokenTable& nodes,
-                 std::size_t memory, std::size_t masks, bool longest)
+  template <class = void>
+  TokenMasks(Automaton const& automaton, FewestTokens const& fewest, TokenTrie trie, NodeTokenTable& nodes,
+             std::size_t memory, std::size_t masks, bool longest)
       : trie_(std::move(trie)),
         machine_(automaton, memory),
         completion_(fewest, trie_, machine_),
@@ -45,12 +45,16 @@ class LazyTokenMasks {
         most_masks_(masks),
         longest_(longest) {}
 
-  LazyTokenMasks(LazyTokenMasks const&) = delete;
-  LazyTokenMasks& operator=(LazyTokenMasks const&) = delete;
-  ~LazyTokenMasks() = default;
+  TokenMasks(TokenMasks const&) = delete;
+  TokenMasks& operator=(TokenMasks const&) = delete;
+  ~TokenMasks() = default;
 
-  State initial() const { return machine_.initial(); }
+  template <class = void>
+  State initial() const {
+    return machine_.initial();
+  }
   /// Computes the tokens of all nodes of an automaton now.
+  template <class = void>
   void prepare(Automaton const& automaton) {
     for (std::int32_t node = 0; node < automaton.nodes(); ++node)
       if (!automaton.bytes(node).empty()) (void)nodes_.of(node, trie_, machine_, completion_);
@@ -60,6 +64,7 @@ class LazyTokenMasks {
 
   /// \param left  tokens that may follow, the end included; the mask holds the tokens after which the text can still be
   ///     completed
+  template <class = void>
   Mask allowed(State state, std::int32_t left) {
     if (state == ended) return none();
     auto const& all = plain(state);
@@ -71,7 +76,10 @@ class LazyTokenMasks {
   }
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
 
-  std::size_t bytes() const { return machine_.bytes(); }
+  template <class = void>
+  std::size_t bytes() const {
+    return machine_.bytes();
+  }
 
  private:
   struct Plain {
@@ -84,20 +92,24 @@ class LazyTokenMasks {
     std::vector<std::pair<FewestTokens::Count, TokenGroup const*>> shared;  // owned by a node
   };
   struct Hash {
+    template <class = void>
     std::size_t operator()(std::pair<State, std::int32_t> key) const {
       return cast<std::size_t>(static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15u ^
                                static_cast<std::uint64_t>(key.second) * 0xC2B2AE3D27D4EB4Fu);
     }
   };
 
+  template <class = void>
   Mask none() const {
     static auto const empty = std::make_shared<TokenSet const>();
     return empty;
   }
+  template <class = void>
   void insert_end(State state, TokenSet& set) const {
     if (machine_.complete(state)) set.insert(std::span<Token const>(trie_.vocabulary().eos));
   }
 
+  template <class = void>
   Plain const& plain(State state) {
     if (auto const it = plain_.find(state); it != plain_.end()) return it->second;
     if (plain_.size() >= most_masks_) plain_.clear();
@@ -135,6 +147,7 @@ class LazyTokenMasks {
     return a >= Completion::never || b >= Completion::never ? Completion::never : a + b;
   }
 
+  template <class = void>
   Mask limit(State state, std::int32_t left) {
     auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
     auto const& needs = this->needs(state);
@@ -149,6 +162,7 @@ class LazyTokenMasks {
 
   /// If the next bytes are certain, reduces a set to its longest token within them. If one of its tokens extends beyond
   /// them, the set is unchanged: the model must choose the rest.
+  template <class = void>
   void narrow(State state, TokenSet& set) {
     Token longest = -1;
     std::int32_t at = 0;
@@ -173,6 +187,7 @@ class LazyTokenMasks {
   }
 
   /// Leaves out tokens that cannot be completed.
+  template <class = void>
   Needs const& needs(State state) {
     if (auto const it = needs_.find(state); it != needs_.end()) return it->second;
     if (needs_.size() >= most_masks_) needs_.clear();
@@ -227,6 +242,5 @@ class LazyTokenMasks {
   std::vector<State> path_;
   std::vector<Pushdown::Pair> ways_;
 };
-using TokenMasks = LazyTokenMasks<>;
 
 }  // namespace sluice::inline v0::detail

@@ -27,8 +27,7 @@ namespace sluice::inline v0::detail {
 /// Drawn: as many sequences as the search takes paths, each token sampled from the `names` most probable ones; equal
 /// prefixes are merged (SpecInfer: Miao et al. 2024). Paths use the sentence's slots: the first child of each path
 /// takes its parent's slot. All slots but the first are free afterwards.
-template <class = void>
-class LazyDraftTrees {
+class DraftTrees {
  public:
   static constexpr std::int32_t names = 16;  ///< tokens that a drawn guess can be
 
@@ -79,8 +78,9 @@ class LazyDraftTrees {
   }
 
   /// Slots that the last trees forked into, also if `run` threw. Their contents are no longer needed.
+  template <class = void>
   std::span<Slot const> forked() {
-    std::ranges::sort(used_);
+    std::sort(used_.begin(), used_.end());
     used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
     return used_;
   }
@@ -109,6 +109,7 @@ class LazyDraftTrees {
   };
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  template <class = void>
   void add_rows(Tree& tree, Draft const& draft, std::span<Token const> text, std::span<Token const> had,
                 std::int32_t n) {
     if (n == 0) {
@@ -117,16 +118,20 @@ class LazyDraftTrees {
           {draft.slot, draft.slot, static_cast<std::int32_t>(same), text.subspan(static_cast<std::size_t>(same))});
       return;
     }
-    std::ranges::sort(tree.paths, {}, &Path::slot);
+    std::sort(tree.paths.begin(), tree.paths.end(), [](Path const& a, Path const& b) { return a.slot < b.slot; });
     for (auto const& path : tree.paths) {
       if (path.slot != path.from && path.slot != draft.slot) used_.push_back(path.slot);
       rows_.push_back({path.from, path.slot, static_cast<std::int32_t>(text.size()) + n - 1, {&path.token, 1}});
     }
   }
 
-  static bool over(Token token, Vocabulary const& vocabulary) { return vocabulary.ends(token); }
+  template <class = void>
+  static bool over(Token token, Vocabulary const& vocabulary) {
+    return vocabulary.ends(token);
+  }
 
   /// Assigns slots to the next level's paths: the first child of each parent keeps the parent's slot.
+  template <class = void>
   void place(Tree& tree, Draft const& draft) {
     taken_.assign(index(draft.tree->leaves), 0);
     for (auto& path : tree.next) {
@@ -142,6 +147,7 @@ class LazyDraftTrees {
     std::swap(tree.paths, tree.next);
   }
 
+  template <class = void>
   void expand(Tree& tree, Draft const& draft, Expansion const& lines, Vocabulary const& vocabulary) {
     tree.next.clear();
     for (std::size_t p = 0; p < tree.paths.size(); ++p) {
@@ -156,7 +162,7 @@ class LazyDraftTrees {
                              .log_prob = log_prob});
       }
     }
-    std::ranges::sort(tree.next, [](Path const& a, Path const& b) {
+    std::sort(tree.next.begin(), tree.next.end(), [](Path const& a, Path const& b) {
       return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.node < b.node;
     });
     if (std::ssize(tree.next) > draft.tree->leaves) tree.next.resize(index(draft.tree->leaves));
@@ -164,10 +170,11 @@ class LazyDraftTrees {
   }
 
   /// Chooses the best nodes of the pool, parents before their children.
+  template <class = void>
   void choose(Tree& tree, Draft const& draft) {
     order_.resize(tree.pool.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int32_t>(i);
-    std::ranges::sort(order_, [&](auto a, auto b) {
+    std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {
       auto const x = tree.pool[index(a)].log_prob, y = tree.pool[index(b)].log_prob;
       return x != y ? x > y : a < b;
     });
@@ -184,6 +191,7 @@ class LazyDraftTrees {
     }
   }
 
+  template <class = void>
   void draw(Tree& tree, Draft const& draft, Expansion const& lines, std::int32_t n, Vocabulary const& vocabulary) {
     auto& made = *draft.tree;
     tree.next.clear(), tree.next_sequences.clear();
@@ -233,6 +241,5 @@ class LazyDraftTrees {
   TreeBudget budget_;
   std::vector<Sequence> drawn_;  // behind one path
 };
-using DraftTrees = LazyDraftTrees<>;
 
 }  // namespace sluice::inline v0::detail

@@ -29,10 +29,10 @@ inline namespace SLUICE_ISA {
 /// Logits are normalised first, in one pass over each line. A line that holds a NaN or +infinity in any of the answers
 /// becomes NaN as a whole. A line without any possible token (all -infinity) stays as it is. A line's result does not
 /// depend on the other lines, bit for bit. Allocates nothing once it has seen its largest matrix.
-template <class = void>
-class LazyLogMixture {
+class LogMixture {
  public:
   /// Begins a sum for `lines` lines of V = `columns` scores.
+  template <class = void>
   void begin(std::ptrdiff_t lines, std::ptrdiff_t columns) {
     lines_ = lines, columns_ = columns, first_ = true;
     stride_ = (columns + unit - 1) / unit * unit;
@@ -122,7 +122,6 @@ class LazyLogMixture {
   std::vector<float> converted_;
   LineScan scan_;
 };
-using LogMixture = LazyLogMixture<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

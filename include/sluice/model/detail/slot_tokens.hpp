@@ -17,10 +17,10 @@ namespace sluice::inline v0 {
 
 /// Follows the rows of every step. A fork copies the tokens that it keeps; everything else costs O(tokens fed).
 /// Allocates nothing once every slot has held its longest sequence.
-template <class = void>
-class LazySlotTokens {
+class SlotTokens {
  public:
   /// What the slot holds; empty if it was never named. Valid until the next apply().
+  template <class = void>
   std::span<Token const> operator[](Slot slot) const {
     auto const i = static_cast<std::size_t>(slot);
     return i < tokens_.size() ? std::span<Token const>(tokens_[i]) : std::span<Token const>();
@@ -28,9 +28,13 @@ class LazySlotTokens {
   std::int32_t length(Slot slot) const { return static_cast<std::int32_t>((*this)[slot].size()); }
 
   /// The slot was started or released.
-  void clear(Slot slot) { at(slot).clear(); }
+  template <class = void>
+  void clear(Slot slot) {
+    at(slot).clear();
+  }
 
   /// Applies a step's rows: all forks, then all cuts and appends.
+  template <class = void>
   void apply(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
@@ -46,11 +50,13 @@ class LazySlotTokens {
   }
 
  private:
+  template <class = void>
   std::vector<Token>& at(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= tokens_.size()) tokens_.resize(i + 1);
     return tokens_[i];
   }
+  template <class = void>
   static void copy(std::vector<Token> const& from, std::size_t length, std::vector<Token>& to) {
     if (to.capacity() < length)
       to.reserve((std::max)(length, 2 * to.capacity()));  // assign would grow by one each step
@@ -59,6 +65,5 @@ class LazySlotTokens {
 
   std::vector<std::vector<Token>> tokens_;
 };
-using SlotTokens = LazySlotTokens<>;
 
 }  // namespace sluice::inline v0

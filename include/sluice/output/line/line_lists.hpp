@@ -18,35 +18,45 @@
 namespace sluice::inline v0 {
 
 /// Lists of candidates and probes for the lines of a step. Allocates nothing once it has seen its longest lists.
-template <class = void>
-class LazyLineLists {
+class LineLists {
  public:
-  void clear() { entries_.clear(), best_.clear(), probes_.clear(); }
+  template <class = void>
+  void clear() {
+    entries_.clear(), best_.clear(), probes_.clear();
+  }
 
   /// Begins a new line; what follows belongs to it.
+  template <class = void>
   Expansion::Entry& open() {
     auto& entry = entries_.emplace_back();
     entry.best = best_.size(), entry.probes = probes_.size();
     return entry;
   }
+  template <class = void>
   void list(Token token, float log_prob) {
     best_.push_back({token, log_prob});
     ++entries_.back().best_count;
   }
+  template <class = void>
   void probe(float log_prob) {
     probes_.push_back(log_prob);
     ++entries_.back().probe_count;
   }
   /// The candidates of the last line.
-  std::span<Candidate> best() { return std::span(best_).subspan(entries_.back().best); }
+  template <class = void>
+  std::span<Candidate> best() {
+    return std::span(best_).subspan(entries_.back().best);
+  }
   /// Keeps only the first `count` of the last line's candidates.
+  template <class = void>
   void shorten(std::size_t count) {
     best_.resize(entries_.back().best + count);
     entries_.back().best_count = count;
   }
 
   /// Appends copies of another object's lines.
-  void append(LazyLineLists const& other) {
+  template <class = void>
+  void append(LineLists const& other) {
     for (auto entry : other.entries_) {
       entry.best += best_.size(), entry.probes += probes_.size();
       entries_.push_back(entry);
@@ -56,6 +66,7 @@ class LazyLineLists {
   }
 
   /// All lines, cut as Group::keep allows. Valid until clear().
+  template <class = void>
   Expansion answer(std::span<Query const> queries, std::span<Group const> groups) {
     std::size_t first = 0;
     for (auto const& group : groups) {
@@ -69,6 +80,7 @@ class LazyLineLists {
  private:
   /// Cuts the lists of one group where candidates are strictly worse than the group's keep-th best, as a merge on a
   /// device does.
+  template <class = void>
   void merge(std::span<Query const> queries, std::size_t first, std::size_t keep) {
     totals_.clear();
     for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -93,6 +105,5 @@ class LazyLineLists {
   std::vector<float> probes_;
   std::vector<double> totals_;
 };
-using LineLists = LazyLineLists<>;
 
 }  // namespace sluice::inline v0

@@ -27,13 +27,13 @@ struct LexicalEntry {
 /// Vocabulary shortlists from a lexical translation table (Jean et al. 2015; Marian's --shortlist FILE first best): the
 /// `first` tokens of the vocabulary, which must be ordered by frequency, and the `best` translations of every source
 /// token.
-template <class = void>
-class LazyLexicalShortlist {
+class LexicalShortlist {
  public:
   /// \param source_size, target_size  of the vocabularies
   /// \throws std::invalid_argument  for tokens outside the vocabularies, an invalid probability, or a negative number
-  LazyLexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
-                       std::int32_t first = 100, std::int32_t best = 100)
+  template <class = void>
+  LexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
+                   std::int32_t first = 100, std::int32_t best = 100)
       : target_size_(target_size), always_((std::max)(target_size, 0)) {
     require(target_size >= 0, "LexicalShortlist: target_size", target_size, "must not be negative");
     require(source_size >= 0, "LexicalShortlist: source_size", source_size, "must not be negative");
@@ -63,6 +63,7 @@ class LazyLexicalShortlist {
   }
 
   /// The tokens for one sentence. Source tokens outside the vocabulary have no translations.
+  template <class = void>
   TokenSet operator()(std::span<Token const> source) const {
     auto tokens = always_;
     for (auto const token : source)
@@ -80,6 +81,5 @@ class LazyLexicalShortlist {
   std::vector<std::size_t> begin_;  // [source_size + 1], into targets_
   std::vector<Token> targets_;
 };
-using LexicalShortlist = LazyLexicalShortlist<>;
 
 }  // namespace sluice::inline v0

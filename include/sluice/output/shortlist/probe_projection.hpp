@@ -33,18 +33,19 @@ inline namespace SLUICE_ISA {
 /// nothing to list, no edits or masks), only the probes' logits are computed, unless a sentence asks for so many that
 /// computing all is cheaper. They are equal to DenseProjection's, bit for bit. For any other line, all logits are
 /// computed. Allocates nothing once warm.
-template <class = void>
-class LazyProbeProjection {
+class ProbeProjection {
  public:
   /// \param weights  [V, d]; referred to, must outlive this and its copies
   /// \param bias     [V] or empty; referred to
   /// \param full     the same weights, packed (DenseProjection::weights), if available
   /// \throws std::invalid_argument  if the bias or packed weights do not fit
-  explicit LazyProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
-                               std::shared_ptr<PackedMatrix const> full = {})
+  template <class = void>
+  explicit ProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                           std::shared_ptr<PackedMatrix const> full = {})
       : projection_(weights, bias, std::move(full)) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
+  template <class = void>
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     require(hidden.columns == hidden_size(), "ProbeProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
@@ -66,10 +67,19 @@ class LazyProbeProjection {
 
   /// The number of logits computed for lines that asked only for probes.
   std::uint64_t logits() const { return made_; }
-  std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
-  std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
+  template <class = void>
+  std::int32_t vocabulary_size() const {
+    return projection_.vocabulary_size();
+  }
+  template <class = void>
+  std::ptrdiff_t hidden_size() const {
+    return projection_.hidden_size();
+  }
   /// Bytes held besides the given weights; shared by copies.
-  std::size_t bytes() const { return projection_.bytes(); }
+  template <class = void>
+  std::size_t bytes() const {
+    return projection_.bytes();
+  }
 
  private:
   template <class Body>
@@ -81,6 +91,7 @@ class LazyProbeProjection {
       first += static_cast<std::size_t>(group.lines);
     }
   }
+  template <class = void>
   bool probes_alone(Query const& query) const {
     auto const inside = [size = vocabulary_size()](Token token) { return token >= 0 && token < size; };
     return std::all_of(query.probes.begin(), query.probes.end(), inside) && !query.normalise && query.best == 0 &&
@@ -90,6 +101,7 @@ class LazyProbeProjection {
 
   /// Consecutive lines share one product over the union of their probes as long as that is cheaper than separate
   /// products. If they ask for so much that computing all logits is cheaper, all logits are computed.
+  template <class = void>
   void answer(MatrixView<float const> hidden, std::span<Query const> queries) {
     constexpr std::size_t as_fast = 3;  // logits that a full product computes in the time of one gathered logit
     counts_.clear();
@@ -113,6 +125,7 @@ class LazyProbeProjection {
     }
   }
   /// The number of lines, from the first on, that are cheapest together; puts their probes into tokens_.
+  template <class = void>
   std::size_t cheapest(std::span<Query const> queries) {
     tokens_.clear();
     for (std::size_t count = 0; count < queries.size(); ++count) {
@@ -126,12 +139,14 @@ class LazyProbeProjection {
     return queries.size();
   }
   /// The cost of a product, in weights multiplied with one vector.
+  template <class = void>
   static std::size_t cost(std::size_t tokens, std::size_t lines) {
     constexpr std::size_t gathering = 20;  // to gather and pack a weight
     auto const padded = static_cast<std::size_t>(packed::padded(static_cast<std::ptrdiff_t>(tokens)));
     return padded * (gathering + lines);
   }
   /// Gives a token a place in tokens_, unless it already has one.
+  template <class = void>
   void insert(Token token) {
     if (place_of_.empty()) place_of_.resize(static_cast<std::size_t>(vocabulary_size()));
     auto& place = place_of_[static_cast<std::size_t>(token)];
@@ -140,6 +155,7 @@ class LazyProbeProjection {
     tokens_.push_back(token);
   }
 
+  template <class = void>
   void answer_together(MatrixView<float const> hidden, std::span<Query const> queries) {
     auto const width = std::ssize(tokens_);
     auto const size = queries.size() * tokens_.size();
@@ -170,7 +186,6 @@ class LazyProbeProjection {
   AlignedVector<float> logits_;
   std::uint64_t made_ = 0;
 };
-using ProbeProjection = LazyProbeProjection<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -27,30 +27,44 @@ inline namespace SLUICE_ISA {
 /// the most frequent tokens; see LexicalShortlist). A line of a sentence with s allowed tokens costs s d products and
 /// reads only their weights. Tokens are equal to DenseProjection's, and log-probabilities equal up to rounding (another
 /// order of summation); without a shortlist they are the same.
-template <class = void>
-class LazyShortlistProjection {
+class ShortlistProjection {
  public:
   /// \param weights     [V, d]; referred to, must outlive this and its copies
   /// \param bias        [V] or empty; referred to
   /// \param full_above  a larger share of the vocabulary is projected in full
   /// \param full        the same weights, packed (DenseProjection::weights), if available
   /// \throws std::invalid_argument  if the arguments do not fit
-  explicit LazyShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
-                                   double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
+  template <class = void>
+  explicit ShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                               double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
       : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)}, std::move(full)) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
+  template <class = void>
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     return projection_.expand(hidden, queries, groups);
   }
   /// A union is a sentence in a step; those with no shortlist, or with a large one, count as full.
-  ClusteredStatistics const& statistics() const { return projection_.statistics(); }
-  std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
-  std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
+  template <class = void>
+  ClusteredStatistics const& statistics() const {
+    return projection_.statistics();
+  }
+  template <class = void>
+  std::int32_t vocabulary_size() const {
+    return projection_.vocabulary_size();
+  }
+  template <class = void>
+  std::ptrdiff_t hidden_size() const {
+    return projection_.hidden_size();
+  }
   /// Bytes held besides the given weights; shared by copies.
-  std::size_t bytes() const { return projection_.bytes(); }
+  template <class = void>
+  std::size_t bytes() const {
+    return projection_.bytes();
+  }
 
  private:
+  template <class = void>
   static double checked(double full_above) {
     require(full_above >= 0 && full_above <= 1, "ShortlistProjection: full_above", full_above, "must be in [0, 1]");
     return full_above;
@@ -58,7 +72,6 @@ class LazyShortlistProjection {
 
   ClusteredProjection projection_;
 };
-using ShortlistProjection = LazyShortlistProjection<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -40,6 +40,7 @@ struct Pruning {
   double margin() const {
     return relative_threshold > 0 ? std::fmin(absolute_threshold, -std::log(relative_threshold)) : absolute_threshold;
   }
+  template <class = void>
   void check() const {
     require(absolute_threshold >= 0, "pruning.absolute_threshold", absolute_threshold, "must be a number >= 0");
     require(relative_threshold >= 0 && relative_threshold < 1, "pruning.relative_threshold", relative_threshold,
@@ -86,11 +87,13 @@ struct Stop {
   double patience = 1;        ///< (CTranslate2; Kasai et al. 2022); rounded, at least 1
 
   /// The number of hypotheses that must end under Rule::count, for a beam of this width.
+  template <class = void>
   std::int32_t needed(std::int32_t width) const {
     if (finished != 0) return finished;
     return (std::max)(1, static_cast<std::int32_t>(std::lround(patience * static_cast<double>(width))));
   }
 
+  template <class = void>
   void check() const {
     require(finished >= 0, "stop.finished", finished, "must not be negative");
     require(patience > 0 && std::isfinite(patience), "stop.patience", patience, "must be a number > 0");

@@ -1,136 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Beam search with fixed and variable width. The options are in beam_declaration.hpp and beam_options.hpp.
+/// Beam search with fixed and variable width.
 #pragma once
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
-#include <sluice/search/beam/detail/candidates.hpp>
+#include <sluice/search/beam/detail/beam_steps.hpp>
 #include <sluice/search/beam/detail/closing.hpp>
-#include <sluice/search/beam/detail/stopping.hpp>
-#include <sluice/search/beam/detail/survivors.hpp>
-#include <sluice/search/common/detail/placement.hpp>
+#include <sluice/search/common/length.hpp>
 
 #include <algorithm>
-#include <cstddef>
+#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <span>
 #include <vector>
 
 namespace sluice::inline v0 {
 
-// The remaining steps of the loop, shared with searches that select candidates differently.
-namespace detail::beam_loop {
+/// Keeps the `width` best hypotheses of every length. There is one algorithm; engines differ in its options
+/// (presets.hpp). The default is fairseq's beam search: the width is fixed, finished hypotheses are set aside, and the
+/// search ends when `width` hypotheses have finished.
+///
+/// At every step, the candidates are the best tokens of every live hypothesis, plus the finished hypotheses that are
+/// still in the beam. At most `candidates` of them are considered, in order of log-probability. Ties go to the
+/// better-ranked parent, then to the parent's own order (higher score, then lower token). Decisions for one sentence
+/// never depend on another sentence.
+///
+/// A step costs O(width^2 log width) on top of the model; a fork costs one node. Nothing is allocated once warm.
+struct BeamSearch {
+  std::int32_t width = 5;   ///< maximum number of live hypotheses; >= 1
+  std::int32_t n_best = 1;  ///< maximum number of hypotheses returned; in [1, width], or up to the number that
+                            ///< stop.patience lets finish
+  LengthLimits length{};
+  LengthPenalty penalty{};
+  Pruning pruning{};
+  Finished finished = Finished::set_aside;
+  Stop stop{};
+  AtMaximum at_maximum = AtMaximum::force_eos;
+  bool surplus = false;       ///< set_aside, Rule::count: whether all hypotheses that end in the last step count, or
+                              ///< only as many as the rule still needs, best first
+  bool prefix_scored = true;  ///< whether the log-probabilities of a forced prefix count
+  bool guard_prefix =
+      false;  ///< set_aside: right after a forced prefix only the best candidate may end; any other that ends is
+              ///< dropped, and its place stays empty for that step (CTranslate2)
+  std::int32_t candidates = 0;  ///< considered per step; 0 = as many as `finished` needs to keep the beam full
+  double sibling_penalty = 0;   ///< the i-th best child of a parent (from 0) is ranked i times this lower, and so are
+                                ///< its own children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not include
+                                ///< it
+  Stage stage = Stage::after_softmax;  ///< when eos (output too short) and tokens never generated are forbidden
 
-/// The query for one hypothesis.
-template <class = void>
-Query query(BeamSearch const& options, BeamState const& s, BeamState::Entry const& entry, std::int32_t rank) {
-  auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
-  auto const only_eos = forced(options, s);
-  Query q{.base = entry.log_prob,
-          .rank = rank,
-          .edits = s.bans.edits(!only_eos && s.generated < s.bounds.min),
-          .stage = options.stage};
-  if (only_eos) q.best = 0, q.probes = s.vocabulary->eos;
-  else  // worse candidates can neither end nor continue
-    q.best = (std::min)(options.width + ends, options.pruning.max_per_parent);
-  return q;
-}
+  using State = detail::BeamState;
 
-/// Counts the tokens that have been fed.
-template <class = void>
-void receive(BeamSearch const& options, BeamState& s) {
-  ++s.held;
-  if (s.first && options.prefix_scored) s.beam[0].log_prob = s.beam[0].value = s.prefix.ranked();
-  s.first = false;
-}
-
-/// Whether the step that led to `next` is the last.
-template <class = void>
-bool over(BeamSearch const& options, BeamState& s) {
-  return s.generated >= s.bounds.max || s.next.empty() ||
-         stops(options, {s.next, s.out, s.history, s.generated, s.bounds.max, s.top_ended}, s.scores);
-}
-
-/// Makes `next` the beam.
-template <class = void>
-void go_on(BeamState& s) {
-  detail::place(std::span(s.next), s.holder, s.unused);
-  s.beam.swap(s.next);
-  s.line.assign(s.beam.size(), 0);
-}
-
-}  // namespace detail::beam_loop
-
-template <class Void>
-void LazyBeamSearch<Void>::begin(State& s, Sentence const& sentence) const {
-  s.bounds = length.of(sentence);
-  s.bans.reset(*sentence.vocabulary);
-  s.prefix = Prefix(sentence);
-  s.vocabulary = sentence.vocabulary;
-  s.history.clear(s.prefix.size());
-  s.beam.assign(1, State::Entry{.token = sentence.last, .slot = 0});
-  s.out.clear(), s.unused.clear();
-  s.line.assign(1, 0);
-  s.holder.assign(static_cast<std::size_t>(width), -1), s.holder[0] = 0;
-  s.best_finished = -std::numeric_limits<double>::infinity();
-  s.held = sentence.held, s.generated = s.prefix.size(), s.room = width;
-  s.first = true, s.top_ended = s.over = false;
-}
-
-template <class Void>
-void LazyBeamSearch<Void>::plan(State& s, Plan& plan) const {
-  namespace loop = detail::beam_loop;
-  for (auto const slot : s.unused) plan.release(slot);
-  s.unused.clear();
-  if (s.bounds.max == 0) return;
-  if (s.first && !prefix_scored) plan.ignore_prefix_scores();
-  if (!s.first && at_maximum == AtMaximum::force_eos_free && loop::forced(*this, s)) return;  // no choice left
-  std::int32_t lines = 0;
-  for (auto const rank : s.holder) {
-    if (rank < 0) continue;
-    auto const& entry = s.beam[static_cast<std::size_t>(rank)];
-    s.line[static_cast<std::size_t>(rank)] = lines++;
-    plan.row(entry.from, entry.slot, s.held, {&entry.token, 1});
-    plan.ask(loop::query(*this, s, entry, rank));
+  template <class = void>
+  void check() const {
+    require(width >= 1, "width", width, "must be at least 1");
+    stop.check();
+    require(n_best >= 1 && n_best <= (std::max)(width, stop.needed(width)), "n_best", n_best,
+            "must be between 1 and the width");
+    require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
+    require(candidates == 0 || finished == Finished::set_aside, "candidates", candidates,
+            "only Finished::set_aside refills the beam from further candidates");
+    require(stop.rule != Stop::Rule::top_ended || finished == Finished::set_aside, "stop.rule", "top_ended",
+            "needs Finished::set_aside");
+    require(finished == Finished::set_aside || stop.rule == Stop::Rule::count || stop.rule == Stop::Rule::exact,
+            "stop.rule", "heuristic", "compares with the set-aside hypotheses: needs Finished::set_aside");
+    require(finished != Finished::stay || stop.rule == Stop::Rule::count, "stop.rule", "exact",
+            "with Finished::stay the beam itself ranks finished against live hypotheses: use Rule::count");
+    require(sibling_penalty >= 0 && std::isfinite(sibling_penalty), "sibling_penalty", sibling_penalty,
+            "must be a number >= 0");
+    require(!pruning.by_total() || (finished != Finished::stay && sibling_penalty <= 0), "pruning", "a threshold",
+            "compares log-probabilities, but Finished::stay and sibling_penalty rank by something else");
+    length.check(), penalty.check(), pruning.check();
   }
-  // Where candidates are ranked by more than log_prob, the search needs all of them.
-  if (pruning.relative_local_threshold <= 0 && sibling_penalty <= 0) plan.keep(loop::looked_at(*this, s));
-}
 
-template <class Void>
-bool LazyBeamSearch<Void>::advance(State& s, Expansion const& answer) const {
-  namespace loop = detail::beam_loop;
-  if (s.bounds.max == 0) return s.over = true;
-  loop::receive(*this, s);
-  loop::collect(*this, s, answer);
-  loop::choose(*this, s);
-  ++s.generated;
-  loop::prune(*this, s);
-  if (loop::over(*this, s)) loop::close(*this, s), s.over = true;
-  else loop::go_on(s);
-  return s.over;
-}
+  std::int32_t slot_count() const { return width; }
 
-template <class Void>
-Progress LazyBeamSearch<Void>::progress(State const& s) const {
-  return {s.held, static_cast<std::int32_t>(s.beam.size())};
-}
-
-template <class Void>
-void LazyBeamSearch<Void>::settled(State& s, std::vector<Token>& tokens) const {
-  detail::beam_loop::settle(*this, s, tokens);
-}
-
-template <class Void>
-void LazyBeamSearch<Void>::finish(State const& s, Result& result) const {
-  detail::beam_loop::tell(*this, s, result);
-  s.prefix.complete(result);
-}
+  template <class = void>
+  void begin(State& s, Sentence const& sentence) const {
+    detail::beam_loop::begin(*this, s, sentence);
+  }
+  template <class = void>
+  void plan(State& s, Plan& plan) const {
+    detail::beam_loop::plan(*this, s, plan);
+  }
+  template <class = void>
+  bool advance(State& s, Expansion const& answer) const {
+    return detail::beam_loop::advance(*this, s, answer);
+  }
+  Progress progress(State const& s) const { return {s.held, static_cast<std::int32_t>(s.beam.size())}; }
+  template <class = void>
+  void settled(State& s, std::vector<Token>& tokens) const {
+    detail::beam_loop::settle(*this, s, tokens);
+  }
+  template <class = void>
+  void finish(State const& s, Result& result) const {
+    detail::beam_loop::tell(*this, s, result);
+    s.prefix.complete(result);
+  }
+};
 
 }  // namespace sluice::inline v0

@@ -7,8 +7,8 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/detail/best_first_queue.hpp>
 #include <sluice/search/beam/detail/best_first_state.hpp>
 #include <sluice/search/common/length.hpp>
@@ -45,8 +45,7 @@ namespace sluice::inline v0 {
 ///
 /// A step costs O(width log queue + states * length) on top of the model, and the queue holds at most width * (width +
 /// #eos) candidates per length.
-template <class = void>
-struct LazyBestFirstBeam {
+struct BestFirstBeam {
   std::int32_t width = 5;   ///< maximum number of hypotheses of one length that continue; >= 1
   std::int32_t n_best = 1;  ///< maximum number of hypotheses returned; in [1, width]
   LengthLimits length{};
@@ -73,7 +72,8 @@ struct LazyBestFirstBeam {
   /// \throws std::invalid_argument  naming the option that has no equivalent: `finished` (other than set_aside),
   ///     `stop.rule`, `pruning.relative_local_threshold`, `pruning.below_finished`, `sibling_penalty`; these look at a
   ///     beam as a whole
-  static LazyBestFirstBeam as_beam(BeamSearch const& beam) {
+  template <class = void>
+  static BestFirstBeam as_beam(BeamSearch const& beam) {
     beam.check();
     require(beam.finished == Finished::set_aside, "finished", name(beam.finished),
             "the room for one length would depend on what has ended before: must be set_aside");
@@ -92,20 +92,21 @@ struct LazyBestFirstBeam {
             "proves something without length penalty and word penalty alone: use exact");
     require(rule != Rule::never_early || unworded, "stop.rule", "never_early",
             "proves something without word penalty alone: use exact");
-    LazyBestFirstBeam search{.width = beam.width,
-                             .n_best = beam.n_best,
-                             .length = beam.length,
-                             .penalty = beam.penalty,
-                             .pruning = beam.pruning,
-                             .at_maximum = beam.at_maximum,
-                             .prefix_scored = beam.prefix_scored,
-                             .guard_prefix = beam.guard_prefix,
-                             .candidates = beam.candidates,
-                             .stage = beam.stage};
+    BestFirstBeam search{.width = beam.width,
+                         .n_best = beam.n_best,
+                         .length = beam.length,
+                         .penalty = beam.penalty,
+                         .pruning = beam.pruning,
+                         .at_maximum = beam.at_maximum,
+                         .prefix_scored = beam.prefix_scored,
+                         .guard_prefix = beam.guard_prefix,
+                         .candidates = beam.candidates,
+                         .stage = beam.stage};
     search.check();
     return search;
   }
 
+  template <class = void>
   void check() const {
     require(width >= 1, "width", width, "must be at least 1");
     require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
@@ -120,6 +121,7 @@ struct LazyBestFirstBeam {
 
   std::int32_t slot_count() const { return states == 0 ? 2 * width + 1 : states; }
 
+  template <class = void>
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
     s.bans.reset(*sentence.vocabulary);
@@ -133,6 +135,7 @@ struct LazyBestFirstBeam {
     s.first = true, s.over = false;
   }
 
+  template <class = void>
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     if (s.first && !prefix_scored) plan.ignore_prefix_scores();
@@ -144,6 +147,7 @@ struct LazyBestFirstBeam {
     else plan.ask({.best = 0, .normalise = false});  // fed again; every row needs a query
   }
 
+  template <class = void>
   bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.over = true;
     if (s.first && prefix_scored) s.expanded[0].log_prob = s.prefix.ranked();
@@ -156,20 +160,26 @@ struct LazyBestFirstBeam {
     return s.over = !queue().go_on(s);
   }
 
+  template <class = void>
   Progress progress(State const& s) const {
     auto const next = s.kept.next();
     auto const block = static_cast<std::int32_t>(next.tokens.size());
     return {next.length, 1, block, block};
   }
 
-  void settled(State& s, std::vector<Token>& tokens) const { queue().settle(s, tokens); }
+  template <class = void>
+  void settled(State& s, std::vector<Token>& tokens) const {
+    queue().settle(s, tokens);
+  }
 
+  template <class = void>
   void finish(State const& s, Result& result) const {
     queue().tell(s, result);
     s.prefix.complete(result);
   }
 
  private:
+  template <class = void>
   static constexpr char const* name(Finished finished) {
     switch (finished) {
       case Finished::set_aside: return "set_aside";
@@ -184,6 +194,5 @@ struct LazyBestFirstBeam {
             guard_prefix, stage};
   }
 };
-using BestFirstBeam = LazyBestFirstBeam<>;
 
 }  // namespace sluice::inline v0

@@ -27,8 +27,7 @@ namespace sluice::inline v0 {
 /// independently.
 ///
 /// Costs as much as one BeamSearch of the total width, with longer lists: group g asks for g * width more tokens.
-template <class = void>
-struct LazyDiverseBeamSearch {
+struct DiverseBeamSearch {
   BeamSearch search{};      ///< for each group
   std::int32_t groups = 2;  ///< >= 1
   double penalty = 0.5;     ///< >= 0; 0: every group finds the same hypotheses
@@ -51,6 +50,7 @@ struct LazyDiverseBeamSearch {
                                        // group gets its slots
   };
 
+  template <class = void>
   void check() const {
     search.check();
     require(groups >= 1, "groups", groups, "must be at least 1");
@@ -61,6 +61,7 @@ struct LazyDiverseBeamSearch {
   }
   std::int32_t slot_count() const { return groups * search.width; }
 
+  template <class = void>
   void begin(State& s, Sentence const& sentence) const {
     s.beams.resize(static_cast<std::size_t>(groups));
     for (auto& beam : s.beams) {
@@ -70,6 +71,7 @@ struct LazyDiverseBeamSearch {
     s.first = true;
   }
 
+  template <class = void>
   void plan(State& s, Plan& plan) const {
     if (s.first) {  // the first group's query serves all groups
       search.plan(s.beams[0].state, plan);
@@ -98,6 +100,7 @@ struct LazyDiverseBeamSearch {
     }
   }
 
+  template <class = void>
   bool advance(State& s, Expansion const& answer) const {
     std::size_t at = 0;
     auto over = true;
@@ -114,6 +117,7 @@ struct LazyDiverseBeamSearch {
     return over;
   }
 
+  template <class = void>
   Progress progress(State const& s) const {
     Progress all{.length = 0, .width = 0};
     for (auto const& beam : s.beams)
@@ -124,6 +128,7 @@ struct LazyDiverseBeamSearch {
     return all;
   }
 
+  template <class = void>
   void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
     auto first = true;
@@ -136,6 +141,7 @@ struct LazyDiverseBeamSearch {
     }
   }
 
+  template <class = void>
   void finish(State const& s, Result& result) const {
     Result all{.id = result.id}, one;
     for (auto const& beam : s.beams) {
@@ -161,6 +167,7 @@ struct LazyDiverseBeamSearch {
  private:
   /// The answer with the penalties of group g. Each list is sorted again, and is no longer than the group alone would
   /// request.
+  template <class = void>
   Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
     auto const ends = static_cast<std::int32_t>(s.beams[g].state.vocabulary->eos.size());
     auto const longest = static_cast<std::size_t>((std::min)(search.width + ends, search.pruning.max_per_parent));
@@ -183,6 +190,7 @@ struct LazyDiverseBeamSearch {
     return {s.entries, s.candidates, s.probes};
   }
 
+  template <class = void>
   float cost(State const& s, std::size_t g, Token token) const {
     std::ptrdiff_t count = 0;
     for (std::size_t i = 0; i < g; ++i)
@@ -190,6 +198,5 @@ struct LazyDiverseBeamSearch {
     return static_cast<float>(penalty * static_cast<double>(count));
   }
 };
-using DiverseBeamSearch = LazyDiverseBeamSearch<>;
 
 }  // namespace sluice::inline v0

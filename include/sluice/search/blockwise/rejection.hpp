@@ -54,12 +54,14 @@ struct Rejection {
   };
   /// Drops every q that contains a token outside the vocabulary, since drafts are untrusted; such a guess then has no
   /// q. O(candidates).
+  template <class = void>
   static void drop_nonsense(DraftTree& tree, std::int32_t vocabulary) {
     auto const outside = [&](Candidate c) { return c.token < 0 || c.token >= vocabulary; };
     for (std::size_t i = 0; i < tree.drawn.size(); ++i)
       if (std::ranges::any_of(from(tree, static_cast<std::int32_t>(i)), outside)) tree.drawn[i] = {};
   }
   /// Lists the tokens of these guesses and those of their q in `tree`, ascending.
+  template <class = void>
   static void name(std::span<std::int32_t const> guesses, std::span<Token const> tokens, DraftTree const& tree,
                    std::vector<Token>& names) {
     names.clear();
@@ -72,12 +74,14 @@ struct Rejection {
   }
   /// Adds these tokens to the query as probes. The query's noise then differs from own()'s: a draft that chooses by
   /// this rule draws with that noise, and the remaining draw must be independent of it.
+  template <class = void>
   static void ask(Query& query, std::span<Token const> names) {
     if (!names.empty()) query.noise = derive(query.noise, 1);
     query.probes = names, query.best = static_cast<std::int32_t>(names.size()) + 1;
   }
 
   /// Chooses the next token; `line` has probes for `names`.
+  template <class = void>
   Candidate choose(Line const& line, std::span<Token const> names, std::span<std::int32_t const> guesses,
                    std::span<Token const> tokens, DraftTree const& tree, std::uint64_t seed, std::int32_t position,
                    Scratch& scratch) const {
@@ -129,6 +133,7 @@ struct Rejection {
   static std::uint64_t noise(std::uint64_t seed, std::int32_t position, std::uint64_t part) {
     return derive(derive(Sample::noise(seed, 0, position), 0x5EC1), part);
   }
+  template <class = void>
   static std::span<Candidate const> from(DraftTree const& tree, std::int32_t guess) {
     auto const i = static_cast<std::size_t>(guess);
     if (i >= tree.drawn.size()) return {};

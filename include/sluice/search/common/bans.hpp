@@ -17,9 +17,9 @@ namespace sluice::inline v0 {
 
 /// The tokens that a search must not choose at its next step, as edits: those never generated, and eos while the output
 /// is too short.
-template <class = void>
-class LazyBans {
+class Bans {
  public:
+  template <class = void>
   void reset(Vocabulary const& vocabulary) {
     edits_.clear();
     auto const& never = vocabulary.never;
@@ -28,6 +28,7 @@ class LazyBans {
     for (auto const token : vocabulary.eos)
       if (std::find(never.begin(), never.end(), token) == never.end()) edits_.push_back(Edit::forbid(token));
   }
+  template <class = void>
   std::span<Edit const> edits(bool eos_too) const {
     return eos_too ? std::span(edits_) : std::span(edits_).first(never_);
   }
@@ -36,6 +37,5 @@ class LazyBans {
   std::vector<Edit> edits_;
   std::size_t never_ = 0;
 };
-using Bans = LazyBans<>;
 
 }  // namespace sluice::inline v0

@@ -17,16 +17,19 @@ namespace sluice::inline v0 {
 
 /// A tree of tokens in an arena. Hypotheses share prefixes, so a fork costs one node. Nodes stay until clear(). The
 /// root is the end of the forced prefix; the prefix's tokens count in lengths but are not stored.
-template <class = void>
-class LazyHistory {
+class History {
  public:
   using Node = std::int32_t;
   static constexpr Node root = -1;
 
   /// \param root_length  number of tokens before the first node
-  void clear(std::int32_t root_length = 0) { entries_.clear(), root_length_ = root_length; }
+  template <class = void>
+  void clear(std::int32_t root_length = 0) {
+    entries_.clear(), root_length_ = root_length;
+  }
 
   /// Appends a token to the hypothesis `parent`.
+  template <class = void>
   Node add(Node parent, Token token, float log_prob) {
     entries_.push_back({parent, length(parent) + 1, token, log_prob});
     return static_cast<Node>(entries_.size()) - 1;
@@ -38,6 +41,7 @@ class LazyHistory {
 
   /// The longest common prefix of all `nodes`, which it overwrites; the root if there are none. A parent has a lower
   /// number than its children, so the node with the highest number cannot be an ancestor of the others.
+  template <class = void>
   Node common(std::vector<Node>& nodes) const {
     if (nodes.empty()) return root;
     for (;;) {
@@ -49,6 +53,7 @@ class LazyHistory {
   }
 
   /// Writes the tokens of a hypothesis, starting at the root.
+  template <class = void>
   void write(Node node, std::vector<Token>& tokens) const {
     auto n = depth(node);
     tokens.resize(n);
@@ -56,6 +61,7 @@ class LazyHistory {
   }
 
   /// Writes tokens and log_probs of a hypothesis, starting at the root.
+  template <class = void>
   void write(Node node, Hypothesis& out) const {
     auto n = depth(node);
     out.tokens.resize(n), out.log_probs.resize(n);
@@ -77,6 +83,5 @@ class LazyHistory {
   std::vector<Entry> entries_;
   std::int32_t root_length_ = 0;
 };
-using History = LazyHistory<>;
 
 }  // namespace sluice::inline v0

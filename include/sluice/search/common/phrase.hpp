@@ -24,7 +24,8 @@ using Phrase = std::vector<Token>;
 namespace detail {
 
 /// "[4 5 6]".
-inline std::string text(std::span<Token const> phrase) {
+template <class = void>
+std::string text(std::span<Token const> phrase) {
   std::string out = "[";
   for (auto const token : phrase) out.append(out.size() > 1 ? " " : "").append(std::to_string(token));
   return out + "]";

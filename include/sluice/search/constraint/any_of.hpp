@@ -33,8 +33,7 @@ namespace sluice::inline v0 {
 /// that ends the output counts (papers: Post and Vilar 2018, section 3; Hu et al. 2019 with the failure links of Aho
 /// and Corasick 1975). Built in O(total length * items / 64). next() looks at no more children than the longest phrase
 /// has tokens, usually one or two; a state is 48 bytes.
-template <class = void>
-class LazyAnyOf {
+class AnyOf {
  public:
   static constexpr std::size_t most = detail::ItemSet::most;  ///< items
 
@@ -45,17 +44,20 @@ class LazyAnyOf {
     std::int32_t items = 0;                           // met
   };
 
-  LazyAnyOf() = default;
-  explicit LazyAnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
+  AnyOf() = default;
+  template <class = void>
+  explicit AnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
     if (items.empty()) return;
     data_ = std::make_shared<detail::AnyOfTables const>(std::move(items), std::move(name));
   }
 
-  LazyAnyOf(std::initializer_list<std::vector<Phrase>> items) : LazyAnyOf(std::vector<std::vector<Phrase>>(items)) {}
+  template <class = void>
+  AnyOf(std::initializer_list<std::vector<Phrase>> items) : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
   ///     vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most`
   ///     items; two items that can only begin (or end) the sentence, with different words
+  template <class = void>
   State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const& d = *data_;
@@ -71,6 +73,7 @@ class LazyAnyOf {
     return next({}, sentence.vocabulary->bos);
   }
 
+  template <class = void>
   State next(State state, Token token) const {
     if (data_ == nullptr) return state;
     auto const& d = *data_;
@@ -89,6 +92,7 @@ class LazyAnyOf {
     return state;
   }
 
+  template <class = void>
   std::int32_t progress(State const& state) const {
     return data_ == nullptr ? 0 : state.credit + data_->matcher.depth(state.node);
   }
@@ -96,6 +100,7 @@ class LazyAnyOf {
   bool complete(State const& state) const { return state.items == count(); }
   bool dead(State const&) const { return false; }
 
+  template <class = void>
   void wanted(State const& state, std::vector<Token>& tokens) const {
     if (data_ == nullptr || complete(state)) return;
     auto const& d = *data_;
@@ -112,11 +117,15 @@ class LazyAnyOf {
     }
   }
 
-  std::int32_t begun(State const& state) const { return data_ == nullptr ? 0 : data_->matcher.depth(state.node); }
+  template <class = void>
+  std::int32_t begun(State const& state) const {
+    return data_ == nullptr ? 0 : data_->matcher.depth(state.node);
+  }
   bool trivial() const { return data_ == nullptr; }
   std::int32_t met(State const& state) const { return state.items; }
   std::int32_t count() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->items.size()); }
   /// Phrases may overlap, but each required token takes a position of its own, and so do the ends of copies.
+  template <class = void>
   std::int32_t remaining(State const& state) const {
     if (data_ == nullptr) return 0;
     auto longest = std::int32_t{0}, together = std::int32_t{0};
@@ -136,6 +145,7 @@ class LazyAnyOf {
     for (auto const& [token, count] : needed) together += count;
     return (std::max)(0, (std::max)(longest, together) - data_->matcher.depth(state.node));
   }
+  template <class = void>
   std::string text() const {
     std::string all;
     for (std::size_t i = 0; i < items().size(); ++i) {
@@ -147,6 +157,7 @@ class LazyAnyOf {
     }
     return all;
   }
+  template <class = void>
   void insert_into(TokenSet& set) const {
     for (auto const& item : items())
       for (auto const& phrase : item)
@@ -154,6 +165,7 @@ class LazyAnyOf {
           if (token >= 0) set.insert(token);
   }
   /// The items as given.
+  template <class = void>
   std::vector<std::vector<Phrase>> const& items() const {
     static std::vector<std::vector<Phrase>> const none;
     return data_ == nullptr ? none : data_->items;
@@ -161,6 +173,7 @@ class LazyAnyOf {
 
  private:
   /// If every phrase of two items begins the sentence, or ends it, one position must serve both.
+  template <class = void>
   void check_edges(Vocabulary const& vocabulary) const {
     auto const same = [](auto x, auto x_end, auto y, auto y_end) {
       for (; x != x_end && y != y_end; ++x, ++y)
@@ -196,6 +209,5 @@ class LazyAnyOf {
 
   std::shared_ptr<detail::AnyOfTables const> data_;
 };
-using AnyOf = LazyAnyOf<>;
 
 }  // namespace sluice::inline v0

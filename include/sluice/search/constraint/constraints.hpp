@@ -46,6 +46,7 @@ class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
         lists_(std::make_shared<PhraseLists const>(std::move(lists))) {}
 
   /// \throws std::invalid_argument  what the parts throw, and a phrase that is both required and forbidden
+  template <class = void>
   State initial(Sentence const& sentence) const {
     auto state = Base::initial(sentence);
     if (lists_ == nullptr) return state;
@@ -67,6 +68,7 @@ class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
       if (detail::contains(phrase, bad)) return &bad;
     return nullptr;
   }
+  template <class = void>
   void check(std::span<Phrase const> phrases, std::string const& name) const {
     for (std::size_t i = 0; i < phrases.size(); ++i)
       if (auto const* const bad = forbids(phrases[i]))

@@ -23,8 +23,7 @@ namespace sluice::inline v0 {
 /// Every phrase must occur, each after the one before it, with anything in between. Phrases that are met stay met; a
 /// phrase that breaks off falls back to its own longest prefix (Knuth, Morris and Pratt 1977). Progress: the tokens of
 /// the phrases met, plus the length of the next phrase's prefix that ends the output. next() is O(1) amortised.
-template <class = void>
-class LazyOrderedPhrases {
+class OrderedPhrases {
  public:
   struct State {
     std::int32_t phrase = 0;  // the next to match
@@ -32,9 +31,10 @@ class LazyOrderedPhrases {
     std::int32_t credit = 0;  // tokens of the phrases met
   };
 
-  LazyOrderedPhrases() = default;
+  OrderedPhrases() = default;
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  explicit LazyOrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
+  template <class = void>
+  explicit OrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();
     data->phrases = std::move(phrases), data->name = std::move(name);
@@ -44,10 +44,12 @@ class LazyOrderedPhrases {
     }
     data_ = std::move(data);
   }
-  LazyOrderedPhrases(std::initializer_list<Phrase> phrases) : LazyOrderedPhrases(std::vector<Phrase>(phrases)) {}
+  template <class = void>
+  OrderedPhrases(std::initializer_list<Phrase> phrases) : OrderedPhrases(std::vector<Phrase>(phrases)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary or never generated,
   ///     eos anywhere but at the end, bos anywhere but at the beginning
+  template <class = void>
   State initial(Sentence const& sentence) const {
     for (std::size_t i = 0; i < phrases().size(); ++i) {
       auto const& phrase = phrases()[i];
@@ -61,6 +63,7 @@ class LazyOrderedPhrases {
     return next({}, sentence.vocabulary->bos);
   }
 
+  template <class = void>
   State next(State state, Token token) const {
     if (at(state.phrase) >= phrases().size()) return state;
     auto const& phrase = phrases()[at(state.phrase)];
@@ -74,8 +77,12 @@ class LazyOrderedPhrases {
 
   std::int32_t progress(State const& state) const { return state.credit + state.depth; }
   std::int32_t total() const { return data_ == nullptr ? 0 : data_->total; }
-  bool complete(State const& state) const { return state.phrase == count(); }
+  template <class = void>
+  bool complete(State const& state) const {
+    return state.phrase == count();
+  }
   bool dead(State const&) const { return false; }
+  template <class = void>
   void wanted(State const& state, std::vector<Token>& tokens) const {
     if (!complete(state)) tokens.push_back(phrases()[at(state.phrase)][at(state.depth)]);
   }
@@ -84,14 +91,22 @@ class LazyOrderedPhrases {
   std::int32_t remaining(State const& state) const { return total() - progress(state); }
   bool trivial() const { return data_ == nullptr; }
   std::int32_t met(State const& state) const { return state.phrase; }
-  std::int32_t count() const { return static_cast<std::int32_t>(phrases().size()); }
+  template <class = void>
+  std::int32_t count() const {
+    return static_cast<std::int32_t>(phrases().size());
+  }
+  template <class = void>
   void insert_into(TokenSet& set) const {
     for (auto const& phrase : phrases())
       for (auto const token : phrase)
         if (token >= 0) set.insert(token);
   }
-  std::string text() const { return detail::text_of(data_ == nullptr ? "" : data_->name, phrases()); }
+  template <class = void>
+  std::string text() const {
+    return detail::text_of(data_ == nullptr ? "" : data_->name, phrases());
+  }
   /// The phrases as given.
+  template <class = void>
   std::vector<Phrase> const& phrases() const {
     static std::vector<Phrase> const none;
     return data_ == nullptr ? none : data_->phrases;
@@ -106,6 +121,7 @@ class LazyOrderedPhrases {
   };
 
   /// [i]: the length of the longest proper prefix of the first i + 1 tokens that is also their suffix.
+  template <class = void>
   static std::vector<std::int32_t> borders(Phrase const& phrase) {
     std::vector<std::int32_t> border(phrase.size());
     auto k = std::int32_t{0};
@@ -120,6 +136,5 @@ class LazyOrderedPhrases {
 
   std::shared_ptr<Data const> data_;
 };
-using OrderedPhrases = LazyOrderedPhrases<>;
 
 }  // namespace sluice::inline v0

@@ -35,8 +35,7 @@ namespace sluice::inline v0 {
 ///
 /// The result is proved as long as log-probabilities only fall. This excludes Interpolate with a negative weight, and
 /// rules that add to log-probabilities.
-template <class = void>
-struct LazyExactSearch {
+struct ExactSearch {
   std::int32_t n_best = 1;                                   ///< number of outputs, best first; >= 1
   LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< for the score
   double floor =
@@ -81,6 +80,7 @@ struct LazyExactSearch {
     std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(path.size()) - 1; }
   };
 
+  template <class = void>
   void check() const {
     require(n_best >= 1, "n_best", n_best, "must be at least 1");
     require(list >= 1, "list", list, "must be at least 1");
@@ -90,6 +90,7 @@ struct LazyExactSearch {
   }
   std::int32_t slot_count() const { return 1; }
 
+  template <class = void>
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
     s.bans.reset(*sentence.vocabulary);
@@ -103,6 +104,7 @@ struct LazyExactSearch {
     s.bound = -std::numeric_limits<double>::infinity();
   }
 
+  template <class = void>
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     auto& node = s.path.back();
@@ -115,6 +117,7 @@ struct LazyExactSearch {
               .only = last ? &s.ends : nullptr});
   }
 
+  template <class = void>
   bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.ended = true;
     if (s.taken++ == 0) s.path[0].log_prob = s.prefix.ranked();
@@ -131,6 +134,7 @@ struct LazyExactSearch {
 
   Progress progress(State const& s) const { return {s.held + static_cast<std::int32_t>(s.path.size()) - 1, 1, 1}; }
 
+  template <class = void>
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     for (auto const& one : s.found)
@@ -159,24 +163,31 @@ struct LazyExactSearch {
   double bar(State const& s) const {
     return static_cast<std::int32_t>(s.found.size()) < n_best ? -infinite : s.found.back().score;
   }
+  template <class = void>
   bool promises(State const& s, double bound) const {
     return (s.prefix.impossible() ? floor == -infinite : bound >= floor) && bound > bar(s);
   }
 
   /// An upper bound on the score of an output that continues from `size` tokens of `log_prob` and ends later.
+  template <class = void>
   double bound(State const& s, double log_prob, std::int32_t size) const {
     auto const least = s.vocabulary->eos.empty() ? s.bounds.max : (std::max)(size, s.bounds.min) + 1;
     return penalty.bound(log_prob, (std::min)(least, s.bounds.max), s.bounds.max);
   }
   /// An upper bound on the score of outputs through a child of the path's last node.
+  template <class = void>
   double bound_of_child(State const& s, double log_prob, bool ends) const {
     auto const size = s.size() + 1;
     if (ends || (s.vocabulary->eos.empty() && size == s.bounds.max)) return penalty.score(log_prob, size);
     return bound(s, log_prob, size);
   }
-  bool ends(State const& s, Token token) const { return s.ends.contains(token); }
+  template <class = void>
+  bool ends(State const& s, Token token) const {
+    return s.ends.contains(token);
+  }
 
   /// Moves the path to the next token to feed; false: the search is complete.
+  template <class = void>
   bool go_on(State& s) const {
     for (;;) {
       auto& node = s.path.back();
@@ -198,12 +209,14 @@ struct LazyExactSearch {
     }
   }
   /// An upper bound on the score of outputs through unlisted children of the path's last node.
+  template <class = void>
   double unseen(State const& s) const {
     auto const log_prob = s.path.back().log_prob + static_cast<double>(s.path.back().worst);
     return (std::max)(bound_of_child(s, log_prob, false), bound_of_child(s, log_prob, true));
   }
 
   /// Records the path as an output.
+  template <class = void>
   void keep(State& s) const {
     auto const score = penalty.score(s.path.back().log_prob, s.size());
     auto const place = std::find_if(s.found.begin(), s.found.end(), [&](auto const& one) { return one.score < score; });
@@ -214,6 +227,7 @@ struct LazyExactSearch {
   }
 
   /// Ends the search when the steps are used up: computes the bound of everything not searched.
+  template <class = void>
   bool stop(State& s) const {
     auto const open = [&](double bound) {
       if (promises(s, bound)) s.bound = (std::max)(s.bound, bound);
@@ -235,6 +249,5 @@ struct LazyExactSearch {
     return true;
   }
 };
-using ExactSearch = LazyExactSearch<>;
 
 }  // namespace sluice::inline v0

@@ -49,6 +49,7 @@ struct Greedy {
   void check() const { length.check(), penalty.check(); }
   std::int32_t slot_count() const { return 1; }
 
+  template <class = void>
   void begin(State& s, Sentence const& sentence) const {
     s.bounds = length.of(sentence);
     s.bans.reset(*sentence.vocabulary);
@@ -58,12 +59,14 @@ struct Greedy {
     s.last = sentence.last, s.held = sentence.held, s.finished = s.ended = false;
   }
 
+  template <class = void>
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     plan.row(0, 0, s.held, {&s.last, 1});
     plan.ask({.best = 1, .edits = s.bans.edits(s.size() < s.bounds.min), .stage = stage, .normalise = scores});
   }
 
+  template <class = void>
   bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.ended = true;
     ++s.held;
@@ -81,6 +84,7 @@ struct Greedy {
 
   void settled(State& s, std::vector<Token>& tokens) const { tokens = s.tokens; }
 
+  template <class = void>
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     if (s.ended && !s.finished && s.size() < s.bounds.max)

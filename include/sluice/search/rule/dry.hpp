@@ -25,8 +25,7 @@ namespace sluice::inline v0 {
 /// tokens that are breakers themselves are not penalised. Off by default.
 ///
 /// O(w log w) per line, with w the number of tokens in the window.
-template <class = void>
-struct LazyDry {
+struct Dry {
   float multiplier = 0;             ///< >= 0; 0 = off
   float base = 1.75f;               ///< >= 1
   std::int32_t allowed_length = 2;  ///< >= 0
@@ -35,6 +34,7 @@ struct LazyDry {
   bool prompt = true;               ///< whether to include the prompt, as llama.cpp does
   SequenceBreakers breakers{};      ///< llama.cpp: from_text with "\n", ":", "\"" and "*"
 
+  template <class = void>
   void check() const {
     require(multiplier >= 0 && std::isfinite(multiplier), "dry.multiplier", multiplier, "must be a number >= 0");
     require(base >= 1 && std::isfinite(base), "dry.base", base, "must be a number >= 1");
@@ -44,15 +44,16 @@ struct LazyDry {
   using State = detail::SeenPrompt;
   State initial(Sentence const& sentence) const { return prompt ? State{sentence.prompt} : State{}; }
   State next(State state, Token) const { return state; }
+  template <class = void>
   void edit(State state, Output const& output, std::vector<Edit>& edits) const;
 
  private:
+  template <class = void>
   static void count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts);
 };
-using Dry = LazyDry<>;
 
 template <class Void>
-void LazyDry<Void>::edit(State state, Output const& output, std::vector<Edit>& edits) const {
+void Dry::edit(State state, Output const& output, std::vector<Edit>& edits) const {
   if (multiplier == 0 || window == 0) return;
   detail::RecentTokens const recent(state.prompt, output.tokens, window);
   auto const n = recent.size(), allowed = static_cast<std::size_t>(allowed_length);
@@ -97,7 +98,7 @@ void LazyDry<Void>::edit(State state, Output const& output, std::vector<Edit>& e
 /// Sets counts[k].token, k from 1, to the length of the longest match between the tokens that end at the k-th from the
 /// end, itself included, and the last tokens; at most `limit`. The Z-algorithm, run backwards: O(n).
 template <class Void>
-void LazyDry<Void>::count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts) {
+void Dry::count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts) {
   auto const n = recent.size();
   std::size_t left = 0, right = 0;  // the last matching stretch, right exclusive
   for (std::size_t k = 1; k < n; ++k) {

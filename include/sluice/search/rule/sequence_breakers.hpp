@@ -22,12 +22,12 @@
 namespace sluice::inline v0 {
 
 /// Token sequences after which Dry restarts its count. Immutable and shared: a copy costs a reference count.
-template <class = void>
-class LazySequenceBreakers {
+class SequenceBreakers {
  public:
-  LazySequenceBreakers() = default;
+  SequenceBreakers() = default;
   /// \throws std::invalid_argument  for an empty sequence or a negative token
-  explicit LazySequenceBreakers(std::vector<std::vector<Token>> sequences) {
+  template <class = void>
+  explicit SequenceBreakers(std::vector<std::vector<Token>> sequences) {
     for (auto const& sequence : sequences) {
       require(!sequence.empty(), "sequence breaker", "an empty one", "breaks nothing");
       for (auto const token : sequence) require(token >= 0, "sequence breaker: token", token, "must not be negative");
@@ -48,8 +48,8 @@ class LazySequenceBreakers {
   /// \param tokenise  (std::string_view) -> std::vector<Token>; without bos and the like
   /// \throws std::invalid_argument  for an empty text
   template <class Tokenise>
-  static LazySequenceBreakers from_text(LazyTokenBytes<> const& tokens, std::span<std::string const> texts,
-                                        Tokenise const& tokenise) {
+  static SequenceBreakers from_text(TokenBytes const& tokens, std::span<std::string const> texts,
+                                    Tokenise const& tokenise) {
     constexpr std::size_t most_bytes = 40, most_tokens = 20;
     std::vector<std::vector<Token>> sequences;
     for (std::string_view text : texts) {
@@ -70,10 +70,11 @@ class LazySequenceBreakers {
         }
       }
     }
-    return LazySequenceBreakers(std::move(sequences));
+    return SequenceBreakers(std::move(sequences));
   }
 
   /// The number of tokens after the longest sequence that begins `i` tokens before the end; -1: none does.
+  template <class = void>
   std::ptrdiff_t behind(detail::RecentTokens const& recent, std::size_t i) const {
     for (auto const& sequence : beginning_with(recent.back(i))) {
       if (sequence.size() > i + 1) continue;
@@ -84,12 +85,14 @@ class LazySequenceBreakers {
     return -1;
   }
   /// Whether the token is a sequence by itself.
+  template <class = void>
   bool contains(Token token) const {
     auto const found = beginning_with(token);
     return !found.empty() && found.back().size() == 1;
   }
 
  private:
+  template <class = void>
   std::span<std::vector<Token> const> beginning_with(Token token) const {
     if (sequences_ == nullptr) return {};
     auto const lower = std::ranges::lower_bound(*sequences_, token, {}, [](auto const& one) { return one[0]; });
@@ -99,6 +102,5 @@ class LazySequenceBreakers {
   }
   std::shared_ptr<std::vector<std::vector<Token>> const> sequences_;
 };
-using SequenceBreakers = LazySequenceBreakers<>;
 
 }  // namespace sluice::inline v0

@@ -56,8 +56,7 @@ enum class StopText : std::uint8_t {
 /// stop, unless the search spends it on eos (AtMaximum::force_eos).
 ///
 /// Costs one table lookup per byte of a token (per token, for sequences), and no model call. Copies are cheap.
-template <class = void>
-class LazyStopAt {
+class StopAt {
  public:
   struct State {
     std::int32_t tokens = 0, bytes = 0;  // states of the automata
@@ -66,10 +65,11 @@ class LazyStopAt {
   };
 
   /// Never stops.
-  LazyStopAt() = default;
+  StopAt() = default;
   /// \throws std::invalid_argument  naming an empty stop, strings without bytes, or a negative minimum
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  explicit LazyStopAt(Stops stops) {
+  template <class = void>
+  explicit StopAt(Stops stops) {
     for (std::size_t i = 0; i < stops.tokens.size(); ++i)
       require(!stops.tokens[i].empty(), "stops.tokens[" + std::to_string(i) + "]", "[]", "is empty");
     for (std::size_t i = 0; i < stops.strings.size(); ++i)
@@ -84,15 +84,20 @@ class LazyStopAt {
   }
 
   /// The stops as given.
+  template <class = void>
   Stops const& stops() const {
     static Stops const none;
     return data_ == nullptr ? none : data_->stops;
   }
   /// The number of `tokens` and `strings` together.
-  std::int32_t size() const { return tokens_size() + static_cast<std::int32_t>(stops().strings.size()); }
+  template <class = void>
+  std::int32_t size() const {
+    return tokens_size() + static_cast<std::int32_t>(stops().strings.size());
+  }
 
   /// \throws std::invalid_argument  for a vocabulary without eos, a token that is outside it or is eos, bytes for fewer
   ///     tokens
+  template <class = void>
   State initial(Sentence const& sentence) const {
     if (size() == 0) return {};
     auto const& vocabulary = *sentence.vocabulary;
@@ -110,6 +115,7 @@ class LazyStopAt {
     return {};
   }
 
+  template <class = void>
   State next(State state, Token token) const {
     if (data_ == nullptr) return state;
     state.stop = -1;
@@ -131,12 +137,14 @@ class LazyStopAt {
 
   void edit(State, Output const&, std::vector<Edit>&) const {}
 
+  template <class = void>
   std::int32_t stop(State state, Output const& output) const {
     return static_cast<std::int64_t>(output.tokens.size()) >= stops().minimum ? state.stop : -1;
   }
 
   /// The bytes of an output, up to its stop if it has one.
   /// \throws std::invalid_argument  if a token has no bytes, or the stop is not one of these
+  template <class = void>
   std::string text(Hypothesis const& hypothesis, StopText stop = StopText::cut) const {
     auto text = stops().bytes.text(hypothesis.tokens);
     if (hypothesis.stop < 0) return text;
@@ -148,6 +156,7 @@ class LazyStopAt {
   /// The tokens of an output before its stop, or all if it has none: the tokens to feed back to the model as its reply.
   /// A token in which a stop string begins is left out.
   /// \throws std::invalid_argument  as text() does
+  template <class = void>
   std::span<Token const> tokens(Hypothesis const& hypothesis) const {
     auto const all = std::span(hypothesis.tokens);
     if (hypothesis.stop < 0) return all;
@@ -163,17 +172,23 @@ class LazyStopAt {
     std::size_t begin, end;  // bytes
   };
   /// \param last  where the last token begins
+  template <class = void>
   Place string_place(std::int32_t stop, std::string_view text, std::size_t last) const {
     auto const& string = data_->stops.strings[static_cast<std::size_t>(stop - tokens_size())];
     auto const begin = text.find(string, last - (std::min)(last, string.size() - 1));
     require(begin != std::string_view::npos, "hypothesis.stop", stop, "is not at the end of its tokens");
     return {begin, begin + string.size()};
   }
-  bool is_string(std::int32_t stop) const { return stop >= tokens_size(); }
+  template <class = void>
+  bool is_string(std::int32_t stop) const {
+    return stop >= tokens_size();
+  }
   /// The number of bytes and of tokens at the end of an output that may still become a stop.
+  template <class = void>
   std::size_t open_bytes(State state) const {
     return data_ == nullptr ? 0 : static_cast<std::size_t>(data_->bytes.depth(state.bytes));
   }
+  template <class = void>
   std::size_t open_tokens(State state) const {
     return data_ == nullptr ? 0 : static_cast<std::size_t>(data_->tokens.depth(state.tokens));
   }
@@ -184,14 +199,19 @@ class LazyStopAt {
     PhraseMatcher tokens;
     detail::ByteMatcher bytes;
   };
-  std::int32_t tokens_size() const { return static_cast<std::int32_t>(stops().tokens.size()); }
+  template <class = void>
+  std::int32_t tokens_size() const {
+    return static_cast<std::int32_t>(stops().tokens.size());
+  }
 
+  template <class = void>
   Phrase const& sequence(Hypothesis const& h) const {
     auto const& phrase = stops().tokens[static_cast<std::size_t>(h.stop)];
     require(h.tokens.size() >= phrase.size() && std::equal(phrase.rbegin(), phrase.rend(), h.tokens.rbegin()),
             "hypothesis.stop", h.stop, "is not at the end of its tokens");
     return phrase;
   }
+  template <class = void>
   Place where(Hypothesis const& h, std::string_view text) const {
     require(h.stop < size() && !h.tokens.empty(), "hypothesis.stop", h.stop,
             "is none of these " + std::to_string(size()) + " stops");
@@ -202,6 +222,5 @@ class LazyStopAt {
 
   std::shared_ptr<Data const> data_;
 };
-using StopAt = LazyStopAt<>;
 
 }  // namespace sluice::inline v0

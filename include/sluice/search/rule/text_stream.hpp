@@ -24,17 +24,19 @@ namespace sluice::inline v0 {
 /// The text of one output, in pieces, from its settled tokens (Decoder::settled, Delivery::settled). It never shows
 /// part of what may become a stop or half of a UTF-8 character, and never takes anything back. All pieces together are
 /// StopAt::text() of the result. Bytes that are not valid UTF-8 are shown unchanged.
-template <class = void>
-class LazyTextStream {
+class TextStream {
  public:
   /// \param stops  of the request, built with the tokens' bytes; it may be without stops
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  explicit LazyTextStream(StopAt stops, StopText stop = StopText::cut) : stops_(std::move(stops)), stop_(stop) {}
-  explicit LazyTextStream(TokenBytes bytes) : LazyTextStream(StopAt({.bytes = std::move(bytes)})) {}
+  template <class = void>
+  explicit TextStream(StopAt stops, StopText stop = StopText::cut) : stops_(std::move(stops)), stop_(stop) {}
+  template <class = void>
+  explicit TextStream(TokenBytes bytes) : TextStream(StopAt({.bytes = std::move(bytes)})) {}
 
   /// \param settled  all settled tokens so far: those of earlier calls, and more
   /// \returns        the text that can now be shown in addition. Valid until the next call
   /// \throws std::invalid_argument  for a token without bytes, or fewer tokens than before
+  template <class = void>
   std::string_view settle(std::span<Token const> settled) {
     require(settled.size() >= begins_.size(), "settled", std::to_string(settled.size()) + " tokens",
             "there were " + std::to_string(begins_.size()) + " before");
@@ -52,6 +54,7 @@ class LazyTextStream {
   /// Ends the output; returns the rest of its text.
   /// \param hypothesis  the result's, which begins with the settled tokens
   /// \throws std::invalid_argument  as StopAt::text() does, or if it does not begin with the text already shown
+  template <class = void>
   std::string end(Hypothesis const& hypothesis) const {
     auto const all = stops_.text(hypothesis, stop_);
     require(all.starts_with(std::string_view(text_).substr(0, shown_)), "hypothesis", all,
@@ -61,6 +64,7 @@ class LazyTextStream {
 
  private:
   /// The length of the text that is certain to be in the result.
+  template <class = void>
   std::size_t certain() const {
     if (begins_.empty()) return 0;
     auto const ended = state_.stop >= 0;  // if the stop counts, the text ends there; if not, more tokens will show it
@@ -75,6 +79,7 @@ class LazyTextStream {
   }
 
   /// `length` without a final incomplete character.
+  template <class = void>
   std::size_t whole_characters(std::size_t length) const {
     for (std::size_t back = 1; back <= std::min<std::size_t>(length, 4); ++back) {
       auto const byte = static_cast<unsigned char>(text_[length - back]);
@@ -92,6 +97,5 @@ class LazyTextStream {
   std::vector<std::size_t> begins_;  // [token]: where its bytes begin
   std::size_t shown_ = 0;
 };
-using TextStream = LazyTextStream<>;
 
 }  // namespace sluice::inline v0

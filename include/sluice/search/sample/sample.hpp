@@ -44,8 +44,7 @@ namespace sluice::inline v0 {
 /// The samples of one sentence share the prompt: it is run once, in one slot. One row per step for each sample that has
 /// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
 /// whole line, sorted once, O(V log V).
-template <class = void>
-struct LazySample {
+struct Sample {
   float temperature = 1;   ///< > 0; the nearer to 0, the nearer to Greedy
   std::int32_t top_k = 0;  ///< for this and the next three see Truncation; 0 = off
   float top_p = 1;         ///< 1 = off
@@ -70,6 +69,7 @@ struct LazySample {
   LengthLimits length{};
 
   /// The noise with which sample `sample` of a sentence draws token `position` of its output, forced prefix included.
+  template <class = void>
   static std::uint64_t noise(std::uint64_t seed, std::int32_t sample, std::int32_t position) {
     return derive(derive(seed, static_cast<std::uint64_t>(sample)), static_cast<std::uint64_t>(position));
   }
@@ -106,20 +106,26 @@ struct LazySample {
     bool first = true, forked = false, plain = true;  // plain: just a Truncation
   };
 
+  template <class = void>
   void check() const {
     require(samples >= 1, "samples", samples, "must be at least 1");
     chain().check(), length.check();
   }
   std::int32_t slot_count() const { return samples; }
 
+  template <class = void>
   void begin(State& s, Sentence const& sentence) const;
+  template <class = void>
   void plan(State& s, Plan& plan) const;
+  template <class = void>
   bool advance(State& s, Expansion const& answer) const;
+  template <class = void>
   Progress progress(State const& s) const {
     if (s.first) return {s.held, 1, 1};
     auto const alive = std::count_if(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
     return {s.held, static_cast<std::int32_t>(alive)};
   }
+  template <class = void>
   void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
     auto first = true;
@@ -131,25 +137,29 @@ struct LazySample {
       first = false;
     }
   }
+  template <class = void>
   void finish(State const& s, Result& result) const;
 
  private:
+  template <class = void>
   Query query(State const& s, std::int32_t sample) const;
   /// The candidates from which a sample draws, or from which the chain chooses.
+  template <class = void>
   std::span<Candidate const> cut(State& s, Line const& line) const {
     return s.plain ? truncation().apply(line.best, s.scratch) : line.best;
   }
+  template <class = void>
   void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
+  template <class = void>
   Candidate choose(State& s, SamplerState& state, std::span<Candidate const> list, std::uint64_t own) const {
     if (s.plain) return draw(list, own);
     s.chain.apply(list, s.vocabulary->size, state, own, s.left);
     return s.chain.took(draw(s.chain.candidates(s.left), own).token, list, state, s.left);
   }
 };
-using Sample = LazySample<>;
 
 template <class Void>
-void LazySample<Void>::begin(State& s, Sentence const& sentence) const {
+void Sample::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
   s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
@@ -165,7 +175,7 @@ void LazySample<Void>::begin(State& s, Sentence const& sentence) const {
 
 /// The query for the line that `sample` draws from; -1: all samples draw from it.
 template <class Void>
-Query LazySample<Void>::query(State const& s, std::int32_t sample) const {
+Query Sample::query(State const& s, std::int32_t sample) const {
   Query q{.edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature};
   if (!s.plain) {
     auto const own = sample >= 0 ? noise(s.seed, sample, s.generated) : 0;
@@ -176,7 +186,7 @@ Query LazySample<Void>::query(State const& s, std::int32_t sample) const {
 }
 
 template <class Void>
-void LazySample<Void>::plan(State& s, Plan& plan) const {
+void Sample::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
@@ -194,7 +204,7 @@ void LazySample<Void>::plan(State& s, Plan& plan) const {
 }
 
 template <class Void>
-bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
+bool Sample::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return true;
   ++s.held;
   if (s.first) {
@@ -216,7 +226,7 @@ bool LazySample<Void>::advance(State& s, Expansion const& answer) const {
 
 /// Draws the next token of one sample.
 template <class Void>
-void LazySample<Void>::take(State& s, std::size_t sample, std::span<Candidate const> list) const {
+void Sample::take(State& s, std::size_t sample, std::span<Candidate const> list) const {
   auto& d = s.drawn[sample];
   d.lost = list.empty();
   if (!d.lost) {
@@ -233,7 +243,7 @@ void LazySample<Void>::take(State& s, std::size_t sample, std::span<Candidate co
 }
 
 template <class Void>
-void LazySample<Void>::finish(State const& s, Result& result) const {
+void Sample::finish(State const& s, Result& result) const {
   result.hypotheses.clear();
   for (auto const& d : s.drawn) {
     if (d.lost) continue;

@@ -39,20 +39,22 @@ struct SamplerState {
 /// Candidates and probabilities are those of llama.cpp's samplers of the same names in the same order. One known
 /// difference: where top_n_sigma leaves tokens of probability 0 for `typical`, llama.cpp gets NaN; here they do not
 /// count.
-template <class = void>
-struct LazySamplerChain : SamplerOptions {
+struct SamplerChain : SamplerOptions {
   struct Scratch {
     std::vector<Candidate> left;     // by logits, best first, the best 0
     std::vector<Candidate> weights;  // the same with AdaptiveP's logits
   };
 
+  template <class = void>
   SamplerState begin() const {
     auto const weight = 1 / (1 - adaptive_p.decay);
     return {2 * mirostat.tau, adaptive_p.target * weight, weight};
   }
   /// \param noise  of the draw; 0: several samples draw from the line, so the expander cannot draw
+  template <class = void>
   void ask(Query& query, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise) const;
   /// Applies the samplers to a line requested this way, into scratch; does nothing if the line has no list.
+  template <class = void>
   void apply(std::span<Candidate const> list, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise,
              Scratch& scratch) const;
   /// The candidates left by apply(), to draw from, with log-probabilities that are not normalised.
@@ -60,8 +62,10 @@ struct LazySamplerChain : SamplerOptions {
     return adaptive_p.target >= 0 ? scratch.weights : scratch.left;
   }
   /// Call when one of them was drawn. \returns its entry in `list`
+  template <class = void>
   Candidate took(Token token, std::span<Candidate const> list, SamplerState& state, Scratch const& scratch) const;
   /// Whether XTC removes tokens from a line under this noise.
+  template <class = void>
   bool strikes(std::uint64_t noise) const {
     constexpr std::uint64_t own = 0x787463;
     return uniform(derive(noise, own), 0) <= static_cast<double>(xtc.probability);
@@ -73,21 +77,23 @@ struct LazySamplerChain : SamplerOptions {
     std::optional<Sampler> first{};  // the next sampler, if any
     bool alone = true;               // no sampler follows
   };
+  template <class = void>
   Start start() const;
   bool answered(Start const& start) const {
     return start.first && start.first != Sampler::temperature && start.first != Sampler::xtc &&
            (start.first != Sampler::typical || min_keep <= 1);
   }
+  template <class = void>
   void adapt(SamplerState const& state, Scratch& scratch) const;
+  template <class = void>
   void heat(std::vector<Candidate>& left, std::size_t size) const;
   std::size_t kept(std::size_t wanted, std::size_t size) const {
     return (std::max)(wanted, (std::min)(static_cast<std::size_t>(min_keep), size));
   }
 };
-using SamplerChain = LazySamplerChain<>;
 
 template <class Void>
-auto LazySamplerChain<Void>::start() const -> Start {
+auto SamplerChain::start() const -> Start {
   Start start;
   for (auto const sampler : order.samplers()) {
     if (!on(sampler)) continue;
@@ -104,8 +110,7 @@ auto LazySamplerChain<Void>::start() const -> Start {
 }
 
 template <class Void>
-void LazySamplerChain<Void>::ask(Query& query, std::int32_t vocabulary, SamplerState const& state,
-                                 std::uint64_t noise) const {
+void SamplerChain::ask(Query& query, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise) const {
   auto const from = start();
   query.temperature = from.temperature;
   query.best = answered(from) ? (std::max)(min_keep, 1) : vocabulary;
@@ -128,8 +133,8 @@ void LazySamplerChain<Void>::ask(Query& query, std::int32_t vocabulary, SamplerS
 }
 
 template <class Void>
-void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t vocabulary, SamplerState const& state,
-                                   std::uint64_t noise, Scratch& scratch) const {
+void SamplerChain::apply(std::span<Candidate const> list, std::int32_t vocabulary, SamplerState const& state,
+                         std::uint64_t noise, Scratch& scratch) const {
   auto& left = scratch.left;
   left.assign(list.begin(), list.end());
   if (left.empty()) return;
@@ -192,7 +197,7 @@ void LazySamplerChain<Void>::apply(std::span<Candidate const> list, std::int32_t
 }
 
 template <class Void>
-void LazySamplerChain<Void>::adapt(SamplerState const& state, Scratch& scratch) const {
+void SamplerChain::adapt(SamplerState const& state, Scratch& scratch) const {
   auto const all = detail::mass(scratch.left);
   auto const target = std::clamp(2 * adaptive_p.target - state.weighted_sum / state.weight, 0.0f, 1.0f);
   scratch.weights.assign(scratch.left.begin(), scratch.left.end());
@@ -205,7 +210,7 @@ void LazySamplerChain<Void>::adapt(SamplerState const& state, Scratch& scratch) 
 
 /// Divides by the temperature; `size` tokens are left, including those of probability 0.
 template <class Void>
-void LazySamplerChain<Void>::heat(std::vector<Candidate>& left, std::size_t size) const {
+void SamplerChain::heat(std::vector<Candidate>& left, std::size_t size) const {
   auto const best = static_cast<double>(left[0].log_prob);
   auto divisor = static_cast<double>(temperature);
   if (dynamic_temperature.range > 0) {
@@ -226,17 +231,17 @@ void LazySamplerChain<Void>::heat(std::vector<Candidate>& left, std::size_t size
 }
 
 template <class Void>
-Candidate LazySamplerChain<Void>::took(Token token, std::span<Candidate const> list, SamplerState& state,
-                                       Scratch const& scratch) const {
+Candidate SamplerChain::took(Token token, std::span<Candidate const> list, SamplerState& state,
+                             Scratch const& scratch) const {
   auto const is_it = [token](Candidate c) { return c.token == token; };
   if (mirostat.tau > 0 || adaptive_p.target >= 0) {
-    auto const log_prob = static_cast<double>(std::ranges::find_if(scratch.left, is_it)->log_prob);
+    auto const log_prob = static_cast<double>(std::find_if(scratch.left.begin(), scratch.left.end(), is_it)->log_prob);
     auto const taken = static_cast<float>(std::exp(log_prob) / detail::mass(scratch.left));
     if (mirostat.tau > 0) state.surprise -= mirostat.eta * (-std::log2(taken) - mirostat.tau);
     state.weighted_sum = taken + adaptive_p.decay * state.weighted_sum;
     state.weight = 1 + adaptive_p.decay * state.weight;
   }
-  return *std::ranges::find_if(list, is_it);
+  return *std::find_if(list.begin(), list.end(), is_it);
 }
 
 }  // namespace sluice::inline v0

@@ -15,8 +15,7 @@
 namespace sluice::inline v0 {
 
 /// The sampler options of Sample.
-template <class = void>
-struct LazySamplerOptions {
+struct SamplerOptions {
   float temperature = 1;
   Truncation truncation{};
   float top_n_sigma = 0;
@@ -27,7 +26,9 @@ struct LazySamplerOptions {
   std::int32_t min_keep = 1;
   SamplerOrder order = SamplerOrder::hugging_face();
 
+  template <class = void>
   void check() const;
+  template <class = void>
   bool on(Sampler sampler) const {
     switch (sampler) {
       case Sampler::temperature: return temperature != 1.0f || dynamic_temperature.range > 0;
@@ -41,12 +42,12 @@ struct LazySamplerOptions {
     return false;
   }
   /// Whether it is only a temperature followed by a Truncation.
+  template <class = void>
   bool plain() const;
 };
-using SamplerOptions = LazySamplerOptions<>;
 
 template <class Void>
-void LazySamplerOptions<Void>::check() const {
+void SamplerOptions::check() const {
   require(temperature > 0 && std::isfinite(temperature), "temperature", temperature,
           "must be a number > 0 (Greedy is the limit 0)");
   truncation.check(), order.check();
@@ -76,7 +77,7 @@ void LazySamplerOptions<Void>::check() const {
 }
 
 template <class Void>
-bool LazySamplerOptions<Void>::plain() const {
+bool SamplerOptions::plain() const {
   constexpr auto rank = [](Sampler sampler) {
     switch (sampler) {
       case Sampler::temperature: return 0;

@@ -48,8 +48,7 @@ namespace sluice::inline v0 {
 /// k + 1 and call importance_log_weights(hypotheses, k).
 ///
 /// A step costs what a BeamSearch step costs, plus the noise: a hash for each of `width` times V tokens.
-template <class = void>
-struct LazyStochasticBeam {
+struct StochasticBeam {
   std::int32_t width = 5;  ///< outputs drawn; fewer if the model has fewer; >= 1
   float temperature = 1;   ///< the model's scores are divided by it; > 0; larger: more diverse
   LengthLimits length{};
@@ -85,6 +84,7 @@ struct LazyStochasticBeam {
     bool first = true;                 // no answer yet
   };
 
+  template <class = void>
   void check() const {
     require(width >= 1, "width", width, "must be at least 1");
     require(temperature > 0 && std::isfinite(temperature), "temperature", temperature, "must be a number > 0");
@@ -92,26 +92,34 @@ struct LazyStochasticBeam {
   }
   std::int32_t slot_count() const { return width; }
 
+  template <class = void>
   void begin(State& s, Sentence const& sentence) const;
+  template <class = void>
   void plan(State& s, Plan& plan) const;
+  template <class = void>
   bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const { return {s.held, static_cast<std::int32_t>(s.beam.size())}; }
+  template <class = void>
   void settled(State& s, std::vector<Token>& tokens) const;
+  template <class = void>
   void finish(State const& s, Result& result) const;
 
  private:
+  template <class = void>
   Query query(State const& s, std::uint64_t key) const;
+  template <class = void>
   void collect(State& s, std::int32_t rank, Line const& line) const;
-  void extend(State& s, typename State::Pick const& pick) const;
+  template <class = void>
+  void extend(State& s, State::Pick const& pick) const;
   /// The noise key of a child, after `token`. It must differ from derive(key, token), the token's own random number.
+  template <class = void>
   static std::uint64_t child(std::uint64_t key, Token token) {
     return derive(~key, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token)));
   }
 };
-using StochasticBeam = LazyStochasticBeam<>;
 
 template <class Void>
-void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
+void StochasticBeam::begin(State& s, Sentence const& sentence) const {
   s.bounds = length.of(sentence);
   s.bans.reset(*sentence.vocabulary);
   s.prefix = Prefix(sentence);
@@ -129,12 +137,12 @@ void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
 
 /// Conditioning does not change the order of values: the list that the expander makes with noise is enough.
 template <class Void>
-Query LazyStochasticBeam<Void>::query(State const& s, std::uint64_t key) const {
+Query StochasticBeam::query(State const& s, std::uint64_t key) const {
   return {.best = width, .edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature, .noise = key};
 }
 
 template <class Void>
-void LazyStochasticBeam<Void>::plan(State& s, Plan& plan) const {
+void StochasticBeam::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   if (s.bounds.max == 0) return;
   s.line.resize(s.beam.size());
@@ -149,7 +157,7 @@ void LazyStochasticBeam<Void>::plan(State& s, Plan& plan) const {
 }
 
 template <class Void>
-bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const {
+bool StochasticBeam::advance(State& s, Expansion const& answer) const {
   if (s.bounds.max == 0) return true;
   ++s.held;
   if (s.first) {
@@ -181,7 +189,7 @@ bool LazyStochasticBeam<Void>::advance(State& s, Expansion const& answer) const 
 
 /// The children of one hypothesis that may be among the best.
 template <class Void>
-void LazyStochasticBeam<Void>::collect(State& s, std::int32_t rank, Line const& line) const {
+void StochasticBeam::collect(State& s, std::int32_t rank, Line const& line) const {
   auto const& parent = s.beam[static_cast<std::size_t>(rank)];
   auto const first = s.picks.size();
   auto largest = -std::numeric_limits<double>::infinity();
@@ -196,7 +204,7 @@ void LazyStochasticBeam<Void>::collect(State& s, std::int32_t rank, Line const& 
 }
 
 template <class Void>
-void LazyStochasticBeam<Void>::extend(State& s, typename State::Pick const& pick) const {
+void StochasticBeam::extend(State& s, State::Pick const& pick) const {
   auto const& parent = s.beam[static_cast<std::size_t>(pick.parent)];
   if (pick.carried) {
     s.next.push_back(parent);  // it holds no slot
@@ -215,14 +223,14 @@ void LazyStochasticBeam<Void>::extend(State& s, typename State::Pick const& pick
 }
 
 template <class Void>
-void LazyStochasticBeam<Void>::settled(State& s, std::vector<Token>& tokens) const {
+void StochasticBeam::settled(State& s, std::vector<Token>& tokens) const {
   s.nodes.clear();
   for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
   s.history.write(s.history.common(s.nodes), tokens);
 }
 
 template <class Void>
-void LazyStochasticBeam<Void>::finish(State const& s, Result& result) const {
+void StochasticBeam::finish(State const& s, Result& result) const {
   result.hypotheses.clear();
   for (auto const& entry : s.beam) {
     auto& h = result.hypotheses.emplace_back();

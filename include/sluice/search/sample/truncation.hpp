@@ -23,8 +23,7 @@ namespace sluice::inline v0 {
 /// Cuts the tail off a distribution. Several cuts are applied in the order of the members (Hugging Face's), each to the
 /// renormalised result of the one before. At least one token stays. Of equally probable tokens the lower one ranks
 /// first.
-template <class = void>
-struct LazyTruncation {
+struct Truncation {
   std::int32_t top_k = 0;  ///< the k most probable (Fan, Lewis and Dauphin 2018); 0 = all
   float top_p = 1;         ///< the most probable that together hold this much (Holtzman et al. 2020); in (0, 1]; 1 =
                            ///< all
@@ -33,6 +32,7 @@ struct LazyTruncation {
   float typical = 1;       ///< those whose information is nearest to the entropy and that together hold this much
                            ///< (Meister et al. 2023); in (0, 1]; 1 = all
 
+  template <class = void>
   void check() const {
     require(top_k >= 0, "top_k", top_k, "must not be negative");
     require(top_p > 0 && top_p <= 1, "top_p", top_p, "must be in (0, 1]");
@@ -42,6 +42,7 @@ struct LazyTruncation {
   bool off() const { return top_k == 0 && top_p >= 1 && min_p <= 0 && typical >= 1; }
 
   /// Requests the list that the first cut leaves; the whole line if there is no cut.
+  template <class = void>
   void ask(Query& query, std::int32_t vocabulary) const {
     query.best = 0;
     if (top_k > 0) query.best = top_k;
@@ -53,6 +54,7 @@ struct LazyTruncation {
 
   /// Applies the other cuts to that list. Returns a part of `list`, or of `sorted`, which is overwritten. O(n), with
   /// `typical` O(n log n).
+  template <class = void>
   std::span<Candidate const> apply(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
     auto asked = top_k > 0;
     if (top_p < 1 && asked) list = list.first(detail::head(list, static_cast<double>(top_p) * detail::mass(list)));
@@ -68,7 +70,6 @@ struct LazyTruncation {
     return list;
   }
 };
-using Truncation = LazyTruncation<>;
 
 /// Draws one of `list` in proportion to its probability, by the Gumbel-max trick: the argmax of log_prob +
 /// gumbel(noise, token); ties: the lower token. The list need not be normalised or sorted, but must not be empty.

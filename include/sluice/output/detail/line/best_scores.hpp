@@ -53,12 +53,12 @@ float reached_by(std::span<float const> scores, std::size_t k, float low, float 
 
 /// Takes scores in ascending order of index. Now and then, drops those that can no longer be among the k best.
 /// Allocates nothing once it has seen its largest k.
-template <class = void>
-class LazyBestScores {
+class BestScores {
  public:
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
   /// \param k  >= 1
+  template <class = void>
   void begin(std::size_t k) {
     k_ = k, size_ = 0, limit_ = k + k / 2 + 64;
     bar_ = lowest, top_ = lowest;
@@ -67,9 +67,13 @@ class LazyBestScores {
   /// A new score is among the k best only if it exceeds this.
   float bar() const { return bar_; }
   /// Raises the bar; k of the scores taken must reach it.
-  void raise(float bar) { bar_ = (std::max)(bar_, bar); }
+  template <class = void>
+  void raise(float bar) {
+    bar_ = (std::max)(bar_, bar);
+  }
 
   /// Takes those of n scores (a multiple of simd::lanes) that reach `least`; the first has index `first`.
+  template <class = void>
   void take(std::size_t first, float const* scores, std::size_t n, float least) {
     auto const room = size_ + n + static_cast<std::size_t>(simd::lanes);
     if (scores_.size() < room) scores_.resize(room), places_.resize(room);
@@ -89,11 +93,13 @@ class LazyBestScores {
     size_ = size, top_ = top;
   }
   /// Drops scores below the k-th best, if that is worth the time.
+  template <class = void>
   void tidy() {
     if (size_ > limit_) tighten();
   }
 
   /// The k best scores, or all if there are fewer; best first, equal scores in ascending order of index.
+  template <class = void>
   std::span<Found const> finish() {
     if (size_ > k_) tighten();
     found_.resize(size_);
@@ -110,12 +116,14 @@ class LazyBestScores {
 
  private:
   /// The scores, padded to whole vectors.
+  template <class = void>
   std::span<float const> whole() {
     auto const size = (size_ + simd::lanes - 1) / simd::lanes * simd::lanes;
     std::fill(scores_.data() + size_, scores_.data() + size, lowest);
     return {scores_.data(), size};
   }
 
+  template <class = void>
   void tighten() {
     auto const low = bar_ > lowest ? bar_ : *std::min_element(scores_.data(), scores_.data() + size_);
     bar_ = reached_by(whole(), k_, low, top_);
@@ -135,6 +143,7 @@ class LazyBestScores {
   }
 
   /// Sorts by counting, for each score, how many scores come before it.
+  template <class = void>
   void rank() {
     auto const scores = whole();
     constexpr auto lanes = static_cast<std::size_t>(simd::lanes);
@@ -160,7 +169,6 @@ class LazyBestScores {
   AlignedVector<std::int32_t> places_;
   std::vector<Found> found_;
 };
-using BestScores = LazyBestScores<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

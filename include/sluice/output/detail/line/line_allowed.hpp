@@ -26,9 +26,9 @@ inline namespace SLUICE_ISA {
 /// searches under a grammar do. The softmax pass over the line finds somewhat more of the best than wanted. If enough
 /// of these are in the set, the other tokens need not be read; else only the set's tokens are read, if they are few.
 /// The list is equal, bit for bit, to that of a line in which all other scores are -infinity.
-template <class = void>
-class LazyLineAllowed {
+class LineAllowed {
  public:
+  template <class = void>
   static bool suffices(Query const& query) {
     constexpr std::size_t few = 64;
     return query.only != nullptr && query.stage == Stage::after_softmax && query.noise == 0 && !query.selects() &&
@@ -41,6 +41,7 @@ class LazyLineAllowed {
 
   /// Whether the list could be found; then it is ranked(), with scores at their index in the line.
   /// \param found  the best wanted() scores, or all that are not -infinity
+  template <class = void>
   bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
     ranked_.clear();
     if (query.best <= 0) return true;
@@ -60,16 +61,19 @@ class LazyLineAllowed {
  private:
   static constexpr std::size_t spare = 16;
 
+  template <class = void>
   static bool names(std::span<Edit const> edits, Token token) {
     for (auto const& edit : edits)
       if (edit.token == token) return true;
     return false;
   }
 
+  template <class = void>
   void rank(Token place, float value) {
     if (value > LineScan::lowest) ranked_.push_back({place, value, static_cast<double>(value)});
   }
   /// Adds the edited tokens and sorts.
+  template <class = void>
   void add_edited(std::span<float const> line, LineNorm norm, Query const& query) {
     for (std::size_t i = 0; i < query.edits.size(); ++i) {
       auto const token = query.edits[i].token;
@@ -81,6 +85,7 @@ class LazyLineAllowed {
   }
 
   /// Reads all tokens of the set, unless there are too many.
+  template <class = void>
   bool look_alone(std::span<float const> line, LineNorm norm, Query const& query) {
     constexpr std::size_t bits = 64;
     auto const words =
@@ -116,7 +121,6 @@ class LazyLineAllowed {
   AlignedVector<float> values_;
   std::vector<Token> places_;
 };
-using LineAllowed = LazyLineAllowed<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

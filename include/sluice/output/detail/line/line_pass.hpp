@@ -23,10 +23,10 @@ inline namespace SLUICE_ISA {
 
 /// Answers most queries (best, probes, some edits, a temperature) from blocks of scores that are read once and may then
 /// be overwritten. The result does not depend on how the line is cut into blocks.
-template <class = void>
-class LazyLinePass {
+class LinePass {
  public:
   /// Whether one pass suffices.
+  template <class = void>
   static bool suffices(Query const& query) {
     constexpr std::size_t few = 64;  // looked for in every block
     auto const after = query.stage == Stage::after_softmax;
@@ -39,6 +39,7 @@ class LazyLinePass {
   }
 
   /// Whether the mask is the only change before the softmax to the scores of these tokens.
+  template <class = void>
   static bool only_masks(Query const& query, std::size_t first, std::size_t count) {
     if (!edits_scores(query) || query.only == nullptr || query.shortlist != nullptr || query.temperature != 1.0f)
       return false;
@@ -47,6 +48,7 @@ class LazyLinePass {
   }
 
   /// \param query  must live until finish()
+  template <class = void>
   void begin(Query const& query, Kind kind) {
     query_ = &query;
     // Edits may move that many tokens out of the list.
@@ -58,6 +60,7 @@ class LazyLinePass {
   }
 
   /// Applies the query's changes before the softmax to the scores of tokens first .. first + scores.size() - 1.
+  template <class = void>
   void change(std::span<float> scores, std::size_t first) const {
     if (edits_scores(*query_)) sluice::change(scores, first, query_->edits, query_->only);
     if (query_->shortlist != nullptr) mask(scores, first, *query_->shortlist);
@@ -66,6 +69,7 @@ class LazyLinePass {
   }
 
   /// Adds the scores (changed, if needed) of tokens first .. first + count - 1; see LineScan::add.
+  template <class = void>
   void add(std::size_t first, float const* scores, std::size_t count) {
     scan_.add(first, scores, count);
     pick_all(first, scores, count);
@@ -78,6 +82,7 @@ class LazyLinePass {
   }
 
   /// Adds the whole line at once; applies the query's changes to it.
+  template <class = void>
   void run(std::span<float> line) {
     change(line, 0);
     auto const whole = line.size() / LineScan::chunk * LineScan::chunk;
@@ -92,6 +97,7 @@ class LazyLinePass {
 
   /// After the last block: whether the line has no valid answer, perhaps because a low temperature overflowed. Then
   /// LineSelection, which has the whole line, answers instead of finish().
+  template <class = void>
   bool overflowed() const {
     return query_->temperature < 1 && (!scan_.valid() || !(scan_.maximum() > LineScan::lowest));
   }
@@ -99,6 +105,7 @@ class LazyLinePass {
   /// After the last block: appends the answer.
   /// \param tokens  token of each index in the line, ascending; empty = the index itself. Edits and probes name
   ///                indices; a probe of index -1 gives -infinity
+  template <class = void>
   void finish(LineLists& lists, std::span<Token const> tokens = {}) {
     auto& entry = lists.open();
     entry.valid = scan_.valid();
@@ -120,6 +127,7 @@ class LazyLinePass {
 
  private:
   /// Records the scores that probes and later edits need.
+  template <class = void>
   void pick_all(std::size_t first, float const* scores, std::size_t count) {
     auto const pick = [&](Token token, float& to) {
       auto const place = static_cast<std::size_t>(token) - first;
@@ -129,6 +137,7 @@ class LazyLinePass {
     for (std::size_t i = 0; i < edited_.size(); ++i) pick(after_[i].token, edited_[i]);
   }
 
+  template <class = void>
   static bool names(std::span<Edit const> edits, Token token) {
     for (auto const& edit : edits)
       if (edit.token == token) return true;
@@ -141,6 +150,7 @@ class LazyLinePass {
 
   /// Ranks the best after edits of their log-probabilities, into ranked_. Compares scores, since a log-probability is
   /// rounded.
+  template <class = void>
   void rank_edited(LineNorm norm) {
     ranked_.clear();
     for (auto const& found : scan_.best())
@@ -163,7 +173,6 @@ class LazyLinePass {
   std::vector<float> probes_, edited_;
   std::vector<Ranked> ranked_;
 };
-using LinePass = LazyLinePass<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

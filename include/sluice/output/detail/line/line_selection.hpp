@@ -31,12 +31,12 @@ inline namespace SLUICE_ISA {
 
 /// Answers any query about a whole line in memory: top-p, min-p, typical, top-n-sigma, noise, entropy, any number of
 /// edits.
-template <class = void>
-class LazyLineSelection {
+class LineSelection {
  public:
   /// Appends the answer to `lists`. Applies the query's changes before the softmax to `line` itself.
   /// \param tokens  token of each index in the line, ascending; empty = the index itself. Edits and probes name
   ///                indices; a probe of index -1 gives -infinity
+  template <class = void>
   void answer(std::span<float> line, Kind kind, Query const& query, LineLists& lists,
               std::span<Token const> tokens = {}) {
     if (query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr))
@@ -48,6 +48,7 @@ class LazyLineSelection {
   }
 
   /// The same, if no change before the softmax is needed, or all have been made.
+  template <class = void>
   void answer_changed(std::span<float const> line, Kind kind, Query const& query, LineLists& lists,
                       std::span<Token const> tokens = {}) {
     tokens_ = tokens, lists_ = &lists;
@@ -82,11 +83,13 @@ class LazyLineSelection {
  private:
   Token token(std::size_t place) const { return tokens_.empty() ? static_cast<Token>(place) : tokens_[place]; }
   Token token(Token place) const { return token(static_cast<std::size_t>(place)); }
+  template <class = void>
   std::size_t place(Token token) const {
     if (tokens_.empty()) return static_cast<std::size_t>(token);
     return static_cast<std::size_t>(std::lower_bound(tokens_.begin(), tokens_.end(), token) - tokens_.begin());
   }
 
+  template <class = void>
   void select(std::span<float const> line, LineNorm norm, Query const& query) {
     if (query.best > 0 && query.noise == 0) list_best(line, norm, static_cast<std::size_t>(query.best));
     auto longest = lists_->best().size();
@@ -106,21 +109,25 @@ class LazyLineSelection {
   }
 
   /// A probe after edits and `only`.
+  template <class = void>
   static float probed(std::span<float const> line, LineNorm norm, Query const& query, Token place) {
     if (place < 0 || !query.only->contains(place)) return LineScan::lowest;
     return norm.rounded(changed(line[static_cast<std::size_t>(place)], place, query.edits, norm));
   }
 
+  template <class = void>
   std::span<Found const> best(std::span<float const> line, std::size_t k) {
     scan_.begin(k, false);
     scan_.run(line);
     return scan_.best();
   }
+  template <class = void>
   void list_best(std::span<float const> line, LineNorm norm, std::size_t k) {
     for (auto const& found : best(line, k)) lists_->list(token(found.place), norm.rounded(found.score));
   }
 
   /// The smallest number of best tokens whose total probability reaches `mass`.
+  template <class = void>
   std::size_t holding(std::span<float const> line, LineNorm norm, double mass) {
     for (std::size_t k = 64;; k *= 4) {
       auto const found = best(line, k);
@@ -131,6 +138,7 @@ class LazyLineSelection {
     }
   }
 
+  template <class = void>
   void add_typical(std::span<float const> line, LineNorm norm, Query const& query) {
     ranked_.clear();
     for (std::size_t v = 0; v < line.size(); ++v)
@@ -147,6 +155,7 @@ class LazyLineSelection {
   /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can be among them only if its uniform number u satisfies
   /// 1 - u < exp(log_prob - k-th best), because exp(-y) >= 1 - y: most tokens cost a hash and a vectorised exp, but no
   /// logarithm.
+  template <class = void>
   void add_perturbed(std::span<float const> line, LineNorm norm, Query const& query) {
     auto const k = static_cast<std::size_t>(query.best);
     ranked_.clear();
@@ -181,6 +190,7 @@ class LazyLineSelection {
   }
 
   /// min(1, exp(x - shift)) of every x, but at least 1e-38.
+  template <class = void>
   static void exponentials(std::span<float const> line, float shift, float* to) {
     auto const bounded = [&](simd::Vec x) { return simd::exp_of_negative(-(simd::max)(shift - x, simd::Vec{})); };
     std::size_t i = 0;
@@ -189,6 +199,7 @@ class LazyLineSelection {
   }
 
   /// Replaces the list by its union with ranked_, best score first.
+  template <class = void>
   void unite(std::span<float const> line, LineNorm norm) {
     for (auto const candidate : lists_->best()) {
       auto const at = place(candidate.token);
@@ -202,6 +213,7 @@ class LazyLineSelection {
     for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
   }
 
+  template <class = void>
   static double entropy(std::span<float const> line, LineNorm norm) {
     double total = 0;
     for (auto const x : line)
@@ -218,7 +230,6 @@ class LazyLineSelection {
   double entropy_ = 0;
   double centre_ = 0;  ///< not 0: subtracted from all scores, see divide()
 };
-using LineSelection = LazyLineSelection<>;
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0

@@ -25,8 +25,7 @@ namespace sluice::inline v0::detail {
 /// A hypothesis that cannot be returned is not run, but it counts in the beam of its length. Its children are then
 /// missing, so others may continue that a beam would drop; but these are less probable and no shorter, and cannot be
 /// returned either.
-template <class = void>
-struct LazyBestFirstQueue {
+struct BestFirstQueue {
   using State = BestFirstState;
 
   std::int32_t width, n_best, candidates;
@@ -37,6 +36,7 @@ struct LazyBestFirstQueue {
   Stage stage;
 
   /// The query for one hypothesis.
+  template <class = void>
   Query query(State const& s, State::Expanded const& one) const {
     auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
     Query q{.base = one.log_prob, .edits = s.bans.edits(!forced(s, one) && one.length < s.bounds.min), .stage = stage};
@@ -46,6 +46,7 @@ struct LazyBestFirstQueue {
   }
 
   /// Adds the children of the hypothesis expanded last to the queue.
+  template <class = void>
   void add_children(State& s, Line const& line) const {
     auto const parent = static_cast<std::int32_t>(s.expanded.size()) - 1;
     auto const& one = s.expanded.back();
@@ -59,6 +60,7 @@ struct LazyBestFirstQueue {
   }
 
   /// Takes candidates, best first, until one is to be run; false: none is left.
+  template <class = void>
   bool go_on(State& s) const {
     while (!s.queue.empty()) {
       auto next = s.pop();
@@ -77,6 +79,7 @@ struct LazyBestFirstQueue {
   }
 
   /// The common beginning of all hypotheses that may still be returned.
+  template <class = void>
   void settle(State& s, std::vector<Token>& tokens) const {
     s.nodes.clear();
     for (auto const& one : s.out) s.nodes.push_back(one.node);
@@ -90,6 +93,7 @@ struct LazyBestFirstQueue {
   }
 
   /// The hypotheses found; before the search is over, also the best that wait.
+  template <class = void>
   void tell(State const& s, Result& result) const {
     result.hypotheses.clear();
     auto const add = [&](History::Node node, double log_prob, double score, bool finished) -> Hypothesis& {
@@ -108,6 +112,7 @@ struct LazyBestFirstQueue {
   static constexpr double infinite = std::numeric_limits<double>::infinity();
 
   /// Plans its row; false: it needs none.
+  template <class = void>
   bool expand(State& s, State::Waiting const& next) const {
     auto const node = s.history.add(s.at(next.parent).node, next.token, next.token_log_prob);
     s.expanded.push_back({.node = node, .log_prob = next.log_prob, .length = next.length, .rank = next.rank});
@@ -131,10 +136,12 @@ struct LazyBestFirstQueue {
     return s.vocabulary->eos.empty() ? s.bounds.max : (std::min)(from, s.bounds.max);
   }
   /// An upper bound on the score of an output with at most this log_prob and at least `from` tokens.
+  template <class = void>
   double bound(State const& s, double log_prob, std::int32_t from) const {
     return penalty.bound(log_prob, fewest(s, from), s.bounds.max);
   }
   /// Whether no such output can be returned.
+  template <class = void>
   bool hopeless(State const& s, double log_prob, std::int32_t from) const {
     if (static_cast<std::int32_t>(s.out.size()) < n_best) return false;
     auto const most = bound(s, log_prob, from);
@@ -142,6 +149,7 @@ struct LazyBestFirstQueue {
     return most < worst.score || (most <= worst.score && fewest(s, from) > worst.length);
   }
 
+  template <class = void>
   void add(State& s, std::int32_t parent, Token token, float gain, bool ended) const {
     auto& one = s.at(parent);
     auto const log_prob = one.log_prob + static_cast<double>(gain);
@@ -161,6 +169,7 @@ struct LazyBestFirstQueue {
   }
 
   /// Puts the best candidate into the beam of its length if there is room. Returns whether it continues.
+  template <class = void>
   bool take(State& s, State::Waiting& next) const {
     auto& level = s.level(next.length);
     if (full(level)) return false;
@@ -183,6 +192,7 @@ struct LazyBestFirstQueue {
     return !last;
   }
 
+  template <class = void>
   bool pruned(State const& s, State::Waiting const& next) const {
     if (!pruning.by_total()) return false;
     auto best = s.level(next.length).best_alive;
@@ -192,6 +202,7 @@ struct LazyBestFirstQueue {
   }
 
   /// Finishes a hypothesis that is alive at the maximum length.
+  template <class = void>
   void join(State& s, State::Waiting const& next, std::int32_t rank) const {
     auto& level = s.level(next.length);
     auto const fixed_length = s.vocabulary->eos.empty();
@@ -203,6 +214,7 @@ struct LazyBestFirstQueue {
   }
 
   /// Among equal scores the shorter comes first, since a beam finds it first.
+  template <class = void>
   void end(State& s, State::Waiting const& next, std::int32_t rank, bool cut, bool finished) const {
     State::Ended const one{.log_prob = next.log_prob,
                            .score = penalty.score(next.log_prob, next.length),
@@ -240,6 +252,5 @@ struct LazyBestFirstQueue {
     }
   }
 };
-using BestFirstQueue = LazyBestFirstQueue<>;
 
 }  // namespace sluice::inline v0::detail

@@ -6,7 +6,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
 #include <sluice/search/beam/detail/kept_states.hpp>
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
@@ -94,10 +93,12 @@ struct BestFirstState {
       return x != y ? x > y : a.order > b.order;
     }
   };
+  template <class = void>
   void push(Waiting const& one) {
     queue.push_back(one);
     std::push_heap(queue.begin(), queue.end(), Later{this});
   }
+  template <class = void>
   Waiting pop() {
     std::pop_heap(queue.begin(), queue.end(), Later{this});
     auto const next = queue.back();
@@ -105,11 +106,13 @@ struct BestFirstState {
     return next;
   }
 
+  template <class = void>
   Level& level(std::int32_t length) {
     auto const i = static_cast<std::size_t>(length - prefix.size());
     if (i >= levels.size()) levels.resize(i + 1, {.room = width});
     return levels[i];
   }
+  template <class = void>
   Level level(std::int32_t length) const {
     auto const i = static_cast<std::size_t>(length - prefix.size());
     return i < levels.size() ? levels[i] : Level{.room = width};
@@ -118,6 +121,7 @@ struct BestFirstState {
   Expanded const& at(std::int32_t i) const { return expanded[static_cast<std::size_t>(i)]; }
   bool is_eos(Token token) const { return vocabulary->ends(token); }
   /// Whether a child of this hypothesis may still be expanded.
+  template <class = void>
   bool useful(Expanded const& one) const {
     if (one.length + 1 >= bounds.max) return false;
     auto const next = level(one.length + 1);

@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/expansion.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
+#include <sluice/search/beam/beam_options.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace sluice::inline v0::detail::beam_loop {
 
 /// The maximum number of candidates considered per step.
-template <class = void>
-std::int32_t looked_at(BeamSearch const& options, BeamState const& s) {
+template <class Beam>
+std::int32_t looked_at(Beam const& options, BeamState const& s) {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
   if (options.finished == Finished::shrink) return s.room;
   if (options.finished != Finished::set_aside) return options.width;
@@ -28,8 +28,8 @@ std::int32_t looked_at(BeamSearch const& options, BeamState const& s) {
 }
 
 /// Whether the next token can only be eos.
-template <class = void>
-bool forced(BeamSearch const& options, BeamState const& s) {
+template <class Beam>
+bool forced(Beam const& options, BeamState const& s) {
   return s.last() && !s.vocabulary->eos.empty() &&
          (options.at_maximum == AtMaximum::force_eos || options.at_maximum == AtMaximum::force_eos_free);
 }
@@ -41,8 +41,8 @@ inline bool better(BeamState::Pick const& a, BeamState::Pick const& b) {
 
 /// Adds the children that one line lists, or the ends that were requested as probes.
 /// \param bar  for the last token's log-probability
-template <class = void>
-void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Line const& line, double bar) {
+template <class Beam>
+void add_children(Beam const& options, BeamState& s, std::int32_t rank, Line const& line, double bar) {
   auto const& parent = s.beam[static_cast<std::size_t>(rank)];
   auto penalty = 0.0;
   auto const add = [&](Token token, float log_prob, bool eos) {
@@ -63,8 +63,8 @@ void add_children(BeamSearch const& options, BeamState& s, std::int32_t rank, Li
 }
 
 /// Adds the candidates of the hypothesis of rank `r`: itself if it has ended, else its children.
-template <class = void>
-void add_candidates(BeamSearch const& options, BeamState& s, std::size_t r, Expansion const& answer,
+template <class Beam>
+void add_candidates(Beam const& options, BeamState& s, std::size_t r, Expansion const& answer,
                     double bar = -std::numeric_limits<double>::infinity()) {
   auto const& entry = s.beam[r];
   auto const rank = static_cast<std::int32_t>(r);
@@ -76,8 +76,8 @@ void add_candidates(BeamSearch const& options, BeamState& s, std::size_t r, Expa
 }
 
 /// The threshold of Pruning::relative_local_threshold on a token's log-probability.
-template <class = void>
-double local_bar(BeamSearch const& options, BeamState const& s, Expansion const& answer) {
+template <class Beam>
+double local_bar(Beam const& options, BeamState const& s, Expansion const& answer) {
   auto bar = -std::numeric_limits<double>::infinity();
   auto const threshold = options.pruning.relative_local_threshold;
   if (threshold <= 0 || answer.size() == 0) return bar;
@@ -90,8 +90,8 @@ double local_bar(BeamSearch const& options, BeamState const& s, Expansion const&
 }
 
 /// The best candidates of the step, in order.
-template <class = void>
-void collect(BeamSearch const& options, BeamState& s, Expansion const& answer) {
+template <class Beam>
+void collect(Beam const& options, BeamState& s, Expansion const& answer) {
   s.picks.clear();
   auto const bar = local_bar(options, s, answer);
   for (std::size_t r = 0; r < s.beam.size(); ++r) add_candidates(options, s, r, answer, bar);

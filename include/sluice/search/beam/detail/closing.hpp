@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/result.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
+#include <sluice/search/beam/beam_options.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
 #include <sluice/search/beam/detail/survivors.hpp>
 
@@ -17,8 +17,8 @@
 namespace sluice::inline v0::detail::beam_loop {
 
 /// Ends the sentence: moves hypotheses of the last beam to the finished ones, as the options say.
-template <class = void>
-void close(BeamSearch const& options, BeamState& s) {
+template <class Beam>
+void close(Beam const& options, BeamState& s) {
   auto const fixed_length = s.vocabulary->eos.empty();
   auto const full = s.generated >= s.bounds.max;
   auto joined = false;
@@ -38,8 +38,8 @@ void close(BeamSearch const& options, BeamState& s) {
 }
 
 /// Calls f(ended) for every hypothesis to report: the finished ones and, before the sentence is over, the live ones.
-template <class F>
-void for_each_told(BeamSearch const& options, BeamState const& s, F&& f) {
+template <class Beam, class F>
+void for_each_told(Beam const& options, BeamState const& s, F&& f) {
   for (auto const& ended : s.out) f(ended);
   if (s.bounds.max == 0) f(BeamState::Ended{.node = History::root});
   if (!s.over)
@@ -48,8 +48,8 @@ void for_each_told(BeamSearch const& options, BeamState const& s, F&& f) {
 }
 
 /// The n best of them, in order; live ones come last.
-template <class = void>
-std::vector<BeamState::Ended> told(BeamSearch const& options, BeamState const& s) {
+template <class Beam>
+std::vector<BeamState::Ended> told(Beam const& options, BeamState const& s) {
   std::vector<BeamState::Ended> all;
   for_each_told(options, s, [&](BeamState::Ended ended) {
     ended.order = all.size();
@@ -71,22 +71,22 @@ Hypothesis& add_hypothesis(BeamState const& s, BeamState::Ended const& ended, Re
   return h;
 }
 
-template <class = void>
-void fail_if_empty(BeamSearch const& options, BeamState const& s, Result& result) {
+template <class Beam>
+void fail_if_empty(Beam const& options, BeamState const& s, Result& result) {
   if (s.over && result.hypotheses.empty()) say_why_empty(options.at_maximum, result);
 }
 
 /// Lists all of them, as the beam ranks them. The caller applies Prefix::complete().
-template <class = void>
-void tell(BeamSearch const& options, BeamState const& s, Result& result) {
+template <class Beam>
+void tell(Beam const& options, BeamState const& s, Result& result) {
   result.hypotheses.clear();
   for (auto const& ended : told(options, s)) add_hypothesis(s, ended, result);
   fail_if_empty(options, s, result);
 }
 
 /// The common beginning of the live hypotheses and of the finished ones that may still be returned.
-template <class = void>
-void settle(BeamSearch const& options, BeamState& s, std::vector<Token>& tokens) {
+template <class Beam>
+void settle(Beam const& options, BeamState& s, std::vector<Token>& tokens) {
   s.nodes.clear();
   for (auto const& entry : s.beam) s.nodes.push_back(entry.node);
   for (std::size_t i = 0; i < s.out.size(); ++i) {

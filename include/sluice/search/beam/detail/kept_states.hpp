@@ -17,8 +17,7 @@ namespace sluice::inline v0::detail {
 /// A tree of hypotheses in fewer slots than it has nodes. Nodes are numbered from the root (0) in the order in which
 /// they are added. A hypothesis that was evicted and is needed again is fed again from the nearest node that a slot
 /// still holds. Slot 0, the root's, is continued in place only where the model rolls back; otherwise it keeps the root.
-template <class = void>
-class LazyKeptStates {
+class KeptStates {
  public:
   /// The next row: `tokens` after the first `length` of slot `from`, in slot `to`.
   struct Next {
@@ -28,6 +27,7 @@ class LazyKeptStates {
   };
 
   /// Resets to the root: slot 0 holds `held` tokens, and `last` is fed next.
+  template <class = void>
   void reset(std::int32_t slot_count, bool roll_back, bool blocks, std::int32_t held, Token last) {
     held_ = held, roll_back_ = roll_back, blocks_ = blocks;
     nodes_.assign(1, {-1, 0, last});
@@ -59,8 +59,12 @@ class LazyKeptStates {
   }
 
   /// Adds a node that is not run.
-  void skip(std::int32_t parent, Token token) { nodes_.push_back({parent, at(parent).depth + 1, token}); }
+  template <class = void>
+  void skip(std::int32_t parent, Token token) {
+    nodes_.push_back({parent, at(parent).depth + 1, token});
+  }
 
+  template <class = void>
   Next next() const {
     auto const rest = std::span<Token const>(feed_).subspan(fed_);
     return {fed_ == 0 ? from_ : to_, to_, length_ + static_cast<std::int32_t>(fed_), blocks_ ? rest : rest.first(1)};
@@ -70,7 +74,10 @@ class LazyKeptStates {
   void go_on() { ++fed_; }
   /// Slots that hold nothing useful any more, since reset() or the last call of forget().
   std::span<Slot const> released() const { return released_; }
-  void forget() { released_.clear(); }
+  template <class = void>
+  void forget() {
+    released_.clear();
+  }
 
  private:
   static constexpr std::int32_t none = -1;
@@ -81,6 +88,7 @@ class LazyKeptStates {
   Node const& at(std::int32_t node) const { return nodes_[static_cast<std::size_t>(node)]; }
   bool pinned(std::size_t slot) const { return slot == 0 && !roll_back_; }
 
+  template <class = void>
   void occupy(Slot slot, std::int32_t node) {
     holds_[static_cast<std::size_t>(slot)] = node, used_[static_cast<std::size_t>(slot)] = ++clock_;
   }
@@ -100,6 +108,7 @@ class LazyKeptStates {
     std::int32_t shared;  // depth of the deepest node that is both in the slot and on the path to the parent
   };
   /// The slot that holds most of the path to a node.
+  template <class = void>
   Nearest nearest(std::int32_t node) const {
     Nearest best{0, none};
     for (std::size_t slot = 0; slot < holds_.size(); ++slot) {
@@ -136,6 +145,5 @@ class LazyKeptStates {
   Slot from_ = 0, to_ = 0;
   bool roll_back_ = false, blocks_ = false;
 };
-using KeptStates = LazyKeptStates<>;
 
 }  // namespace sluice::inline v0::detail

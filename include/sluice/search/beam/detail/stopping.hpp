@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/search/beam/beam_declaration.hpp>
+#include <sluice/search/beam/beam_options.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ struct Standing {
 };
 
 /// Rule::count. With Finished::stay, the finished hypotheses are in the beam itself.
-inline bool enough_ended(BeamSearch const& options, Standing const& now) {
+template <class Beam>
+bool enough_ended(Beam const& options, Standing const& now) {
   auto count = now.ended.size();
   if (options.finished == Finished::stay) {
     count = static_cast<std::size_t>(
@@ -47,8 +48,8 @@ double worst_of_best(Standing const& now, std::int32_t rank, std::vector<double>
 }
 
 /// Rule::exact.
-template <class = void>
-bool none_can_pass(BeamSearch const& options, Standing const& now, double bar) {
+template <class Beam>
+bool none_can_pass(Beam const& options, Standing const& now, double bar) {
   auto const& penalty = options.penalty;
   return std::all_of(now.beam.begin(), now.beam.end(), [&](auto const& entry) {
     auto const top = entry.ended ? penalty.score(entry.log_prob, now.history.length(entry.node))
@@ -58,15 +59,15 @@ bool none_can_pass(BeamSearch const& options, Standing const& now, double bar) {
 }
 
 /// Rule::heuristic and Rule::never_early.
-template <class = void>
-bool best_falls_short(BeamSearch const& options, Standing const& now, double bar) {
+template <class Beam>
+bool best_falls_short(Beam const& options, Standing const& now, double bar) {
   auto const hopeful = options.stop.rule == Stop::Rule::never_early && options.penalty.alpha > 0;
   return options.penalty.score(now.beam[0].log_prob, hopeful ? now.max : now.generated) <= bar;
 }
 
 /// \param scores  scratch
-template <class = void>
-bool stops(BeamSearch const& options, Standing const& now, std::vector<double>& scores) {
+template <class Beam>
+bool stops(Beam const& options, Standing const& now, std::vector<double>& scores) {
   auto const count = static_cast<std::int32_t>(now.ended.size());
   auto const full = [&](std::int32_t rank) { return count >= rank; };
   switch (options.stop.rule) {

@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/search/beam/beam_declaration.hpp>
+#include <sluice/search/beam/beam_options.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace sluice::inline v0::detail::beam_loop {
 
-inline double score(BeamSearch const& options, BeamState const& s, BeamState::Entry const& entry) {
+template <class Beam>
+double score(Beam const& options, BeamState const& s, BeamState::Entry const& entry) {
   return options.penalty.score(entry.log_prob, s.history.length(entry.node));
 }
 
@@ -27,8 +28,8 @@ History::Node node_of(BeamState& s, BeamState::Pick const& pick) {
 }
 
 /// Moves the candidate to the next beam.
-template <class = void>
-void extend(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
+template <class Beam>
+void extend(Beam const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
   auto value = pick.value;
   if (pick.ended && !pick.carried && options.finished == Finished::stay)
@@ -38,8 +39,8 @@ void extend(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick
 }
 
 /// Moves the candidate to the finished hypotheses.
-template <class = void>
-void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
+template <class Beam>
+void end(Beam const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
   auto const tokens = s.history.length(node);
   s.out.push_back({node, pick.log_prob, options.penalty.score(pick.log_prob, tokens), true});
@@ -47,8 +48,8 @@ void end(BeamSearch const& options, BeamState& s, BeamState::Pick const& pick) {
 }
 
 /// Takes the candidates, best first, while there is room.
-template <class = void>
-void choose(BeamSearch const& options, BeamState& s) {
+template <class Beam>
+void choose(Beam const& options, BeamState& s) {
   auto const finished = options.finished;
   auto const& picks = s.picks;
   s.next.clear();
@@ -85,8 +86,8 @@ void choose(BeamSearch const& options, BeamState& s) {
 }
 
 /// Pruning::below_finished, applied to the next beam.
-template <class = void>
-void drop_below_finished(BeamSearch const& options, BeamState& s, double threshold) {
+template <class Beam>
+void drop_below_finished(Beam const& options, BeamState& s, double threshold) {
   if (!(threshold < Pruning::off)) return;
   auto best = -std::numeric_limits<double>::infinity();
   for (auto const& ended : s.out) best = (std::max)(best, ended.score);
@@ -98,8 +99,8 @@ void drop_below_finished(BeamSearch const& options, BeamState& s, double thresho
 }
 
 /// Prunes the next beam by the thresholds.
-template <class = void>
-void prune(BeamSearch const& options, BeamState& s) {
+template <class Beam>
+void prune(Beam const& options, BeamState& s) {
   if (options.pruning.by_total() && !s.next.empty()) {
     auto const bar = (std::max)(s.next[0].value, s.best_finished) - options.pruning.margin();
     std::erase_if(s.next, [&](BeamState::Entry const& entry) { return !(entry.value > bar); });

@@ -20,8 +20,7 @@ namespace sluice::inline v0::detail {
 /// One row with depths where the model takes trees or the tree is a chain; otherwise a row for each path. The first
 /// path continues in slot 0; the others are forks of it, and each asks only for lines that no earlier row asks for.
 /// Whichever path is accepted, slot 0 holds the tokens chosen so far and the first path.
-template <class = void>
-class LazyTreeRows {
+class TreeRows {
  public:
   /// The form of the rows.
   struct Shape {
@@ -30,6 +29,7 @@ class LazyTreeRows {
   };
 
   /// The number of tokens in all rows, and in the longest.
+  template <class = void>
   static std::size_t tokens(GuessTree const& tree, std::size_t pending, Shape shape) {
     if (shape.trees || tree.chain()) return pending + tree.size() - 1;
     if (shape.alike) return tree.leaves() * longest(tree, pending, shape);
@@ -38,6 +38,7 @@ class LazyTreeRows {
       if (tree.leaf(node)) sum += pending + static_cast<std::size_t>(tree.depth(node));
     return sum;
   }
+  template <class = void>
   static std::size_t longest(GuessTree const& tree, std::size_t pending, Shape shape) {
     if (shape.trees || tree.chain()) return pending + tree.size() - 1;
     std::int32_t most = 0;
@@ -91,6 +92,7 @@ class LazyTreeRows {
   Place place(std::size_t node) const { return places_[node]; }
 
  private:
+  template <class = void>
   std::span<std::int32_t const> depths(GuessTree const& tree, std::size_t pending) {
     for (std::size_t i = 0; i < pending; ++i) depths_.push_back(static_cast<std::int32_t>(i));
     for (std::size_t node = 1; node < tree.size(); ++node)
@@ -103,6 +105,5 @@ class LazyTreeRows {
   std::vector<std::size_t> lines_;  // [node]
   std::vector<Place> places_;       // [node]
 };
-using TreeRows = LazyTreeRows<>;
 
 }  // namespace sluice::inline v0::detail

@@ -22,16 +22,17 @@ namespace sluice::inline v0 {
 ///
 /// Built in O(total length * longest phrase) at worst, with memory for the total length. next() follows at most as many
 /// fallbacks as the state is deep, usually one or none. Phrases may repeat; each keeps its index.
-template <class = void>
-class LazyPhraseMatcher {
+class PhraseMatcher {
  public:
   using State = std::int32_t;
   static constexpr State root = 0;
 
-  LazyPhraseMatcher() : LazyPhraseMatcher(std::span<std::vector<Token> const>{}) {}
+  template <class = void>
+  PhraseMatcher() : PhraseMatcher(std::span<std::vector<Token> const>{}) {}
 
   /// \throws std::invalid_argument  naming the phrase, if one is empty
-  explicit LazyPhraseMatcher(std::span<std::vector<Token> const> phrases) {
+  template <class = void>
+  explicit PhraseMatcher(std::span<std::vector<Token> const> phrases) {
     nodes_.emplace_back();
     for (std::size_t p = 0; p < phrases.size(); ++p) {
       require(!phrases[p].empty(), "phrase", p, "is empty");
@@ -43,6 +44,7 @@ class LazyPhraseMatcher {
   }
 
   /// The state after one token more.
+  template <class = void>
   State next(State state, Token token) const {
     for (;; state = node(state).fallback) {
       if (auto const to = child(state, token); to != none) return to;
@@ -84,12 +86,14 @@ class LazyPhraseMatcher {
   Node& node(State state) { return nodes_[static_cast<std::size_t>(state)]; }
   Node const& node(State state) const { return nodes_[static_cast<std::size_t>(state)]; }
 
+  template <class = void>
   State child(State state, Token token) const {
     auto const& n = node(state);
     auto const found = std::lower_bound(n.tokens.begin(), n.tokens.end(), token);
     return found != n.tokens.end() && *found == token ? n.targets[static_cast<std::size_t>(found - n.tokens.begin())]
                                                       : none;
   }
+  template <class = void>
   State child_or_new(State state, Token token) {
     if (auto const to = child(state, token); to != none) return to;
     auto const to = static_cast<State>(nodes_.size());
@@ -103,6 +107,7 @@ class LazyPhraseMatcher {
   }
 
   /// Sets fallbacks in order of depth: a node's fallback is the child of its parent's fallback.
+  template <class = void>
   void link() {
     std::vector<State> order{root};
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -124,6 +129,5 @@ class LazyPhraseMatcher {
 
   std::vector<Node> nodes_;
 };
-using PhraseMatcher = LazyPhraseMatcher<>;
 
 }  // namespace sluice::inline v0

@@ -19,15 +19,15 @@
 namespace sluice::inline v0::detail {
 
 /// A set of up to 256 items, as bits.
-template <class = void>
-class LazyItemSet {
+class ItemSet {
  public:
   static constexpr std::size_t most = 256;
 
   bool has(std::int32_t item) const { return (words_[word(item)] >> (word_bit(item)) & 1) != 0; }
   void insert(std::int32_t item) { words_[word(item)] |= std::uint64_t{1} << word_bit(item); }
   /// Whether it has an item that `other` lacks.
-  bool any_beyond(LazyItemSet const& other) const {
+  template <class = void>
+  bool any_beyond(ItemSet const& other) const {
     for (std::size_t i = 0; i < words_.size(); ++i)
       if ((words_[i] & ~other.words_[i]) != 0) return true;
     return false;
@@ -38,16 +38,15 @@ class LazyItemSet {
   static std::size_t word_bit(std::int32_t item) { return static_cast<std::size_t>(item) % 64; }
   std::array<std::uint64_t, most / 64> words_{};
 };
-using ItemSet = LazyItemSet<>;
 
-template <class = void>
-struct LazyAnyOfTables {
+struct AnyOfTables {
   /// Items with the same phrases.
   struct Kind {
     std::vector<Phrase> phrases;  // ascending, each once
     std::int32_t first = 0, copies = 0;
     std::int32_t longest = 0, shortest = 0;
 
+    template <class = void>
     void insert_into(ItemSet& set) const {
       for (auto item = first; item < first + copies; ++item) set.insert(item);
     }
@@ -66,7 +65,8 @@ struct LazyAnyOfTables {
   std::int32_t total = 0;   // tokens of the longest phrase of every item
 
   /// Items that AnyOf::initial() rejects get no tables.
-  LazyAnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
+  template <class = void>
+  AnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
       : items(std::move(given)), name(std::move(its_name)) {
     if (!sound()) return;
     sort_into_kinds();
@@ -82,6 +82,7 @@ struct LazyAnyOfTables {
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  template <class = void>
   bool sound() const {
     auto const empty = [](Phrase const& phrase) { return phrase.empty(); };
     return items.size() <= ItemSet::most && std::all_of(items.begin(), items.end(), [&](auto const& item) {
@@ -89,6 +90,7 @@ struct LazyAnyOfTables {
            });
   }
 
+  template <class = void>
   void sort_into_kinds() {
     for (auto const& item : items) {
       auto phrases = item;
@@ -109,6 +111,7 @@ struct LazyAnyOfTables {
     }
   }
 
+  template <class = void>
   void link(std::vector<Phrase> const& phrases, std::vector<std::int32_t> const& owner) {
     nodes.resize(at(matcher.states()));
     for (std::size_t p = 0; p < phrases.size(); ++p) {
@@ -130,6 +133,5 @@ struct LazyAnyOfTables {
     }
   }
 };
-using AnyOfTables = LazyAnyOfTables<>;
 
 }  // namespace sluice::inline v0::detail

@@ -19,8 +19,7 @@
 namespace sluice::inline v0::detail {
 
 /// The banks of one sentence's beam. Candidates are identified by their Pick::order.
-template <class = void>
-class LazyBankChoice {
+class BankChoice {
  public:
   using Pick = BeamState::Pick;
   static constexpr std::int32_t untried = -1, impossible = -2;  // special values of a bank
@@ -33,23 +32,34 @@ class LazyBankChoice {
   };
 
   /// \param banks  >= 1; the last one is the top bank
-  void reset(std::int32_t banks) { counts_.resize(at(banks)), sizes_.resize(at(banks)), best_.resize(at(banks)); }
+  template <class = void>
+  void reset(std::int32_t banks) {
+    counts_.resize(at(banks)), sizes_.resize(at(banks)), best_.resize(at(banks));
+  }
   std::int32_t banks() const { return static_cast<std::int32_t>(counts_.size()); }
 
   // ---- one step's candidates ----
 
-  void clear() { bank_.clear(), claim_.clear(); }
+  template <class = void>
+  void clear() {
+    bank_.clear(), claim_.clear();
+  }
   /// Makes room for `count` candidates.
+  template <class = void>
   void grow(std::size_t count, bool certain = false) {
     bank_.resize(count, untried), claim_.resize(count, certain ? Claim::certain : Claim::rank);
   }
   /// Makes it a candidate regardless of its rank.
-  void ensure(Pick const& pick) { claim_[at(pick.order)] = Claim::certain; }
+  template <class = void>
+  void ensure(Pick const& pick) {
+    claim_[at(pick.order)] = Claim::certain;
+  }
   bool certain(Pick const& pick) const { return claim_[at(pick.order)] == Claim::certain; }
   std::int32_t& bank(Pick const& pick) { return bank_[at(pick.order)]; }
   std::int32_t bank(Pick const& pick) const { return bank_[at(pick.order)]; }
 
   /// Applies Pruning::relative_local_threshold in each bank.
+  template <class = void>
   void prune_locally(std::vector<Pick>& picks, double threshold) {
     if (threshold <= 0) return;
     std::fill(best_.begin(), best_.end(), -std::numeric_limits<double>::infinity());
@@ -62,6 +72,7 @@ class LazyBankChoice {
   }
 
   /// Reduces all candidates, best first, to those that the beam takes, in that order.
+  template <class = void>
   void choose(std::vector<Pick>& picks, Terms const& terms) {
     chosen_.clear();
     if (terms.banks == Banks::fairseq) {
@@ -78,6 +89,7 @@ class LazyBankChoice {
 
   /// Applies the log-probability thresholds in each bank; finished hypotheses belong to the top bank.
   /// \param banks  [beam.size()]
+  template <class = void>
   void prune(std::vector<BeamState::Entry>& beam, std::span<std::int32_t const> banks, double margin,
              double best_finished) {
     std::fill(best_.begin(), best_.end(), -std::numeric_limits<double>::infinity());
@@ -93,10 +105,14 @@ class LazyBankChoice {
   enum class Claim : std::uint8_t { rank, certain, taken };
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  static void raise(double& best, double value) { best = (std::max)(best, value); }
+  template <class = void>
+  static void raise(double& best, double value) {
+    best = (std::max)(best, value);
+  }
 
   /// Appends the best of each bank to `chosen`, at most `places` in total, in the order of `picks`. Skips candidates
   /// already taken and, if `live`, those that have ended.
+  template <class = void>
   void take(std::span<Pick const> picks, Terms const& terms, std::int32_t places, bool live) {
     auto const free = [&](Pick const& pick) { return claim_[at(pick.order)] != Claim::taken && !(live && pick.ended); };
     std::fill(counts_.begin(), counts_.end(), 0);
@@ -119,6 +135,7 @@ class LazyBankChoice {
 
   /// Banks::equal: every bank keeps its own places. Hypotheses that ended and left the beam earlier (Finished::shrink)
   /// were in the top bank; those that leave now (`live`) are replaced from their own bank.
+  template <class = void>
   void share_equally(Terms const& terms, bool live) {
     std::fill(sizes_.begin(), sizes_.end(), live ? 0 : terms.width / banks());
     if (!live) sizes_.back() = (std::max)(0, sizes_.back() - (terms.width - terms.places));
@@ -127,8 +144,9 @@ class LazyBankChoice {
   }
 
   /// The best of each bank, from the top bank down, then the second best of each, and so on.
+  template <class = void>
   void stripes(std::span<Pick const> picks, std::size_t most) {
-    std::ranges::fill(counts_, 0);
+    std::fill(counts_.begin(), counts_.end(), 0);
     rank_.resize(bank_.size());
     for (auto const& pick : picks) rank_[at(pick.order)] = counts_[at(bank(pick))]++;
     chosen_.assign(picks.begin(), picks.end());
@@ -146,6 +164,5 @@ class LazyBankChoice {
   std::vector<std::int32_t> counts_, sizes_;  // [bank]
   std::vector<double> best_;                  // [bank]
 };
-using BankChoice = LazyBankChoice<>;
 
 }  // namespace sluice::inline v0::detail

@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/expansion.hpp>
-#include <sluice/search/beam/beam_declaration.hpp>
+#include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/detail/beam_state.hpp>
 #include <sluice/search/constraint/detail/bank_choice.hpp>
 

@@ -20,17 +20,18 @@ namespace sluice::inline v0::detail {
 /// The automaton of Aho and Corasick (1975) over bytes, as one table. A state is the longest prefix of any string that
 /// is a suffix of the bytes so far. One table lookup per byte. The table has one 4-byte number for each pair of a state
 /// and a distinct byte of the strings.
-template <class = void>
-class LazyByteMatcher {
+class ByteMatcher {
  public:
   /// The start of the state's table row, times two; odd where a string ends.
   using State = std::int32_t;
   static constexpr State root = 0;
 
-  LazyByteMatcher() : LazyByteMatcher(std::span<std::string const>{}) {}
+  template <class = void>
+  ByteMatcher() : ByteMatcher(std::span<std::string const>{}) {}
 
   /// \throws std::invalid_argument  naming the string, if one is empty; or if the strings are too long for a State
-  explicit LazyByteMatcher(std::span<std::string const> strings) {
+  template <class = void>
+  explicit ByteMatcher(std::span<std::string const> strings) {
     for (auto const& string : strings)
       for (auto const byte : string)
         if (auto& c = class_of_[index(byte)]; c == 0) c = classes_++;
@@ -63,6 +64,7 @@ class LazyByteMatcher {
     return table_[static_cast<std::size_t>(number) * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(c)];
   }
 
+  template <class = void>
   void insert(std::string_view string, std::int32_t number) {
     require(!string.empty(), "stop string", number, "is empty");
     std::int32_t node = 0;
@@ -79,6 +81,7 @@ class LazyByteMatcher {
   }
 
   /// Fills missing entries from the next shorter prefix, in order of depth; then turns node numbers into states.
+  template <class = void>
   void link() {
     std::vector<std::int32_t> order{0}, fallback(nodes_.size(), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -101,6 +104,5 @@ class LazyByteMatcher {
   std::vector<Node> nodes_;
   std::vector<State> table_;  // [node][class]
 };
-using ByteMatcher = LazyByteMatcher<>;
 
 }  // namespace sluice::inline v0::detail

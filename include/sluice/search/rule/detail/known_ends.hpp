@@ -21,27 +21,33 @@ namespace sluice::inline v0::detail {
 
 /// The lines of one plan at which a rule ends the output. The search is told that the end is certain: the line lists
 /// only eos, at log-probability 0. Rows without other lines are not run, unless other rows fork them.
-template <class = void>
-class LazyKnownEnds {
+class KnownEnds {
  public:
+  template <class = void>
   void reset(Vocabulary const& vocabulary) {
     auto const& never = vocabulary.never;
-    auto const end = std::ranges::find_if(vocabulary.eos,
-                                          [&](Token token) { return std::ranges::find(never, token) == never.end(); });
+    auto const end = std::find_if(vocabulary.eos.begin(), vocabulary.eos.end(), [&](Token token) {
+      return std::find(never.begin(), never.end(), token) == never.end();
+    });
     forbidden_ = end == vocabulary.eos.end();
     end_ = !forbidden_ ? *end : vocabulary.eos.empty() ? -1 : vocabulary.eos.front();
     clear();
   }
-  void clear() { lines_.clear(), probes_.clear(), count_ = 0, any_ = false; }
+  template <class = void>
+  void clear() {
+    lines_.clear(), probes_.clear(), count_ = 0, any_ = false;
+  }
 
   /// Whether the search that makes this query allows no end here, since its output is too short.
+  template <class = void>
   bool forbidden(Query const& query) const {
-    return !forbidden_ && std::ranges::any_of(query.edits, [&](Edit const& e) {
+    return !forbidden_ && std::any_of(query.edits.begin(), query.edits.end(), [&](Edit const& e) {
       return e.token == end_ && e.add == -std::numeric_limits<float>::infinity();
     });
   }
 
   /// Adds the plan's next line.
+  template <class = void>
   void add(Query const& query, bool over) {
     ++count_;
     if (!over && !any_) return;  // the usual case
@@ -58,6 +64,7 @@ class LazyKnownEnds {
   /// Empties the query of a line that is over when its row is run anyway: its candidates would take the places of
   /// others in Group::keep. The search's bans stay, for a rule around this one (forbidden()), and so does its noise,
   /// for the group.
+  template <class = void>
   static void ask_nothing(Query& query) {
     query = {.base = query.base,
              .rank = query.rank,
@@ -70,6 +77,7 @@ class LazyKnownEnds {
   }
 
   /// Call once all lines have been added: removes the rows that need not be run.
+  template <class = void>
   void take_back(Plan& plan) {
     if (!any_ || lines_.size() != plan.queries().size()) return;  // this plan will be refused
     auto const rows = plan.rows();
@@ -93,6 +101,7 @@ class LazyKnownEnds {
   }
 
   /// The model's answer with these lines inserted. Valid until the next call, and as long as `answer`.
+  template <class = void>
   Expansion complete(Expansion const& answer) {
     if (!any_) return answer;
     entries_.clear(), best_.clear(), all_probes_.clear();
@@ -118,7 +127,10 @@ class LazyKnownEnds {
   }
 
   /// Whether a query requests a list.
-  static bool lists(Query const& query) { return query.lists(); }
+  template <class = void>
+  static bool lists(Query const& query) {
+    return query.lists();
+  }
 
  private:
   struct Line {
@@ -135,6 +147,5 @@ class LazyKnownEnds {
   std::size_t count_ = 0;                 // number of lines; lines_ is empty unless one of them is over
   bool any_ = false, forbidden_ = false;  // forbidden_: at any length
 };
-using KnownEnds = LazyKnownEnds<>;
 
 }  // namespace sluice::inline v0::detail
