@@ -57,7 +57,7 @@ set(internal /detail/ _declaration$ ^decode/loop/ ^model/check/ ^model/checked$ 
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^sluice$)
-set(brought ^output/line/line_lists$ ^output/detail/simd/simd$) # for writing your own expander
+set(brought ^output/line/line_lists$) # for writing your own expander
 list(JOIN internal "|" internal)
 list(JOIN brought "|" brought)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)

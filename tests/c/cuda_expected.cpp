@@ -35,7 +35,7 @@
 using namespace sluice;
 
 #if defined(SLUICE_EMULATED_DEVICE)
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <int threads>
 void launch_verification(Verification const& task, cudaStream_t) {
@@ -47,7 +47,7 @@ void launch_verification(Verification const& task, cudaStream_t) {
   });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 #endif
 
 // ---- the device -------------------------------------------------------------------------------------------------------------------
@@ -75,11 +75,11 @@ void* device_new(void const* from, size_t bytes) {
   void* memory = nullptr;
   auto const all = bytes / 16 * 16 + 16;  // whole loads may end behind the last number
   cuda::check(cudaMalloc(&memory, all), "cudaMalloc");
-  cuda::fill_now(memory, 0xff, all);
-  if (from != nullptr) cuda::copy_now(memory, from, bytes);
+  cuda::detail::fill_now(memory, 0xff, all);
+  if (from != nullptr) cuda::detail::copy_now(memory, from, bytes);
   return memory;
 }
-void device_set(void* to, void const* from, size_t bytes) { cuda::copy_now(to, from, bytes); }
+void device_set(void* to, void const* from, size_t bytes) { cuda::detail::copy_now(to, from, bytes); }
 void device_get(void const* from, void* to, size_t bytes) {
   cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");

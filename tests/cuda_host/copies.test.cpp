@@ -14,7 +14,7 @@
 
 using namespace sluice;
 using namespace sluice::test;
-using cuda::Barrier;
+using cuda::detail::Barrier;
 
 namespace {
 

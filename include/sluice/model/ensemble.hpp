@@ -56,7 +56,7 @@ struct EncodedByEach<M> {
 };
 
 /// Models of different types.
-template <ScoringModel M, ScoringModel... Ms>
+template <detail::ScoringModel M, detail::ScoringModel... Ms>
 class ModelTuple : public EncodedByAll<M, Ms...> {
  public:
   using Source = typename M::Source;
@@ -86,7 +86,7 @@ class ModelTuple : public EncodedByAll<M, Ms...> {
 };
 
 /// Any number of models of one type.
-template <ScoringModel M>
+template <detail::ScoringModel M>
 class ModelList : public EncodedByEach<M> {
  public:
   using Source = typename M::Source;
@@ -248,7 +248,7 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
   std::vector<double> weights_;
   Vocabulary vocabulary_;
   Limits limits_;
-  LogMixture mixture_;
+  detail::LogMixture mixture_;
 };
 
 }  // namespace SLUICE_ISA
@@ -263,7 +263,7 @@ inline namespace SLUICE_ISA {
 /// softmax and one pass over V for each. The result is the same bits in every batch if the models' lines are. A NaN or
 /// +infinity in one model's line makes the line NaN, which the decoder reports; impossible tokens (-infinity) have
 /// probability 0. If a model's `start` or `step` throws, so does the ensemble's.
-template <ScoringModel M, ScoringModel... Ms>
+template <detail::ScoringModel M, detail::ScoringModel... Ms>
   requires(std::same_as<typename M::Source, typename Ms::Source>&&...)
 class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
  public:
@@ -275,7 +275,7 @@ class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
 
 /// The same for models of one type whose number is known only at run time. With AnyModel, the models may have any
 /// types.
-template <ScoringModel M>
+template <detail::ScoringModel M>
 class EnsembleOf : public detail::BasicEnsemble<detail::ModelList<M>> {
  public:
   /// Copies the pointers.

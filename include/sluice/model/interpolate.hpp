@@ -50,7 +50,7 @@ inline namespace SLUICE_ISA {
 /// \tparam F  function from a source of M to L's source within it, which must live as long: `&Pair::context`;
 /// std::identity{} if both have the same source; omitted if L needs none (std::monostate)
 // clang-format off
-template <ScoringModel M, ScoringModel L, class F = NoSource>
+template <detail::ScoringModel M, detail::ScoringModel L, class F = NoSource>
   requires std::same_as<std::invoke_result_t<F const&, typename M::Source const&>, typename L::Source const&>
 class Interpolate
     : public detail::Claim<KnownAbilities<M> && KnownAbilities<L>,
@@ -116,7 +116,7 @@ class Interpolate
   F source_of_;
   Vocabulary vocabulary_;
   std::vector<typename L::Source const*> language_sources_;
-  LogMixture mixture_;
+  detail::LogMixture mixture_;
 };
 
 }  // namespace SLUICE_ISA

@@ -162,7 +162,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
 
   M& model_;
   Abilities able_;
-  SlotTokens tokens_;
+  detail::SlotTokens tokens_;
   std::vector<State> states_;  // [slot]
   std::vector<Row> cut_, rows_;
   std::vector<Slot> slots_, held_;

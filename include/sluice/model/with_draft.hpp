@@ -219,7 +219,7 @@ class WithDraft : public detail::Forwarding<M> {
   E expander_;
   Choice choice_;
   Vocabulary vocabulary_;
-  SlotTokens held_, drafted_;
+  detail::SlotTokens held_, drafted_;
   std::vector<std::vector<Token>> texts_;  // for each sentence, the tokens that the draft model continues
   std::vector<Row> rows_;
   std::vector<Query> queries_;

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 
 /// Follows the rows of every step. A fork copies the tokens that it keeps; everything else costs O(tokens fed).
 /// Allocates nothing once every slot has held its longest sequence.
@@ -61,4 +61,4 @@ class LazySlotTokens {
 };
 using SlotTokens = LazySlotTokens<>;
 
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -96,7 +96,7 @@ class DeviceBeam {
     require(first >= 0 && count <= task.sentences - first, "DeviceBeam: number", first,
             "must be that of a sentence, as those behind it");
     if (count == 0) return;
-    std::vector<BeamStart> starts;
+    std::vector<detail::BeamStart> starts;
     std::vector<std::uint8_t> impossible;
     for (auto const& sentence : sentences) {
       auto const bounds = search_.length.of(sentence);
@@ -111,13 +111,13 @@ class DeviceBeam {
       impossible.push_back(begins.impossible() ? 1 : 0);
       starts.push_back({begins.ranked(), number, sentence.last, sentence.held, prefix, bounds.min, bounds.max});
     }
-    Upload::refuse_capture(stream);
-    auto const bytes = starts.size() * sizeof(BeamStart);
-    auto* const from = static_cast<BeamStart*>(upload_.begin(bytes, stream));
+    detail::Upload::refuse_capture(stream);
+    auto const bytes = starts.size() * sizeof(detail::BeamStart);
+    auto* const from = static_cast<detail::BeamStart*>(upload_.begin(bytes, stream));
     std::ranges::copy(starts, from);
     check(cudaMemcpyAsync(memory_.starts(), from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     upload_.sent(stream);
-    launch_beam_begin<beam_warps>(task, count, stream);
+    detail::launch_beam_begin<detail::beam_warps>(task, count, stream);
     std::fill_n(begun_.begin() + first, count, std::uint8_t{1});
     std::ranges::copy(impossible, impossible_.begin() + first);
   }
@@ -133,10 +133,11 @@ class DeviceBeam {
     require(scores.kind == kind_, "DeviceBeam: scores.kind", static_cast<int>(scores.kind),
             "must be that of DeviceBeamOptions");
     auto asked = task<T>(scores);
-    TailTask tail{memory_.tail()};
+    detail::TailTask tail{memory_.tail()};
     if (step_.merge_behind_lines) asked.tail = &tail;
     expander.enqueue(asked, scores.stream);
-    if (tail.merged) launch_beam_advance<beam_warps>(memory_.task(), scores.stream, step_.behind_ours());
+    if (tail.merged)
+      detail::launch_beam_advance<detail::beam_warps>(memory_.task(), scores.stream, step_.behind_ours());
     else advance(scores.stream, step_.behind_ours());
   }
 
@@ -156,10 +157,10 @@ class DeviceBeam {
   /// From the lists to the next step's rows: two launches.
   /// \param start  early: only if the lists were enqueued last
   /// \throws Error  of CUDA
-  void advance(cudaStream_t stream, Start start = Start::after) {
+  void advance(cudaStream_t stream, detail::Start start = detail::Start::after) {
     home_.check_current("DeviceBeam");
     merge_beams(memory_.merge(), stream, start);
-    launch_beam_advance<beam_warps>(memory_.task(), stream, step_.behind_ours());
+    detail::launch_beam_advance<detail::beam_warps>(memory_.task(), stream, step_.behind_ours());
   }
 
   /// The number of unfinished sentences, on the device.
@@ -210,10 +211,10 @@ class DeviceBeam {
   Kind kind_;
   StepOptions step_;
   std::int32_t longest_ = 0;
-  HomeDevice home_;
-  DeviceBeamMemory memory_;
-  Upload upload_;
-  Buffer<Where::host> host_;
+  detail::HomeDevice home_;
+  detail::DeviceBeamMemory memory_;
+  detail::Upload upload_;
+  detail::Buffer<detail::Where::host> host_;
   std::vector<std::uint8_t> begun_, impossible_;  // [sentences]; impossible_: the forced prefix is impossible
 };
 

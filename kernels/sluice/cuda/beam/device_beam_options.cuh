@@ -66,8 +66,8 @@ inline std::int32_t longest_of(BeamSearch const& search, DeviceBeamOptions const
   return options.length > 0 ? options.length : search.length.max;
 }
 
-inline BeamRules rules_of(BeamSearch const& search, Vocabulary const& vocabulary, Kind kind) {
-  BeamRules rules;
+inline detail::BeamRules rules_of(BeamSearch const& search, Vocabulary const& vocabulary, Kind kind) {
+  detail::BeamRules rules;
   rules.width = search.width, rules.ends = static_cast<std::int32_t>(vocabulary.eos.size());
   rules.best = (std::min)(search.width + rules.ends, vocabulary.size);
   rules.keep = search.candidates != 0 ? search.candidates : search.width * (1 + rules.ends);

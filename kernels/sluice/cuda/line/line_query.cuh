@@ -91,15 +91,15 @@ struct LineLaunch {
     else go.template operator()<false, false>();
   }
 
-  Key* keys = nullptr;          ///< [rows, k, splits]: the blocks' lists
-  PartialSum* sums = nullptr;   ///< [rows, sums of a line]
-  unsigned* tickets = nullptr;  ///< [rows], zero; zero again afterwards
+  detail::Key* keys = nullptr;         ///< [rows, k, splits]: the blocks' lists
+  detail::PartialSum* sums = nullptr;  ///< [rows, sums of a line]
+  unsigned* tickets = nullptr;         ///< [rows], zero; zero again afterwards
 
   Candidate* best = nullptr;      ///< [rows, k]
   float* probe_values = nullptr;  ///< as `probes`
   float* probe_parts = nullptr;   ///< as `probes`: values that tiles pass on to the last one; may be probe_values
   LineResult* results = nullptr;  ///< [rows]
-  PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, if wanted
+  detail::PartialSum* totals = nullptr;  ///< [rows]: the sums of whole lines, if wanted
 };
 
 }  // namespace sluice::inline v0::cuda

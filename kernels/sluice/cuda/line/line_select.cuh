@@ -56,14 +56,14 @@ template <class Format>
 struct SelectLaunch {
   LineLaunch<Format> line{};  ///< with `totals` and `results`
   LineSelection selection{};
-  bool draws = false;              ///< keys are made of perturbed values
-  int place_bits = 1;              ///< bits that number V places
-  Key* keys = nullptr;             ///< [rows, V]
-  Key* narrowed = nullptr;         ///< [rows, V]: the keys of each row that matter, in any order
-  std::int32_t* sizes = nullptr;   ///< [rows]: the number of keys in a row, then the number that matter; 0 if none are
-                                   ///< wanted
-  Key const* sorted = nullptr;     ///< the keys that matter, each row's in order, best first
-  std::uint32_t* drawn = nullptr;  ///< [rows, words]: a bit for every place drawn by noise
+  bool draws = false;               ///< keys are made of perturbed values
+  int place_bits = 1;               ///< bits that number V places
+  detail::Key* keys = nullptr;      ///< [rows, V]
+  detail::Key* narrowed = nullptr;  ///< [rows, V]: the keys of each row that matter, in any order
+  std::int32_t* sizes = nullptr;    ///< [rows]: the number of keys in a row, then the number that matter; 0 if none are
+                                    ///< wanted
+  detail::Key const* sorted = nullptr;  ///< the keys that matter, each row's in order, best first
+  std::uint32_t* drawn = nullptr;       ///< [rows, words]: a bit for every place drawn by noise
   std::int32_t words = 0;
 
   SLUICE_DEVICE bool valid(std::int32_t row) const {
@@ -71,11 +71,11 @@ struct SelectLaunch {
     return sum == sum;
   }
   SLUICE_DEVICE std::uint32_t* drawn_of(std::int32_t row) const { return drawn + std::int64_t{row} * words; }
-  SLUICE_DEVICE Key const* sorted_of(std::int32_t row) const { return sorted + std::int64_t{row} * line.size; }
+  SLUICE_DEVICE detail::Key const* sorted_of(std::int32_t row) const { return sorted + std::int64_t{row} * line.size; }
 };
 
 /// The number of keys, best first, that reach `least`.
-SLUICE_DEVICE std::int32_t count_reaching(Key const* sorted, std::int32_t size, Key least) {
+SLUICE_DEVICE std::int32_t count_reaching(detail::Key const* sorted, std::int32_t size, detail::Key least) {
   std::int32_t low = 0;
   while (low < size) {
     auto const middle = low + (size - low) / 2;

@@ -17,8 +17,10 @@
 
 namespace sluice::inline v0::cuda {
 
-using SmallMerge = MergeMemory<16, 64>;    ///< one warp per group
-using LargeMerge = MergeMemory<128, 256>;  ///< one block per group
+using SmallMerge = detail::MergeMemory<16, 64>;    ///< one warp per group
+using LargeMerge = detail::MergeMemory<128, 256>;  ///< one block per group
+
+namespace detail {
 
 /// One launch; allocates nothing and does not wait. Defined in merge_kernel.cuh, which needs nvcc, and instantiated for
 /// both in instances.cuh.
@@ -26,12 +28,14 @@ using LargeMerge = MergeMemory<128, 256>;  ///< one block per group
 template <class Memory>
 void launch_merge(MergeLaunch const& launch, cudaStream_t stream, Start start);
 
+}  // namespace detail
+
 /// Enqueues the merge after the kernels that make the lists: one launch, which may be captured in a graph. Needs no
 /// workspace; does not change `best` and `results`.
 /// \param start  early: only if the lists were enqueued last
 /// \throws std::invalid_argument  for more than 128 lines in a group that is merged, or more than 256 to keep
 /// \throws Error  of CUDA
-inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream, Start start = Start::after) {
+inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream, detail::Start start = detail::Start::after) {
   require(launch.group_count >= 0, "merge_beams: group_count", launch.group_count, "must not be negative");
   require(launch.k >= 1 && launch.k <= most_listed, "merge_beams: k", launch.k, "must be in [1, 64]");
   require(launch.widest >= 0 && launch.widest <= LargeMerge::lines, "merge_beams: widest", launch.widest,
@@ -41,8 +45,8 @@ inline void merge_beams(MergeLaunch const& launch, cudaStream_t stream, Start st
   require(launch.end_count >= 0, "merge_beams: end_count", launch.end_count, "must not be negative");
   if (launch.group_count == 0) return;
   if (launch.widest <= SmallMerge::lines && launch.longest <= SmallMerge::kept)
-    launch_merge<SmallMerge>(launch, stream, start);
-  else launch_merge<LargeMerge>(launch, stream, start);
+    detail::launch_merge<SmallMerge>(launch, stream, start);
+  else detail::launch_merge<LargeMerge>(launch, stream, start);
 }
 
 }  // namespace sluice::inline v0::cuda

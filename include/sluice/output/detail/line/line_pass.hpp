@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Answers most queries (best, probes, some edits, a temperature) from blocks of scores that are read once and may then
@@ -59,7 +59,7 @@ class LazyLinePass {
 
   /// Applies the query's changes before the softmax to the scores of tokens first .. first + scores.size() - 1.
   void change(std::span<float> scores, std::size_t first) const {
-    if (edits_scores(*query_)) sluice::change(scores, first, query_->edits, query_->only);
+    if (edits_scores(*query_)) detail::change(scores, first, query_->edits, query_->only);
     if (query_->shortlist != nullptr) mask(scores, first, *query_->shortlist);
     if (query_->temperature != 1.0f)
       for (auto& x : scores) x /= query_->temperature;
@@ -166,4 +166,4 @@ class LazyLinePass {
 using LinePass = LazyLinePass<>;
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -16,7 +16,7 @@
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/detail/merge_tail.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
@@ -29,7 +29,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 class DeviceBeamMemory {
  public:
@@ -182,4 +182,4 @@ class DeviceBeamMemory {
               kept_ = 0, totals_ = 0, places_ = 0, tickets_ = 0, moves_ = 0, queries_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Loads by every thread, directly to registers: Loads::direct.
 struct DirectLoads {
@@ -35,4 +35,4 @@ struct DirectLoads {
   }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

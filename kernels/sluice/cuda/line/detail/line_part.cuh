@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of a block.
 template <int threads>
@@ -264,4 +264,4 @@ class LinePart {
   static_assert(most_reread >= most_listed);
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A range of a line's groups of 16 bytes; empty if `begin` is not below `end`.
 struct GroupRange {
@@ -286,4 +286,4 @@ class LineReader {
   std::uint32_t lead_;                    // the line's address modulo 16
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Rows of any type, measured in bytes.
 struct GatherLaunch {
@@ -54,4 +54,4 @@ SLUICE_DEVICE void gather_rows(Block& block, GatherLaunch const& launch, std::in
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

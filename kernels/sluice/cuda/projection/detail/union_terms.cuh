@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Logits, some of which must be masked.
 struct MaskLaunch {
@@ -101,4 +101,4 @@ SLUICE_DEVICE void place_one(PlaceLaunch const& launch, std::int32_t i) {
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
