@@ -268,13 +268,13 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/beam/detail/device_beam_kernel.cuh
   kernels/sluice/cuda/beam/detail/device_beam_launch.cuh
   kernels/sluice/cuda/beam/detail/device_beam_memory.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_result.cuh
   kernels/sluice/cuda/beam/detail/device_beam_rows.cuh
   kernels/sluice/cuda/beam/detail/device_beam_state.cuh
   kernels/sluice/cuda/beam/detail/device_beam_stopping.cuh
   kernels/sluice/cuda/beam/detail/device_beam_warp.cuh
   kernels/sluice/cuda/beam/device_beam.cuh
   kernels/sluice/cuda/beam/device_beam_options.cuh
-  kernels/sluice/cuda/beam/device_beam_result.cuh
   kernels/sluice/cuda/cache/cache_indirection.cuh
   kernels/sluice/cuda/cache/cache_indirection_options.cuh
   kernels/sluice/cuda/cache/detail/check_rows.cuh
@@ -303,6 +303,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/detail/partial_sum.cuh
   kernels/sluice/cuda/device/detail/relaxed_capture.cuh
   kernels/sluice/cuda/device/detail/rounding.cuh
+  kernels/sluice/cuda/device/detail/score_format.cuh
   kernels/sluice/cuda/device/detail/setup.cuh
   kernels/sluice/cuda/device/detail/side_stream.cuh
   kernels/sluice/cuda/device/detail/start.cuh
@@ -312,7 +313,6 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/error.cuh
   kernels/sluice/cuda/device/hidden.cuh
   kernels/sluice/cuda/device/loads.cuh
-  kernels/sluice/cuda/device/score_format.cuh
   kernels/sluice/cuda/device/scores.cuh
   kernels/sluice/cuda/device/step_options.cuh
   kernels/sluice/cuda/expand/detail/add_line.cuh
@@ -340,12 +340,12 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line/detail/line_ring.cuh
   kernels/sluice/cuda/line/detail/line_ring_block.cuh
   kernels/sluice/cuda/line/detail/line_ring_kernel.cuh
+  kernels/sluice/cuda/line/detail/selection.cuh
   kernels/sluice/cuda/line/edit_order.cuh
   kernels/sluice/cuda/line/line_query.cuh
   kernels/sluice/cuda/line/line_select.cuh
   kernels/sluice/cuda/line/line_shape.cuh
   kernels/sluice/cuda/line/line_task.cuh
-  kernels/sluice/cuda/line/selection.cuh
   kernels/sluice/cuda/merge/detail/merge_block.cuh
   kernels/sluice/cuda/merge/detail/merge_kernel.cuh
   kernels/sluice/cuda/merge/detail/merge_tail.cuh

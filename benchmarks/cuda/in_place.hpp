@@ -3,8 +3,8 @@
 /// The product of few lines with some tokens' weights, read in place: by FMA and on matrix units, side by side.
 #pragma once
 
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/projection/detail/active_union.cuh>
 #include <sluice/cuda/projection/detail/projection_launch.cuh>
 
@@ -28,7 +28,7 @@ namespace sluice::bench {
 /// list is active for every line; lists alternate, so that together they are larger than the cache.
 class InPlace {
  public:
-  using Format = cuda::Float16;
+  using Format = cuda::detail::Float16;
 
   std::int32_t columns = 1, depth = 1;
   Format::Bits const* weights = nullptr;

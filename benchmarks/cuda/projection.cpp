@@ -99,7 +99,7 @@ struct Way {
 };
 
 class Bench {
-  using Format = cuda::Float16;
+  using Format = cuda::detail::Float16;
   static constexpr int most_sets = 16;
 
  public:

@@ -11,9 +11,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
@@ -239,7 +239,7 @@ int lines_differ_as(lines_case const& lines) {
       differences += unequal(lines.listed + selects[row].first, expected_lists.data() + selects[row].first,
                              static_cast<std::size_t>(std::min(counts[row].count, selects[row].room)));
   }
-  return differences + differs_from_host<cuda::FormatOf<T>>(lines);
+  return differences + differs_from_host<cuda::detail::FormatOf<T>>(lines);
 }
 
 }  // namespace

@@ -18,10 +18,10 @@
 
 using namespace sluice;
 using namespace sluice::test;
-using cuda::BFloat16;
-using cuda::Float16;
-using cuda::Float32;
 using cuda::detail::Barrier;
+using cuda::detail::BFloat16;
+using cuda::detail::Float16;
+using cuda::detail::Float32;
 
 namespace {
 
@@ -103,7 +103,7 @@ class Launcher {
     sums_.assign(lines.rows * static_cast<std::size_t>(chunks) * (threads / 32), {100, 7});
     tickets_.assign(lines.rows, 0);
 
-    cuda::LineLaunch<Format> launch;
+    cuda::detail::LineLaunch<Format> launch;
     launch.scores = lines.lines(reinterpret_cast<typename Format::Bits const*>(scores_.data()));
     launch.stride = static_cast<std::int64_t>(lines.stride);
     launch.size = static_cast<std::int32_t>(size), launch.rows = static_cast<std::int32_t>(lines.rows);
@@ -133,7 +133,7 @@ class Launcher {
   int ring = 0;            ///< blocks that stay and read through rings, but for lines with masks
 
  private:
-  void run_direct(cuda::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
+  void run_direct(cuda::detail::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
     using Block = typename EmulatedDevice<threads>::Block;
     using Memory = cuda::detail::LineMemory<threads>;
     auto const residents = 1 + static_cast<int>(random() % 4);
@@ -151,7 +151,7 @@ class Launcher {
   }
 
   /// The same parts by fewer blocks; copies stay within the memory of all lines.
-  void run_ring(cuda::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
+  void run_ring(cuda::detail::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
     using Block = typename EmulatedDevice<threads>::Block;
     using Memory = cuda::detail::RingBlockMemory<threads>;
     auto const* const first = reinterpret_cast<std::byte const*>(launch.scores);
@@ -167,7 +167,7 @@ class Launcher {
     });
   }
 
-  std::vector<cuda::Words> scores_, bias_;
+  std::vector<cuda::detail::Words> scores_, bias_;
   std::vector<cuda::detail::Key> keys_;
   std::vector<cuda::detail::PartialSum> sums_;
   std::vector<unsigned> tickets_;
@@ -266,8 +266,8 @@ TEST_CASE("every wait, arrival and fence of the device's ring is missed", "[cuda
 }
 
 TEST_CASE("the groups that a ring copies are those that can be loaded whole", "[cuda]") {
-  std::vector<cuda::Words> memory(8);
-  cuda::LineLaunch<Float16> launch;
+  std::vector<cuda::detail::Words> memory(8);
+  cuda::detail::LineLaunch<Float16> launch;
   launch.rows = 1;
   for (std::uint32_t lead = 0; lead < 8; ++lead)
     for (std::int32_t size = 1; size < 50; ++size) {

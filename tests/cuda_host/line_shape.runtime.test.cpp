@@ -25,7 +25,7 @@ TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
     auto const launch = lines.launch(memory.data(), tickets.data());
     return std::pair(launch.splits, launch.chunks);
   };
-  auto const chunks = LineShape::chunks<cuda::Float32>(600000, threads);
+  auto const chunks = LineShape::chunks<cuda::detail::Float32>(600000, threads);
   CHECK(chunks == 147);
   CHECK_FALSE(LineShape::fits(chunks, 64, threads));
   for (auto const rows : {1, 320}) {

@@ -79,7 +79,7 @@ class TailRun {
   }
   /// How many blocks merged, what is kept, and the results told; `faults` of the device.
   std::vector<std::int32_t> answer(DeviceFaults faults) {
-    using Memory = cuda::detail::TailMemory<cuda::detail::line_threads, cuda::SmallMerge>;
+    using Memory = cuda::detail::TailMemory<cuda::detail::line_threads, cuda::detail::SmallMerge>;
     using Block = EmulatedDevice<cuda::detail::line_threads>::Block;
     cuda::LineTask<float> task;
     task.scores = {scores_.data(), rows, size, size};
@@ -104,8 +104,8 @@ class TailRun {
     device.uneven = true;
     auto merges = 0;
     device.run<Memory>(rows, 3, seed_, faults, [&](Block& block, Memory& memory, int number) {
-      cuda::detail::MergingBlock<cuda::Float32, cuda::SmallMerge, Block> program(block, memory, launch, tail, number,
-                                                                                 0);
+      cuda::detail::MergingBlock<cuda::detail::Float32, cuda::detail::SmallMerge, Block> program(block, memory, launch,
+                                                                                                 tail, number, 0);
       if (program.run() && block.thread() == 0) ++merges;
     });
     failed = device.failure() != "" || tickets != std::vector<unsigned>(2);

@@ -312,7 +312,7 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
     std::mt19937_64 random(seed);
     auto const depth = 8 * (1 + static_cast<std::int32_t>(below(random, 80)));
     constexpr std::int32_t vocabulary = 50;
-    std::vector<cuda::Words> weights(static_cast<std::size_t>(vocabulary * depth / 8)), vectors(weights.size());
+    std::vector<cuda::detail::Words> weights(static_cast<std::size_t>(vocabulary * depth / 8)), vectors(weights.size());
     auto* const w = reinterpret_cast<std::uint16_t*>(weights.data());
     auto* const h = reinterpret_cast<std::uint16_t*>(vectors.data());
     for (std::int32_t i = 0; i < vocabulary * depth; ++i) {
@@ -331,7 +331,8 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
     results[2].part = 0;
     auto const product = [&](std::int32_t some, std::int32_t first, std::int32_t columns) {
       std::vector<float> logits(static_cast<std::size_t>(some) * 60, 7);
-      cuda::detail::SkinnyLaunch<cuda::BFloat16> launch{w, depth, h, depth, some, depth, tokens.data(), results.data()};
+      cuda::detail::SkinnyLaunch<cuda::detail::BFloat16> launch{
+          w, depth, h, depth, some, depth, tokens.data(), results.data()};
       launch.size = vocabulary, launch.active = {nullptr, 2, 0, results.data() + 1, masks.data(), 2};
       launch.logits = logits.data(), launch.stride = 60;
       launch.first = first, launch.columns = columns;
@@ -352,8 +353,8 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
       }
       double sum = 0;
       for (std::int32_t k = 0; k < depth; ++k)
-        sum += static_cast<double>(cuda::BFloat16::value(w[t * depth + k])) *
-               static_cast<double>(cuda::BFloat16::value(h[line * depth + k]));
+        sum += static_cast<double>(cuda::detail::BFloat16::value(w[t * depth + k])) *
+               static_cast<double>(cuda::detail::BFloat16::value(h[line * depth + k]));
       CHECK_THAT(all[at], WithinAbs(sum, 1e-4));
     }
     for (std::size_t t = 0; t < 60; ++t) CHECK(part[t] == (t < 13 ? all[t + 20] : 7));
@@ -386,7 +387,7 @@ TEST_CASE("the emulated matrix unit takes and gives fragments as others describe
     for (int i = 0; i < 4; ++i) lane_a[i] = pair(a, at_a(lane, 2 * i), at_a(lane, 2 * i + 1));
     for (int i = 0; i < 2; ++i) lane_b[i] = pair(b, at_b(lane, 2 * i), at_b(lane, 2 * i + 1));
     for (int i = 0; i < 4; ++i) sums[i] = static_cast<float>(c[static_cast<std::size_t>(at_c(lane, i))]);
-    block.template multiply_add<cuda::BFloat16>(sums, lane_a, lane_b);
+    block.template multiply_add<cuda::detail::BFloat16>(sums, lane_a, lane_b);
     for (int i = 0; i < 4; ++i) got[static_cast<std::size_t>(at_c(lane, i))] = sums[i];
   });
   for (std::size_t m = 0; m < 16; ++m)

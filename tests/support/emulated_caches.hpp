@@ -149,7 +149,7 @@ class EmulatedPages {
   }
 
   cuda::PagedCacheOptions options_;
-  std::vector<cuda::Words> pool_;
+  std::vector<cuda::detail::Words> pool_;
 };
 
 }  // namespace sluice::test

@@ -6,7 +6,7 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/barrier.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <support/emulated_copies.hpp>
 
@@ -124,13 +124,13 @@ class EmulatedDevice {
     }
     int add(int* counter, int n) { return std::exchange(*counter, *counter + n); }
     void set(std::uint32_t* word, std::uint32_t bits) { *word |= bits; }
-    cuda::Words read16(void const* from) const {
+    cuda::detail::Words read16(void const* from) const {
       if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) device_->fail("a load of 16 bytes is not aligned");
-      cuda::Words words;
+      cuda::detail::Words words;
       std::memcpy(&words, from, sizeof(words));
       return words;
     }
-    void write16(void* to, cuda::Words const& words) const {
+    void write16(void* to, cuda::detail::Words const& words) const {
       if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0) device_->fail("a store of 16 bytes is not aligned");
       std::memcpy(to, &words, sizeof(words));
     }
@@ -193,8 +193,8 @@ class EmulatedDevice {
       ++device_->bulk_copies;
       if (device_->one_of(4)) device_->wait(nowhere);
     }
-    cuda::Words read_stage(void const* from) const {
-      cuda::Words words{};
+    cuda::detail::Words read_stage(void const* from) const {
+      cuda::detail::Words words{};
       device_->trap(team_->copies.read(thread_, from, words));
       return words;
     }

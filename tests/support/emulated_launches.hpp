@@ -60,11 +60,11 @@ struct PlainBlock {
   Value read(Value const* from) const {
     return *from;
   }
-  cuda::Words read16(void const* from) const { return *static_cast<cuda::Words const*>(from); }
+  cuda::detail::Words read16(void const* from) const { return *static_cast<cuda::detail::Words const*>(from); }
 };
 
 template <class Format>
-void answer_plainly(cuda::LineLaunch<Format> const& launch, std::int32_t row) {
+void answer_plainly(cuda::detail::LineLaunch<Format> const& launch, std::int32_t row) {
   constexpr std::uint32_t wide = Format::wide;
   PlainBlock block;
   cuda::detail::LineReader<Format> const reader(launch, row);

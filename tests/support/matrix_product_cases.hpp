@@ -106,8 +106,8 @@ struct ProductCase {
   std::int32_t some(std::size_t most) { return 1 + static_cast<std::int32_t>(below(random, most)); }
   /// Of a magnitude from 2^-5 to 2^2.
   Bits number() {
-    constexpr int fraction = std::is_same_v<Format, cuda::Float16> ? 10 : 7;
-    constexpr std::uint64_t least = (std::is_same_v<Format, cuda::Float16> ? 15 : 127) - 5;
+    constexpr int fraction = std::is_same_v<Format, cuda::detail::Float16> ? 10 : 7;
+    constexpr std::uint64_t least = (std::is_same_v<Format, cuda::detail::Float16> ? 15 : 127) - 5;
     return static_cast<Bits>(below(random, 2) << 15 | (least + below(random, 7)) << fraction |
                              below(random, 1u << fraction));
   }
@@ -119,7 +119,7 @@ struct ProductCase {
   }
 };
 
-using MatrixFormats = std::tuple<cuda::Float16, cuda::BFloat16>;
+using MatrixFormats = std::tuple<cuda::detail::Float16, cuda::detail::BFloat16>;
 constexpr std::int32_t always = 1, never = cuda::detail::most_skinny_lines + 1;
 
 TEMPLATE_LIST_TEST_CASE("few lines times weights in place on matrix units: what products in double precision say",

@@ -12,9 +12,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/detail/device_beam_launch.cuh>
 #include <sluice/cuda/beam/detail/device_beam_memory.cuh>
+#include <sluice/cuda/beam/detail/device_beam_result.cuh>
 #include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/beam/device_beam_options.cuh>
-#include <sluice/cuda/beam/device_beam_result.cuh>
 #include <sluice/cuda/cache/detail/indirection_launch.cuh>
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/detail/buffer.cuh>
@@ -71,9 +71,9 @@ class DeviceBeam {
   DeviceBeam(BeamSearch const& search, Vocabulary const& vocabulary, DeviceBeamOptions const& options,
              Allocator const& allocator = {})
       : search_(search), vocabulary_(vocabulary), kind_(options.kind), step_(options.step), memory_(allocator) {
-    check_device_beam(search, vocabulary, options);
+    detail::check_device_beam(search, vocabulary, options);
     home_.check_current("DeviceBeam");
-    longest_ = longest_of(search, options);
+    longest_ = detail::longest_of(search, options);
     memory_.make(search, vocabulary, options, longest_);
     begun_.assign(static_cast<std::size_t>(options.sentences), 0);
     impossible_ = begun_;
@@ -198,7 +198,7 @@ class DeviceBeam {
     auto const snapshots = memory_.read(first, count, host_, stream);
     std::vector<Result> results(snapshots.size());
     for (std::size_t i = 0; i < results.size(); ++i) {
-      write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
+      detail::write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
       if (impossible_[static_cast<std::size_t>(first) + i] == 0) continue;
       for (auto& h : results[i].hypotheses) h.log_prob = h.score = -std::numeric_limits<double>::infinity();
     }

@@ -32,6 +32,8 @@ struct DeviceBeamOptions {
   StepOptions step{};        ///< `mapped_answers` has no effect here
 };
 
+namespace detail {
+
 /// \throws std::invalid_argument  for invalid options, and for BeamSearch options that only the host supports, naming
 ///                                the option and its value
 inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabulary,
@@ -66,8 +68,8 @@ inline std::int32_t longest_of(BeamSearch const& search, DeviceBeamOptions const
   return options.length > 0 ? options.length : search.length.max;
 }
 
-inline detail::BeamRules rules_of(BeamSearch const& search, Vocabulary const& vocabulary, Kind kind) {
-  detail::BeamRules rules;
+inline BeamRules rules_of(BeamSearch const& search, Vocabulary const& vocabulary, Kind kind) {
+  BeamRules rules;
   rules.width = search.width, rules.ends = static_cast<std::int32_t>(vocabulary.eos.size());
   rules.best = (std::min)(search.width + rules.ends, vocabulary.size);
   rules.keep = search.candidates != 0 ? search.candidates : search.width * (1 + rules.ends);
@@ -91,5 +93,7 @@ inline std::vector<double> divisors_of(BeamSearch const& search, std::int32_t lo
   }
   return divisors;
 }
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

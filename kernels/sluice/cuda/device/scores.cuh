@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -45,10 +45,11 @@ template <>
 struct StoredFormat<__nv_bfloat16> {
   using Type = BFloat16;
 };
-}  // namespace detail
 
 /// The stored format of a T.
 template <class T>
-using FormatOf = typename detail::StoredFormat<T>::Type;
+using FormatOf = typename StoredFormat<T>::Type;
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

@@ -160,7 +160,7 @@ class LogSoftmaxTopK {
   /// A tile's width is a multiple of this.
   template <class T>
   static constexpr std::ptrdiff_t tile_columns() {
-    return std::ptrdiff_t{LineShape::loads} * detail::line_threads * FormatOf<T>::wide;
+    return std::ptrdiff_t{LineShape::loads} * detail::line_threads * detail::FormatOf<T>::wide;
   }
 
   /// The answers in host memory: one copy to the device, one launch, one copy back if answers are large (StepOptions),
@@ -210,8 +210,8 @@ class LogSoftmaxTopK {
   }
   /// Lists, and the merge after them if one launch can do both.
   template <class T>
-  static void add_lines(LineTask<T> const& task, LineLaunch<FormatOf<T>> const& launch, cudaStream_t stream,
-                        detail::Start start) {
+  static void add_lines(LineTask<T> const& task, detail::LineLaunch<detail::FormatOf<T>> const& launch,
+                        cudaStream_t stream, detail::Start start) {
     if (task.tail == nullptr || !detail::merges_behind(launch, task.tail->launch.merge))
       return detail::launch_lines(launch, stream, start);
     detail::launch_merging_lines(launch, task.tail->launch, stream, start);
@@ -238,7 +238,7 @@ class LogSoftmaxTopK {
       detail::SelectedLines<T>(task).enqueue(task, memory, stream, detail::Start::after, behind, prepare);
   }
   template <class T>
-  LineLaunch<FormatOf<T>> launch(detail::LinePlan<T> const& lines, cudaStream_t stream) {
+  detail::LineLaunch<detail::FormatOf<T>> launch(detail::LinePlan<T> const& lines, cudaStream_t stream) {
     if (lines.bytes() == 0) return lines.launch(nullptr, nullptr);
     auto* const memory = workspace_.get(lines.bytes(), stream);
     return lines.launch(memory, tickets_.get(lines.ticket_bytes(), stream, true));

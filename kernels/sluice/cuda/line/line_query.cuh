@@ -38,6 +38,8 @@ struct LineResult {
   float log_sum_exp = 0;
 };
 
+namespace detail {
+
 /// Which part of which line a block reads.
 struct LinePartNumber {
   std::int32_t row = 0, split = 0;
@@ -91,15 +93,17 @@ struct LineLaunch {
     else go.template operator()<false, false>();
   }
 
-  detail::Key* keys = nullptr;         ///< [rows, k, splits]: the blocks' lists
-  detail::PartialSum* sums = nullptr;  ///< [rows, sums of a line]
-  unsigned* tickets = nullptr;         ///< [rows], zero; zero again afterwards
+  Key* keys = nullptr;          ///< [rows, k, splits]: the blocks' lists
+  PartialSum* sums = nullptr;   ///< [rows, sums of a line]
+  unsigned* tickets = nullptr;  ///< [rows], zero; zero again afterwards
 
   Candidate* best = nullptr;      ///< [rows, k]
   float* probe_values = nullptr;  ///< as `probes`
   float* probe_parts = nullptr;   ///< as `probes`: values that tiles pass on to the last one; may be probe_values
   LineResult* results = nullptr;  ///< [rows]
-  detail::PartialSum* totals = nullptr;  ///< [rows]: the sums of whole lines, if wanted
+  PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, if wanted
 };
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

@@ -37,6 +37,7 @@ struct LineSelect {
   SLUICE_HOST_DEVICE bool asks() const { return draws() || cuts() || entropy != 0 || rounded != 0; }
 };
 
+/// What a selection tells of a line, besides its list.
 struct SelectResult {
   std::int32_t count = 0;  ///< length of the list; if more than `room`, only the first `room` are stored
   float entropy = 0;
@@ -51,19 +52,21 @@ struct LineSelection {
   bool cuts = true;                     ///< false: none of them has a list by scores
 };
 
+namespace detail {
+
 /// The arguments of the programs. Keys are made of scores, or of perturbed values.
 template <class Format>
 struct SelectLaunch {
-  LineLaunch<Format> line{};  ///< with `totals` and `results`
+  detail::LineLaunch<Format> line{};  ///< with `totals` and `results`
   LineSelection selection{};
-  bool draws = false;               ///< keys are made of perturbed values
-  int place_bits = 1;               ///< bits that number V places
-  detail::Key* keys = nullptr;      ///< [rows, V]
-  detail::Key* narrowed = nullptr;  ///< [rows, V]: the keys of each row that matter, in any order
-  std::int32_t* sizes = nullptr;    ///< [rows]: the number of keys in a row, then the number that matter; 0 if none are
-                                    ///< wanted
-  detail::Key const* sorted = nullptr;  ///< the keys that matter, each row's in order, best first
-  std::uint32_t* drawn = nullptr;       ///< [rows, words]: a bit for every place drawn by noise
+  bool draws = false;              ///< keys are made of perturbed values
+  int place_bits = 1;              ///< bits that number V places
+  Key* keys = nullptr;             ///< [rows, V]
+  Key* narrowed = nullptr;         ///< [rows, V]: the keys of each row that matter, in any order
+  std::int32_t* sizes = nullptr;   ///< [rows]: the number of keys in a row, then the number that matter; 0 if none are
+                                   ///< wanted
+  Key const* sorted = nullptr;     ///< the keys that matter, each row's in order, best first
+  std::uint32_t* drawn = nullptr;  ///< [rows, words]: a bit for every place drawn by noise
   std::int32_t words = 0;
 
   SLUICE_DEVICE bool valid(std::int32_t row) const {
@@ -71,11 +74,11 @@ struct SelectLaunch {
     return sum == sum;
   }
   SLUICE_DEVICE std::uint32_t* drawn_of(std::int32_t row) const { return drawn + std::int64_t{row} * words; }
-  SLUICE_DEVICE detail::Key const* sorted_of(std::int32_t row) const { return sorted + std::int64_t{row} * line.size; }
+  SLUICE_DEVICE Key const* sorted_of(std::int32_t row) const { return sorted + std::int64_t{row} * line.size; }
 };
 
 /// The number of keys, best first, that reach `least`.
-SLUICE_DEVICE std::int32_t count_reaching(detail::Key const* sorted, std::int32_t size, detail::Key least) {
+SLUICE_DEVICE std::int32_t count_reaching(Key const* sorted, std::int32_t size, Key least) {
   std::int32_t low = 0;
   while (low < size) {
     auto const middle = low + (size - low) / 2;
@@ -84,5 +87,7 @@ SLUICE_DEVICE std::int32_t count_reaching(detail::Key const* sorted, std::int32_
   }
   return low;
 }
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

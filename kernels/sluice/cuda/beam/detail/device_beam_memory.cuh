@@ -8,10 +8,10 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/cuda/beam/detail/device_beam_result.cuh>
 #include <sluice/cuda/beam/detail/device_beam_rows.cuh>
 #include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/beam/device_beam_options.cuh>
-#include <sluice/cuda/beam/device_beam_result.cuh>
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>

@@ -7,7 +7,7 @@
 
 #include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/detail/partial_sum.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cuda_runtime.h>
 

@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
 
 #include <cstdint>

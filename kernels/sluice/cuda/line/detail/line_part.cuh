@@ -13,9 +13,9 @@
 #include <sluice/cuda/line/detail/line_edits.cuh>
 #include <sluice/cuda/line/detail/line_loads.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
+#include <sluice/cuda/line/detail/selection.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
-#include <sluice/cuda/line/selection.cuh>
 
 #include <cstdint>
 #include <type_traits>

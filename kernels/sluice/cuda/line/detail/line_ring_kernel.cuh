@@ -7,8 +7,8 @@
 
 #include <sluice/cuda/device/detail/block.cuh>
 #include <sluice/cuda/device/detail/relaxed_capture.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
 #include <sluice/cuda/line/line_query.cuh>

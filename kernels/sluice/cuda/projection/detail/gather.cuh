@@ -7,7 +7,7 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cstdint>
 

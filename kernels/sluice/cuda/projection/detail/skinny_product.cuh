@@ -7,8 +7,8 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/warp_search.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/projection/detail/active_union.cuh>
 
 #include <cstdint>

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A DeviceBeam's data for one sentence, copied to host memory.
 struct BeamSnapshot {
@@ -66,4 +66,4 @@ void write_beam_result(BeamSearch const& search, Vocabulary const& vocabulary, B
         "the model's scores hold a NaN or +infinity, or leave the range of floats when divided by the temperature");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The keys of a warp's lanes, best first (bitonic sort).
 template <class Block>
@@ -89,4 +89,4 @@ SLUICE_DEVICE detail::Key best_of_block(Block& block, ThresholdMemory<Block::thr
   return best;
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
