@@ -33,6 +33,7 @@ enum class Average : std::uint8_t {
   normalised_log_probs,  ///< the softmax of that (Sockeye's log_linear); the answer's Kind is logits
 };
 
+/// How Ensemble and EnsembleOf average.
 struct EnsembleOptions {
   Average average = Average::probabilities;
   std::vector<double> weights{};  ///< one per model, >= 0, divided by their sum; empty = equal weights. A model with
@@ -60,7 +61,7 @@ template <detail::ScoringModel M, detail::ScoringModel... Ms>
 class ModelTuple : public EncodedByAll<M, Ms...> {
  public:
   using Source = typename M::Source;
-  static constexpr bool known = (KnownAbilities<M> && ... && KnownAbilities<Ms>);
+  static constexpr bool known = (detail::KnownAbilities<M> && ... && detail::KnownAbilities<Ms>);
   static constexpr Abilities able = [] {
     auto all = known_abilities<M>();
     ((all = common(all, known_abilities<Ms>())), ...);
@@ -90,7 +91,7 @@ template <detail::ScoringModel M>
 class ModelList : public EncodedByEach<M> {
  public:
   using Source = typename M::Source;
-  static constexpr bool known = KnownAbilities<M>;
+  static constexpr bool known = detail::KnownAbilities<M>;
   static constexpr Abilities able = known_abilities<M>();
 
   explicit ModelList(std::span<M* const> models) : models_(models.begin(), models.end()) {

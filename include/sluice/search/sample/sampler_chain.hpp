@@ -41,6 +41,7 @@ struct SamplerState {
 /// count.
 template <class = void>
 struct LazySamplerChain : SamplerOptions {
+  /// Memory that apply() reuses.
   struct Scratch {
     std::vector<Candidate> left;     // by logits, best first, the best 0
     std::vector<Candidate> weights;  // the same with AdaptiveP's logits
