@@ -80,6 +80,20 @@ foreach(file IN LISTS headers engines kernels)
   endif()
 endforeach()
 
+# Headers below a detail/ put their names into sluice::detail, or sluice::cuda::detail (scripts/api-listing sees each name, but
+# only where Clang's Python bindings are, and only with the compiler's default instruction set).
+foreach(file IN LISTS headers engines kernels)
+  if(file MATCHES "/detail/")
+    file(STRINGS ${root}/${file} lines REGEX "^namespace sluice")
+    foreach(line IN LISTS lines)
+      if(NOT line MATCHES "^namespace sluice::inline v0(::cuda)?::detail(::[a-z_]+)? {$")
+        message(NOTICE "a header below a detail/ opens another namespace than detail: ${file}: ${line}")
+        set(wrong TRUE)
+      endif()
+    endforeach()
+  endif()
+endforeach()
+
 # Names that others define as macros (Qt, windows.h): tests/odr compiles the public headers after such macros; headers
 # that need an engine or a device are only checked here.
 foreach(file IN LISTS engines kernels)
