@@ -95,12 +95,12 @@ void clustered(benchmark::State& state) {
   // Only the gather: the pool, packed once.
   std::vector<Token> active;
   {
-    sluice::ActiveTokens tokens;
+    sluice::detail::ActiveTokens tokens;
     tokens.begin(static_cast<std::int32_t>(all.size));
     tokens.insert(clusters.tokens);
     tokens.append_to(active);
   }
-  sluice::packed::FloatPanels panels;
+  sluice::detail::packed::FloatPanels panels;
   auto const gather = [&] {
     constexpr std::size_t step = 64;
     for (std::size_t first = 0; first < active.size(); first += step) {

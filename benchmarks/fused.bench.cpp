@@ -26,10 +26,10 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>

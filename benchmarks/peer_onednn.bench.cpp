@@ -20,11 +20,11 @@
 // its kernels, and OpenMP no second thread.
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
 #include <sluice/output/detail/packed/quantise.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include "onednn_product.hpp"
 #include "yardstick.hpp"
@@ -75,7 +75,7 @@ struct Bytes {
   Bytes(Matrix const& from, int shift)
       : rows(from.rows()), columns(from.cols()), numbers(static_cast<std::size_t>(from.size())), scales(from.rows()) {
     for (std::ptrdiff_t r = 0; r < rows; ++r)
-      scales[r] = int8::quantise(view(from)[r], numbers.data() + r * columns, shift);
+      scales[r] = detail::int8::quantise(view(from)[r], numbers.data() + r * columns, shift);
   }
 };
 

@@ -8,9 +8,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>

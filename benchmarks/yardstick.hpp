@@ -3,8 +3,8 @@
 /// The machine's own speed, by which other times are divided, and runs of work that alternate, in CPU time.
 #pragma once
 
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include "cpu_clock.hpp"
 
@@ -62,12 +62,12 @@ inline double eigen_gflops() {
 /// Reads every number once, as fast as possible, with minimal work: the maximum. Reads four places at a time,
 /// prefetched, since hardware prefetching stops at page boundaries.
 inline void read(std::span<float const> memory) {
-  constexpr std::size_t places = 4, vectors = 8, block = vectors * simd::lanes, ahead = 1024;
-  simd::Vec best[vectors] = {};
+  constexpr std::size_t places = 4, vectors = 8, block = vectors * detail::simd::lanes, ahead = 1024;
+  detail::simd::Vec best[vectors] = {};
   auto const take = [&](float const* from) {
     for (std::size_t v = 0; v < vectors; ++v) {
-      best[v] = simd::max(best[v], simd::load(from + v * simd::lanes));
-      __builtin_prefetch(from + v * simd::lanes + ahead);
+      best[v] = detail::simd::max(best[v], detail::simd::load(from + v * detail::simd::lanes));
+      __builtin_prefetch(from + v * detail::simd::lanes + ahead);
     }
   };
   auto const part = memory.size() / places / block * block;

@@ -57,7 +57,7 @@ set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^sluice$)
-set(brought ^output/line/line_lists$ ^output/detail/simd/simd$) # for writing your own expander
+set(brought ^output/line/line_lists$) # for writing your own expander
 list(JOIN internal "|" internal)
 list(JOIN brought "|" brought)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
@@ -77,6 +77,20 @@ foreach(file IN LISTS headers engines kernels)
   if(at EQUAL -1 AND NOT file STREQUAL "include/sluice/language.hpp")
     message(NOTICE "does not begin with #pragma once and <sluice/language.hpp>: ${file}")
     set(wrong TRUE)
+  endif()
+endforeach()
+
+# Headers below a detail/ put their names into sluice::detail, or sluice::cuda::detail (scripts/api-listing sees each name, but
+# only where Clang's Python bindings are, and only with the compiler's default instruction set).
+foreach(file IN LISTS headers engines kernels)
+  if(file MATCHES "/detail/")
+    file(STRINGS ${root}/${file} lines REGEX "^namespace sluice")
+    foreach(line IN LISTS lines)
+      if(NOT line MATCHES "^namespace sluice::inline v0(::cuda)?::detail(::[a-z_]+)? {$")
+        message(NOTICE "a header below a detail/ opens another namespace than detail: ${file}: ${line}")
+        set(wrong TRUE)
+      endif()
+    endforeach()
   endif()
 endforeach()
 

@@ -153,14 +153,11 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/packed/packed_blocks.hpp
   include/sluice/output/detail/packed/packed_float.hpp
   include/sluice/output/detail/packed/packed_int8.hpp
-  include/sluice/output/detail/packed/packed_rows.hpp
   include/sluice/output/detail/packed/product_writer.hpp
   include/sluice/output/detail/packed/quantise.hpp
   include/sluice/output/detail/packed/tile_blocks.hpp
   include/sluice/output/detail/projection/active_tokens.hpp
-  include/sluice/output/detail/projection/projection_pass.hpp
   include/sluice/output/detail/projection/subset_projection.hpp
-  include/sluice/output/detail/simd/aligned_vector.hpp
   include/sluice/output/detail/simd/exponential.hpp
   include/sluice/output/detail/simd/fused.hpp
   include/sluice/output/detail/simd/half.hpp
@@ -173,13 +170,17 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/tile/tiles.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/log_softmax_top_k.hpp
+  include/sluice/output/packed/finish.hpp
   include/sluice/output/packed/instruction_set.hpp
   include/sluice/output/packed/packed_matrix.hpp
+  include/sluice/output/packed/packed_rows.hpp
   include/sluice/output/packed/precision.hpp
   include/sluice/output/projection/dense_projection.hpp
+  include/sluice/output/projection/projection_pass.hpp
   include/sluice/output/shortlist/lexical_shortlist.hpp
   include/sluice/output/shortlist/probe_projection.hpp
   include/sluice/output/shortlist/shortlist_projection.hpp
+  include/sluice/output/simd/aligned_vector.hpp
   include/sluice/result/alignment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/result/semantic_entropy.hpp
@@ -207,11 +208,11 @@ set(SLUICE_HEADERS
   include/sluice/search/blockwise/detail/tree_rows.hpp
   include/sluice/search/blockwise/rejection.hpp
   include/sluice/search/common/bans.hpp
-  include/sluice/search/common/detail/phrase_matcher.hpp
   include/sluice/search/common/detail/placement.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
   include/sluice/search/common/phrase.hpp
+  include/sluice/search/common/phrase_matcher.hpp
   include/sluice/search/common/prefix.hpp
   include/sluice/search/constraint/any_of.hpp
   include/sluice/search/constraint/automaton.hpp
@@ -268,25 +269,28 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/beam/detail/device_beam_kernel.cuh
   kernels/sluice/cuda/beam/detail/device_beam_launch.cuh
   kernels/sluice/cuda/beam/detail/device_beam_memory.cuh
+  kernels/sluice/cuda/beam/detail/device_beam_result.cuh
   kernels/sluice/cuda/beam/detail/device_beam_rows.cuh
   kernels/sluice/cuda/beam/detail/device_beam_state.cuh
   kernels/sluice/cuda/beam/detail/device_beam_stopping.cuh
   kernels/sluice/cuda/beam/detail/device_beam_warp.cuh
   kernels/sluice/cuda/beam/device_beam.cuh
   kernels/sluice/cuda/beam/device_beam_options.cuh
-  kernels/sluice/cuda/beam/device_beam_result.cuh
   kernels/sluice/cuda/cache/cache_indirection.cuh
+  kernels/sluice/cuda/cache/cache_indirection_options.cuh
   kernels/sluice/cuda/cache/detail/check_rows.cuh
   kernels/sluice/cuda/cache/detail/indirection_block.cuh
   kernels/sluice/cuda/cache/detail/indirection_books.cuh
   kernels/sluice/cuda/cache/detail/indirection_kernel.cuh
   kernels/sluice/cuda/cache/detail/indirection_launch.cuh
-  kernels/sluice/cuda/cache/detail/indirection_view.cuh
   kernels/sluice/cuda/cache/detail/page_books.cuh
   kernels/sluice/cuda/cache/detail/page_copies.cuh
   kernels/sluice/cuda/cache/detail/page_kernel.cuh
-  kernels/sluice/cuda/cache/detail/page_view.cuh
+  kernels/sluice/cuda/cache/indirection_view.cuh
+  kernels/sluice/cuda/cache/page_view.cuh
   kernels/sluice/cuda/cache/paged_cache.cuh
+  kernels/sluice/cuda/cache/paged_cache_options.cuh
+  kernels/sluice/cuda/cache/slot_step.cuh
   kernels/sluice/cuda/device/allocator.cuh
   kernels/sluice/cuda/device/detail/barrier.cuh
   kernels/sluice/cuda/device/detail/bits.cuh
@@ -297,10 +301,10 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/detail/host_device.cuh
   kernels/sluice/cuda/device/detail/key.cuh
   kernels/sluice/cuda/device/detail/launch.cuh
-  kernels/sluice/cuda/device/detail/loads.cuh
   kernels/sluice/cuda/device/detail/partial_sum.cuh
   kernels/sluice/cuda/device/detail/relaxed_capture.cuh
   kernels/sluice/cuda/device/detail/rounding.cuh
+  kernels/sluice/cuda/device/detail/score_format.cuh
   kernels/sluice/cuda/device/detail/setup.cuh
   kernels/sluice/cuda/device/detail/side_stream.cuh
   kernels/sluice/cuda/device/detail/start.cuh
@@ -309,7 +313,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/device/detail/warp_search.cuh
   kernels/sluice/cuda/device/error.cuh
   kernels/sluice/cuda/device/hidden.cuh
-  kernels/sluice/cuda/device/score_format.cuh
+  kernels/sluice/cuda/device/loads.cuh
   kernels/sluice/cuda/device/scores.cuh
   kernels/sluice/cuda/device/step_options.cuh
   kernels/sluice/cuda/expand/detail/add_line.cuh
@@ -322,7 +326,6 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/expand/detail/token_masks.cuh
   kernels/sluice/cuda/expand/log_softmax_top_k.cuh
   kernels/sluice/cuda/instances.cuh
-  kernels/sluice/cuda/line/detail/edit_order.cuh
   kernels/sluice/cuda/line/detail/key_sort.cuh
   kernels/sluice/cuda/line/detail/line_block.cuh
   kernels/sluice/cuda/line/detail/line_edits.cuh
@@ -338,11 +341,12 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line/detail/line_ring.cuh
   kernels/sluice/cuda/line/detail/line_ring_block.cuh
   kernels/sluice/cuda/line/detail/line_ring_kernel.cuh
+  kernels/sluice/cuda/line/detail/selection.cuh
+  kernels/sluice/cuda/line/edit_order.cuh
   kernels/sluice/cuda/line/line_query.cuh
   kernels/sluice/cuda/line/line_select.cuh
   kernels/sluice/cuda/line/line_shape.cuh
   kernels/sluice/cuda/line/line_task.cuh
-  kernels/sluice/cuda/line/selection.cuh
   kernels/sluice/cuda/merge/detail/merge_block.cuh
   kernels/sluice/cuda/merge/detail/merge_kernel.cuh
   kernels/sluice/cuda/merge/detail/merge_tail.cuh
@@ -368,6 +372,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/projection/detail/union_lines.cuh
   kernels/sluice/cuda/projection/detail/union_terms.cuh
   kernels/sluice/cuda/projection/detail/union_words.cuh
+  kernels/sluice/cuda/projection/resources.cuh
   kernels/sluice/cuda/select/detail/narrow.cuh
   kernels/sluice/cuda/select/detail/narrow_kernel.cuh
   kernels/sluice/cuda/select/detail/narrow_launch.cuh

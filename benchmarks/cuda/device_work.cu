@@ -40,8 +40,8 @@ __global__ void fill_scores(typename Format::Bits* to, std::int64_t size, std::i
     if (data == Data::equal) x = 1;
     if (data == Data::masked && (random >> 24 & 0xffffu) % 10 != 0) x = -INFINITY;
     x *= scale;
-    if constexpr (std::is_same_v<Format, cuda::Float32>) to[i] = __float_as_uint(x);
-    else if constexpr (std::is_same_v<Format, cuda::Float16>) to[i] = __half_as_ushort(__float2half(x));
+    if constexpr (std::is_same_v<Format, cuda::detail::Float32>) to[i] = __float_as_uint(x);
+    else if constexpr (std::is_same_v<Format, cuda::detail::Float16>) to[i] = __half_as_ushort(__float2half(x));
     else to[i] = __bfloat16_as_ushort(__float2bfloat16(x));
   }
 }
@@ -56,9 +56,12 @@ void fill_scores(typename Format::Bits* to, std::int64_t size, std::int64_t colu
   cuda::check(cudaDeviceSynchronize(), "fill_scores");
 }
 
-template void fill_scores<cuda::Float32>(std::uint32_t*, std::int64_t, std::int64_t, std::uint64_t, Data, float);
-template void fill_scores<cuda::Float16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data, float);
-template void fill_scores<cuda::BFloat16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data, float);
+template void fill_scores<cuda::detail::Float32>(std::uint32_t*, std::int64_t, std::int64_t, std::uint64_t, Data,
+                                                 float);
+template void fill_scores<cuda::detail::Float16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data,
+                                                 float);
+template void fill_scores<cuda::detail::BFloat16>(std::uint16_t*, std::int64_t, std::int64_t, std::uint64_t, Data,
+                                                  float);
 
 // ---- limits
 

@@ -3,8 +3,8 @@
 /// The product of few lines with some tokens' weights, read in place: by FMA and on matrix units, side by side.
 #pragma once
 
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/projection/detail/active_union.cuh>
 #include <sluice/cuda/projection/detail/projection_launch.cuh>
 
@@ -28,7 +28,7 @@ namespace sluice::bench {
 /// list is active for every line; lists alternate, so that together they are larger than the cache.
 class InPlace {
  public:
-  using Format = cuda::Float16;
+  using Format = cuda::detail::Float16;
 
   std::int32_t columns = 1, depth = 1;
   Format::Bits const* weights = nullptr;
@@ -46,20 +46,21 @@ class InPlace {
     for (std::int32_t set = 0; set < sets; ++set)
       for (std::int32_t i = 0; i < active; ++i) tokens.push_back(token(set, i, active));
     DeviceArray<Token> const there = filled(tokens);
-    DeviceArray<cuda::UnionResult> const results = filled(std::vector<cuda::UnionResult>{{active, 0, 0}, {0, 0, 0}});
+    DeviceArray<cuda::detail::UnionResult> const results =
+        filled(std::vector<cuda::detail::UnionResult>{{active, 0, 0}, {0, 0, 0}});
     DeviceArray<float> made(static_cast<std::size_t>(lines) * static_cast<std::size_t>(columns));
 
-    cuda::SkinnyLaunch<Format> launch{weights, depth, hidden, depth, lines, depth, nullptr, results.data()};
+    cuda::detail::SkinnyLaunch<Format> launch{weights, depth, hidden, depth, lines, depth, nullptr, results.data()};
     launch.size = launch.columns = columns;
     launch.active.each = lines, launch.active.results = results.data() + 1;  // no union decides
     launch.logits = made.data(), launch.stride = columns;
     std::map<std::string_view, double> by_fma;
     for (auto const on_matrix_units : {false, true}) {
-      launch.matrix_lines = on_matrix_units ? 1 : cuda::most_skinny_lines + 1;
+      launch.matrix_lines = on_matrix_units ? 1 : cuda::detail::most_skinny_lines + 1;
       launch.share_among(machine.processors);
       auto const work = [&](int set, cudaStream_t stream) {
         launch.tokens = there.data() + static_cast<std::ptrdiff_t>(set) * active;
-        cuda::launch_skinny(launch, stream, cuda::Start::after);
+        cuda::detail::launch_skinny(launch, stream, cuda::detail::Start::after);
       };
       Record record(on_matrix_units ? "matrix units" : "FMA");
       record.add("experiment", "product in place").add("rows", lines).add("V", columns).add("active", active);

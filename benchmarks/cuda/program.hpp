@@ -53,7 +53,7 @@ inline void time_limits(Machine& machine) {
   Record("empty kernel").add("cold", empty).write(std::cout);
   auto const bytes = std::max(std::size_t{1} << 30, 8 * machine.cache);
   DeviceArray<std::uint32_t> from(bytes / 4), to(bytes / 4);
-  fill_scores<cuda::Float32>(from.data(), static_cast<std::int64_t>(from.size()), 1, 5);
+  fill_scores<cuda::detail::Float32>(from.data(), static_cast<std::int64_t>(from.size()), 1, 5);
   auto const copy = machine.timer(1, [&](int, cudaStream_t stream) {
     cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
   });

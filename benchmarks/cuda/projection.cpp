@@ -99,7 +99,7 @@ struct Way {
 };
 
 class Bench {
-  using Format = cuda::Float16;
+  using Format = cuda::detail::Float16;
   static constexpr int most_sets = 16;
 
  public:
@@ -266,7 +266,7 @@ class Bench {
   Times time_whole_logits(Times const& ours) {
     DeviceArray<float> logits(static_cast<std::size_t>(layer_.rows) * static_cast<std::size_t>(layer_.columns));
     MatrixView<float> const all{logits.data(), layer_.rows, layer_.columns, layer_.columns};
-    cuda::Gemm gemm;
+    cuda::detail::Gemm gemm;
     cuda::LogSoftmaxTopK output;
     auto const product = [&](int i, cudaStream_t stream) { gemm.enqueue<__half>(hidden(0), weights(i), all, stream); };
     auto const memory = [&] { return logits.bytes() + gemm.workspace() + output.workspace(); };

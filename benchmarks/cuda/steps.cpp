@@ -261,7 +261,7 @@ class BeamBench : Bench {
  public:
   BeamBench(Machine& machine, Case const& one)
       : Bench(machine, one), scores_(static_cast<std::size_t>(one.rows()) * vocabulary) {
-    fill_scores<cuda::Float32>(scores_.data(), static_cast<std::int64_t>(scores_.size()), vocabulary, 11);
+    fill_scores<cuda::detail::Float32>(scores_.data(), static_cast<std::int64_t>(scores_.size()), vocabulary, 11);
     wait("scores");
     work_.sentences = one.sentences, work_.width = one.lines, work_.steps = most_steps;
     work_.scores = cuda::scores<float>(reinterpret_cast<float const*>(scores_.data()), one.rows(), vocabulary);
@@ -321,7 +321,7 @@ class StepBench : Bench {
  public:
   StepBench(Machine& machine, Case const& one)
       : Bench(machine, one), memory_(static_cast<std::size_t>(one.rows()) * vocabulary) {
-    fill_scores<cuda::Float32>(memory_.data(), static_cast<std::int64_t>(memory_.size()), vocabulary, 11);
+    fill_scores<cuda::detail::Float32>(memory_.data(), static_cast<std::int64_t>(memory_.size()), vocabulary, 11);
     wait("scores");
     scores_ = cuda::scores<float>(reinterpret_cast<float const*>(memory_.data()), one.rows(), vocabulary, stream_);
     for (std::int32_t i = 0; i < one.rows(); ++i) {

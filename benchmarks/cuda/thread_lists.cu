@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <algorithm>
 #include <cstddef>
@@ -53,7 +53,7 @@ std::optional<Peer> smallest(int wanted, std::integer_sequence<int, sizes...>, M
 
 template <class Make>
 std::optional<Peer> instance(Type type, int wanted, Make const& make) {
-  using cuda::BFloat16, cuda::Float32;
+  using cuda::detail::BFloat16, cuda::detail::Float32;
   if (type == Type::float32)
     return smallest<Float32>(wanted, std::integer_sequence<int, 1, 2, 8, 16, 32, 64, 128>(), make);
   if (type == Type::bfloat16) return smallest<BFloat16>(wanted, std::integer_sequence<int, 1, 2, 8, 16>(), make);

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <sluice/core/expansion.hpp>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 
 #include <cuda_runtime.h>
 

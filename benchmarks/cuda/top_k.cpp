@@ -55,7 +55,7 @@ Data data_of(Shape const& shape) {
 /// The inputs of a shape, and the ways of answering it.
 template <class T>
 class Bench {
-  using Format = cuda::FormatOf<T>;
+  using Format = cuda::detail::FormatOf<T>;
   using Bits = typename Format::Bits;
 
  public:
@@ -69,8 +69,8 @@ class Bench {
     fill_scores<Format>(scores_.data(), static_cast<std::int64_t>(scores_.size()), shape.columns, 1, data_of(shape));
     if (shape.bias) {
       DeviceArray<std::uint32_t> random(static_cast<std::size_t>(shape.columns));
-      fill_scores<cuda::Float32>(random.data(), shape.columns, shape.columns, 2);
-      for (auto const bits : random.get(0, random.size())) bias_.push_back(0.1f * cuda::Float32::value(bits));
+      fill_scores<cuda::detail::Float32>(random.data(), shape.columns, shape.columns, 2);
+      for (auto const bits : random.get(0, random.size())) bias_.push_back(0.1f * cuda::detail::Float32::value(bits));
       device_bias_ = DeviceArray<float>(bias_.size());
       device_bias_.set(bias_);
     }
@@ -94,10 +94,10 @@ class Bench {
            {online_softmax(shape_, place), thread_lists(shape_, place, false), thread_lists(shape_, place, true)}) {
         if (peer) time(*peer);
       }
-      if constexpr (std::is_same_v<Format, cuda::Float32>) time_sorting();
+      if constexpr (std::is_same_v<Format, cuda::detail::Float32>) time_sorting();
     }
     if (shape_.experiment == "fused") {
-      if constexpr (std::is_same_v<Format, cuda::Float32>) time_passes();
+      if constexpr (std::is_same_v<Format, cuda::detail::Float32>) time_passes();
     }
   }
 
@@ -223,8 +223,8 @@ class Bench {
     auto const rows = static_cast<int>(shape_.rows);
     DeviceArray<std::uint32_t> hidden(static_cast<std::size_t>(rows) * depth);
     DeviceArray<std::uint32_t> weights(static_cast<std::size_t>(shape_.columns) * depth);
-    fill_scores<cuda::Float32>(hidden.data(), static_cast<std::int64_t>(hidden.size()), depth, 3);
-    fill_scores<cuda::Float32>(weights.data(), static_cast<std::int64_t>(weights.size()), depth, 4);
+    fill_scores<cuda::detail::Float32>(hidden.data(), static_cast<std::int64_t>(hidden.size()), depth, 3);
+    fill_scores<cuda::detail::Float32>(weights.data(), static_cast<std::int64_t>(weights.size()), depth, 4);
     cublasHandle_t handle = nullptr;
     auto const must = [](cublasStatus_t status) {
       if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(cublasGetStatusString(status));

@@ -58,7 +58,7 @@ struct sluice_cuda_beam {
   sluice::Vocabulary vocabulary;
   std::int32_t sentences, slot_length;
   sluice::cuda::DeviceBeam beam;
-  sluice::cuda::HomeDevice home;
+  sluice::cuda::detail::HomeDevice home;
 };
 struct sluice_cuda_results {
   device::Results results;

@@ -16,6 +16,9 @@
 #include <type_traits>
 
 namespace sluice::example {
+
+namespace simd = detail::simd;  // the library's own vectors, which a release may change
+
 inline namespace SLUICE_ISA {
 
 /// y = (x - mean) / sqrt(variance + 1e-5) * weight + bias; all [d], d a multiple of 16.

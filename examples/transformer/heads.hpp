@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/model/residual_heads.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
 
 #include <transformer/safetensors.hpp>
 

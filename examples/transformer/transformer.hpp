@@ -8,9 +8,9 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/paged_cache.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <transformer/attention.hpp>
 #include <transformer/weights.hpp>
@@ -35,7 +35,7 @@ class Buffer {
   float* resize(std::ptrdiff_t size) {
     if (size > size_) {
       numbers_.reset();
-      numbers_.reset(AlignedAllocator<float>().allocate(static_cast<std::size_t>(size)));
+      numbers_.reset(AlignedVector<float>::allocator_type().allocate(static_cast<std::size_t>(size)));
       size_ = size;
     }
     return numbers_.get();
@@ -45,7 +45,7 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(float* p) const { AlignedAllocator<float>().deallocate(p, 0); }
+    void operator()(float* p) const { AlignedVector<float>::allocator_type().deallocate(p, 0); }
   };
   std::unique_ptr<float, Free> numbers_;
   std::ptrdiff_t size_ = 0;

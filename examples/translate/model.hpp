@@ -9,7 +9,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
 
 #include <translate/output.hpp>
 #include <translate/tokenizer.hpp>

@@ -7,7 +7,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/acceptance.hpp>
-#include <sluice/core/detail/named.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -31,7 +30,6 @@
 #include <sluice/decode/trace_page.hpp>
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/model/detail/slot_tokens.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/page_table.hpp>
@@ -51,18 +49,19 @@
 #include <sluice/output/clusters/nearest_centroid.hpp>
 #include <sluice/output/clusters/record_hidden.hpp>
 #include <sluice/output/clusters/train_clusters.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
-#include <sluice/output/detail/projection/projection_pass.hpp>
-#include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/packed/finish.hpp>
 #include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
 #include <sluice/output/packed/precision.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/projection/projection_pass.hpp>
 #include <sluice/output/shortlist/lexical_shortlist.hpp>
 #include <sluice/output/shortlist/probe_projection.hpp>
 #include <sluice/output/shortlist/shortlist_projection.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
 #include <sluice/result/semantic_entropy.hpp>
@@ -78,10 +77,10 @@
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/blockwise/rejection.hpp>
 #include <sluice/search/common/bans.hpp>
-#include <sluice/search/common/detail/phrase_matcher.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/common/phrase.hpp>
+#include <sluice/search/common/phrase_matcher.hpp>
 #include <sluice/search/common/prefix.hpp>
 #include <sluice/search/constraint/any_of.hpp>
 #include <sluice/search/constraint/automaton.hpp>

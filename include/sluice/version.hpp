@@ -14,6 +14,7 @@
 
 namespace sluice::inline v0 {
 
+/// A version of the library.
 struct Version {
   int major;
   int minor;

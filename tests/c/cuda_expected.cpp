@@ -11,9 +11,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
@@ -35,7 +35,7 @@
 using namespace sluice;
 
 #if defined(SLUICE_EMULATED_DEVICE)
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <int threads>
 void launch_verification(Verification const& task, cudaStream_t) {
@@ -47,7 +47,7 @@ void launch_verification(Verification const& task, cudaStream_t) {
   });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 #endif
 
 // ---- the device -------------------------------------------------------------------------------------------------------------------
@@ -75,11 +75,11 @@ void* device_new(void const* from, size_t bytes) {
   void* memory = nullptr;
   auto const all = bytes / 16 * 16 + 16;  // whole loads may end behind the last number
   cuda::check(cudaMalloc(&memory, all), "cudaMalloc");
-  cuda::fill_now(memory, 0xff, all);
-  if (from != nullptr) cuda::copy_now(memory, from, bytes);
+  cuda::detail::fill_now(memory, 0xff, all);
+  if (from != nullptr) cuda::detail::copy_now(memory, from, bytes);
   return memory;
 }
-void device_set(void* to, void const* from, size_t bytes) { cuda::copy_now(to, from, bytes); }
+void device_set(void* to, void const* from, size_t bytes) { cuda::detail::copy_now(to, from, bytes); }
 void device_get(void const* from, void* to, size_t bytes) {
   cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -239,7 +239,7 @@ int lines_differ_as(lines_case const& lines) {
       differences += unequal(lines.listed + selects[row].first, expected_lists.data() + selects[row].first,
                              static_cast<std::size_t>(std::min(counts[row].count, selects[row].room)));
   }
-  return differences + differs_from_host<cuda::FormatOf<T>>(lines);
+  return differences + differs_from_host<cuda::detail::FormatOf<T>>(lines);
 }
 
 }  // namespace

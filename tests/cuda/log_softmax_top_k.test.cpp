@@ -24,11 +24,11 @@ static_assert(Expander<cuda::LogSoftmaxTopK, cuda::Scores<__half>>);
 static_assert(Expander<cuda::LogSoftmaxTopK, cuda::Scores<__nv_bfloat16>>);
 
 template <class T>
-using Bits = typename cuda::FormatOf<T>::Bits;
+using Bits = typename cuda::detail::FormatOf<T>::Bits;
 
 /// A case's scores on the device.
 template <class T>
-cuda::Scores<T> view(LineCase<cuda::FormatOf<T>> const& lines, OnDevice<Bits<T>> const& memory) {
+cuda::Scores<T> view(LineCase<cuda::detail::FormatOf<T>> const& lines, OnDevice<Bits<T>> const& memory) {
   cuda::Scores<T> scores;
   scores.data = reinterpret_cast<T const*>(lines.lines(memory.data()));
   scores.rows = static_cast<std::ptrdiff_t>(lines.rows), scores.columns = static_cast<std::ptrdiff_t>(lines.size);
@@ -45,7 +45,7 @@ bool has_rings() {
 
 template <class T>
 void check_case(std::uint64_t seed, std::size_t most, std::size_t rows) {
-  LineCase<cuda::FormatOf<T>> lines(seed, most, rows);
+  LineCase<cuda::detail::FormatOf<T>> lines(seed, most, rows);
   lines.tokens.clear();
   INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
                << lines.offset << ", k = " << lines.k << ", bias " << !lines.bias.empty());
@@ -130,7 +130,7 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k answers as double precision does", "[
 TEMPLATE_TEST_CASE("cuda log_softmax_top_k lists 33 to 64 of lines of odd lengths at odd addresses", "[cuda]", float,
                    __half, __nv_bfloat16) {
   if (no_device()) return;
-  using Format = cuda::FormatOf<TestType>;
+  using Format = cuda::detail::FormatOf<TestType>;
   std::mt19937_64 random(7);
   std::normal_distribution<float> normal(0, 3);
   cuda::LogSoftmaxTopK expander;
@@ -208,7 +208,7 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through r
   if (no_device() || !has_rings()) return;
   for (std::uint64_t seed = 0; seed < rounds(120); ++seed) {
     auto const large = seed % 4 == 0;
-    LineCase<cuda::FormatOf<TestType>> lines(seed, large ? 300000 : 5000, seed % 16 == 1 ? 700 : 20);
+    LineCase<cuda::detail::FormatOf<TestType>> lines(seed, large ? 300000 : 5000, seed % 16 == 1 ? 700 : 20);
     INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
                  << lines.offset << ", k = " << lines.k);
     OnDevice<Bits<TestType>> const memory(lines.memory);

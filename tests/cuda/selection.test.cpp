@@ -20,7 +20,7 @@ TEMPLATE_TEST_CASE("every query is answered on a device as double precision does
   if (no_device()) return;
   for (std::uint64_t seed = 0; seed < rounds(300); ++seed) {
     SelectionCase<TestType> lines(seed, seed % 4 == 0 ? 60000 : 1000, 9);
-    OnDevice<cuda::Words> const memory(lines.words());
+    OnDevice<cuda::detail::Words> const memory(lines.words());
     cuda::LogSoftmaxTopK expander(lines.lines.bias, {}, {.early_starts = seed % 2 > 0}), alone(lines.lines.bias);
     auto const scores = lines.scores(memory.data());
     auto const answer = kept(expander.expand(scores, lines.lines.queries, {}));

@@ -27,8 +27,8 @@ using namespace sluice::test;
 
 namespace {
 
-using Small = cuda::MergeMemory<16, 64>;
-using Large = cuda::MergeMemory<128, 256>;
+using Small = cuda::detail::MergeMemory<16, 64>;
+using Large = cuda::detail::MergeMemory<128, 256>;
 
 template <class Memory, int threads>
 void merge(EmulatedDevice<threads>& device, cuda::MergeLaunch const& launch, std::uint64_t seed,
@@ -36,7 +36,7 @@ void merge(EmulatedDevice<threads>& device, cuda::MergeLaunch const& launch, std
   using Block = typename EmulatedDevice<threads>::Block;
   device.template run<Memory>(launch.group_count, 1 + static_cast<int>(seed % 3), seed, faults,
                               [&](Block& block, Memory& memory, int number) {
-                                cuda::MergeBlock<Memory, Block>(block, memory, launch, number).run();
+                                cuda::detail::MergeBlock<Memory, Block>(block, memory, launch, number).run();
                               });
 }
 
@@ -92,7 +92,8 @@ TEST_CASE("the device's merge does not judge a list by its head", "[cuda]") {
 
 TEST_CASE("every barrier of the device's merge is missed", "[cuda]") {
   EmulatedDevice<64> device;
-  for (auto const barrier : {cuda::Barrier::staged, cuda::Barrier::selected, cuda::Barrier::ended}) {
+  for (auto const barrier :
+       {cuda::detail::Barrier::staged, cuda::detail::Barrier::selected, cuda::detail::Barrier::ended}) {
     INFO("barrier " << static_cast<int>(barrier));
     device = {};
     auto missed = false;
@@ -169,7 +170,7 @@ class Merging {
   Serves serves_;
   std::shared_ptr<Counters> counters_;
   LogSoftmaxTopK expander_;
-  cuda::MergePlan plan_;
+  cuda::detail::MergePlan plan_;
   LineLists merged_;
   EmulatedDevice<32> warp_;
   EmulatedDevice<64> block_;
@@ -260,7 +261,7 @@ TEST_CASE("diverse beams find the same in lists of which the first group's are m
 }
 
 TEST_CASE("a merge plan refuses groups that do not add up", "[cuda]") {
-  cuda::MergePlan plan;
+  cuda::detail::MergePlan plan;
   std::vector<Query> const queries(4, Query{.best = 3});
   std::vector<Group> const more{{.lines = 3, .keep = 2}, {.lines = 2}}, fewer{{.lines = 3, .keep = 2}};
   CHECK_THROWS_AS(plan.build(queries, more, 3, 128, 256), std::invalid_argument);
@@ -270,7 +271,7 @@ TEST_CASE("a merge plan refuses groups that do not add up", "[cuda]") {
 }
 
 TEST_CASE("a merge plan leaves whole what is small or too large to merge", "[cuda]") {
-  cuda::MergePlan plan;
+  cuda::detail::MergePlan plan;
   auto const merges = [&](std::int32_t lines, std::int32_t best, std::int32_t keep) {
     std::vector<Query> const queries(static_cast<std::size_t>(lines), Query{.best = best});
     std::vector<Group> const groups{{.lines = lines, .keep = keep}};

@@ -69,7 +69,7 @@ class CachedTable : public TableModel<everything> {
   EmulatedDevice<EmulatedCache::threads> device_;
   EmulatedCache indirection_;
   EmulatedPages<float> pages_;
-  SlotTokens tokens_;
+  detail::SlotTokens tokens_;
   std::vector<Slot> released_;
   std::mt19937 random_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an emulated device notices of mbarriers and bulk copies.
 #include <sluice/cuda/device/detail/barrier.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_device.hpp>
@@ -14,7 +14,7 @@
 
 using namespace sluice;
 using namespace sluice::test;
-using cuda::Barrier;
+using cuda::detail::Barrier;
 
 namespace {
 
@@ -26,7 +26,7 @@ struct Memory {
   std::uint64_t filled[2], emptied[2];
 };
 
-std::vector<cuda::Words> const lines(16, cuda::Words{{1, 2, 3, 4}});
+std::vector<cuda::detail::Words> const lines(16, cuda::detail::Words{{1, 2, 3, 4}});
 
 /// What it says of a program of one block whose mbarriers are there.
 template <class Program>
@@ -105,7 +105,7 @@ TEST_CASE("an emulated device refuses copies that a device would not survive", "
       block.wait(Barrier::filled, &memory.filled[0], 0);
     });
   };
-  auto const size = static_cast<std::ptrdiff_t>(lines.size() * sizeof(cuda::Words));
+  auto const size = static_cast<std::ptrdiff_t>(lines.size() * sizeof(cuda::detail::Words));
   CHECK(copy(0, 16, 32) == "");
   CHECK(copy(0, size - 64, 64) == "");
   CHECK(copy(0, 0, 0) == "a copy of nothing");

@@ -170,7 +170,8 @@ TEST_CASE("a cache indirection follows a beam on the device by its moves alone",
 
 TEST_CASE("every barrier of the beam on the device is missed", "[cuda]") {
   plain_lines = true;
-  for (auto const barrier : {cuda::Barrier::chosen, cuda::Barrier::aside, cuda::Barrier::stayed}) {
+  for (auto const barrier :
+       {cuda::detail::Barrier::chosen, cuda::detail::Barrier::aside, cuda::detail::Barrier::stayed}) {
     INFO("barrier " << static_cast<int>(barrier));
     auto missed = false;
     for (std::uint64_t seed = 0; seed < 200 && !missed; ++seed) {

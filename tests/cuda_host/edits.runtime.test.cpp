@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many edits of a line: what they cost, and that they are those of the host.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/projection/detail/union_terms.cuh>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 
@@ -32,7 +32,7 @@ std::vector<Edit> random_edits(std::mt19937_64& random, std::size_t count, std::
     auto token = static_cast<Token>(below(random, size));
     if (!edits.empty() && below(random, 8) == 0) token = edits[below(random, edits.size())].token;
     if (below(random, 30) == 0) token = below(random, 2) == 0 ? -1 - token : static_cast<Token>(size) + token;
-    auto const add = below(random, 5) == 0 ? cuda::minus_infinity : static_cast<float>(below(random, 7)) - 3;
+    auto const add = below(random, 5) == 0 ? cuda::detail::minus_infinity : static_cast<float>(below(random, 7)) - 3;
     edits.push_back({token, add, below(random, 2) == 0 ? 1.3f : 1});
   }
   return edits;
@@ -58,7 +58,7 @@ struct EditedLine {
     task.query.edit_count = static_cast<std::int32_t>(there.size());
     task.edits = memory.data(), task.ascending = ascending;
     task.best = best.data(), task.results = results.data();
-    auto& looks = emulated_device<cuda::line_threads>().tokens_read;
+    auto& looks = emulated_device<cuda::detail::line_threads>().tokens_read;
     auto const before = looks;
     cuda::LogSoftmaxTopK expander;
     expander.enqueue(task, nullptr);
@@ -135,13 +135,13 @@ TEST_CASE("edits of tokens without a place change nothing, and leave the others 
     auto const edits = random_edits(random, 50, 60);
     std::vector<Edit> in(edits.size()), placed(edits.size());
     cuda::EditOrder().copy(edits, in.data());
-    cuda::PlaceLaunch launch;
+    cuda::detail::PlaceLaunch launch;
     launch.tokens = tokens.data(), launch.count = static_cast<std::int32_t>(tokens.size());
     launch.edit_count = static_cast<std::int32_t>(in.size());
     launch.edits = in.data(), launch.placed_edits = placed.data();
     std::vector<std::vector<Edit>> of_token(60), of_place(tokens.size());
     for (std::size_t i = 0; i < in.size(); ++i) {
-      cuda::place_one(launch, static_cast<std::int32_t>(i));
+      cuda::detail::place_one(launch, static_cast<std::int32_t>(i));
       auto const place = placed[i].token;
       REQUIRE((place >= 0 && place <= launch.count));
       if (i > 0) CHECK(placed[i - 1].token <= place);

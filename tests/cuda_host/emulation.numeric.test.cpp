@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's program of LogSoftmaxTopK, run on an emulated device.
 #include <sluice/cuda/expand/detail/token_masks.cuh>
-#include <sluice/cuda/line/detail/edit_order.cuh>
 #include <sluice/cuda/line/detail/line_block.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 
 #include <support/catch.hpp>
 #include <support/emulated_device.hpp>
@@ -18,10 +18,10 @@
 
 using namespace sluice;
 using namespace sluice::test;
-using cuda::Barrier;
-using cuda::BFloat16;
-using cuda::Float16;
-using cuda::Float32;
+using cuda::detail::Barrier;
+using cuda::detail::BFloat16;
+using cuda::detail::Float16;
+using cuda::detail::Float32;
 
 namespace {
 
@@ -79,7 +79,7 @@ class Launcher {
     answers.k = lines.k;
     std::vector<Edit> edits;
     std::vector<Token> probes;
-    cuda::TokenMasks masks;
+    cuda::detail::TokenMasks masks;
     masks.collect(lines.queries, static_cast<std::ptrdiff_t>(lines.size));
     std::vector<std::uint32_t> words(masks.words());
     masks.write(words.data());
@@ -103,7 +103,7 @@ class Launcher {
     sums_.assign(lines.rows * static_cast<std::size_t>(chunks) * (threads / 32), {100, 7});
     tickets_.assign(lines.rows, 0);
 
-    cuda::LineLaunch<Format> launch;
+    cuda::detail::LineLaunch<Format> launch;
     launch.scores = lines.lines(reinterpret_cast<typename Format::Bits const*>(scores_.data()));
     launch.stride = static_cast<std::int64_t>(lines.stride);
     launch.size = static_cast<std::int32_t>(size), launch.rows = static_cast<std::int32_t>(lines.rows);
@@ -133,9 +133,9 @@ class Launcher {
   int ring = 0;            ///< blocks that stay and read through rings, but for lines with masks
 
  private:
-  void run_direct(cuda::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
+  void run_direct(cuda::detail::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
     using Block = typename EmulatedDevice<threads>::Block;
-    using Memory = cuda::LineMemory<threads>;
+    using Memory = cuda::detail::LineMemory<threads>;
     auto const residents = 1 + static_cast<int>(random() % 4);
     // No range of edits that nobody has written may lead a mutation astray.
     std::vector<bool> begun(static_cast<std::size_t>(launch.rows * launch.splits));
@@ -145,15 +145,15 @@ class Launcher {
           if (!begun[static_cast<std::size_t>(number)]) memory.edits = {};
           begun[static_cast<std::size_t>(number)] = true;
           launch.with_variant([&]<bool many, bool masked> {
-            cuda::LineBlock<Format, many, masked, Block>(block, memory, launch, row, split).run();
+            cuda::detail::LineBlock<Format, many, masked, Block>(block, memory, launch, row, split).run();
           });
         });
   }
 
   /// The same parts by fewer blocks; copies stay within the memory of all lines.
-  void run_ring(cuda::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
+  void run_ring(cuda::detail::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
     using Block = typename EmulatedDevice<threads>::Block;
-    using Memory = cuda::RingBlockMemory<threads>;
+    using Memory = cuda::detail::RingBlockMemory<threads>;
     auto const* const first = reinterpret_cast<std::byte const*>(launch.scores);
     auto const last = (launch.rows - 1) * launch.stride + launch.size;
     device.readable = {first, static_cast<std::size_t>(last) * sizeof(typename Format::Bits)};
@@ -162,14 +162,14 @@ class Launcher {
     device.template run<Memory>(ring, residents, random(), faults, [&](Block& block, Memory& memory, int number) {
       if (!begun[static_cast<std::size_t>(number)]) memory.line.edits = {}, memory.ring.now = {number, 0, 0};
       begun[static_cast<std::size_t>(number)] = true;
-      if (launch.k > 1) cuda::run_parts<true>(block, memory, launch, number, ring);
-      else cuda::run_parts<false>(block, memory, launch, number, ring);
+      if (launch.k > 1) cuda::detail::run_parts<true>(block, memory, launch, number, ring);
+      else cuda::detail::run_parts<false>(block, memory, launch, number, ring);
     });
   }
 
-  std::vector<cuda::Words> scores_, bias_;
-  std::vector<cuda::Key> keys_;
-  std::vector<cuda::PartialSum> sums_;
+  std::vector<cuda::detail::Words> scores_, bias_;
+  std::vector<cuda::detail::Key> keys_;
+  std::vector<cuda::detail::PartialSum> sums_;
   std::vector<unsigned> tickets_;
 };
 
@@ -225,11 +225,11 @@ TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is 
     }
     return false;
   };
-  for (int barrier = 0; barrier <= static_cast<int>(cuda::Barrier::ticket); ++barrier) {
+  for (int barrier = 0; barrier <= static_cast<int>(cuda::detail::Barrier::ticket); ++barrier) {
     INFO("barrier " << barrier);
     launcher = {};
-    CHECK(missed({.skipped = static_cast<cuda::Barrier>(barrier)}));
-    CHECK(launcher.device.has_seen(static_cast<cuda::Barrier>(barrier)));
+    CHECK(missed({.skipped = static_cast<cuda::detail::Barrier>(barrier)}));
+    CHECK(launcher.device.has_seen(static_cast<cuda::detail::Barrier>(barrier)));
   }
   launcher = {};
   CHECK(missed({.no_fence = true}));
@@ -266,13 +266,13 @@ TEST_CASE("every wait, arrival and fence of the device's ring is missed", "[cuda
 }
 
 TEST_CASE("the groups that a ring copies are those that can be loaded whole", "[cuda]") {
-  std::vector<cuda::Words> memory(8);
-  cuda::LineLaunch<Float16> launch;
+  std::vector<cuda::detail::Words> memory(8);
+  cuda::detail::LineLaunch<Float16> launch;
   launch.rows = 1;
   for (std::uint32_t lead = 0; lead < 8; ++lead)
     for (std::int32_t size = 1; size < 50; ++size) {
       launch.scores = reinterpret_cast<std::uint16_t const*>(memory.data()) + lead, launch.size = size;
-      cuda::LineReader<Float16, false> const reader(launch, 0);
+      cuda::detail::LineReader<Float16, false> const reader(launch, 0);
       auto const whole = reader.whole();
       for (std::uint32_t group = 0; group < 9; ++group)
         REQUIRE((group >= whole.begin && group < whole.end) == reader.inside(group, group));

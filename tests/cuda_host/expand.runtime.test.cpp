@@ -56,9 +56,9 @@ struct Counting {
 
 TEST_CASE("cuda log_softmax_top_k's expand answers as double precision does, on an emulated device", "[cuda]") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    LineCase<cuda::Float32> lines(seed, 9000, 3);
+    LineCase<cuda::detail::Float32> lines(seed, 9000, 3);
     lines.tokens.clear();
-    std::vector<cuda::Words> memory((lines.memory.size() + 3) / 4);
+    std::vector<cuda::detail::Words> memory((lines.memory.size() + 3) / 4);
     std::memcpy(memory.data(), lines.memory.data(), lines.memory.size() * sizeof(float));
     cuda::Scores<float> scores;
     scores.data = reinterpret_cast<float const*>(lines.lines(reinterpret_cast<std::uint32_t const*>(memory.data())));
@@ -86,7 +86,7 @@ TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: li
     }
   };
   std::size_t const rows = 3, size = 20001;
-  std::vector<cuda::Words> memory((rows * size + 7) / 4);
+  std::vector<cuda::detail::Words> memory((rows * size + 7) / 4);
   for (std::size_t i = 0; i < 4 * memory.size(); ++i)
     memory[i / 4].word[i % 4] = static_cast<std::uint32_t>(0x3f800000u + hash_mix(i + 1) % 0x800000u);
   auto const* const data = reinterpret_cast<float const*>(memory.data());
@@ -114,7 +114,7 @@ TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: li
   // Tiles, of which the last is not full.
   auto const scores = cuda::scores<float>(data, rows, size);
   constexpr auto width = 2 * cuda::LogSoftmaxTopK::tile_columns<float>();
-  std::vector<cuda::Words> tile(rows * static_cast<std::size_t>(width) / 4);
+  std::vector<cuda::detail::Words> tile(rows * static_cast<std::size_t>(width) / 4);
   auto* const to = reinterpret_cast<float*>(tile.data());
   std::vector<std::vector<Candidate>> found;
   for (auto const loads : {cuda::Loads::direct, cuda::Loads::ring}) {
@@ -143,7 +143,7 @@ TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: li
 }
 
 TEST_CASE("rings are refused where the device has none", "[cuda]") {
-  std::vector<cuda::Words> memory(10);
+  std::vector<cuda::detail::Words> memory(10);
   auto const scores = cuda::scores<float>(reinterpret_cast<float const*>(memory.data()), 1, 40);
   std::vector<Query> const queries(1, Query{.best = 3});
   cuda::LogSoftmaxTopK ring({}, {}, {.loads = cuda::Loads::ring});
@@ -226,7 +226,7 @@ TEST_CASE("want of memory that kernels can write is an error, and the next step 
 
 TEST_CASE("cuda log_softmax_top_k allocates nothing on the device once warm", "[cuda]") {
   std::size_t const size = 500;
-  std::vector<cuda::Words> memory(8 * size / 4);
+  std::vector<cuda::detail::Words> memory(8 * size / 4);
   for (std::size_t i = 0; i < memory.size(); ++i)
     for (auto& word : memory[i].word) word = static_cast<std::uint32_t>(0x3f800000u + hash_mix(i + 1) % 0x800000u);
   auto const scores = cuda::scores<float>(reinterpret_cast<float const*>(memory.data()), 8, size);

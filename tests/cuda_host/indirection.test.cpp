@@ -44,7 +44,7 @@ TEST_CASE("a cache behind an indirection holds what a copied one holds", "[cuda]
 TEST_CASE("a beam without roll-backs writes to its slots' own memory", "[cuda]") {
   EmulatedDevice<EmulatedCache::threads> device;
   EmulatedCache cache({4, 40, 4});
-  SlotTokens tokens;
+  detail::SlotTokens tokens;
   std::vector<Token> const fed{1, 2, 3, 4};
   auto const token = [&](std::size_t i) { return std::span(fed).subspan(i, 1); };
   std::vector<Row> const opening{{0, 0, 0, token(0)}};
@@ -66,7 +66,7 @@ TEST_CASE("a beam without roll-backs writes to its slots' own memory", "[cuda]")
 TEST_CASE("memory that a fork still reads is left alone, and that of another slot found", "[cuda]") {
   EmulatedDevice<EmulatedCache::threads> device;
   EmulatedCache cache({40, 8, 40});
-  SlotTokens tokens;
+  detail::SlotTokens tokens;
   Token token = 0;
   std::vector<Row> rows;
   std::vector<Token> fed(41);
@@ -86,7 +86,7 @@ TEST_CASE("memory that a fork still reads is left alone, and that of another slo
 
 TEST_CASE("every barrier of the device's indirection is missed", "[cuda]") {
   EmulatedDevice<EmulatedCache::threads> device;
-  auto const missed = [&](cuda::Barrier barrier) {
+  auto const missed = [&](cuda::detail::Barrier barrier) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       EmulatedCache cache({40, 60, 40});
       RandomSteps steps(seed, 40, 40, 60);
@@ -99,7 +99,8 @@ TEST_CASE("every barrier of the device's indirection is missed", "[cuda]") {
     }
     return false;
   };
-  for (auto const barrier : {cuda::Barrier::forked, cuda::Barrier::free, cuda::Barrier::used, cuda::Barrier::own}) {
+  for (auto const barrier : {cuda::detail::Barrier::forked, cuda::detail::Barrier::free, cuda::detail::Barrier::used,
+                             cuda::detail::Barrier::own}) {
     INFO("barrier " << static_cast<int>(barrier));
     device = {};
     device.racing = true;
@@ -109,7 +110,7 @@ TEST_CASE("every barrier of the device's indirection is missed", "[cuda]") {
 }
 
 TEST_CASE("the books of an indirection refuse what no model is given", "[cuda]") {
-  using cuda::IndirectionBooks;
+  using cuda::detail::IndirectionBooks;
   CHECK_THROWS_AS(IndirectionBooks({0, 10, 1}), std::invalid_argument);
   CHECK_THROWS_AS(IndirectionBooks({1, 0, 1}), std::invalid_argument);
   CHECK_THROWS_AS(IndirectionBooks({1, 10, 0}), std::invalid_argument);

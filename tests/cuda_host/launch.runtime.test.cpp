@@ -22,22 +22,22 @@ TEST_CASE("a kernel starts early where it was asked to and its code can wait", "
   auto& machine = HostCuda::get();
   auto const before = machine.use;
   int number = 0;
-  cuda::launch<increment>(1, 32, nullptr, cuda::Start::after, "increment", &number);
+  cuda::detail::launch<increment>(1, 32, nullptr, cuda::detail::Start::after, "increment", &number);
   CHECK(machine.use.codes_asked == before.codes_asked);  // nobody needs to know
-  cuda::launch<increment>(1, 32, nullptr, cuda::Start::early, "increment", &number);
-  cuda::launch<increment>(1, 32, nullptr, cuda::Start::early, "increment", &number);
+  cuda::detail::launch<increment>(1, 32, nullptr, cuda::detail::Start::early, "increment", &number);
+  cuda::detail::launch<increment>(1, 32, nullptr, cuda::detail::Start::early, "increment", &number);
   CHECK(machine.use.early_starts == before.early_starts + 2);
   CHECK(machine.use.codes_asked == before.codes_asked + 1);  // once a kernel and device
-  cuda::launch<increment>(1, 32, nullptr, cuda::Start::after, "increment", &number);
+  cuda::detail::launch<increment>(1, 32, nullptr, cuda::detail::Start::after, "increment", &number);
   CHECK(machine.use.early_starts == before.early_starts + 2);
 
   machine.device = 1, machine.code_version = 80;  // code for sm_80, which may run on a newer device
-  cuda::launch<increment>(1, 32, nullptr, cuda::Start::early, "increment", &number);
+  cuda::detail::launch<increment>(1, 32, nullptr, cuda::detail::Start::early, "increment", &number);
   CHECK(machine.use.early_starts == before.early_starts + 2);
-  cuda::launch<twice>(1, 32, nullptr, cuda::Start::early, "twice", &number);
+  cuda::detail::launch<twice>(1, 32, nullptr, cuda::detail::Start::early, "twice", &number);
   CHECK(machine.use.early_starts == before.early_starts + 2);
   machine.device = 0, machine.code_version = 90;
-  cuda::launch<twice>(1, 32, nullptr, cuda::Start::early, "twice", &number);
+  cuda::detail::launch<twice>(1, 32, nullptr, cuda::detail::Start::early, "twice", &number);
   CHECK(machine.use.early_starts == before.early_starts + 3);
   CHECK(machine.use.wrong_starts == before.wrong_starts);
   CHECK(number == 0);
@@ -47,5 +47,6 @@ TEST_CASE("a kernel starts early where it was asked to and its code can wait", "
 
 TEST_CASE("a launch that is refused is an error", "[cuda]") {
   int number = 0;
-  CHECK_THROWS_AS(cuda::launch<increment>(0, 32, nullptr, cuda::Start::after, "increment", &number), cuda::Error);
+  CHECK_THROWS_AS(cuda::detail::launch<increment>(0, 32, nullptr, cuda::detail::Start::after, "increment", &number),
+                  cuda::Error);
 }

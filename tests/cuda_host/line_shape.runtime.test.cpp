@@ -16,16 +16,16 @@ using namespace sluice;
 
 TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
   using cuda::LineShape;
-  constexpr int threads = cuda::line_threads;
+  constexpr int threads = cuda::detail::line_threads;
   auto const plan = [](std::ptrdiff_t rows, std::ptrdiff_t size, std::int32_t k) {
     cuda::LineTask<float> task;
     task.scores = {nullptr, rows, size, size}, task.k = k;
-    cuda::LinePlan<float> const lines(task, 132);
+    cuda::detail::LinePlan<float> const lines(task, 132);
     std::vector<std::byte> memory(lines.bytes() + 1), tickets(lines.ticket_bytes() + 1);
     auto const launch = lines.launch(memory.data(), tickets.data());
     return std::pair(launch.splits, launch.chunks);
   };
-  auto const chunks = LineShape::chunks<cuda::Float32>(600000, threads);
+  auto const chunks = LineShape::chunks<cuda::detail::Float32>(600000, threads);
   CHECK(chunks == 147);
   CHECK_FALSE(LineShape::fits(chunks, 64, threads));
   for (auto const rows : {1, 320}) {
@@ -41,7 +41,7 @@ TEST_CASE("lines are shared out among the blocks that read through rings, but fo
   cuda::LineTask<float> task;
   task.scores = {nullptr, 320, 32000, 32000};
   auto const plan = [&](std::int64_t processors, std::int32_t ring) {
-    cuda::LinePlan<float> const lines(task, processors, {}, ring);
+    cuda::detail::LinePlan<float> const lines(task, processors, {}, ring);
     std::vector<std::byte> memory(lines.bytes() + 1), tickets(lines.ticket_bytes() + 1);
     return lines.launch(memory.data(), tickets.data());
   };

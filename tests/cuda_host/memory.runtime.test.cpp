@@ -38,7 +38,7 @@ TEST_CASE("what is copied to the device at the beginning is there, whoever reads
   OnDevice<float> const stale(4), fresh(4);
   cuda::check(cudaMemcpy(stale.data(), numbers.data(), 16, cudaMemcpyHostToDevice), "cudaMemcpy");
   CHECK(std::isnan(stale.get()[0]));  // what the runtime may do, and this one does
-  cuda::copy_now(fresh.data(), numbers.data(), 16);
+  cuda::detail::copy_now(fresh.data(), numbers.data(), 16);
   CHECK(fresh.get() == numbers);
 }
 

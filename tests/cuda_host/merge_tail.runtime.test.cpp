@@ -79,8 +79,8 @@ class TailRun {
   }
   /// How many blocks merged, what is kept, and the results told; `faults` of the device.
   std::vector<std::int32_t> answer(DeviceFaults faults) {
-    using Memory = cuda::TailMemory<cuda::line_threads, cuda::SmallMerge>;
-    using Block = EmulatedDevice<cuda::line_threads>::Block;
+    using Memory = cuda::detail::TailMemory<cuda::detail::line_threads, cuda::detail::SmallMerge>;
+    using Block = EmulatedDevice<cuda::detail::line_threads>::Block;
     cuda::LineTask<float> task;
     task.scores = {scores_.data(), rows, size, size};
     task.k = task.query.best = k;
@@ -89,22 +89,23 @@ class TailRun {
     std::vector<cuda::Kept> kept(keep + 2 * k, cuda::Kept{-1, -1, 0});
     std::vector<unsigned> tickets(2);
     task.best = best.data(), task.results = results.data();
-    auto const launch = cuda::LinePlan<float>(task, 1).launch(nullptr, nullptr);
+    auto const launch = cuda::detail::LinePlan<float>(task, 1).launch(nullptr, nullptr);
     REQUIRE(launch.splits == 1);  // so that lines need neither fence nor ticket
     std::array<cuda::MergeGroup, 2> const groups{{{0, 4, keep, 0}, {4, 2, 0, keep}}};
     std::array<cuda::MergeLine, rows> const lines{{{-1, 2}, {0, 0}, {-0.5, 1}, {-2, 3}, {0, 4}, {0, 5}}};
     std::array<std::int32_t, rows> const group_of{0, 0, 0, 0, 1, 1};
-    cuda::TailLaunch tail;
+    cuda::detail::TailLaunch tail;
     tail.merge.best = best.data(), tail.merge.results = results.data(), tail.merge.k = k;
     tail.merge.groups = groups.data(), tail.merge.group_count = 2, tail.merge.lines = lines.data();
     tail.merge.widest = 4, tail.merge.longest = keep;
     tail.merge.kept = kept.data(), tail.merge.told = told.data();
     tail.group_of = group_of.data(), tail.tickets = tickets.data();
-    auto& device = emulated_device<cuda::line_threads>();
+    auto& device = emulated_device<cuda::detail::line_threads>();
     device.uneven = true;
     auto merges = 0;
     device.run<Memory>(rows, 3, seed_, faults, [&](Block& block, Memory& memory, int number) {
-      cuda::MergingBlock<cuda::Float32, cuda::SmallMerge, Block> program(block, memory, launch, tail, number, 0);
+      cuda::detail::MergingBlock<cuda::detail::Float32, cuda::detail::SmallMerge, Block> program(block, memory, launch,
+                                                                                                 tail, number, 0);
       if (program.run() && block.thread() == 0) ++merges;
     });
     failed = device.failure() != "" || tickets != std::vector<unsigned>(2);
@@ -168,9 +169,9 @@ TEST_CASE("fence, ticket and barriers of the merge behind lines are missed", "[c
   };
   CHECK(missed({.no_fence = true}));
   CHECK(missed({.no_ticket = true}));
-  for (auto const barrier : {cuda::Barrier::told, cuda::Barrier::joined}) {
+  for (auto const barrier : {cuda::detail::Barrier::told, cuda::detail::Barrier::joined}) {
     INFO("barrier " << static_cast<int>(barrier));
     CHECK(missed({.skipped = barrier}));
-    emulated_device<cuda::line_threads>() = {};  // forgets what went wrong
+    emulated_device<cuda::detail::line_threads>() = {};  // forgets what went wrong
   }
 }

@@ -30,12 +30,12 @@ TEST_CASE("tokens outside the vocabulary become active for nobody", "[cuda]") {
   query.edit_count = static_cast<std::int32_t>(edits.size());
   std::vector<std::uint32_t> const nothing(2, 0);
   cuda::LineResult const found;
-  cuda::UnionLaunch launch;
+  cuda::detail::UnionLaunch launch;
   launch.words = 2, launch.size = 40, launch.lines = launch.unions = 1;
   launch.clusters = launch.always = nothing.data(), launch.found_of = &found, launch.queries = &query;
   launch.probes = probes.data(), launch.edits = edits.data(), launch.joint = masks.data();
   using Block = EmulatedDevice<few_threads>::Block;
-  using Cover = cuda::UnionWords<Block>;
+  using Cover = cuda::detail::UnionWords<Block>;
   run_blocks<few_threads, Cover::Memory>(
       1, [&](Block& block, Cover::Memory& memory, int number) { Cover(block, memory, launch, number).run(); });
   CHECK(masks == std::vector<std::uint32_t>{1u << 3 | 1u << 5, 0, 0});
@@ -66,7 +66,7 @@ TEST_CASE("probes outside the line are -infinity where lines are made tile by ti
   expander.enqueue(task, nullptr);
   cuda::check(cudaStreamSynchronize(nullptr), "wait");
   auto const whole = values.get();
-  cuda::fill_now(values.data(), 0x40, asked.size() * sizeof(float));
+  cuda::detail::fill_now(values.data(), 0x40, asked.size() * sizeof(float));
   expander.enqueue_tiles(
       task, MatrixView<float>{tile.data(), 1, chunk, chunk}, nullptr, [&](std::ptrdiff_t first, std::ptrdiff_t count) {
         HostCuda::get().add([&, first, count] { std::copy_n(line.data() + first, count, tile.data()); });

@@ -75,7 +75,7 @@ TEMPLATE_TEST_CASE("pages on a device hold what the host's hold, in the same num
 }
 
 TEST_CASE("copies of a step read no page that another of them writes", "[cuda]") {
-  cuda::PageBooks books(
+  cuda::detail::PageBooks books(
       {.elements_per_position = 4, .positions_per_page = 4, .max_pages = 30, .max_rows = 9, .max_length = 40}, 4);
   RandomSteps steps(5, 9, 9, 40);
   int full = 0, copies = 0;
@@ -106,7 +106,7 @@ TEST_CASE("the books of pages refuse what makes no sense, and say when they are 
     Options options{
         .elements_per_position = 8, .positions_per_page = 4, .max_pages = 3, .max_rows = 2, .max_length = 12};
     change(options);
-    return cuda::PageBooks(options, 2);
+    return cuda::detail::PageBooks(options, 2);
   };
   CHECK_THROWS_AS(make([](Options& o) { o.elements_per_position = 0; }), std::invalid_argument);
   CHECK_THROWS_AS(make([](Options& o) { o.positions_per_page = 0; }), std::invalid_argument);

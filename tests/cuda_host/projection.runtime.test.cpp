@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's output layers, host code and all, over a runtime in the host's memory and emulated devices.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/projection/detail/union_block.cuh>
 #include <sluice/cuda/projection/detail/union_words.cuh>
 
@@ -97,7 +97,7 @@ class Tiled {
   Lines const& lines_;
   std::ptrdiff_t width_;
   bool two_;
-  cuda::SideStream beside_;
+  cuda::detail::SideStream beside_;
   std::vector<float> memory_;
 };
 
@@ -312,7 +312,7 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
     std::mt19937_64 random(seed);
     auto const depth = 8 * (1 + static_cast<std::int32_t>(below(random, 80)));
     constexpr std::int32_t vocabulary = 50;
-    std::vector<cuda::Words> weights(static_cast<std::size_t>(vocabulary * depth / 8)), vectors(weights.size());
+    std::vector<cuda::detail::Words> weights(static_cast<std::size_t>(vocabulary * depth / 8)), vectors(weights.size());
     auto* const w = reinterpret_cast<std::uint16_t*>(weights.data());
     auto* const h = reinterpret_cast<std::uint16_t*>(vectors.data());
     for (std::int32_t i = 0; i < vocabulary * depth; ++i) {
@@ -326,16 +326,17 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
     // Every two lines share a mask; that of the second two does not decide.
     std::vector<std::uint32_t> masks(2 * 8);
     for (auto& word : masks) word = static_cast<std::uint32_t>(random());
-    std::vector<cuda::UnionResult> results(9, {0, 1, 0});
+    std::vector<cuda::detail::UnionResult> results(9, {0, 1, 0});
     results[0].count = static_cast<std::int32_t>(tokens.size());
     results[2].part = 0;
     auto const product = [&](std::int32_t some, std::int32_t first, std::int32_t columns) {
       std::vector<float> logits(static_cast<std::size_t>(some) * 60, 7);
-      cuda::SkinnyLaunch<cuda::BFloat16> launch{w, depth, h, depth, some, depth, tokens.data(), results.data()};
+      cuda::detail::SkinnyLaunch<cuda::detail::BFloat16> launch{
+          w, depth, h, depth, some, depth, tokens.data(), results.data()};
       launch.size = vocabulary, launch.active = {nullptr, 2, 0, results.data() + 1, masks.data(), 2};
       launch.logits = logits.data(), launch.stride = 60;
       launch.first = first, launch.columns = columns;
-      cuda::launch_skinny(launch, nullptr, cuda::Start::after);
+      cuda::detail::launch_skinny(launch, nullptr, cuda::detail::Start::after);
       HostCuda::get().wait();
       return logits;
     };
@@ -344,7 +345,7 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
       auto const line = i / 60, t = i % 60;
       auto const listed = std::find(tokens.begin(), tokens.end(), t) != tokens.end();
       auto const own =
-          line / 2 == 1 || (t < 64 && cuda::has_bit(masks.data() + line / 2 * 2, static_cast<unsigned>(t)));
+          line / 2 == 1 || (t < 64 && cuda::detail::has_bit(masks.data() + line / 2 * 2, static_cast<unsigned>(t)));
       auto const at = static_cast<std::size_t>(i);
       if (!listed || !own) {
         CHECK(all[at] == 7);  // nobody's
@@ -352,8 +353,8 @@ TEST_CASE("few lines times weights in place: sums do not depend on how many line
       }
       double sum = 0;
       for (std::int32_t k = 0; k < depth; ++k)
-        sum += static_cast<double>(cuda::BFloat16::value(w[t * depth + k])) *
-               static_cast<double>(cuda::BFloat16::value(h[line * depth + k]));
+        sum += static_cast<double>(cuda::detail::BFloat16::value(w[t * depth + k])) *
+               static_cast<double>(cuda::detail::BFloat16::value(h[line * depth + k]));
       CHECK_THAT(all[at], WithinAbs(sum, 1e-4));
     }
     for (std::size_t t = 0; t < 60; ++t) CHECK(part[t] == (t < 13 ? all[t + 20] : 7));
@@ -386,7 +387,7 @@ TEST_CASE("the emulated matrix unit takes and gives fragments as others describe
     for (int i = 0; i < 4; ++i) lane_a[i] = pair(a, at_a(lane, 2 * i), at_a(lane, 2 * i + 1));
     for (int i = 0; i < 2; ++i) lane_b[i] = pair(b, at_b(lane, 2 * i), at_b(lane, 2 * i + 1));
     for (int i = 0; i < 4; ++i) sums[i] = static_cast<float>(c[static_cast<std::size_t>(at_c(lane, i))]);
-    block.template multiply_add<cuda::BFloat16>(sums, lane_a, lane_b);
+    block.template multiply_add<cuda::detail::BFloat16>(sums, lane_a, lane_b);
     for (int i = 0; i < 4; ++i) got[static_cast<std::size_t>(at_c(lane, i))] = sums[i];
   });
   for (std::size_t m = 0; m < 16; ++m)
@@ -452,10 +453,10 @@ struct UnionCase {
 
   struct Answer {
     std::vector<Token> tokens;
-    std::vector<cuda::UnionResult> results;
+    std::vector<cuda::detail::UnionResult> results;
     std::vector<std::uint32_t> own, before;
     bool operator==(Answer const& other) const {
-      auto const same = [](cuda::UnionResult const& a, cuda::UnionResult const& b) {
+      auto const same = [](cuda::detail::UnionResult const& a, cuda::detail::UnionResult const& b) {
         return a.count == b.count && a.part == b.part && a.changed == b.changed;
       };
       return tokens == other.tokens && own == other.own && before == other.before &&
@@ -467,10 +468,10 @@ struct UnionCase {
     auto const many = unions > 1;
     std::vector<std::uint32_t> masks(static_cast<std::size_t>((many ? unions + 1 : 1) * words), 0xdeadbeefu);
     Answer answer{std::vector<Token>(2 * 32 * words, -1),
-                  std::vector<cuda::UnionResult>(static_cast<std::size_t>(1 + unions)),
+                  std::vector<cuda::detail::UnionResult>(static_cast<std::size_t>(1 + unions)),
                   {},
                   before};
-    cuda::UnionLaunch launch;
+    cuda::detail::UnionLaunch launch;
     launch.words = words, launch.size = size, launch.lines = lines, launch.nearest = nearest, launch.unions = unions;
     launch.most = most, launch.list_all = list_all, launch.ascending = ascending, launch.each = each;
     launch.without = std::count(union_of.begin(), union_of.end(), -1) > 0;
@@ -492,8 +493,8 @@ struct UnionCase {
         go(block, memory, number);
       });
     };
-    using Cover = cuda::UnionWords<Device::Block>;
-    using Block = cuda::UnionBlock<Device::Block>;
+    using Cover = cuda::detail::UnionWords<Device::Block>;
+    using Block = cuda::detail::UnionBlock<Device::Block>;
     run(unions * Cover::slices(launch), Cover::Memory{},
         [&](auto& block, auto& memory, int number) { Cover(block, memory, launch, number).run(); });
     run(Block::settling(launch), Block::Memory{},
@@ -525,9 +526,9 @@ struct UnionCase {
           if (edit.add > 0 || edit.penalty < 1) add(edit.token);
         }
       }
-      cuda::UnionResult result;
+      cuda::detail::UnionResult result;
       for (std::size_t w = 0; w < own.size(); ++w) {
-        result.count += cuda::count_bits(own[w]);
+        result.count += cuda::detail::count_bits(own[w]);
         answer.before[w] |= own[w];
       }
       std::int32_t wanted = 1;
@@ -537,7 +538,7 @@ struct UnionCase {
         for (auto e = queries[i].edits; e < queries[i].edits + queries[i].edit_count; ++e) {
           auto const& edit = edits[static_cast<std::size_t>(e)];
           asked += edit.token >= 0 && edit.token < size && edit.add == none &&
-                   cuda::has_bit(own.data(), static_cast<std::uint32_t>(edit.token));
+                   cuda::detail::has_bit(own.data(), static_cast<std::uint32_t>(edit.token));
         }
         wanted = std::max(wanted, asked);
       }
@@ -547,7 +548,7 @@ struct UnionCase {
       answer.own.insert(answer.own.end(), own.begin(), own.end());
     }
     for (Token t = 0; t < size; ++t)
-      if ((full && list_all) || cuda::has_bit(answer.before.data(), static_cast<std::uint32_t>(t)))
+      if ((full && list_all) || cuda::detail::has_bit(answer.before.data(), static_cast<std::uint32_t>(t)))
         answer.tokens.push_back(t);
     answer.results[0] = {static_cast<std::int32_t>(answer.tokens.size()), 0, before == answer.before ? 0 : 1};
     answer.tokens.resize(2 * 32 * words, -1);
@@ -577,8 +578,8 @@ TEST_CASE("unions are those of the masks, listed in order, and each of their bar
     asked.before = right.before;  // the same again
     CHECK(asked.ask({}) == asked.right());
   }
-  for (auto const barrier : {cuda::Barrier::named, cuda::Barrier::taken, cuda::Barrier::covered, cuda::Barrier::scanned,
-                             cuda::Barrier::united}) {
+  for (auto const barrier : {cuda::detail::Barrier::named, cuda::detail::Barrier::taken, cuda::detail::Barrier::covered,
+                             cuda::detail::Barrier::scanned, cuda::detail::Barrier::united}) {
     auto missed = false;
     for (std::uint64_t seed = 0; seed < 200 && !missed; ++seed) {
       UnionCase asked(seed);

@@ -33,9 +33,9 @@ TEST_CASE("the numbers behind noise are the host's on a device", "[cuda]") {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     auto const noise = derive(7, seed);
     auto const token = static_cast<Token>(mix(seed) % 300000);
-    CHECK(cuda::derive_bits(noise, seed) == derive(noise, seed));
+    CHECK(cuda::detail::derive_bits(noise, seed) == derive(noise, seed));
     auto const host = gumbel(noise, token);  // whose logarithm is another
-    CHECK(std::abs(cuda::gumbel_number(noise, token) - host) <= 5e-16 * std::max(1.0, std::abs(host)));
+    CHECK(std::abs(cuda::detail::gumbel_number(noise, token) - host) <= 5e-16 * std::max(1.0, std::abs(host)));
   }
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("lines that are looked at again work in the caller's memory, some at a
       auto const at = all.begin() + asked[row].first;
       found.emplace_back(at, at + counts[row].count);
     }
-    cuda::fill_now(lists.data(), 0xff, all.size() * sizeof(Candidate));
+    cuda::detail::fill_now(lists.data(), 0xff, all.size() * sizeof(Candidate));
     return found;
   };
   cuda::LogSoftmaxTopK own, given;
@@ -210,11 +210,11 @@ TEST_CASE("lines that are looked at again work in the caller's memory, some at a
   CHECK_THROWS_AS(given.enqueue(task(3), std::span(memory.data(), bytes - 1), nullptr), std::invalid_argument);
 
   // Two lines at a time.
-  cuda::SelectedLines<float> const few(task(3), 2 * size);
+  cuda::detail::SelectedLines<float> const few(task(3), 2 * size);
   OnDevice<std::byte> const less(few.bytes());
-  auto const after = cuda::Start::after, early = cuda::Start::early;
+  auto const after = cuda::detail::Start::after, early = cuda::detail::Start::early;
   few.enqueue(task(3), less.data(), nullptr, after, early, [&](cuda::LineTask<float> const& some) {
-    return cuda::LinePlan<float>(some, 1000, {}).launch(nullptr, nullptr);
+    return cuda::detail::LinePlan<float>(some, 1000, {}).launch(nullptr, nullptr);
   });
   CHECK(answer() == expected);
 }
@@ -256,7 +256,7 @@ TEST_CASE("a kernel's logarithm errs by less than a unit in the last place", "[c
   auto const error = [](double x) {
     auto const exact = std::log(static_cast<long double>(x));
     auto const size = std::abs(static_cast<double>(exact));
-    return std::abs(static_cast<long double>(cuda::wide_log(x)) - exact) / (std::nextafter(size, 1e300) - size);
+    return std::abs(static_cast<long double>(cuda::detail::wide_log(x)) - exact) / (std::nextafter(size, 1e300) - size);
   };
   long double worst = 0;
   for (int i = 0; i < 200000; ++i) {
@@ -266,5 +266,5 @@ TEST_CASE("a kernel's logarithm errs by less than a unit in the last place", "[c
   }
   CHECK(worst > 0.5L);
   CHECK(worst < 1);
-  CHECK(cuda::wide_log(1.0) == 0);
+  CHECK(cuda::detail::wide_log(1.0) == 0);
 }

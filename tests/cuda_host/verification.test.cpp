@@ -34,7 +34,7 @@ TEST_CASE("the device's verification settles what Blockwise settles", "[cuda]") 
     if (blocks.counted) task.guess_counts = blocks.counts.data();
     task.tokens = tokens.data(), task.verdicts = verdicts.data();
     device.run<Nothing>((task.sentences + 1) / 2, 2, seed, {},
-                        [&](auto& block, Nothing&, int number) { cuda::verify_block(block, task, number); });
+                        [&](auto& block, Nothing&, int number) { cuda::detail::verify_block(block, task, number); });
     for (std::int32_t s = 0; s < task.sentences; ++s) {
       INFO("sentence " << s);
       auto const at = static_cast<std::size_t>(s);

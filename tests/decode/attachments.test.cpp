@@ -105,7 +105,7 @@ class Marking {
 
   M model_;
   Abilities able_;
-  SlotTokens held_;
+  detail::SlotTokens held_;
   std::vector<std::uint64_t> seeds_;
   std::vector<std::vector<float>> lines_;
   std::vector<float> numbers_;

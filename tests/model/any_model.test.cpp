@@ -22,7 +22,8 @@ using namespace sluice::test;
 namespace {
 
 using Any = AnyModel<std::uint64_t>;
-static_assert(Model<Any> && ReleasingModel<Any> && EncodingModel<Any> && ProposingModel<Any> && !KnownAbilities<Any>);
+static_assert(Model<Any> && ReleasingModel<Any> && EncodingModel<Any> && ProposingModel<Any> &&
+              !detail::KnownAbilities<Any>);
 static_assert(!std::is_constructible_v<Any, int>);
 static_assert(!std::is_constructible_v<AnyModel<int>, TableModel<>>);                           // another source
 static_assert(!std::is_constructible_v<AnyModel<std::uint64_t, Hidden<float>>, TableModel<>>);  // another answer

@@ -116,9 +116,9 @@ void random_steps(M& model, Abilities able, std::uint64_t seed, std::int32_t voc
 
 }  // namespace
 
-static_assert(Model<Checked<TableModel<>>> && KnownAbilities<Checked<TableModel<everything>>>);
+static_assert(Model<Checked<TableModel<>>> && detail::KnownAbilities<Checked<TableModel<everything>>>);
 static_assert(sluice::abilities<Checked<TableModel<everything>>>() == everything);
-static_assert(!KnownAbilities<Checker> && EncodingModel<Checker> && !ProposingModel<Checker>);
+static_assert(!detail::KnownAbilities<Checker> && EncodingModel<Checker> && !ProposingModel<Checker>);
 static_assert(!EncodingModel<Checked<TableModel<>>>);
 static_assert(ProposingModel<Checked<WithLookup<TableModel<>>>>);
 

@@ -32,11 +32,11 @@ using Ragged = TableModel<Abilities{.ragged = true, .roll_back = true}>;
 using Blocks = TableModel<Abilities{.ragged = true, .blocks = true}, double>;
 using Two = Ensemble<Ragged, Blocks>;
 
-static_assert(Model<Two> && ReleasingModel<Two> && ScoringModel<Two>);
+static_assert(Model<Two> && ReleasingModel<Two> && detail::ScoringModel<Two>);
 static_assert(sluice::abilities<Two>() == Abilities{.ragged = true});
 static_assert(sluice::abilities<Ensemble<TableModel<everything>>>() == everything);
-static_assert(ScoringModel<EnsembleOf<TableModel<>>>);
-static_assert(ScoringModel<AnyModel<std::uint64_t>>);
+static_assert(detail::ScoringModel<EnsembleOf<TableModel<>>>);
+static_assert(detail::ScoringModel<AnyModel<std::uint64_t>>);
 
 struct HiddenModel {
   using Source = std::uint64_t;
@@ -44,7 +44,7 @@ struct HiddenModel {
   void start(std::span<Source const* const>, std::span<Slot const>) {}
   Hidden<float> step(std::span<Row const>) { return {}; }
 };
-static_assert(Model<HiddenModel> && !ScoringModel<HiddenModel>);
+static_assert(Model<HiddenModel> && !detail::ScoringModel<HiddenModel>);
 
 constexpr std::array averages{Average::probabilities, Average::log_probs, Average::normalised_log_probs};
 

@@ -66,7 +66,7 @@ struct PairTable {
 
 constexpr Abilities ragged{.ragged = true};
 using Fused = Interpolate<TableModel<everything>, LanguageTable<ragged>>;
-static_assert(ScoringModel<Fused> && ReleasingModel<Fused> && sluice::abilities<Fused>() == ragged);
+static_assert(detail::ScoringModel<Fused> && ReleasingModel<Fused> && sluice::abilities<Fused>() == ragged);
 
 std::vector<double> interpolated(Table const& table, Table const& language, double weight, std::uint64_t seed,
                                  std::span<Token const> context, std::uint64_t other = language_seed) {

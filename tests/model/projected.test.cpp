@@ -71,9 +71,9 @@ struct NoProjection {};
 
 using All = Projected<HiddenTable, DenseProjection>;
 using Least = Projected<Bare, DenseProjection>;
-static_assert(ScoringModel<All> && ReleasingModel<All> && EncodingModel<All> && ProposingModel<All>);
+static_assert(detail::ScoringModel<All> && ReleasingModel<All> && EncodingModel<All> && ProposingModel<All>);
 static_assert(sluice::abilities<All>() == everything);
-static_assert(ScoringModel<Least> && !ReleasingModel<Least> && !EncodingModel<Least> && !ProposingModel<Least>);
+static_assert(detail::ScoringModel<Least> && !ReleasingModel<Least> && !EncodingModel<Least> && !ProposingModel<Least>);
 static_assert(sluice::abilities<Least>() == Abilities{});
 static_assert(Projection<DenseProjection, Hidden<float>> && !Projection<NoProjection, Hidden<float>>);
 

@@ -37,8 +37,8 @@ using Forward = SlotChecker<TableModel<everything>, forward_only<A>>;
 static_assert(sluice::abilities<Restarting<TableModel<>>>() == Abilities{.roll_back = true});
 static_assert(sluice::abilities<Restarting<Forward<everything>>>() == everything);
 static_assert(ReleasingModel<Restarting<TableModel<>>> && !ProposingModel<Restarting<TableModel<>>>);
-static_assert(ScoringModel<Restarting<TableModel<>>>);
-static_assert(ScoringModel<Ensemble<Restarting<TableModel<>>, TableModel<everything>>>);
+static_assert(detail::ScoringModel<Restarting<TableModel<>>>);
+static_assert(detail::ScoringModel<Ensemble<Restarting<TableModel<>>, TableModel<everything>>>);
 
 /// Row sequences that the contract allows, at random.
 class RandomRows {
@@ -267,7 +267,7 @@ TEST_CASE("a restarting model allocates nothing once warm", "[restarting]") {
 }
 
 TEST_CASE("slot tokens follow forks, cuts and appends in the order of the contract", "[slot_tokens]") {
-  SlotTokens held;
+  detail::SlotTokens held;
   CHECK(held[5].empty());
   held.clear(0);
   CHECK(held.length(0) == 0);

@@ -69,7 +69,7 @@ struct AllowedCase {
 };
 
 /// The list by its definition: the scores of all, edited one by one and compared before they become log-probabilities.
-std::vector<Candidate> by_definition(std::span<float const> line, LineNorm norm, Query const& query) {
+std::vector<Candidate> by_definition(std::span<float const> line, detail::LineNorm norm, Query const& query) {
   std::vector<Candidate> all;
   for (std::size_t v = 0; v < line.size(); ++v) {
     auto const token = static_cast<Token>(v);
@@ -87,8 +87,8 @@ std::vector<Candidate> by_definition(std::span<float const> line, LineNorm norm,
   return all;
 }
 
-LineNorm norm_of(std::span<float const> line, bool normalise) {
-  LineScan scan;
+detail::LineNorm norm_of(std::span<float const> line, bool normalise) {
+  detail::LineScan scan;
   scan.begin(0, true);
   scan.run(line);
   if (!normalise || !(scan.maximum() > lowest)) return {};

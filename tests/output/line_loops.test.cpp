@@ -36,7 +36,7 @@ TEST_CASE("counts of what is good enough are those of a plain loop, and nothing 
     std::span<float const> const line(fenced.data(), values.size());
     auto const best = *std::max_element(values.begin(), values.end());
     INFO("seed " << seed << ", V = " << values.size());
-    CHECK(largest(line) == best);
+    CHECK(detail::largest(line) == best);
     auto const from = [&](double bar) {
       return static_cast<std::size_t>(
           std::ranges::count_if(values, [&](float x) { return x > none && static_cast<double>(x) >= bar; }));
@@ -44,8 +44,8 @@ TEST_CASE("counts of what is good enough are those of a plain loop, and nothing 
     auto const some = static_cast<double>(values[below(random, values.size())]);
     for (auto const bar : {some, some + 1e-9, some - 1e-9, 0.5, -1e300, 1e300, -std::numeric_limits<double>::infinity(),
                            std::numeric_limits<double>::infinity()})
-      CHECK(count_from(line, bar) == from(bar));
-    CHECK(count_within(line, 0.2) == from(static_cast<double>(best) + std::log(0.2)));
+      CHECK(detail::count_from(line, bar) == from(bar));
+    CHECK(detail::count_within(line, 0.2) == from(static_cast<double>(best) + std::log(0.2)));
     long double count = 0, mean = 0, variance = 0;
     for (auto const x : values)
       if (x > none) count += 1, mean += static_cast<long double>(x);
@@ -55,7 +55,7 @@ TEST_CASE("counts of what is good enough are those of a plain loop, and nothing 
       if (x > none) variance += (static_cast<long double>(x) - mean) * (static_cast<long double>(x) - mean) / count;
     for (auto const deviations : {0.1, 0.9, 2.3}) {
       auto const bar = static_cast<double>(best) - deviations * static_cast<double>(std::sqrt(variance));
-      auto const found = count_near(line, deviations);
+      auto const found = detail::count_near(line, deviations);
       if (from(bar - 1e-6) == from(bar + 1e-6)) CHECK(found == from(bar));
     }
   }
@@ -77,10 +77,10 @@ TEST_CASE("masks and copies of whole words are those of single places", "[line]"
     if (seed % 8 == 0)
       for (Token v = 64; v < 192; v += 32) only.erase(v);
     auto masked = line;
-    mask(masked, first, only);
+    detail::mask(masked, first, only);
     std::vector<float> copied, all;
-    copy_scores(line, &only, copied);
-    copy_scores(line, nullptr, all);
+    detail::copy_scores(line, &only, copied);
+    detail::copy_scores(line, nullptr, all);
     REQUIRE(copied.size() == size);
     REQUIRE(all.size() == size);
     INFO("seed " << seed);
@@ -102,7 +102,7 @@ TEST_CASE("the score of a log-probability is the nearest float that is no more p
   for (int i = 0; i < 20'000; ++i) {
     auto const wide = std::array<double, 5>{0, 1e-3, 30, 5000, 3e38}[random() % 5];
     auto const top = static_cast<double>(static_cast<float>(wide * (2 * uniform() - 1)));
-    LineNorm const norm{.maximum = top, .log_sum = i % 3 == 0 ? 0 : 12 * uniform()};
+    detail::LineNorm const norm{.maximum = top, .log_sum = i % 3 == 0 ? 0 : 12 * uniform()};
     auto const deep = std::array<double, 4>{0, 1e-7, 20, 3e38}[random() % 4];
     auto const log_prob = static_cast<float>(-deep * uniform());
     auto const x = norm.score(log_prob);
@@ -112,18 +112,18 @@ TEST_CASE("the score of a log-probability is the nearest float that is no more p
     auto const above = std::nextafter(std::nextafter(x, infinite), infinite);  // two floats: the nearest may be above
     if (above <= most) REQUIRE(norm(above) >= static_cast<double>(log_prob));
   }
-  CHECK(LineNorm{.maximum = 7, .log_sum = 1}.score(none) == none);
-  CHECK(LineNorm{}.score(-0.3f) == -0.3f);
+  CHECK(detail::LineNorm{.maximum = 7, .log_sum = 1}.score(none) == none);
+  CHECK(detail::LineNorm{}.score(-0.3f) == -0.3f);
 }
 
 TEST_CASE("edits of log-probabilities keep finite scores finite, and impossible ones impossible", "[line]") {
   constexpr auto most = std::numeric_limits<float>::max();
-  LineNorm const norm{.maximum = 2, .log_sum = 0.5};
-  CHECK(changed(3e38f, {0, 2e38f, 1}, norm) == most);
-  CHECK(changed(-3e38f, {0, -2e38f, 1}, norm) == -most);
-  CHECK(changed(1, Edit::forbid(0), norm) == none);
-  CHECK(changed(none, {0, 5, 1}, norm) == none);
-  CHECK(changed(none, {0, 5, 2}, norm) == none);
-  CHECK(changed(1.25f, {0, 0.5f, 1}, norm) == 1.75f);
-  CHECK(changed(1.25f, {0, 0.5f, 2}, norm) == 0.5f);  // log-probability -1.25, times 2, plus 0.5: -2
+  detail::LineNorm const norm{.maximum = 2, .log_sum = 0.5};
+  CHECK(detail::changed(3e38f, {0, 2e38f, 1}, norm) == most);
+  CHECK(detail::changed(-3e38f, {0, -2e38f, 1}, norm) == -most);
+  CHECK(detail::changed(1, Edit::forbid(0), norm) == none);
+  CHECK(detail::changed(none, {0, 5, 1}, norm) == none);
+  CHECK(detail::changed(none, {0, 5, 2}, norm) == none);
+  CHECK(detail::changed(1.25f, {0, 0.5f, 1}, norm) == 1.75f);
+  CHECK(detail::changed(1.25f, {0, 0.5f, 2}, norm) == 0.5f);  // log-probability -1.25, times 2, plus 0.5: -2
 }

@@ -70,8 +70,8 @@ TEST_CASE("a shortlist is a line without the others, bit for bit", "[line]") {
 
 TEST_CASE("a line at once, one pass and several are the expander's, bit for bit", "[line]") {
   LogSoftmaxTopK expander;
-  LinePass pass;
-  LineSelection selection;
+  detail::LinePass pass;
+  detail::LineSelection selection;
   LineLists lists;
   std::size_t passes = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
@@ -88,7 +88,7 @@ TEST_CASE("a line at once, one pass and several are the expander's, bit for bit"
     auto changed = line;
     CHECK(same_line(answer_of(lists, [&](auto& to) { selection.answer(changed, Kind::logits, query, to); }),
                     expected[0].view()));
-    if (!LinePass::suffices(query)) continue;
+    if (!detail::LinePass::suffices(query)) continue;
     ++passes;
     changed = line;
     CHECK(same_line(answer_of(lists,
@@ -176,8 +176,8 @@ TEST_CASE("a set of few tokens after the softmax, by an expander that has seen n
 // Plain scores: sums of exponentials would not be added up in the same order.
 TEST_CASE("some of a line's places, which say whose they are, answer as a line that holds nothing else", "[line]") {
   LogSoftmaxTopK expander;
-  LinePass pass;
-  LineSelection selection;
+  detail::LinePass pass;
+  detail::LineSelection selection;
   LineLists lists;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
@@ -214,7 +214,7 @@ TEST_CASE("some of a line's places, which say whose they are, answer as a line t
     INFO("seed " << seed << ", " << some.size() << " of " << whole.size());
     auto changed = some;
     CHECK(same(answer_of(lists, [&](auto& to) { selection.answer(changed, Kind::logits, query, to, tokens); })));
-    if (!LinePass::suffices(query)) continue;
+    if (!detail::LinePass::suffices(query)) continue;
     changed = some;
     CHECK(same(answer_of(lists, [&](auto& to) {
       pass.begin(query, Kind::logits);

@@ -90,7 +90,7 @@ struct Truth {
   double log_sum = 0;
 };
 
-void check(LineScan& scan, std::vector<float> const& line, Truth const& truth, std::size_t k, bool sum) {
+void check(detail::LineScan& scan, std::vector<float> const& line, Truth const& truth, std::size_t k, bool sum) {
   INFO("k = " << k << ", sum " << sum);
   REQUIRE(scan.valid());
   CHECK(scan.maximum() == truth.maximum);
@@ -106,11 +106,11 @@ void check(LineScan& scan, std::vector<float> const& line, Truth const& truth, s
 }
 
 /// Adds a line in blocks of random size.
-void add_in_blocks(LineScan& scan, std::vector<float> const& line, std::mt19937_64& random, std::size_t most) {
+void add_in_blocks(detail::LineScan& scan, std::vector<float> const& line, std::mt19937_64& random, std::size_t most) {
   auto padded = line;
-  padded.resize((line.size() + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk, none);
+  padded.resize((line.size() + detail::LineScan::chunk - 1) / detail::LineScan::chunk * detail::LineScan::chunk, none);
   for (std::size_t first = 0; first < padded.size();) {
-    auto const count = std::min((1 + below(random, most)) * LineScan::chunk, padded.size() - first);
+    auto const count = std::min((1 + below(random, most)) * detail::LineScan::chunk, padded.size() - first);
     std::vector<float> const block(padded.begin() + static_cast<std::ptrdiff_t>(first),
                                    padded.begin() + static_cast<std::ptrdiff_t>(first + count));
     scan.add(first, block.data(), count);
@@ -129,7 +129,7 @@ std::vector<float> filled(Fill const& fill, std::mt19937_64& random, std::size_t
 TEST_CASE("line_scan finds maximum, sum and the k best of any line, however it is cut", "[line_scan]") {
   std::vector<std::size_t> const sizes{1,    2,    3,    15,   16,   63,    64,    65,    1000,  1023,
                                        1024, 1025, 2047, 2048, 2049, 32767, 32768, 32769, 33792, 65537};
-  LineScan scan, blocks;  // one for all: what they held must not matter
+  detail::LineScan scan, blocks;  // one for all: what they held must not matter
   std::uint64_t seed = 0;
   for (auto const& [name, fill] : fills())
     for (int round = 0; round < 12; ++round) {
@@ -155,7 +155,7 @@ TEST_CASE("line_scan finds maximum, sum and the k best of any line, however it i
 }
 
 TEST_CASE("line_scan finds ties in the order of their places across chunks and blocks", "[line_scan]") {
-  LineScan scan;
+  detail::LineScan scan;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
     auto const n = 1 + below(random, 140000 >> below(random, 8));
@@ -172,7 +172,7 @@ TEST_CASE("line_scan finds ties in the order of their places across chunks and b
 }
 
 TEST_CASE("line_scan marks a line with a NaN or +infinity, and forgets it with the next line", "[line_scan]") {
-  LineScan scan;
+  detail::LineScan scan;
   auto const nan = std::numeric_limits<float>::quiet_NaN();
   for (std::uint64_t seed = 0; seed < times(500u); ++seed) {
     std::mt19937_64 random(seed);
@@ -195,7 +195,7 @@ TEST_CASE("line_scan marks a line with a NaN or +infinity, and forgets it with t
 }
 
 TEST_CASE("line_scan sums a quarter of a million exponentials to 1e-5", "[line_scan]") {
-  LineScan scan;
+  detail::LineScan scan;
   auto const deviation = GENERATE(0.0, 0.01, 0.5, 1.0, 3.0, 12.0, 60.0);
   auto const offset = GENERATE(0.0, -30.0, 1000.0);
   for (std::size_t const n : {262144u, 262143u, 250001u}) {
@@ -218,15 +218,15 @@ TEST_CASE("exp_of_negative is within what it says of exp", "[line_scan]") {
   auto worst = 0.0;
   for (int i = 0; i < times(200000); ++i) {
     auto const x = i == 0 ? 0.0f : -static_cast<float>(std::exp(std::uniform_real_distribution(-20.0, 4.46)(random)));
-    auto const y = static_cast<double>(simd::exp_of_negative(simd::broadcast(x))[0]);
+    auto const y = static_cast<double>(detail::simd::exp_of_negative(detail::simd::broadcast(x))[0]);
     auto const exact = std::exp(static_cast<double>(x));
     if (x > -87) worst = std::max(worst, std::abs(y - exact) / (exact * 2e-7 * (1 + std::abs(static_cast<double>(x)))));
   }
   CHECK(worst <= 1);
-  CHECK(simd::exp_of_negative(simd::broadcast(0))[0] == 1);
-  CHECK(simd::exp_of_negative(simd::broadcast(-0.0f))[0] == 1);
+  CHECK(detail::simd::exp_of_negative(detail::simd::broadcast(0))[0] == 1);
+  CHECK(detail::simd::exp_of_negative(detail::simd::broadcast(-0.0f))[0] == 1);
   for (auto const x : {-87.5f, -100.0f, -1e10f, -largest, none}) {
-    auto const y = simd::exp_of_negative(simd::broadcast(x))[0];
+    auto const y = detail::simd::exp_of_negative(detail::simd::broadcast(x))[0];
     CHECK((y >= 0 && y < 1.3e-38f));
   }
 }
@@ -237,29 +237,29 @@ TEST_CASE("sums of exponentials err by less than a millionth of themselves, what
   auto worst = 0.0;
   for (auto const near : {0.0f, -3.7f, 11.3f, 90.0f, -1234.5f, 31000.0f, -32768.0f})
     for (int i = 0; i < times(20000); ++i) {
-      simd::Exponentials const exponentials(near);
+      detail::simd::Exponentials const exponentials(near);
       // With fused multiply-adds it does not matter how far away a score is.
-      auto const far = static_cast<double>(simd::has_fused ? (i % 2 == 0 ? 30 : 3) : 3);
+      auto const far = static_cast<double>(detail::simd::has_fused ? (i % 2 == 0 ? 30 : 3) : 3);
       auto const x = near + static_cast<float>(std::uniform_real_distribution(-far, 11.0)(random));
-      if (x > near + simd::Exponentials::above) continue;
-      auto const y = static_cast<double>(exponentials.add(simd::Vec{}, simd::broadcast(x))[0]);
+      if (x > near + detail::simd::Exponentials::above) continue;
+      auto const y = static_cast<double>(exponentials.add(detail::simd::Vec{}, detail::simd::broadcast(x))[0]);
       auto const exact = std::exp(static_cast<double>(x) - exponentials.reference());
       worst = std::max(worst, std::abs(y / exact - 1));
     }
   INFO("worst " << worst);
-  CHECK(worst <= (simd::has_fused ? 1e-6 : 3e-6));
+  CHECK(worst <= (detail::simd::has_fused ? 1e-6 : 3e-6));
 
-  simd::Exponentials const exponentials(5);
+  detail::simd::Exponentials const exponentials(5);
   auto const nan = std::numeric_limits<float>::quiet_NaN();
-  CHECK(std::isnan(exponentials.add(simd::Vec{}, simd::broadcast(nan))[0]));
+  CHECK(std::isnan(exponentials.add(detail::simd::Vec{}, detail::simd::broadcast(nan))[0]));
   for (auto const x : {-100.0f, -1e10f, -largest, none}) {
-    auto const y = exponentials.add(simd::Vec{}, simd::broadcast(x))[0];
+    auto const y = exponentials.add(detail::simd::Vec{}, detail::simd::broadcast(x))[0];
     CHECK((y > 0 && y < 1e-32f));
   }
 }
 
 TEST_CASE("the log-probability of the best is within 1e-6 of double precision", "[line_scan]") {
-  LineScan scan;
+  detail::LineScan scan;
   std::mt19937_64 random(8);
   auto worst = 0.0;
   for (int i = 0; i < times(400); ++i) {
@@ -276,39 +276,39 @@ TEST_CASE("the log-probability of the best is within 1e-6 of double precision", 
     worst = std::max(worst, std::abs(scan.log_sum() - truth.log_sum));
   }
   INFO("worst " << worst);
-  CHECK(worst <= (simd::has_fused ? 1e-6 : 3e-6));
+  CHECK(worst <= (detail::simd::has_fused ? 1e-6 : 3e-6));
 }
 
 TEST_CASE("scores are counted by what they reach", "[line_scan]") {
   std::mt19937_64 random(2);
   for (int round = 0; round < times(2000); ++round) {
-    auto const n = static_cast<std::size_t>(simd::lanes) * (1 + below(random, 20));
+    auto const n = static_cast<std::size_t>(detail::simd::lanes) * (1 + below(random, 20));
     auto const line = filled(fills()[below(random, fills().size())].second, random, n);
     auto const bar = below(random, 2) == 0 ? line[below(random, n)] : static_cast<float>(below(random, 7)) - 3.5f;
     auto const count = std::count_if(line.begin(), line.end(), [&](float x) { return x >= bar; });
-    CHECK(simd::count_at_least(line.data(), n, bar) == static_cast<std::size_t>(count));
+    CHECK(detail::simd::count_at_least(line.data(), n, bar) == static_cast<std::size_t>(count));
     auto least = std::numeric_limits<float>::infinity();
     for (auto const x : line)
       if (x >= bar) least = std::min(least, x);
-    CHECK(simd::least_from(line.data(), n, bar) == least);
+    CHECK(detail::simd::least_from(line.data(), n, bar) == least);
 
     auto sorted = line;
     std::sort(sorted.begin(), sorted.end(), std::greater{});
     auto const possible = static_cast<std::size_t>(std::ranges::count_if(line, [](float x) { return x > none; }));
     if (possible == 0) continue;
     auto const k = 1 + below(random, possible);
-    auto const found = reached_by(line, k, sorted[possible - 1], sorted[0]);
+    auto const found = detail::reached_by(line, k, sorted[possible - 1], sorted[0]);
     CHECK(std::ranges::find(line, found) != line.end());
     CHECK(found <= sorted[k - 1]);
   }
 }
 
 TEST_CASE("best_scores keeps the k best of what it takes", "[line_scan]") {
-  BestScores best;
+  detail::BestScores best;
   for (std::uint64_t seed = 0; seed < times(400u); ++seed) {
     std::mt19937_64 random(seed);
     auto const& [name, fill] = fills()[seed % fills().size()];
-    auto const unit = static_cast<std::size_t>(simd::lanes);
+    auto const unit = static_cast<std::size_t>(detail::simd::lanes);
     auto const line = filled(fill, random, unit * (1 + below(random, 300)));
     Truth const truth(line);
     auto const k = 1 + below(random, seed % 3 == 0 ? line.size() + 9 : 70);
@@ -336,7 +336,7 @@ TEST_CASE("best_scores keeps the k best of what it takes", "[line_scan]") {
 TEST_CASE("line_scan allocates nothing once it has seen its largest k", "[line_scan]") {
   for (auto const& [name, fill] : fills()) {
     INFO(name);
-    LineScan scan;
+    detail::LineScan scan;
     std::mt19937_64 random(4);
     auto const usual = filled(fills()[0].second, random, 40000), line = filled(fill, random, 40000);
     for (auto const* l : {&usual, &line}) {
@@ -355,7 +355,7 @@ TEST_CASE("line_scan allocates nothing once it has seen its largest k", "[line_s
 }
 
 TEST_CASE("what a line_scan allocates depends on k, not on the scores", "[line_scan]") {
-  LineScan scan;
+  detail::LineScan scan;
   std::mt19937_64 random(4);
   auto const usual = filled(fills()[0].second, random, 70000);
   scan.begin(100, true);

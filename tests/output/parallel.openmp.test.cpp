@@ -55,11 +55,11 @@ bool same(Line const& a, Line const& b) {
 
 TEST_CASE("parallel: OpenMP has threads where the test is built with it", "[parallel]") {
 #if defined(_OPENMP)
-  CHECK(parallel_parts(lines, lines * vocabulary) == 4);
-  CHECK(parallel_parts(2, lines * vocabulary) == 2);
-  CHECK(parallel_parts(lines, 100) == 1);
+  CHECK(detail::parallel_parts(lines, lines * vocabulary) == 4);
+  CHECK(detail::parallel_parts(2, lines * vocabulary) == 2);
+  CHECK(detail::parallel_parts(lines, 100) == 1);
 #else
-  CHECK(parallel_parts(lines, lines * vocabulary) == 1);
+  CHECK(detail::parallel_parts(lines, lines * vocabulary) == 1);
 #endif
 }
 
@@ -69,12 +69,12 @@ TEST_CASE("parallel: every row once, exceptions come through", "[parallel]") {
     if (parts > 1) continue;
 #endif
     std::vector<std::atomic<int>> seen(101);
-    parallel_for(parts, 101, [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
+    detail::parallel_for(parts, 101, [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
       if (part >= parts) throw std::logic_error("a part too many");
       for (auto i = first; i < last; ++i) ++seen[static_cast<std::size_t>(i)];
     });
     CHECK(std::ranges::all_of(seen, [](auto const& count) { return count == 1; }));
-    CHECK_THROWS_AS(parallel_for(parts, 101, [](auto, auto, auto) { throw std::runtime_error("no"); }),
+    CHECK_THROWS_AS(detail::parallel_for(parts, 101, [](auto, auto, auto) { throw std::runtime_error("no"); }),
                     std::runtime_error);
   }
 }

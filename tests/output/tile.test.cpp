@@ -19,13 +19,14 @@ using namespace sluice::test;
 
 TEST_CASE("matrix units are used where they are granted, and only there", "[tile]") {
   auto const refused = std::getenv("SLUICE_TEST_TILES_REFUSED") != nullptr;
-  if (refused && !tile::compiled) std::puts("SKIPPED: not compiled for matrix units, so nothing can be refused");
-  INFO("compiled " << tile::compiled << ", refused " << refused);
-  if (!tile::compiled || refused) CHECK_FALSE(tile::granted());
-  CHECK(tile::granted() == tile::granted());
+  if (refused && !detail::tile::compiled)
+    std::puts("SKIPPED: not compiled for matrix units, so nothing can be refused");
+  INFO("compiled " << detail::tile::compiled << ", refused " << refused);
+  if (!detail::tile::compiled || refused) CHECK_FALSE(detail::tile::granted());
+  CHECK(detail::tile::granted() == detail::tile::granted());
   auto const bfloat16 = instruction_set(Precision::bfloat16), int8 = instruction_set(Precision::int8);
-  CHECK((bfloat16 == "amx_bf16") == tile::granted());
-  CHECK((int8 == "amx_int8") == tile::granted());
+  CHECK((bfloat16 == "amx_bf16") == detail::tile::granted());
+  CHECK((int8 == "amx_int8") == detail::tile::granted());
   CHECK(instruction_set(Precision::float32).substr(0, 3) != "amx");
   CHECK((automatic_precision() == Precision::bfloat16) == (bfloat16 == "amx_bf16" || bfloat16 == "avx512_bf16"));
 }

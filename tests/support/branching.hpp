@@ -113,7 +113,7 @@ class Branching : public detail::Forwarding<M> {
   Table table_;
   Branches kind_;
   std::uint64_t seed_;
-  SlotTokens tokens_;
+  detail::SlotTokens tokens_;
   std::vector<Source> sources_;
 };
 

@@ -43,7 +43,7 @@ class OnDevice {
   explicit OnDevice(std::size_t size) : size_(size) {
     auto const bytes = (size * sizeof(T) + 16) / 16 * 16;
     cuda::check(cudaMalloc(&data_, bytes), "cudaMalloc");
-    cuda::fill_now(data_, 0xff, bytes);
+    cuda::detail::fill_now(data_, 0xff, bytes);
   }
   explicit OnDevice(std::vector<T> const& from) : OnDevice(from.size()) { set(from); }
   OnDevice(OnDevice const&) = delete;
@@ -51,7 +51,7 @@ class OnDevice {
   ~OnDevice() { static_cast<void>(cudaFree(data_)); }
 
   T* data() const { return data_; }
-  void set(std::vector<T> const& from) const { cuda::copy_now(data_, from.data(), from.size() * sizeof(T)); }
+  void set(std::vector<T> const& from) const { cuda::detail::copy_now(data_, from.data(), from.size() * sizeof(T)); }
   std::vector<T> get() const {
     std::vector<T> to(size_);
     if (to.empty()) return to;

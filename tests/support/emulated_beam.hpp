@@ -23,7 +23,7 @@ inline std::size_t beam_launches = 0;  ///< of the steps
 
 }  // namespace sluice::test
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <int warps>
 void launch_beam_begin(BeamTask const& task, std::int32_t count, cudaStream_t) {
@@ -60,4 +60,4 @@ void launch_indirection(IndirectionLaunch const& launch, cudaStream_t) {
   });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

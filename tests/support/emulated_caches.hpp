@@ -6,10 +6,10 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/detail/indirection_block.cuh>
 #include <sluice/cuda/cache/detail/indirection_books.cuh>
-#include <sluice/cuda/cache/detail/indirection_view.cuh>
 #include <sluice/cuda/cache/detail/page_books.cuh>
 #include <sluice/cuda/cache/detail/page_copies.cuh>
-#include <sluice/cuda/cache/detail/page_view.cuh>
+#include <sluice/cuda/cache/indirection_view.cuh>
+#include <sluice/cuda/cache/page_view.cuh>
 
 #include <support/emulated_device.hpp>
 
@@ -24,7 +24,7 @@ namespace sluice::test {
 class EmulatedCache {
  public:
   static constexpr int threads = 64;
-  using Memory = cuda::IndirectionMemory<threads>;
+  using Memory = cuda::detail::IndirectionMemory<threads>;
 
   explicit EmulatedCache(cuda::CacheIndirectionOptions const& options)
       : options_(options), books_(options), table_(size(), cuda::IndirectionView::none), memory_(size(), -7) {}
@@ -34,12 +34,12 @@ class EmulatedCache {
             std::uint64_t seed, DeviceFaults faults = {}) {
     for (auto const slot : released) books_.release(slot);
     books_.step(rows);
-    cuda::IndirectionLaunch launch;
+    cuda::detail::IndirectionLaunch launch;
     launch.table = table_.data(), launch.steps = books_.steps().data();
     launch.slot_count = options_.slot_count, launch.positions = options_.positions;
     launch.width = options_.width, launch.active = books_.active();
     device.run<Memory>(launch.groups() * launch.tiles(), 2, seed, faults, [&](auto& block, Memory& shared, int number) {
-      cuda::IndirectionBlock(block, shared, launch, number).run();
+      cuda::detail::IndirectionBlock(block, shared, launch, number).run();
     });
     books_.done();
     for (auto const& row : rows)
@@ -74,7 +74,7 @@ class EmulatedCache {
   cuda::IndirectionView view() const { return {table_.data(), options_.positions}; }
 
   cuda::CacheIndirectionOptions options_;
-  cuda::IndirectionBooks books_;
+  cuda::detail::IndirectionBooks books_;
   std::vector<Slot> table_;
   std::vector<Token> memory_;
   int others_ = 0;
@@ -99,7 +99,7 @@ class EmulatedPages {
 
   void step(std::span<Row const> rows, std::uint64_t seed) {
     books.step(rows);
-    cuda::PageCopies task;
+    cuda::detail::PageCopies task;
     task.pool = reinterpret_cast<unsigned char*>(pool_.data());
     task.copies = books.copies().data(), task.count = static_cast<std::int32_t>(books.copies().size());
     task.parts = 1 + static_cast<std::int32_t>(seed % 3);
@@ -107,8 +107,9 @@ class EmulatedPages {
     task.plane_bytes = static_cast<std::int64_t>(options_.plane_size() * sizeof(T));
     task.position_bytes = task.plane_bytes / options_.positions_per_page;
     struct Nothing {};
-    device.template run<Nothing>(task.count * task.parts, 3, seed, {},
-                                 [&](auto& block, Nothing&, int number) { cuda::copy_pages(block, task, number); });
+    device.template run<Nothing>(task.count * task.parts, 3, seed, {}, [&](auto& block, Nothing&, int number) {
+      cuda::detail::copy_pages(block, task, number);
+    });
     auto const view = this->view();
     for (std::size_t i = 0; i < rows.size(); ++i)
       for (std::size_t j = 0; j < rows[i].tokens.size(); ++j)
@@ -137,7 +138,7 @@ class EmulatedPages {
     return true;
   }
 
-  cuda::PageBooks books;
+  cuda::detail::PageBooks books;
   EmulatedDevice<threads> device;
 
  private:
@@ -148,7 +149,7 @@ class EmulatedPages {
   }
 
   cuda::PagedCacheOptions options_;
-  std::vector<cuda::Words> pool_;
+  std::vector<cuda::detail::Words> pool_;
 };
 
 }  // namespace sluice::test

@@ -4,7 +4,7 @@
 /// order, and invalid uses are detected.
 #pragma once
 
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <algorithm>
 #include <cstddef>
@@ -91,7 +91,7 @@ class EmulatedCopies {
   }
   bool exists(void const* at) const { return mbarriers_.contains(at); }
   /// \param words  the words read
-  char const* read(int thread, void const* from, cuda::Words& words) const {
+  char const* read(int thread, void const* from, cuda::detail::Words& words) const {
     if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) return "a stage is not read at a multiple of 16";
     auto const* const at = static_cast<unsigned char const*>(from);
     std::memcpy(&words, at, sizeof(words));

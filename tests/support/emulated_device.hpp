@@ -6,7 +6,7 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/barrier.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <support/emulated_copies.hpp>
 
@@ -30,7 +30,7 @@ namespace sluice::test {
 
 /// The mechanisms that a mutation removes.
 struct DeviceFaults {
-  cuda::Barrier skipped = cuda::Barrier::count_;
+  cuda::detail::Barrier skipped = cuda::detail::Barrier::count_;
   bool no_fence = false;   ///< stores become visible at any time
   bool no_ticket = false;  ///< every block considers itself the last
 
@@ -40,8 +40,8 @@ struct DeviceFaults {
   bool no_bytes = false;       ///< no thread announces the number of bytes to come
   bool no_proxy_fence = false;
   bool nothing() const {
-    return skipped == cuda::Barrier::count_ && !no_fence && !no_ticket && !no_init_fence && !no_arrival && !no_bytes &&
-           !no_proxy_fence;
+    return skipped == cuda::detail::Barrier::count_ && !no_fence && !no_ticket && !no_init_fence && !no_arrival &&
+           !no_bytes && !no_proxy_fence;
   }
 };
 
@@ -63,11 +63,11 @@ class EmulatedDevice {
     int lane() const { return thread_ % 32; }
     int warp() const { return thread_ / 32; }
 
-    void sync(cuda::Barrier barrier) {
+    void sync(cuda::detail::Barrier barrier) {
       device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
       if (barrier != device_->faults_.skipped) device_->wait(static_cast<int>(barrier));
     }
-    void sync_warp(cuda::Barrier barrier) {
+    void sync_warp(cuda::detail::Barrier barrier) {
       device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
       if (barrier != device_->faults_.skipped) device_->wait(in_warp);
     }
@@ -124,13 +124,13 @@ class EmulatedDevice {
     }
     int add(int* counter, int n) { return std::exchange(*counter, *counter + n); }
     void set(std::uint32_t* word, std::uint32_t bits) { *word |= bits; }
-    cuda::Words read16(void const* from) const {
+    cuda::detail::Words read16(void const* from) const {
       if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) device_->fail("a load of 16 bytes is not aligned");
-      cuda::Words words;
+      cuda::detail::Words words;
       std::memcpy(&words, from, sizeof(words));
       return words;
     }
-    void write16(void* to, cuda::Words const& words) const {
+    void write16(void* to, cuda::detail::Words const& words) const {
       if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0) device_->fail("a store of 16 bytes is not aligned");
       std::memcpy(to, &words, sizeof(words));
     }
@@ -168,7 +168,7 @@ class EmulatedDevice {
     void publish_mbarriers() {
       if (!device_->faults_.no_init_fence) team_->copies.publish();
     }
-    void arrive(cuda::Barrier, std::uint64_t* mbarrier) {
+    void arrive(cuda::detail::Barrier, std::uint64_t* mbarrier) {
       if (device_->faults_.no_arrival) return;
       device_->trap(team_->copies.arrive(mbarrier, 0));
       device_->wake(*team_);
@@ -178,7 +178,7 @@ class EmulatedDevice {
       device_->wake(*team_);
       if (device_->one_of(4)) device_->wait(nowhere);
     }
-    void wait(cuda::Barrier which, std::uint64_t* mbarrier, unsigned parity) {
+    void wait(cuda::detail::Barrier which, std::uint64_t* mbarrier, unsigned parity) {
       device_->seen_.at(static_cast<std::size_t>(which)) = true;
       if (!team_->copies.exists(mbarrier)) device_->fail("somebody waits for what is no mbarrier");
       auto& fiber = device_->current();
@@ -193,8 +193,8 @@ class EmulatedDevice {
       ++device_->bulk_copies;
       if (device_->one_of(4)) device_->wait(nowhere);
     }
-    cuda::Words read_stage(void const* from) const {
-      cuda::Words words{};
+    cuda::detail::Words read_stage(void const* from) const {
+      cuda::detail::Words words{};
       device_->trap(team_->copies.read(thread_, from, words));
       return words;
     }
@@ -264,7 +264,7 @@ class EmulatedDevice {
   /// An error that no answer shows.
   std::string const& failure() const { return failure_; }
   /// Whether a program ever reached this barrier.
-  bool has_seen(cuda::Barrier barrier) const { return seen_[static_cast<std::size_t>(barrier)]; }
+  bool has_seen(cuda::detail::Barrier barrier) const { return seen_[static_cast<std::size_t>(barrier)]; }
 
  private:
   static constexpr int threads = threads_;
@@ -414,7 +414,7 @@ class EmulatedDevice {
   std::vector<std::unique_ptr<Team>> teams_;
   std::mt19937_64 random_;
   DeviceFaults faults_;
-  std::array<bool, static_cast<std::size_t>(cuda::Barrier::count_)> seen_{};
+  std::array<bool, static_cast<std::size_t>(cuda::detail::Barrier::count_)> seen_{};
   std::string failure_;
   int shunned_ = 0;
   ucontext_t scheduler_;

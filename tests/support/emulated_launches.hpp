@@ -60,29 +60,29 @@ struct PlainBlock {
   Value read(Value const* from) const {
     return *from;
   }
-  cuda::Words read16(void const* from) const { return *static_cast<cuda::Words const*>(from); }
+  cuda::detail::Words read16(void const* from) const { return *static_cast<cuda::detail::Words const*>(from); }
 };
 
 template <class Format>
-void answer_plainly(cuda::LineLaunch<Format> const& launch, std::int32_t row) {
+void answer_plainly(cuda::detail::LineLaunch<Format> const& launch, std::int32_t row) {
   constexpr std::uint32_t wide = Format::wide;
   PlainBlock block;
-  cuda::LineReader<Format> const reader(launch, row);
+  cuda::detail::LineReader<Format> const reader(launch, row);
   auto const& query = launch.query(row);
   std::vector<float> line;
-  std::vector<cuda::Key> keys;
+  std::vector<cuda::detail::Key> keys;
   for (std::uint32_t group = 0; group * wide < static_cast<std::uint32_t>(launch.size); ++group) {
     float x[wide];
     reader.scores(block, reader.load_any(block, group), group, reader.all_edits(), x);
     line.insert(line.end(), x, x + wide);
     reader.rank(block, group, reader.all_edits(), x);
-    for (std::uint32_t c = 0; c < wide; ++c) keys.push_back(cuda::make_key(x[c], group * wide + c));
+    for (std::uint32_t c = 0; c < wide; ++c) keys.push_back(cuda::detail::make_key(x[c], group * wide + c));
   }
   auto valid = true;
-  for (auto const x : line) valid = valid && x < cuda::plus_infinity;
+  for (auto const x : line) valid = valid && x < cuda::detail::plus_infinity;
   auto const top = *std::max_element(line.begin(), line.end());
   double log_sum = 0;
-  if (query.normalise != 0 && top > cuda::minus_infinity) {
+  if (query.normalise != 0 && top > cuda::detail::minus_infinity) {
     for (auto const x : line) log_sum += std::exp(static_cast<double>(x) - static_cast<double>(top));
     log_sum = static_cast<double>(top) + std::log(log_sum);
   }
@@ -91,11 +91,11 @@ void answer_plainly(cuda::LineLaunch<Format> const& launch, std::int32_t row) {
   result = {0, valid ? 1 : 0, valid ? static_cast<float>(log_sum) : 0};
   for (std::int32_t i = 0; valid && i < std::min(query.best, launch.k) && i < launch.size; ++i) {
     auto const key = keys[static_cast<std::size_t>(i)];
-    if (key == cuda::no_key) break;
-    auto const place = static_cast<Token>(cuda::place_of(key));
+    if (key == cuda::detail::no_key) break;
+    auto const place = static_cast<Token>(cuda::detail::place_of(key));
     launch.best[std::int64_t{row} * launch.k + result.count++] = {
         launch.tokens != nullptr ? launch.tokens[place] : place,
-        static_cast<float>(static_cast<double>(cuda::score_of(key)) - log_sum)};
+        static_cast<float>(static_cast<double>(cuda::detail::score_of(key)) - log_sum)};
   }
   for (std::int32_t i = query.probes; i < query.probes + query.probe_count; ++i)
     launch.probe_values[i] = static_cast<float>(
@@ -107,7 +107,7 @@ inline constexpr int few_threads = 64;
 
 }  // namespace sluice::test
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <class Format>
 void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start start) {
@@ -271,6 +271,6 @@ void launch_places(Launch const& launch, cudaStream_t) {
   });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 
 #include <support/emulated_selection.hpp>

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <class Format>
 void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t, Start start) {
@@ -57,4 +57,4 @@ void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t, Start st
   });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -6,7 +6,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam.cuh>
 #include <sluice/cuda/cache/cache_indirection.cuh>
-#include <sluice/cuda/cache/detail/indirection_view.cuh>
+#include <sluice/cuda/cache/indirection_view.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_beam_cases.hpp>

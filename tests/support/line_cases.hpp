@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/query.hpp>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 
 #include <support/catch.hpp>
@@ -28,9 +28,9 @@ namespace sluice::test {
 template <class Format>
 typename Format::Bits encode(float x) {
   auto const bits = std::bit_cast<std::uint32_t>(x);
-  if constexpr (std::is_same_v<Format, cuda::Float32>) {
+  if constexpr (std::is_same_v<Format, cuda::detail::Float32>) {
     return bits;
-  } else if constexpr (std::is_same_v<Format, cuda::BFloat16>) {
+  } else if constexpr (std::is_same_v<Format, cuda::detail::BFloat16>) {
     return static_cast<std::uint16_t>(std::isnan(x) ? 0x7fc0u : bits >> 16);
   } else {
     auto const sign = bits >> 16 & 0x8000u;

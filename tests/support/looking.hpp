@@ -42,7 +42,7 @@ class Looking : public detail::Forwarding<M> {
 
  private:
   F look_;
-  SlotTokens held_;
+  detail::SlotTokens held_;
   std::map<Slot, Source> sources_;
 };
 

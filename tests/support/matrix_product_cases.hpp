@@ -61,23 +61,23 @@ struct ProductCase {
     auto const stride = static_cast<std::size_t>(columns) + 3;
     OnDevice<Bits> const w(weights), h(hidden);
     OnDevice<Token> const t(tokens);
-    OnDevice<cuda::UnionResult> const r(results);
+    OnDevice<cuda::detail::UnionResult> const r(results);
     OnDevice<std::uint32_t> const m(masks);
     OnDevice<float> const b(bias), to(std::vector<float>(static_cast<std::size_t>(first_lines) * stride, nobody));
-    cuda::SkinnyLaunch<Format> launch{w.data(),    weight_stride, h.data(), hidden_stride,
-                                      first_lines, depth,         t.data(), r.data()};
+    cuda::detail::SkinnyLaunch<Format> launch{w.data(),    weight_stride, h.data(), hidden_stride,
+                                              first_lines, depth,         t.data(), r.data()};
     launch.size = vocabulary, launch.active = {nullptr, each, 0, r.data() + 1, m.data(), words};
     launch.bias = bias.empty() ? nullptr : b.data();
     launch.logits = to.data(), launch.stride = static_cast<std::int64_t>(stride);
     launch.first = first, launch.columns = columns, launch.blocks = 3;
     launch.matrix_lines = matrix_lines;
-    cuda::launch_skinny(launch, nullptr, cuda::Start::after);
+    cuda::detail::launch_skinny(launch, nullptr, cuda::detail::Start::after);
     return to.get();
   }
   bool wanted(std::int32_t line, Token token) const {
     auto const u = line / each;
     return std::binary_search(tokens.begin(), tokens.end(), token) &&
-           (u == 1 || cuda::has_bit(masks.data() + u * words, static_cast<std::uint32_t>(token)));
+           (u == 1 || cuda::detail::has_bit(masks.data() + u * words, static_cast<std::uint32_t>(token)));
   }
   /// A logit in double precision, and its tolerance: depth + 2 additions to two sums and a bias, with exact products.
   /// If a device aligns the 17 terms of an mma to the largest exponent and truncates them, each term, and each sum,
@@ -100,14 +100,14 @@ struct ProductCase {
   std::vector<Bits> weights, hidden;
   std::vector<float> bias;
   std::vector<std::uint32_t> masks;
-  std::vector<cuda::UnionResult> results;
+  std::vector<cuda::detail::UnionResult> results;
 
  private:
   std::int32_t some(std::size_t most) { return 1 + static_cast<std::int32_t>(below(random, most)); }
   /// Of a magnitude from 2^-5 to 2^2.
   Bits number() {
-    constexpr int fraction = std::is_same_v<Format, cuda::Float16> ? 10 : 7;
-    constexpr std::uint64_t least = (std::is_same_v<Format, cuda::Float16> ? 15 : 127) - 5;
+    constexpr int fraction = std::is_same_v<Format, cuda::detail::Float16> ? 10 : 7;
+    constexpr std::uint64_t least = (std::is_same_v<Format, cuda::detail::Float16> ? 15 : 127) - 5;
     return static_cast<Bits>(below(random, 2) << 15 | (least + below(random, 7)) << fraction |
                              below(random, 1u << fraction));
   }
@@ -119,8 +119,8 @@ struct ProductCase {
   }
 };
 
-using MatrixFormats = std::tuple<cuda::Float16, cuda::BFloat16>;
-constexpr std::int32_t always = 1, never = cuda::most_skinny_lines + 1;
+using MatrixFormats = std::tuple<cuda::detail::Float16, cuda::detail::BFloat16>;
+constexpr std::int32_t always = 1, never = cuda::detail::most_skinny_lines + 1;
 
 TEMPLATE_LIST_TEST_CASE("few lines times weights in place on matrix units: what products in double precision say",
                         "[cuda]", MatrixFormats) {

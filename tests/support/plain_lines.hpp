@@ -39,7 +39,7 @@ struct PlainLines {
   std::vector<Candidate> answer() const {
     cuda::check(cudaStreamSynchronize(nullptr), "wait");
     auto const found = best.get();
-    cuda::fill_now(best.data(), 0xff, found.size() * sizeof(Candidate));
+    cuda::detail::fill_now(best.data(), 0xff, found.size() * sizeof(Candidate));
     return found;
   }
 

@@ -43,7 +43,7 @@ class RandomSteps {
 
   std::vector<Row> rows;
   std::vector<Slot> released;
-  SlotTokens tokens;
+  detail::SlotTokens tokens;
 
  private:
   std::int32_t below(std::int32_t n) { return static_cast<std::int32_t>(random_() % static_cast<std::uint64_t>(n)); }

@@ -23,7 +23,7 @@ namespace sluice::test {
 /// \tparam T  of the scores
 template <class T>
 struct SelectionCase {
-  using Format = cuda::FormatOf<T>;
+  using Format = cuda::detail::FormatOf<T>;
   using Bits = typename Format::Bits;
 
   SelectionCase(std::uint64_t seed, std::size_t most, std::size_t rows) : lines(seed, most, rows) {
@@ -35,8 +35,8 @@ struct SelectionCase {
   }
 
   /// A copy of the scores' memory, aligned as on a device.
-  std::vector<cuda::Words> words() const {
-    std::vector<cuda::Words> memory((lines.memory.size() * sizeof(Bits) + 15) / 16);
+  std::vector<cuda::detail::Words> words() const {
+    std::vector<cuda::detail::Words> memory((lines.memory.size() * sizeof(Bits) + 15) / 16);
     std::memcpy(memory.data(), lines.memory.data(), lines.memory.size() * sizeof(Bits));
     return memory;
   }

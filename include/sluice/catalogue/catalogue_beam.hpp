@@ -176,7 +176,7 @@ struct CatalogueBeam {
     s.norms.assign(s.lists.listed.size(), 0);
     if (among == Among::children)
       for (std::size_t rank = 0; rank < s.norms.size(); ++rank)
-        s.norms[rank] = log_sum_exp(told(s.lists.listed[rank], answer));
+        s.norms[rank] = detail::log_sum_exp(told(s.lists.listed[rank], answer));
   }
   /// A token's log-probability.
   float gain(State const& s, std::size_t rank, float score) const {

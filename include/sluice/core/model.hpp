@@ -83,6 +83,7 @@ struct DraftTree {
   bool draws = false;       ///< siblings must be drawn independently from one distribution; `drawn` tells it
   /// [guess]: its parent; -1: Draft::pending. Guesses beyond its end follow the guess before them.
   std::vector<std::int32_t> parents{};
+  /// A part of `candidates`.
   struct Range {
     std::int32_t first = 0, count = 0;
   };
@@ -129,14 +130,18 @@ concept AttachingModel = Model<M> && requires(M& model) {
 };
 // clang-format on
 
+namespace detail {
+
 /// Whether the abilities of M are known at compile time: `static constexpr Abilities abilities`, or no member of that name.
 template <class M>
-concept KnownAbilities = !detail::names_abilities<M>() || requires {
+concept KnownAbilities = !names_abilities<M>() || requires {
   typename std::bool_constant<M::abilities.ragged>;
 };
 
+}  // namespace detail
+
 /// The abilities that M claims at compile time; none if it has no such member.
-template <KnownAbilities M>
+template <detail::KnownAbilities M>
 consteval Abilities abilities() {
   if constexpr (requires { M::abilities; }) return M::abilities;
   else return {};
@@ -151,8 +156,9 @@ constexpr Abilities abilities(M const& model) {
                 })
     return model.abilities();
   else {
-    static_assert(KnownAbilities<M>, "sluice: `abilities` of a model must be a static constexpr Abilities, or a const "
-                                     "function that returns them");
+    static_assert(detail::KnownAbilities<M>,
+                  "sluice: `abilities` of a model must be a static constexpr Abilities, or a const "
+                  "function that returns them");
     return sluice::abilities<M>();
   }
 }
@@ -227,7 +233,7 @@ consteval bool model_names() {
 /// The abilities of M, if known at compile time.
 template <class M>
 consteval Abilities known_abilities() {
-  if constexpr (KnownAbilities<M>) return abilities<M>();
+  if constexpr (detail::KnownAbilities<M>) return abilities<M>();
   else return {};
 }
 

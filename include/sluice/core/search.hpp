@@ -106,14 +106,18 @@ concept SettlingSearch = Search<S> && requires(S const& search, typename S::Stat
 };
 // clang-format on
 
+namespace detail {
+
 /// Whether the needs of S are known at compile time: `static constexpr Abilities needs`, or no member of that name.
 template <class S>
-concept KnownNeeds = !detail::names_needs<S>() || requires {
+concept KnownNeeds = !names_needs<S>() || requires {
   typename std::bool_constant<S::needs.ragged>;
 };
 
+}  // namespace detail
+
 /// The abilities that S requires, at compile time; none if it has no such member.
-template <KnownNeeds S>
+template <detail::KnownNeeds S>
 consteval Abilities needs() {
   if constexpr (requires { S::needs; }) return S::needs;
   else return {};
@@ -127,7 +131,7 @@ constexpr Abilities needs(S const& search) {
                 })
     return search.needs();
   else {
-    static_assert(KnownNeeds<S>,
+    static_assert(detail::KnownNeeds<S>,
                   "sluice: `needs` of a search must be a static constexpr Abilities, or a const function "
                   "that returns them");
     return sluice::needs<S>();

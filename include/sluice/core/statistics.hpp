@@ -28,6 +28,7 @@ struct Statistics {
   std::uint64_t encoder_calls = 0;  ///< calls of Model::start; of Model::encode if sources are encoded ahead
   std::uint64_t encoded = 0;        ///< sentences in these calls
   std::vector<std::uint64_t> rows_histogram;  ///< [n]: model calls with n rows
+  /// Time spent, added up, in seconds.
   struct Seconds {
     double encode = 0;  ///< Model::start; waiting for, or doing, Model::encode
     double model = 0;   ///< Model::step

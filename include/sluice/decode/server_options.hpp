@@ -18,6 +18,7 @@
 
 namespace sluice::inline v0 {
 
+/// Options of a Server.
 struct ServerOptions {
   /// What submit() does while the queue is full.
   enum class Full : std::uint8_t { wait, refuse };
@@ -34,6 +35,7 @@ struct ServerOptions {
   }
 };
 
+/// The clock of deadlines.
 using ServerClock = std::chrono::steady_clock;
 
 /// Callbacks and deadline of one request of a Server. Callbacks run in the worker's thread, one at a time: keep them short. They

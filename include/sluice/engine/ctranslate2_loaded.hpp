@@ -37,6 +37,7 @@ class CTranslate2Loaded {
   /// Tokens of the source vocabulary. The tokens that the model's configuration asks for (bos, eos) are added around
   /// them.
   using Source = std::vector<Token>;
+  /// What the encoder makes of a batch of sources.
   struct Encoded {
     ctranslate2::StorageView memory;  ///< [sentences, positions, d]
     std::vector<std::int32_t> lengths;

@@ -33,6 +33,7 @@ enum class CertainText : std::uint8_t {
             ///< certain too
 };
 
+/// Options of a Structure.
 struct StructureOptions {
   /// Approximate memory for the grammar states reached by outputs, in bytes. When half of it is used, new sentences
   /// start with fresh memory while others continue in the old; a sentence that alone needs more ends with an error.

@@ -33,6 +33,7 @@ enum class Average : std::uint8_t {
   normalised_log_probs,  ///< the softmax of that (Sockeye's log_linear); the answer's Kind is logits
 };
 
+/// How Ensemble and EnsembleOf average.
 struct EnsembleOptions {
   Average average = Average::probabilities;
   std::vector<double> weights{};  ///< one per model, >= 0, divided by their sum; empty = equal weights. A model with
@@ -56,11 +57,11 @@ struct EncodedByEach<M> {
 };
 
 /// Models of different types.
-template <ScoringModel M, ScoringModel... Ms>
+template <detail::ScoringModel M, detail::ScoringModel... Ms>
 class ModelTuple : public EncodedByAll<M, Ms...> {
  public:
   using Source = typename M::Source;
-  static constexpr bool known = (KnownAbilities<M> && ... && KnownAbilities<Ms>);
+  static constexpr bool known = (detail::KnownAbilities<M> && ... && detail::KnownAbilities<Ms>);
   static constexpr Abilities able = [] {
     auto all = known_abilities<M>();
     ((all = common(all, known_abilities<Ms>())), ...);
@@ -86,11 +87,11 @@ class ModelTuple : public EncodedByAll<M, Ms...> {
 };
 
 /// Any number of models of one type.
-template <ScoringModel M>
+template <detail::ScoringModel M>
 class ModelList : public EncodedByEach<M> {
  public:
   using Source = typename M::Source;
-  static constexpr bool known = KnownAbilities<M>;
+  static constexpr bool known = detail::KnownAbilities<M>;
   static constexpr Abilities able = known_abilities<M>();
 
   explicit ModelList(std::span<M* const> models) : models_(models.begin(), models.end()) {
@@ -248,7 +249,7 @@ class BasicEnsemble : public EncodedOfEnsemble<Models>, public Claim<Models::kno
   std::vector<double> weights_;
   Vocabulary vocabulary_;
   Limits limits_;
-  LogMixture mixture_;
+  detail::LogMixture mixture_;
 };
 
 }  // namespace SLUICE_ISA
@@ -263,7 +264,7 @@ inline namespace SLUICE_ISA {
 /// softmax and one pass over V for each. The result is the same bits in every batch if the models' lines are. A NaN or
 /// +infinity in one model's line makes the line NaN, which the decoder reports; impossible tokens (-infinity) have
 /// probability 0. If a model's `start` or `step` throws, so does the ensemble's.
-template <ScoringModel M, ScoringModel... Ms>
+template <detail::ScoringModel M, detail::ScoringModel... Ms>
   requires(std::same_as<typename M::Source, typename Ms::Source>&&...)
 class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
  public:
@@ -275,7 +276,7 @@ class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
 
 /// The same for models of one type whose number is known only at run time. With AnyModel, the models may have any
 /// types.
-template <ScoringModel M>
+template <detail::ScoringModel M>
 class EnsembleOf : public detail::BasicEnsemble<detail::ModelList<M>> {
  public:
   /// Copies the pointers.

@@ -25,6 +25,8 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+
 /// For a language model that needs no source.
 struct NoSource {
   static constexpr std::monostate nothing{};
@@ -33,6 +35,8 @@ struct NoSource {
     return nothing;
   }
 };
+
+}  // namespace detail
 
 inline namespace SLUICE_ISA {
 
@@ -50,10 +54,10 @@ inline namespace SLUICE_ISA {
 /// \tparam F  function from a source of M to L's source within it, which must live as long: `&Pair::context`;
 /// std::identity{} if both have the same source; omitted if L needs none (std::monostate)
 // clang-format off
-template <ScoringModel M, ScoringModel L, class F = NoSource>
+template <detail::ScoringModel M, detail::ScoringModel L, class F = detail::NoSource>
   requires std::same_as<std::invoke_result_t<F const&, typename M::Source const&>, typename L::Source const&>
 class Interpolate
-    : public detail::Claim<KnownAbilities<M> && KnownAbilities<L>,
+    : public detail::Claim<detail::KnownAbilities<M> && detail::KnownAbilities<L>,
                            detail::common(detail::known_abilities<M>(), detail::known_abilities<L>())> {
   // clang-format on
  public:
@@ -116,7 +120,7 @@ class Interpolate
   F source_of_;
   Vocabulary vocabulary_;
   std::vector<typename L::Source const*> language_sources_;
-  LogMixture mixture_;
+  detail::LogMixture mixture_;
 };
 
 }  // namespace SLUICE_ISA

@@ -8,7 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/page_table.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -45,7 +45,8 @@ struct Restarts {
 /// fork of a slot that is cut in the same step is started again too, since the model no longer holds what the fork
 /// would copy. Encoding ahead is not passed on, since a sentence may have to be encoded again.
 template <Model M>
-class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_back(detail::known_abilities<M>())> {
+class Restarting
+    : public detail::Claim<detail::KnownAbilities<M>, detail::with_roll_back(detail::known_abilities<M>())> {
   static_assert(!detail::known_abilities<M>().roll_back, SLUICE_ROLLS_BACK);
 
  public:
@@ -162,7 +163,7 @@ class Restarting : public detail::Claim<KnownAbilities<M>, detail::with_roll_bac
 
   M& model_;
   Abilities able_;
-  SlotTokens tokens_;
+  detail::SlotTokens tokens_;
   std::vector<State> states_;  // [slot]
   std::vector<Row> cut_, rows_;
   std::vector<Slot> slots_, held_;

@@ -22,6 +22,7 @@ namespace sluice::inline v0 {
 /// best guess for its place (its depth), whatever it follows. Nodes are in order of worth: the first n nodes form a
 /// tree too.
 struct TreeShape {
+  /// One guess of the tree.
   struct Node {
     std::int32_t parent;  ///< a node before it; -1: the root
     std::int32_t depth;   ///< 0: the first place

@@ -68,7 +68,7 @@ class WithDraft : public detail::Forwarding<M> {
   static_assert(std::same_as<typename M::Source, typename D::Source>, "sluice: model and draft read different sources");
   static_assert(Expander<E, Answer<D>>, "sluice: E does not expand what the draft answers");
   static constexpr Abilities needed{.ragged = true, .blocks = true, .roll_back = true};
-  static_assert(!KnownAbilities<D> || detail::known_abilities<D>().include(needed), SLUICE_BAD_DRAFT);
+  static_assert(!detail::KnownAbilities<D> || detail::known_abilities<D>().include(needed), SLUICE_BAD_DRAFT);
 
  public:
   using Source = typename M::Source;
@@ -219,7 +219,7 @@ class WithDraft : public detail::Forwarding<M> {
   E expander_;
   Choice choice_;
   Vocabulary vocabulary_;
-  SlotTokens held_, drafted_;
+  detail::SlotTokens held_, drafted_;
   std::vector<std::vector<Token>> texts_;  // for each sentence, the tokens that the draft model continues
   std::vector<Row> rows_;
   std::vector<Query> queries_;

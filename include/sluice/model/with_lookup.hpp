@@ -201,7 +201,7 @@ class WithLookup : public detail::Forwarding<M> {
   }
 
   Lookup options_;
-  SlotTokens held_;
+  detail::SlotTokens held_;
   std::vector<std::vector<Token>> sources_;  // [slot]
   std::vector<Token> text_;
   std::vector<std::size_t> places_;  // in the source

@@ -26,6 +26,7 @@ namespace sluice::inline v0 {
 
 /// How hypotheses are weighted as references.
 struct BayesRiskOptions {
+  /// How much each reference counts.
   enum class Weights : std::uint8_t {
     uniform,      ///< equal weights: for samples, in which probable outputs are more frequent
     probability,  ///< w_i ~ exp(scale * log_prob_i), normalised to a sum of one: for lists of different hypotheses

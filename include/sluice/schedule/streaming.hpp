@@ -29,6 +29,7 @@ namespace sluice::inline v0 {
 ///
 /// Both functions cost O(live).
 struct Streaming {
+  /// Which of the running sentences step.
   enum class Order : std::uint8_t {
     automatic,      ///< oldest_first, or shortest_only if the model is not `ragged`
     oldest_first,   ///< all sentences, in the order of admission, up to max_rows

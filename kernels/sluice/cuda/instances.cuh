@@ -10,8 +10,8 @@
 #include <sluice/cuda/cache/detail/indirection_kernel.cuh>
 #include <sluice/cuda/cache/detail/page_kernel.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/line/detail/key_sort.cuh>
 #include <sluice/cuda/line/detail/line_kernel.cuh>
 #include <sluice/cuda/line/detail/line_order_kernel.cuh>
@@ -24,54 +24,90 @@
 
 namespace sluice::inline v0::cuda {
 
-template void launch_lines<Float32>(LineLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_lines<Float16>(LineLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_lines<BFloat16>(LineLaunch<BFloat16> const&, cudaStream_t, Start);
-template int line_ring_blocks<line_threads>();
+template void detail::launch_lines<detail::Float32>(detail::LineLaunch<detail::Float32> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_lines<detail::BFloat16>(detail::LineLaunch<detail::BFloat16> const&, cudaStream_t,
+                                                     detail::Start);
+template int detail::line_ring_blocks<detail::line_threads>();
 
-template void launch_merging_lines<Float32>(LineLaunch<Float32> const&, TailLaunch const&, cudaStream_t, Start);
-template void launch_merging_lines<Float16>(LineLaunch<Float16> const&, TailLaunch const&, cudaStream_t, Start);
-template void launch_merging_lines<BFloat16>(LineLaunch<BFloat16> const&, TailLaunch const&, cudaStream_t, Start);
-template void launch_merge<SmallMerge>(MergeLaunch const&, cudaStream_t, Start);
-template void launch_merge<LargeMerge>(MergeLaunch const&, cudaStream_t, Start);
-template void launch_verification<verification_threads>(Verification const&, cudaStream_t);
-template void launch_beam_begin<beam_warps>(BeamTask const&, std::int32_t, cudaStream_t);
-template void launch_beam_advance<beam_warps>(BeamTask const&, cudaStream_t, Start);
-template void launch_indirection<indirection_threads>(IndirectionLaunch const&, cudaStream_t);
-template void launch_page_copies<page_threads>(PageCopies const&, cudaStream_t);
+template void detail::launch_merging_lines<detail::Float32>(detail::LineLaunch<detail::Float32> const&,
+                                                            detail::TailLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_merging_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&,
+                                                            detail::TailLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_merging_lines<detail::BFloat16>(detail::LineLaunch<detail::BFloat16> const&,
+                                                             detail::TailLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_merge<detail::SmallMerge>(MergeLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_merge<detail::LargeMerge>(MergeLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_verification<verification_threads>(Verification const&, cudaStream_t);
+template void detail::launch_beam_begin<detail::beam_warps>(detail::BeamTask const&, std::int32_t, cudaStream_t);
+template void detail::launch_beam_advance<detail::beam_warps>(detail::BeamTask const&, cudaStream_t, detail::Start);
+template void detail::launch_indirection<indirection_threads>(detail::IndirectionLaunch const&, cudaStream_t);
+template void detail::launch_page_copies<page_threads>(detail::PageCopies const&, cudaStream_t);
 
-template void launch_keys<Float32>(OrderLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_keys<Float16>(OrderLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_keys<BFloat16>(OrderLaunch<BFloat16> const&, cudaStream_t, Start);
-template void launch_lists<Float32>(OrderLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_lists<Float16>(OrderLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_lists<BFloat16>(OrderLaunch<BFloat16> const&, cudaStream_t, Start);
-template void sort_keys<Key>(void*, std::size_t&, Key const*, Key*, std::int64_t, std::int64_t, std::int32_t const*,
-                             cudaStream_t);
+template void detail::launch_keys<detail::Float32>(detail::OrderLaunch<detail::Float32> const&, cudaStream_t,
+                                                   detail::Start);
+template void detail::launch_keys<detail::Float16>(detail::OrderLaunch<detail::Float16> const&, cudaStream_t,
+                                                   detail::Start);
+template void detail::launch_keys<detail::BFloat16>(detail::OrderLaunch<detail::BFloat16> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_lists<detail::Float32>(detail::OrderLaunch<detail::Float32> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_lists<detail::Float16>(detail::OrderLaunch<detail::Float16> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_lists<detail::BFloat16>(detail::OrderLaunch<detail::BFloat16> const&, cudaStream_t,
+                                                     detail::Start);
+template void detail::sort_keys<detail::Key>(void*, std::size_t&, detail::Key const*, detail::Key*, std::int64_t,
+                                             std::int64_t, std::int32_t const*, cudaStream_t);
 
-template void launch_narrowing<OrderLaunch<Float32>>(OrderLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_narrowing<OrderLaunch<Float16>>(OrderLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_narrowing<OrderLaunch<BFloat16>>(OrderLaunch<BFloat16> const&, cudaStream_t, Start);
-template void launch_narrowing<SelectLaunch<Float32>>(SelectLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_narrowing<SelectLaunch<Float16>>(SelectLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_narrowing<SelectLaunch<BFloat16>>(SelectLaunch<BFloat16> const&, cudaStream_t, Start);
-template void launch_select_keys<Float32>(SelectLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_select_keys<Float16>(SelectLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_select_keys<BFloat16>(SelectLaunch<BFloat16> const&, cudaStream_t, Start);
-template void launch_draws<Float32>(SelectLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_draws<Float16>(SelectLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_draws<BFloat16>(SelectLaunch<BFloat16> const&, cudaStream_t, Start);
-template void launch_selection<Float32>(SelectLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_selection<Float16>(SelectLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_selection<BFloat16>(SelectLaunch<BFloat16> const&, cudaStream_t, Start);
+template void
+detail::launch_narrowing<detail::OrderLaunch<detail::Float32>>(detail::OrderLaunch<detail::Float32> const&,
+                                                               cudaStream_t, detail::Start);
+template void
+detail::launch_narrowing<detail::OrderLaunch<detail::Float16>>(detail::OrderLaunch<detail::Float16> const&,
+                                                               cudaStream_t, detail::Start);
+template void
+detail::launch_narrowing<detail::OrderLaunch<detail::BFloat16>>(detail::OrderLaunch<detail::BFloat16> const&,
+                                                                cudaStream_t, detail::Start);
+template void
+detail::launch_narrowing<detail::SelectLaunch<detail::Float32>>(detail::SelectLaunch<detail::Float32> const&,
+                                                                cudaStream_t, detail::Start);
+template void
+detail::launch_narrowing<detail::SelectLaunch<detail::Float16>>(detail::SelectLaunch<detail::Float16> const&,
+                                                                cudaStream_t, detail::Start);
+template void
+detail::launch_narrowing<detail::SelectLaunch<detail::BFloat16>>(detail::SelectLaunch<detail::BFloat16> const&,
+                                                                 cudaStream_t, detail::Start);
+template void detail::launch_select_keys<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
+                                                          detail::Start);
+template void detail::launch_select_keys<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
+                                                          detail::Start);
+template void detail::launch_select_keys<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
+                                                           detail::Start);
+template void detail::launch_draws<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_draws<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_draws<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
+                                                     detail::Start);
+template void detail::launch_selection<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
+                                                        detail::Start);
+template void detail::launch_selection<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
+                                                        detail::Start);
+template void detail::launch_selection<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
+                                                         detail::Start);
 
-template void launch_skinny<Float32>(SkinnyLaunch<Float32> const&, cudaStream_t, Start);
-template void launch_skinny<Float16>(SkinnyLaunch<Float16> const&, cudaStream_t, Start);
-template void launch_skinny<BFloat16>(SkinnyLaunch<BFloat16> const&, cudaStream_t, Start);
-template void launch_union<UnionLaunch>(UnionLaunch const&, cudaStream_t, Start);
-template void launch_gather<GatherLaunch>(GatherLaunch const&, cudaStream_t);
-template void launch_mask<MaskLaunch>(MaskLaunch const&, cudaStream_t, Start);
-template void launch_fill<FillLaunch>(FillLaunch const&, cudaStream_t, Start);
-template void launch_places<PlaceLaunch>(PlaceLaunch const&, cudaStream_t);
+template void detail::launch_skinny<detail::Float32>(detail::SkinnyLaunch<detail::Float32> const&, cudaStream_t,
+                                                     detail::Start);
+template void detail::launch_skinny<detail::Float16>(detail::SkinnyLaunch<detail::Float16> const&, cudaStream_t,
+                                                     detail::Start);
+template void detail::launch_skinny<detail::BFloat16>(detail::SkinnyLaunch<detail::BFloat16> const&, cudaStream_t,
+                                                      detail::Start);
+template void detail::launch_union<detail::UnionLaunch>(detail::UnionLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_gather<detail::GatherLaunch>(detail::GatherLaunch const&, cudaStream_t);
+template void detail::launch_mask<detail::MaskLaunch>(detail::MaskLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_fill<detail::FillLaunch>(detail::FillLaunch const&, cudaStream_t, detail::Start);
+template void detail::launch_places<detail::PlaceLaunch>(detail::PlaceLaunch const&, cudaStream_t);
 
 }  // namespace sluice::inline v0::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phrases: which are valid, and the automaton that finds them, against lists of their prefixes.
-#include <sluice/search/common/detail/phrase_matcher.hpp>
 #include <sluice/search/common/phrase.hpp>
+#include <sluice/search/common/phrase_matcher.hpp>
 
 #include <support/catch.hpp>
 

@@ -260,10 +260,10 @@ struct Choosing : Greedy {
 
 TEST_CASE("a search under a rule needs what it needs alone", "[rules]") {
   using Known = Ruled<Blockwise<>, ForbidTokens>;
-  STATIC_REQUIRE(KnownNeeds<Known>);
+  STATIC_REQUIRE(detail::KnownNeeds<Known>);
   STATIC_REQUIRE(needs<Known>() == needs<Blockwise<>>());
   using Told = Ruled<Choosing, ForbidTokens>;
-  STATIC_REQUIRE(!KnownNeeds<Told>);
+  STATIC_REQUIRE(!detail::KnownNeeds<Told>);
   Told told;
   CHECK(needs(told) == Abilities{});
   told.search.blocks = true;

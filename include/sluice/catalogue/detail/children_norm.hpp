@@ -15,7 +15,7 @@
 #include <limits>
 #include <span>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// log sum exp of scores, with each term accurate to 3e-7 relative; 0 if none is more than -infinity.
@@ -42,4 +42,4 @@ double log_sum_exp(std::span<float const> scores) {
 }
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -30,7 +30,7 @@ namespace sluice::inline v0::detail {
 /// The check at compile time.
 template <Model M, Search S>
 consteval bool known_needs() {
-  if constexpr (KnownAbilities<M> && KnownNeeds<S>) {
+  if constexpr (detail::KnownAbilities<M> && detail::KnownNeeds<S>) {
     static_assert(abilities<M>().roll_back || !needs<S>().roll_back, SLUICE_LACKS_ROLL_BACK);
     static_assert(abilities<M>().blocks || !needs<S>().blocks, SLUICE_LACKS_BLOCKS);
     static_assert(abilities<M>().include(needs<S>()), SLUICE_LACKS_ABILITIES);

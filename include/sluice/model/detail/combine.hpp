@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 
 // clang-format off
 /// A model that gives whole lines of scores, Scores<T>. Projected turns a model of hidden vectors into one.
@@ -25,8 +25,6 @@ template <class M>
 concept ScoringModel = Model<M> && requires { typename Answer<M>::Value; } &&
   std::same_as<Answer<M>, Scores<typename Answer<M>::Value>>;
 // clang-format on
-
-namespace detail {
 
 /// The abilities that both have.
 constexpr Abilities common(Abilities a, Abilities b) {
@@ -72,5 +70,4 @@ inline std::ptrdiff_t lines(std::span<Row const> rows) {
   return count;
 }
 
-}  // namespace detail
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

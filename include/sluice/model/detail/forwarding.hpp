@@ -25,8 +25,8 @@ struct EncodedOf<M> {
 ///
 /// \tparam A  the abilities that it claims at compile time, if those of M are known then
 template <Model M, Abilities A = known_abilities<M>()>
-class Forwarding : public EncodedOf<M>, public Claim<KnownAbilities<M>, A> {
-  using Claimed = Claim<KnownAbilities<M>, A>;
+class Forwarding : public EncodedOf<M>, public Claim<detail::KnownAbilities<M>, A> {
+  using Claimed = Claim<detail::KnownAbilities<M>, A>;
 
  public:
   using Source = typename M::Source;

@@ -7,9 +7,9 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/log_add.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Sums the answers of several models to the same rows, in one matrix of log-probabilities [lines, V].
@@ -124,4 +124,4 @@ class LogMixture {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

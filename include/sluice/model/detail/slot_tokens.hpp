@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 
 /// Follows the rows of every step. A fork copies the tokens that it keeps; everything else costs O(tokens fed).
 /// Allocates nothing once every slot has held its longest sequence.
@@ -66,4 +66,4 @@ class SlotTokens {
   std::vector<std::vector<Token>> tokens_;
 };
 
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -101,7 +101,7 @@ class ClusteredProjection {
   }
   /// Checks the clusters before anything is built from them.
   static std::shared_ptr<std::vector<Clusters> const> fitting(std::vector<Clusters> directions,
-                                                              SubsetProjection const& projection) {
+                                                              detail::SubsetProjection const& projection) {
     for (auto const& clusters : directions)
       detail::check_fit("ClusteredProjection: ", clusters, projection.vocabulary_size(), projection.hidden_size());
     return std::make_shared<std::vector<Clusters> const>(std::move(directions));
@@ -117,14 +117,15 @@ class ClusteredProjection {
         // Neighbouring lines share one read of the weights.
         auto lines = part.lines;
         for (; p + 1 < parts.size() && parts[p + 1].full; ++p) lines += parts[p + 1].lines;
-        projection_.answer_full(lines_of(hidden, part.first, lines), queries.subspan(part.first, lines), lists_);
+        projection_.answer_full(detail::lines_of(hidden, part.first, lines), queries.subspan(part.first, lines),
+                                lists_);
         continue;
       }
       auto const own = queries.subspan(part.first, part.lines);
       auto const tokens = unions_.tokens_of(part);
       auto const translated = translated_.translate(own, tokens);
       if (!joint) {
-        projection_.answer_some(lines_of(hidden, part.first, part.lines), translated, tokens, lists_);
+        projection_.answer_some(detail::lines_of(hidden, part.first, part.lines), translated, tokens, lists_);
         continue;
       }
       for (auto const& query : translated) {
@@ -137,7 +138,7 @@ class ClusteredProjection {
   /// Compares the best token of every line with the full projection's.
   void audit(Hidden<float> const& hidden, std::span<Query const> queries) {
     audit_lists_.clear();
-    projection_.answer_full(lines_of(hidden, 0, queries.size()), queries, audit_lists_);
+    projection_.answer_full(detail::lines_of(hidden, 0, queries.size()), queries, audit_lists_);
     auto const full = audit_lists_.answer(queries, {});
     auto const here = lists_.answer(queries, {});
     for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -151,11 +152,11 @@ class ClusteredProjection {
   }
 
   std::int32_t audit_;
-  SubsetProjection projection_;
+  detail::SubsetProjection projection_;
   std::shared_ptr<std::vector<Clusters> const> clusters_;
-  ClusterUnions unions_;
-  JointProduct joint_;
-  ActiveQueries translated_;
+  detail::ClusterUnions unions_;
+  detail::JointProduct joint_;
+  detail::ActiveQueries translated_;
   LineLists lists_, audit_lists_;
   ClusteredStatistics statistics_;
   std::uint64_t step_ = 0;

@@ -24,6 +24,7 @@
 
 namespace sluice::inline v0 {
 
+/// Options of k_means().
 struct KMeansOptions {
   std::ptrdiff_t clusters = 400;  ///< in [1, number of points]
   std::int32_t iterations = 20;   ///< the most; >= 0. It stops when nothing changes
@@ -57,8 +58,6 @@ inline std::vector<std::ptrdiff_t> draw_subset(std::ptrdiff_t count, std::ptrdif
   return drawn;
 }
 
-}  // namespace detail
-
 inline namespace SLUICE_ISA {
 
 /// The steps of k_means(), without its checks: assign(), then update(), as often as wanted.
@@ -70,7 +69,7 @@ class Lloyd {
         centroids_(static_cast<std::size_t>(clusters * points.columns)),
         nearest_(static_cast<std::size_t>(points.rows)),
         distances_(static_cast<std::size_t>(points.rows)) {
-    auto const chosen = detail::draw_subset(clusters, points.rows, derive(seed, 0));
+    auto const chosen = draw_subset(clusters, points.rows, derive(seed, 0));
     for (std::ptrdiff_t c = 0; c < clusters; ++c) move(c, chosen[static_cast<std::size_t>(c)]);
   }
 
@@ -144,6 +143,12 @@ class Lloyd {
   bool assigned_ = false;
 };
 
+}  // namespace SLUICE_ISA
+
+}  // namespace detail
+
+inline namespace SLUICE_ISA {
+
 /// Lloyd's iteration (1957): starts at randomly chosen points and moves every centroid to the mean of the points
 /// nearest to it, until nothing changes. A centroid without points moves to the point farthest from its own centroid,
 /// so the objective never rises (up to rounding). Sums are in float64, distances are compared in float32.
@@ -165,7 +170,7 @@ inline KMeans k_means(MatrixView<float const> points, KMeansOptions const& optio
   detail::check_finite(points, "k_means: points");
 
   KMeans result;
-  Lloyd lloyd(points, options.clusters, options.seed);
+  detail::Lloyd lloyd(points, options.clusters, options.seed);
   for (std::int32_t i = 0;; ++i) {
     auto const [objective, changed] = lloyd.assign();
     result.objective.push_back(objective);

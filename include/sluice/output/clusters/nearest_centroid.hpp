@@ -7,9 +7,9 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -78,11 +78,11 @@ class NearestCentroid {
   static std::size_t largest(std::span<float const> line) {
     auto top = line[0];
     std::size_t i = 0;
-    if (std::ssize(line) >= simd::lanes) {
-      auto best = simd::load(line.data());
-      for (i = simd::lanes; i + simd::lanes <= line.size(); i += simd::lanes)
-        best = (simd::max)(best, simd::load(line.data() + i));
-      top = (simd::max)(best);
+    if (std::ssize(line) >= detail::simd::lanes) {
+      auto best = detail::simd::load(line.data());
+      for (i = detail::simd::lanes; i + detail::simd::lanes <= line.size(); i += detail::simd::lanes)
+        best = (detail::simd::max)(best, detail::simd::load(line.data() + i));
+      top = (detail::simd::max)(best);
     }
     for (; i < line.size(); ++i) top = (std::max)(top, line[i]);
     auto const at = std::find(line.begin(), line.end(), top);

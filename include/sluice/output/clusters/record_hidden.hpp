@@ -24,6 +24,7 @@
 
 namespace sluice::inline v0 {
 
+/// What ClusterSamples keep.
 struct ClusterSamplesOptions {
   std::ptrdiff_t hidden_size = 0;                                      ///< d; >= 1
   std::int32_t vocabulary_size = 0;                                    ///< V; >= 1

@@ -25,6 +25,7 @@
 
 namespace sluice::inline v0 {
 
+/// Options of train_clusters().
 struct TrainClustersOptions {
   std::ptrdiff_t clusters = 400;       ///< in [1, number of samples]
   std::ptrdiff_t likely = 1;           ///< tokens that every sample adds to its cluster, in [1, K of the samples]

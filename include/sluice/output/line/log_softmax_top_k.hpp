@@ -12,9 +12,9 @@
 #include <sluice/output/detail/line/line_pass.hpp>
 #include <sluice/output/detail/line/line_selection.hpp>
 #include <sluice/output/detail/line/load_scores.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/parallel.hpp>
 #include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <array>
@@ -50,9 +50,9 @@ class LogSoftmaxTopK {
     require(bias_.empty() || queries.empty() || std::ssize(bias_) == scores.columns, "LogSoftmaxTopK: bias.size()",
             bias_.size(), "must be 0 or the number of columns");
     auto const work = static_cast<std::ptrdiff_t>(queries.size()) * scores.columns;
-    auto const parts = parallel_parts(std::ssize(queries), work);
+    auto const parts = detail::parallel_parts(std::ssize(queries), work);
     if (workers_.size() < parts) workers_.resize(parts);
-    parallel_for(parts, std::ssize(queries), [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
+    detail::parallel_for(parts, std::ssize(queries), [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
       auto& worker = workers_[part];
       worker.lists.clear();
       for (auto i = first; i < last; ++i)
@@ -68,38 +68,39 @@ class LogSoftmaxTopK {
   struct Worker {
     template <class T>
     void answer(std::span<T const> line, std::span<float const> bias, Kind kind, Query const& query) {
-      if (!LinePass::suffices(query)) {
+      if (!detail::LinePass::suffices(query)) {
         if constexpr (std::is_same_v<T, float>)
-          if (bias.empty() && !LinePass::changes(query)) return selection.answer_changed(line, kind, query, lists);
+          if (bias.empty() && !detail::LinePass::changes(query))
+            return selection.answer_changed(line, kind, query, lists);
         whole.resize(line.size());
-        load_scores(line.data(), bias.empty() ? nullptr : bias.data(), line.size(), whole.data());
+        detail::load_scores(line.data(), bias.empty() ? nullptr : bias.data(), line.size(), whole.data());
         return selection.answer(whole, kind, query, lists);
       }
       pass.begin(query, kind);
       auto const* const added = bias.empty() ? nullptr : bias.data();
       std::size_t first = 0;
-      if constexpr (has_vectors<T>) {
-        if (!LinePass::changes(query)) first = whole_chunks(line, added);
+      if constexpr (detail::has_vectors<T>) {
+        if (!detail::LinePass::changes(query)) first = whole_chunks(line, added);
       }
       while (first < line.size()) {
         auto const count = (std::min)(line.size() - first, buffer.size());
-        if constexpr (has_vectors<T>) {
-          if (count % LineScan::chunk == 0 && LinePass::only_masks(query, first, count)) {
+        if constexpr (detail::has_vectors<T>) {
+          if (count % detail::LineScan::chunk == 0 && detail::LinePass::only_masks(query, first, count)) {
             masked(line.data() + first, added == nullptr ? nullptr : added + first, first, count, *query.only);
             first += count;
             continue;
           }
         }
-        load_scores(line.data() + first, added == nullptr ? nullptr : added + first, count, buffer.data());
+        detail::load_scores(line.data() + first, added == nullptr ? nullptr : added + first, count, buffer.data());
         pass.change(std::span(buffer).first(count), first);
-        auto const padded = (count + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk;
-        std::fill(buffer.data() + count, buffer.data() + padded, LineScan::lowest);
+        auto const padded = (count + detail::LineScan::chunk - 1) / detail::LineScan::chunk * detail::LineScan::chunk;
+        std::fill(buffer.data() + count, buffer.data() + padded, detail::LineScan::lowest);
         pass.add(first, buffer.data(), padded);
         first += count;
       }
       if (pass.overflowed()) {
         whole.resize(line.size());
-        load_scores(line.data(), added, line.size(), whole.data());
+        detail::load_scores(line.data(), added, line.size(), whole.data());
         return selection.answer(whole, kind, query, lists);
       }
       pass.finish(lists);
@@ -108,9 +109,9 @@ class LogSoftmaxTopK {
     /// Adds whole chunks that need no change; returns where they end.
     template <class T>
     std::size_t whole_chunks(std::span<T const> line, float const* bias) {
-      auto const end = line.size() / LineScan::chunk * LineScan::chunk;
-      for (std::size_t first = 0; first < end; first += LineScan::block) {
-        auto const count = (std::min)(LineScan::block, end - first);
+      auto const end = line.size() / detail::LineScan::chunk * detail::LineScan::chunk;
+      for (std::size_t first = 0; first < end; first += detail::LineScan::block) {
+        auto const count = (std::min)(detail::LineScan::block, end - first);
         auto const* const from = line.data() + first;
         if constexpr (std::is_same_v<T, float>) {
           if (bias == nullptr) {
@@ -120,10 +121,10 @@ class LogSoftmaxTopK {
         }
         pass.add(first, buffer.data(), count,
                  [from, added = bias == nullptr ? nullptr : bias + first, to = buffer.data()](std::size_t i) {
-                   __builtin_prefetch(from + i + LineScan::ahead);
-                   auto x = load_vector(from + i);
-                   if (added != nullptr) x += simd::load(added + i);
-                   simd::store(to + i, x);
+                   __builtin_prefetch(from + i + detail::LineScan::ahead);
+                   auto x = detail::load_vector(from + i);
+                   if (added != nullptr) x += detail::simd::load(added + i);
+                   detail::simd::store(to + i, x);
                    return x;
                  });
       }
@@ -135,22 +136,22 @@ class LogSoftmaxTopK {
     void masked(T const* from, float const* bias, std::size_t first, std::size_t count, TokenSet const& only) {
       auto const words = only.words();
       pass.add(first, buffer.data(), count, [=, to = buffer.data()](std::size_t i) {
-        __builtin_prefetch(from + i + LineScan::ahead);
-        auto x = load_vector(from + i);
-        if (bias != nullptr) x += simd::load(bias + i);
+        __builtin_prefetch(from + i + detail::LineScan::ahead);
+        auto x = detail::load_vector(from + i);
+        if (bias != nullptr) x += detail::simd::load(bias + i);
         auto const word = (first + i) / 64;
         auto const held = word < words.size() ? words[word] >> (first + i) % 64 : 0;
-        x = simd::where(static_cast<std::uint32_t>(held), x, LineScan::lowest);
-        simd::store(to + i, x);
+        x = detail::simd::where(static_cast<std::uint32_t>(held), x, detail::LineScan::lowest);
+        detail::simd::store(to + i, x);
         return x;
       });
     }
 
-    LinePass pass;
-    LineSelection selection;
+    detail::LinePass pass;
+    detail::LineSelection selection;
     LineLists lists;
     AlignedVector<float> whole;
-    AlignedVector<float> buffer = AlignedVector<float>(LineScan::block);
+    AlignedVector<float> buffer = AlignedVector<float>(detail::LineScan::block);
   };
 
   std::vector<float> bias_;

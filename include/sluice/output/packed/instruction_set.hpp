@@ -20,11 +20,11 @@ inline namespace SLUICE_ISA {
 /// "amx_bf16", "amx_int8", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx512", "avx2", "avx" or "baseline". Products of
 /// one or two rows in 8 bits do not use matrix units, but the instructions next in this list.
 inline std::string_view instruction_set(Precision precision) {
-  if (precision != Precision::float32 && tile::granted())
+  if (precision != Precision::float32 && detail::tile::granted())
     return precision == Precision::bfloat16 ? "amx_bf16" : "amx_int8";
-  if (precision == Precision::bfloat16 && packed::Bfloat16Dot::parts == 1) return "avx512_bf16";
-  if (precision == Precision::int8 && packed::Int8Dot::depth == 4)
-    return packed::Int8Dot::lanes == 16 ? "avx512_vnni" : "avx_vnni";
+  if (precision == Precision::bfloat16 && detail::packed::Bfloat16Dot::parts == 1) return "avx512_bf16";
+  if (precision == Precision::int8 && detail::packed::Int8Dot::depth == 4)
+    return detail::packed::Int8Dot::lanes == 16 ? "avx512_vnni" : "avx_vnni";
 #if defined(__AVX512F__)
   return "avx512";
 #elif defined(__AVX2__)
@@ -39,7 +39,7 @@ inline std::string_view instruction_set(Precision precision) {
 /// bfloat16 if there are instructions for it (matrix units, 16-bit dot products), else float32. Never int8, whose
 /// rounding not every caller accepts.
 inline Precision automatic_precision() {
-  return tile::granted() || packed::Bfloat16Dot::parts == 1 ? Precision::bfloat16 : Precision::float32;
+  return detail::tile::granted() || detail::packed::Bfloat16Dot::parts == 1 ? Precision::bfloat16 : Precision::float32;
 }
 
 }  // namespace SLUICE_ISA

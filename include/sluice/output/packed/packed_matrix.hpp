@@ -11,10 +11,10 @@
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/packed/packed_float.hpp>
 #include <sluice/output/detail/packed/packed_int8.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
 #include <sluice/output/detail/packed/product_writer.hpp>
 #include <sluice/output/detail/packed/tile_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +41,7 @@ inline namespace SLUICE_ISA {
 ///    row whose u would be below the smallest normal float counts as zeros.
 class PackedMatrix {
  public:
-  static constexpr std::ptrdiff_t panel = packed::panel;  ///< columns of y whose weights are stored together
+  static constexpr std::ptrdiff_t panel = detail::packed::panel;  ///< columns of y whose weights are stored together
 
   PackedMatrix() = default;
 
@@ -52,16 +52,18 @@ class PackedMatrix {
       : outputs_(weights.rows) {
     require(bias.empty() || std::ssize(bias) == outputs_, "PackedMatrix: bias.size()", bias.size(),
             "must be 0 or the number of rows of the weights");
-    require(precision != Precision::int8 || weights.columns <= packed::max_int8_inputs, "PackedMatrix: weights.columns",
-            weights.columns, "must be <= 133144 for int8");
+    require(precision != Precision::int8 || weights.columns <= detail::packed::max_int8_inputs,
+            "PackedMatrix: weights.columns", weights.columns, "must be <= 133144 for int8");
     std::vector<std::int32_t> all(static_cast<std::size_t>(outputs_));
     std::iota(all.begin(), all.end(), 0);
     switch (precision) {
-      case Precision::float32: panels_.emplace<packed::FloatPanels>().gather(weights, bias, all); break;
+      case Precision::float32: panels_.emplace<detail::packed::FloatPanels>().gather(weights, bias, all); break;
       case Precision::bfloat16:
-        panels_.emplace<packed::Bfloat16Panels>().gather(packed::Bfloat16Lines(weights), bias, all);
+        panels_.emplace<detail::packed::Bfloat16Panels>().gather(detail::packed::Bfloat16Lines(weights), bias, all);
         break;
-      case Precision::int8: panels_.emplace<packed::Int8Panels>().gather(packed::Int8Lines(weights), bias, all); break;
+      case Precision::int8:
+        panels_.emplace<detail::packed::Int8Panels>().gather(detail::packed::Int8Lines(weights), bias, all);
+        break;
     }
   }
 
@@ -87,16 +89,18 @@ class PackedMatrix {
     require(first >= 0 && first % panel == 0, "PackedMatrix: first", first, "must be a multiple of 32, and >= 0");
     require(y.columns <= outputs_ - first, "PackedMatrix: first + y.columns", first + y.columns,
             "must not exceed the number of outputs");
-    packed::ProductWriter const write(y, first, finish);
-    auto const end = first + packed::padded(y.columns);
+    detail::packed::ProductWriter const write(y, first, finish);
+    auto const end = first + detail::packed::padded(y.columns);
     switch (precision()) {
       case Precision::float32:
-        packed::Blocks(*std::get_if<packed::FloatPanels>(&panels_), x.view_, write).run(first, end);
+        detail::packed::Blocks(*std::get_if<detail::packed::FloatPanels>(&panels_), x.view_, write).run(first, end);
         break;
       case Precision::bfloat16:
-        packed::run(*std::get_if<packed::Bfloat16Panels>(&panels_), x.bfloat16_, write, first, end);
+        detail::packed::run(*std::get_if<detail::packed::Bfloat16Panels>(&panels_), x.bfloat16_, write, first, end);
         break;
-      case Precision::int8: packed::run(*std::get_if<packed::Int8Panels>(&panels_), x.int8_, write, first, end); break;
+      case Precision::int8:
+        detail::packed::run(*std::get_if<detail::packed::Int8Panels>(&panels_), x.int8_, write, first, end);
+        break;
     }
   }
 
@@ -110,7 +114,8 @@ class PackedMatrix {
 
  private:
   std::ptrdiff_t outputs_ = 0;
-  std::variant<packed::FloatPanels, packed::Bfloat16Panels, packed::Int8Panels> panels_;  // by Precision
+  std::variant<detail::packed::FloatPanels, detail::packed::Bfloat16Panels, detail::packed::Int8Panels>
+      panels_;  // by Precision
 };
 
 }  // namespace SLUICE_ISA

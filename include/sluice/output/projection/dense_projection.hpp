@@ -9,13 +9,13 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
-#include <sluice/output/detail/projection/projection_pass.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/parallel.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/projection/projection_pass.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -48,9 +48,9 @@ class DenseProjection {
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     auto const lines = std::ssize(queries);
     auto const blocks = (lines + rows_at_once - 1) / rows_at_once;
-    auto const parts = parallel_parts(blocks, lines * vocabulary_size());
+    auto const parts = detail::parallel_parts(blocks, lines * vocabulary_size());
     if (workers_.size() < parts) workers_.resize(parts);
-    parallel_for(parts, blocks, [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
+    detail::parallel_for(parts, blocks, [&](std::size_t part, std::ptrdiff_t first, std::ptrdiff_t last) {
       auto& worker = workers_[part];
       worker.lists.clear();
       for (auto block = first; block < last; ++block) {

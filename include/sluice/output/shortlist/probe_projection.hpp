@@ -12,10 +12,10 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/projection/subset_projection.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -142,7 +142,7 @@ class ProbeProjection {
   template <class = void>
   static std::size_t cost(std::size_t tokens, std::size_t lines) {
     constexpr std::size_t gathering = 20;  // to gather and pack a weight
-    auto const padded = static_cast<std::size_t>(packed::padded(static_cast<std::ptrdiff_t>(tokens)));
+    auto const padded = static_cast<std::size_t>(detail::packed::padded(static_cast<std::ptrdiff_t>(tokens)));
     return padded * (gathering + lines);
   }
   /// Gives a token a place in tokens_, unless it already has one.
@@ -178,7 +178,7 @@ class ProbeProjection {
     for (std::size_t i = 0; i < count; ++i) lists_.probe(logit(i));
   }
 
-  SubsetProjection projection_;
+  detail::SubsetProjection projection_;
   LineLists lists_;
   std::vector<std::size_t> counts_;
   std::vector<Token> tokens_;

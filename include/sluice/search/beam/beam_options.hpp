@@ -73,6 +73,7 @@ enum class AtMaximum : std::uint8_t {
 
 /// When a sentence ends before its beam is empty and before the maximum length.
 struct Stop {
+  /// When the search ends, besides at the maximum length.
   enum class Rule : std::uint8_t {
     count,      ///< when `finished` hypotheses have ended
     top_ended,  ///< when the best candidate of some step was an end and n_best have ended (CTranslate2 without penalty)

@@ -37,6 +37,7 @@ struct LengthLimits {
     require(extra >= 0, "length.extra", extra, "must not be negative");
   }
 
+  /// The shortest and the longest output of one sentence; see of().
   struct Bounds {
     std::int32_t min, max;
   };
@@ -68,6 +69,7 @@ struct LengthLimits {
 
 /// The final score by which hypotheses are ranked. Lengths include the forced prefix and the final eos.
 struct LengthPenalty {
+  /// What the sum of log-probabilities is divided by.
   enum class Kind : std::uint8_t {
     none,     ///< score = log_prob - word_penalty * length
     average,  ///< that / length^alpha (fairseq, CTranslate2, Marian, Hugging Face; alpha = 1: the mean per token)

@@ -8,8 +8,8 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/common/detail/phrase_matcher.hpp>
 #include <sluice/search/common/phrase.hpp>
+#include <sluice/search/common/phrase_matcher.hpp>
 #include <sluice/search/rule/ruled.hpp>
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/common/detail/phrase_matcher.hpp>
 #include <sluice/search/common/phrase.hpp>
+#include <sluice/search/common/phrase_matcher.hpp>
 #include <sluice/search/rule/detail/byte_matcher.hpp>
 #include <sluice/search/rule/rule.hpp>
 

@@ -40,6 +40,7 @@ struct SamplerState {
 /// difference: where top_n_sigma leaves tokens of probability 0 for `typical`, llama.cpp gets NaN; here they do not
 /// count.
 struct SamplerChain : SamplerOptions {
+  /// Memory that apply() reuses.
   struct Scratch {
     std::vector<Candidate> left;     // by logits, best first, the best 0
     std::vector<Candidate> weights;  // the same with AdaptiveP's logits

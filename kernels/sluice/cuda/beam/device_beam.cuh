@@ -12,9 +12,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/detail/device_beam_launch.cuh>
 #include <sluice/cuda/beam/detail/device_beam_memory.cuh>
+#include <sluice/cuda/beam/detail/device_beam_result.cuh>
 #include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/beam/device_beam_options.cuh>
-#include <sluice/cuda/beam/device_beam_result.cuh>
 #include <sluice/cuda/cache/detail/indirection_launch.cuh>
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/detail/buffer.cuh>
@@ -71,9 +71,9 @@ class DeviceBeam {
   DeviceBeam(BeamSearch const& search, Vocabulary const& vocabulary, DeviceBeamOptions const& options,
              Allocator const& allocator = {})
       : search_(search), vocabulary_(vocabulary), kind_(options.kind), step_(options.step), memory_(allocator) {
-    check_device_beam(search, vocabulary, options);
+    detail::check_device_beam(search, vocabulary, options);
     home_.check_current("DeviceBeam");
-    longest_ = longest_of(search, options);
+    longest_ = detail::longest_of(search, options);
     memory_.make(search, vocabulary, options, longest_);
     begun_.assign(static_cast<std::size_t>(options.sentences), 0);
     impossible_ = begun_;
@@ -96,7 +96,7 @@ class DeviceBeam {
     require(first >= 0 && count <= task.sentences - first, "DeviceBeam: number", first,
             "must be that of a sentence, as those behind it");
     if (count == 0) return;
-    std::vector<BeamStart> starts;
+    std::vector<detail::BeamStart> starts;
     std::vector<std::uint8_t> impossible;
     for (auto const& sentence : sentences) {
       auto const bounds = search_.length.of(sentence);
@@ -111,13 +111,13 @@ class DeviceBeam {
       impossible.push_back(begins.impossible() ? 1 : 0);
       starts.push_back({begins.ranked(), number, sentence.last, sentence.held, prefix, bounds.min, bounds.max});
     }
-    Upload::refuse_capture(stream);
-    auto const bytes = starts.size() * sizeof(BeamStart);
-    auto* const from = static_cast<BeamStart*>(upload_.begin(bytes, stream));
+    detail::Upload::refuse_capture(stream);
+    auto const bytes = starts.size() * sizeof(detail::BeamStart);
+    auto* const from = static_cast<detail::BeamStart*>(upload_.begin(bytes, stream));
     std::ranges::copy(starts, from);
     check(cudaMemcpyAsync(memory_.starts(), from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     upload_.sent(stream);
-    launch_beam_begin<beam_warps>(task, count, stream);
+    detail::launch_beam_begin<detail::beam_warps>(task, count, stream);
     std::fill_n(begun_.begin() + first, count, std::uint8_t{1});
     std::ranges::copy(impossible, impossible_.begin() + first);
   }
@@ -133,10 +133,11 @@ class DeviceBeam {
     require(scores.kind == kind_, "DeviceBeam: scores.kind", static_cast<int>(scores.kind),
             "must be that of DeviceBeamOptions");
     auto asked = task<T>(scores);
-    TailTask tail{memory_.tail()};
+    detail::TailTask tail{memory_.tail()};
     if (step_.merge_behind_lines) asked.tail = &tail;
     expander.enqueue(asked, scores.stream);
-    if (tail.merged) launch_beam_advance<beam_warps>(memory_.task(), scores.stream, step_.behind_ours());
+    if (tail.merged)
+      detail::launch_beam_advance<detail::beam_warps>(memory_.task(), scores.stream, step_.behind_ours());
     else advance(scores.stream, step_.behind_ours());
   }
 
@@ -156,10 +157,10 @@ class DeviceBeam {
   /// From the lists to the next step's rows: two launches.
   /// \param start  early: only if the lists were enqueued last
   /// \throws Error  of CUDA
-  void advance(cudaStream_t stream, Start start = Start::after) {
+  void advance(cudaStream_t stream, detail::Start start = detail::Start::after) {
     home_.check_current("DeviceBeam");
     merge_beams(memory_.merge(), stream, start);
-    launch_beam_advance<beam_warps>(memory_.task(), stream, step_.behind_ours());
+    detail::launch_beam_advance<detail::beam_warps>(memory_.task(), stream, step_.behind_ours());
   }
 
   /// The number of unfinished sentences, on the device.
@@ -197,7 +198,7 @@ class DeviceBeam {
     auto const snapshots = memory_.read(first, count, host_, stream);
     std::vector<Result> results(snapshots.size());
     for (std::size_t i = 0; i < results.size(); ++i) {
-      write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
+      detail::write_beam_result(search_, vocabulary_, snapshots[i], results[i]);
       if (impossible_[static_cast<std::size_t>(first) + i] == 0) continue;
       for (auto& h : results[i].hypotheses) h.log_prob = h.score = -std::numeric_limits<double>::infinity();
     }
@@ -210,10 +211,10 @@ class DeviceBeam {
   Kind kind_;
   StepOptions step_;
   std::int32_t longest_ = 0;
-  HomeDevice home_;
-  DeviceBeamMemory memory_;
-  Upload upload_;
-  Buffer<Where::host> host_;
+  detail::HomeDevice home_;
+  detail::DeviceBeamMemory memory_;
+  detail::Upload upload_;
+  detail::Buffer<detail::Where::host> host_;
   std::vector<std::uint8_t> begun_, impossible_;  // [sentences]; impossible_: the forced prefix is impossible
 };
 

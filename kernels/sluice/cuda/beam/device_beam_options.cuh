@@ -32,6 +32,8 @@ struct DeviceBeamOptions {
   StepOptions step{};        ///< `mapped_answers` has no effect here
 };
 
+namespace detail {
+
 /// \throws std::invalid_argument  for invalid options, and for BeamSearch options that only the host supports, naming
 ///                                the option and its value
 inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabulary,
@@ -91,5 +93,7 @@ inline std::vector<double> divisors_of(BeamSearch const& search, std::int32_t lo
   }
   return divisors;
 }
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

@@ -10,7 +10,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/detail/indirection_books.cuh>
 #include <sluice/cuda/cache/detail/indirection_launch.cuh>
-#include <sluice/cuda/cache/detail/indirection_view.cuh>
+#include <sluice/cuda/cache/indirection_view.cuh>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/detail/upload.cuh>
@@ -27,10 +27,14 @@ namespace sluice::inline v0::cuda {
 
 inline constexpr int indirection_threads = 256;  ///< per block
 
+namespace detail {
+
 /// One launch. Defined in indirection_kernel.cuh, which needs nvcc (see instances.cuh).
 /// \throws Error  of CUDA
 template <int threads>
 void launch_indirection(IndirectionLaunch const& launch, cudaStream_t stream);
+
+}  // namespace detail
 
 /// For a model whose KV cache has one piece of memory per slot, [slots, positions, ...]. Data there never moves: a fork
 /// copies 4 bytes per position of a table, and attention looks up which slot's memory to read (IndirectionView). After
@@ -49,7 +53,7 @@ class CacheIndirection {
     auto const slot_count = static_cast<std::size_t>(options.slot_count);
     auto const bytes = slot_count * static_cast<std::size_t>(options.positions) * sizeof(Slot);
     table_ = static_cast<Slot*>(table_memory_.get(bytes));
-    fill_now(table_, 0xff, bytes);  // IndirectionView::none
+    detail::fill_now(table_, 0xff, bytes);  // IndirectionView::none
     steps_ = static_cast<SlotStep*>(steps_memory_.get(slot_count * sizeof(SlotStep)));
   }
 
@@ -62,7 +66,7 @@ class CacheIndirection {
   ///                                across groups; then nothing has changed
   /// \throws Error                  of CUDA
   void step(std::span<Row const> rows, cudaStream_t stream) {
-    Upload::refuse_capture(stream);
+    detail::Upload::refuse_capture(stream);
     books_.step(rows);
     auto const active = books_.active();
     if (active == 0) return books_.done();
@@ -90,18 +94,18 @@ class CacheIndirection {
     require(active >= 0 && active <= options_.positions, "CacheIndirection: active", active,
             "must be in [0, positions]");
     if (active == 0) return;
-    IndirectionLaunch launch;
+    detail::IndirectionLaunch launch;
     launch.table = table_, launch.steps = steps;
     launch.slot_count = options_.slot_count, launch.positions = options_.positions;
     launch.width = options_.width, launch.active = active;
-    launch_indirection<indirection_threads>(launch, stream);
+    detail::launch_indirection<indirection_threads>(launch, stream);
   }
 
  private:
   CacheIndirectionOptions options_;
-  IndirectionBooks books_;
-  Buffer<Where::device> table_memory_, steps_memory_;
-  Upload upload_;
+  detail::IndirectionBooks books_;
+  detail::Buffer<detail::Where::device> table_memory_, steps_memory_;
+  detail::Upload upload_;
   Slot* table_ = nullptr;
   SlotStep* steps_ = nullptr;
 };

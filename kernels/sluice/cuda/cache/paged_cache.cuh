@@ -8,7 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/detail/page_books.cuh>
 #include <sluice/cuda/cache/detail/page_copies.cuh>
-#include <sluice/cuda/cache/detail/page_view.cuh>
+#include <sluice/cuda/cache/page_view.cuh>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/upload.cuh>
 #include <sluice/cuda/device/error.cuh>
@@ -26,10 +26,14 @@ namespace sluice::inline v0::cuda {
 
 inline constexpr int page_threads = 256;  ///< per block
 
+namespace detail {
+
 /// One launch. Defined in page_kernel.cuh, which needs nvcc (see instances.cuh).
 /// \throws Error  of CUDA
 template <int threads>
 void launch_page_copies(PageCopies const& task, cudaStream_t stream);
+
+}  // namespace detail
 
 /// The CUDA counterpart of sluice::PagedCache: the host keeps the same page table (PageTable), the pages are in device
 /// memory. A step sends the pages of the rows' slots to the device and makes the necessary copies: the filled part of a
@@ -47,7 +51,7 @@ class PagedCache {
   /// \throws Error                  of CUDA, including out of memory
   explicit PagedCache(PagedCacheOptions const& options) : options_(options), books_(options, sizeof(T)) {
     auto const rows = static_cast<std::size_t>(options.max_rows);
-    lengths_at_ = parts_.add<std::int32_t>(rows), copies_at_ = parts_.add<PageCopy>(rows);
+    lengths_at_ = parts_.add<std::int32_t>(rows), copies_at_ = parts_.add<detail::PageCopy>(rows);
     told_ = told_memory_.get(parts_.size());
 
     auto const stride = books_.table().pages_of(options.max_length);
@@ -55,7 +59,7 @@ class PagedCache {
     view_.table = table_ = static_cast<std::int32_t*>(table_memory_.get(entries * sizeof(std::int32_t)));
     auto const bytes = static_cast<std::size_t>(options.max_pages) * options.page_size() * sizeof(T);
     view_.pool = static_cast<T*>(pool_.get(bytes, true));  // so that unwritten memory holds no NaN
-    view_.lengths = part<std::int32_t>(told_, lengths_at_);
+    view_.lengths = detail::part<std::int32_t>(told_, lengths_at_);
     view_.stride = stride;
     view_.positions = options.positions_per_page, view_.planes = options.planes;
     view_.size = static_cast<std::int64_t>(options.elements_per_position) / options.planes;
@@ -73,12 +77,12 @@ class PagedCache {
   ///                            released
   /// \throws Error                  of CUDA
   void step(std::span<Row const> rows, cudaStream_t stream) {
-    Upload::refuse_capture(stream);
+    detail::Upload::refuse_capture(stream);
     books_.step(rows);
     view_.rows = static_cast<std::int32_t>(rows.size());
     if (rows.empty()) return;
     tell(stream);
-    if (!books_.copies().empty()) launch_page_copies<page_threads>(copies(), stream);
+    if (!books_.copies().empty()) detail::launch_page_copies<page_threads>(copies(), stream);
   }
 
   /// Valid for the rows of the last step, once the stream has reached it.
@@ -97,22 +101,22 @@ class PagedCache {
     auto const copies = books_.copies();
     auto const told = copies_at_ + copies.size_bytes();
     auto* const host = upload_.begin(parts_.size() + pages.size_bytes(), stream);
-    std::ranges::copy(lengths, part<std::int32_t>(host, lengths_at_));
-    std::ranges::copy(copies, part<PageCopy>(host, copies_at_));
-    std::ranges::copy(pages, part<std::int32_t>(host, parts_.size()));
+    std::ranges::copy(lengths, detail::part<std::int32_t>(host, lengths_at_));
+    std::ranges::copy(copies, detail::part<detail::PageCopy>(host, copies_at_));
+    std::ranges::copy(pages, detail::part<std::int32_t>(host, parts_.size()));
     check(cudaMemcpyAsync(told_, host, told, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
     auto const width = books_.width() * sizeof(std::int32_t);
     check(cudaMemcpy2DAsync(table_, static_cast<std::size_t>(view_.stride) * sizeof(std::int32_t),
-                            part<std::int32_t>(host, parts_.size()), width, width, lengths.size(),
+                            detail::part<std::int32_t>(host, parts_.size()), width, width, lengths.size(),
                             cudaMemcpyHostToDevice, stream),
           "cudaMemcpy2DAsync");
     upload_.sent(stream);
   }
 
-  PageCopies copies() const {
-    PageCopies task;
+  detail::PageCopies copies() const {
+    detail::PageCopies task;
     task.pool = reinterpret_cast<unsigned char*>(view_.pool);
-    task.copies = part<PageCopy>(told_, copies_at_);
+    task.copies = detail::part<detail::PageCopy>(told_, copies_at_);
     task.count = static_cast<std::int32_t>(books_.copies().size());
     task.planes = options_.planes;
     task.position_bytes = view_.size * static_cast<std::int64_t>(sizeof(T));
@@ -124,11 +128,11 @@ class PagedCache {
   }
 
   PagedCacheOptions options_;
-  PageBooks books_;
-  Parts parts_;  // of what is sent: lengths, copies
+  detail::PageBooks books_;
+  detail::Parts parts_;  // of what is sent: lengths, copies
   std::size_t lengths_at_ = 0, copies_at_ = 0;
-  Buffer<Where::device> pool_, table_memory_, told_memory_;
-  Upload upload_;
+  detail::Buffer<detail::Where::device> pool_, table_memory_, told_memory_;
+  detail::Upload upload_;
   PageView<T> view_;
   void* told_ = nullptr;
   std::int32_t* table_ = nullptr;

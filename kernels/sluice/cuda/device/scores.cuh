@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -32,23 +32,24 @@ Scores<T> scores(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns, cu
 
 namespace detail {
 template <class T>
-struct FormatOf;
+struct StoredFormat;
 template <>
-struct FormatOf<float> {
+struct StoredFormat<float> {
   using Type = Float32;
 };
 template <>
-struct FormatOf<__half> {
+struct StoredFormat<__half> {
   using Type = Float16;
 };
 template <>
-struct FormatOf<__nv_bfloat16> {
+struct StoredFormat<__nv_bfloat16> {
   using Type = BFloat16;
 };
-}  // namespace detail
 
 /// The stored format of a T.
 template <class T>
-using FormatOf = typename detail::FormatOf<T>::Type;
+using FormatOf = typename StoredFormat<T>::Type;
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

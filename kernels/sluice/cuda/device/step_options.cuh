@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/cuda/device/detail/loads.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/device/loads.cuh>
 
 #include <cstddef>
 
@@ -29,7 +29,7 @@ struct StepOptions {
   /// read it too early.
   bool early_starts = false;
   /// For a kernel right after one of ours.
-  Start behind_ours() const { return early_starts && !two_tiles ? Start::early : Start::after; }
+  detail::Start behind_ours() const { return early_starts && !two_tiles ? detail::Start::early : detail::Start::after; }
 
   /// An output layer that computes logits tile by tile computes the next tile while the lines of the last are read, in
   /// a second stream; tiles are half as large. Disables early starts. Off until the gain has been measured on a device.

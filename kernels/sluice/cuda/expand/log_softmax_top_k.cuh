@@ -12,11 +12,11 @@
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/home_device.cuh>
-#include <sluice/cuda/device/detail/loads.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/detail/side_stream.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/device/loads.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/detail/query_exchange.cuh>
@@ -79,7 +79,7 @@ class LogSoftmaxTopK {
     if (bias.empty()) return;
     check_device();
     bias_ = static_cast<float*>(bias_memory_.get((bias.size() + 8) * sizeof(float), true));
-    copy_now(bias_, bias.data(), bias.size_bytes());
+    detail::copy_now(bias_, bias.data(), bias.size_bytes());
   }
 
   /// Enqueues the work. May be captured in a graph, once the same task has run before; such a graph stays valid when
@@ -88,7 +88,7 @@ class LogSoftmaxTopK {
   /// \throws std::invalid_argument  for an invalid task
   /// \throws Error  of CUDA
   template <class T>
-  void enqueue(LineTask<T> const& task, cudaStream_t stream, Start start = Start::after) {
+  void enqueue(LineTask<T> const& task, cudaStream_t stream, detail::Start start = detail::Start::after) {
     if (task.scores.rows == 0) return;
     auto const bytes = order_bytes(task);
     answer(task, bytes == 0 ? nullptr : order_.get(bytes, stream), stream, start,
@@ -105,8 +105,8 @@ class LogSoftmaxTopK {
     require(workspace.size() >= workspace_bytes(task), "LogSoftmaxTopK: workspace.size()", workspace.size(),
             "must be at least workspace_bytes(task)");
     auto* const tickets = workspace.data() + order_bytes(task);
-    answer(task, workspace.data(), stream, Start::after, [&](LineTask<T> const& some) {
-      LinePlan<T> const lines = plan(some);
+    answer(task, workspace.data(), stream, detail::Start::after, [&](LineTask<T> const& some) {
+      detail::LinePlan<T> const lines = plan(some);
       if (lines.ticket_bytes() > 0) check(cudaMemsetAsync(tickets, 0, lines.ticket_bytes(), stream), "cudaMemsetAsync");
       return lines.launch(tickets + (lines.ticket_bytes() + 15) / 16 * 16, tickets);
     });
@@ -119,11 +119,11 @@ class LogSoftmaxTopK {
     if (task.scores.rows == 0) return 0;
     std::size_t bytes = 0;  // the last round may have fewer lines, each split into more blocks
     auto const take = [&](LineTask<T> const& some) {
-      LinePlan<T> const lines = plan(some);
+      detail::LinePlan<T> const lines = plan(some);
       bytes = (std::max)(bytes, (lines.ticket_bytes() + 15) / 16 * 16 + lines.bytes());
     };
-    if (selects(task)) SelectedLines<T>(task).each(task, take);
-    if (task.k > most_listed) SortedLines<T>(task).each(task, take);
+    if (selects(task)) detail::SelectedLines<T>(task).each(task, take);
+    if (task.k > most_listed) detail::SortedLines<T>(task).each(task, take);
     else if (!selects(task)) take(task);
     return order_bytes(task) + bytes;
   }
@@ -137,7 +137,7 @@ class LogSoftmaxTopK {
   ///              not all of its columns need be used at once
   template <class T, class Product>
   void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, cudaStream_t stream, Product&& product) {
-    SideStream nobody;
+    detail::SideStream nobody;
     enqueue_tiles(task, tile, 0, nobody, stream,
                   [&](std::ptrdiff_t first, std::ptrdiff_t count, T*) { return product(first, count); });
   }
@@ -147,20 +147,20 @@ class LogSoftmaxTopK {
   ///               stream
   /// \param beside  must not be used for anything else
   template <class T, class Product>
-  void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, std::ptrdiff_t apart, SideStream& beside,
+  void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, std::ptrdiff_t apart, detail::SideStream& beside,
                      cudaStream_t stream, Product&& product) {
     if (task.scores.rows == 0) return;
     require(!selects(task), "LogSoftmaxTopK: selection", true, "takes whole lines, not tiles");
     auto const chunk = tile_columns<T>();
-    check_tile(task, tile, apart, chunk);
+    detail::check_tile(task, tile, apart, chunk);
     task.scores.data = tile.data, task.scores.stride = tile.stride;
     auto const lines = launch(plan(task, tile.columns / chunk), stream);
-    tiled_lines(lines, tile, apart, chunk, beside, stream, product);
+    detail::tiled_lines(lines, tile, apart, chunk, beside, stream, product);
   }
   /// A tile's width is a multiple of this.
   template <class T>
   static constexpr std::ptrdiff_t tile_columns() {
-    return std::ptrdiff_t{LineShape::loads} * line_threads * FormatOf<T>::wide;
+    return std::ptrdiff_t{LineShape::loads} * detail::line_threads * detail::FormatOf<T>::wide;
   }
 
   /// The answers in host memory: one copy to the device, one launch, one copy back if answers are large (StepOptions),
@@ -180,7 +180,7 @@ class LogSoftmaxTopK {
   template <class T, class Add>
   Expansion exchange(LineTask<T> const& task, Kind kind, cudaStream_t stream, std::span<Query const> queries,
                      std::span<Group const> groups, Add&& add) {
-    QueryExchange::check_all(queries);  // needs no device
+    detail::QueryExchange::check_all(queries);  // needs no device
     if (!queries.empty()) check_device();
     return exchange_.run(task, kind, stream, queries, groups, std::forward<Add>(add));
   }
@@ -193,28 +193,28 @@ class LogSoftmaxTopK {
 
  private:
   template <class T>
-  LinePlan<T> plan(LineTask<T> task, std::optional<std::int64_t> tile = {}) {
+  detail::LinePlan<T> plan(LineTask<T> task, std::optional<std::int64_t> tile = {}) {
     check_device();
     require(task.bias != nullptr || bias_ == nullptr || bias_size_ == task.scores.columns,
             "LogSoftmaxTopK: bias.size()", bias_size_, "must be 0 or the number of columns");
     if (task.bias == nullptr) task.bias = bias_;
-    return LinePlan<T>(task, home_.processors(), tile, ring());
+    return detail::LinePlan<T>(task, home_.processors(), tile, ring());
   }
   /// Blocks on the whole device that read through rings; 0: none.
   std::int32_t ring() {
     if (step_.loads == Loads::direct || ring_ > 0) return ring_;
-    auto const blocks = line_ring_blocks<line_threads>();
+    auto const blocks = detail::line_ring_blocks<detail::line_threads>();
     require(blocks > 0, "StepOptions: loads", "Loads::ring",
             "needs a device of compute capability 9.0 or newer, and kernels compiled for one");
     return ring_ = static_cast<std::int32_t>(blocks * home_.processors());
   }
   /// Lists, and the merge after them if one launch can do both.
   template <class T>
-  static void add_lines(LineTask<T> const& task, LineLaunch<FormatOf<T>> const& launch, cudaStream_t stream,
-                        Start start) {
-    if (task.tail == nullptr || !merges_behind(launch, task.tail->launch.merge))
-      return launch_lines(launch, stream, start);
-    launch_merging_lines(launch, task.tail->launch, stream, start);
+  static void add_lines(LineTask<T> const& task, detail::LineLaunch<detail::FormatOf<T>> const& launch,
+                        cudaStream_t stream, detail::Start start) {
+    if (task.tail == nullptr || !detail::merges_behind(launch, task.tail->launch.merge))
+      return detail::launch_lines(launch, stream, start);
+    detail::launch_merging_lines(launch, task.tail->launch, stream, start);
     task.tail->merged = true;
   }
   template <class T>
@@ -224,20 +224,21 @@ class LogSoftmaxTopK {
   /// Bytes of memory for keys; the two ways do not share it.
   template <class T>
   static std::size_t order_bytes(LineTask<T> const& task) {
-    return (std::max)(selects(task) ? SelectedLines<T>(task).bytes() : 0,
-                      task.k > most_listed ? SortedLines<T>(task).bytes() : 0);
+    return (std::max)(selects(task) ? detail::SelectedLines<T>(task).bytes() : 0,
+                      task.k > most_listed ? detail::SortedLines<T>(task).bytes() : 0);
   }
   /// \param memory   of order_bytes() bytes
   /// \param prepare  turns a LineTask into the launch that answers it
   template <class T, class Prepare>
-  void answer(LineTask<T> const& task, void* memory, cudaStream_t stream, Start start, Prepare&& prepare) {
+  void answer(LineTask<T> const& task, void* memory, cudaStream_t stream, detail::Start start, Prepare&& prepare) {
     auto const behind = step_.behind_ours();
-    if (task.k > most_listed) SortedLines<T>(task).enqueue(task, memory, stream, start, behind, prepare);
+    if (task.k > most_listed) detail::SortedLines<T>(task).enqueue(task, memory, stream, start, behind, prepare);
     else if (!selects(task)) add_lines(task, prepare(task), stream, start);
-    if (selects(task)) SelectedLines<T>(task).enqueue(task, memory, stream, Start::after, behind, prepare);
+    if (selects(task))
+      detail::SelectedLines<T>(task).enqueue(task, memory, stream, detail::Start::after, behind, prepare);
   }
   template <class T>
-  LineLaunch<FormatOf<T>> launch(LinePlan<T> const& lines, cudaStream_t stream) {
+  detail::LineLaunch<detail::FormatOf<T>> launch(detail::LinePlan<T> const& lines, cudaStream_t stream) {
     if (lines.bytes() == 0) return lines.launch(nullptr, nullptr);
     auto* const memory = workspace_.get(lines.bytes(), stream);
     return lines.launch(memory, tickets_.get(lines.ticket_bytes(), stream, true));
@@ -247,9 +248,9 @@ class LogSoftmaxTopK {
   std::ptrdiff_t bias_size_ = 0;
   std::int32_t ring_ = 0;  // blocks; once known
   float* bias_ = nullptr;
-  HomeDevice home_;
-  Buffer<Where::device> bias_memory_, workspace_, tickets_, order_;
-  QueryExchange exchange_;
+  detail::HomeDevice home_;
+  detail::Buffer<detail::Where::device> bias_memory_, workspace_, tickets_, order_;
+  detail::QueryExchange exchange_;
 };
 
 }  // namespace sluice::inline v0::cuda

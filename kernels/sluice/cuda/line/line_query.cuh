@@ -38,6 +38,8 @@ struct LineResult {
   float log_sum_exp = 0;
 };
 
+namespace detail {
+
 /// Which part of which line a block reads.
 struct LinePartNumber {
   std::int32_t row = 0, split = 0;
@@ -101,5 +103,7 @@ struct LineLaunch {
   LineResult* results = nullptr;  ///< [rows]
   PartialSum* totals = nullptr;   ///< [rows]: the sums of whole lines, if wanted
 };
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

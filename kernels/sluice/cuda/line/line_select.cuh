@@ -37,6 +37,7 @@ struct LineSelect {
   SLUICE_HOST_DEVICE bool asks() const { return draws() || cuts() || entropy != 0 || rounded != 0; }
 };
 
+/// What a selection tells of a line, besides its list.
 struct SelectResult {
   std::int32_t count = 0;  ///< length of the list; if more than `room`, only the first `room` are stored
   float entropy = 0;
@@ -51,10 +52,12 @@ struct LineSelection {
   bool cuts = true;                     ///< false: none of them has a list by scores
 };
 
+namespace detail {
+
 /// The arguments of the programs. Keys are made of scores, or of perturbed values.
 template <class Format>
 struct SelectLaunch {
-  LineLaunch<Format> line{};  ///< with `totals` and `results`
+  detail::LineLaunch<Format> line{};  ///< with `totals` and `results`
   LineSelection selection{};
   bool draws = false;              ///< keys are made of perturbed values
   int place_bits = 1;              ///< bits that number V places
@@ -84,5 +87,7 @@ SLUICE_DEVICE std::int32_t count_reaching(Key const* sorted, std::int32_t size, 
   }
   return low;
 }
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0::cuda

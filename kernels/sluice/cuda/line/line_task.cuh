@@ -17,7 +17,9 @@
 
 namespace sluice::inline v0::cuda {
 
+namespace detail {
 struct TailTask;  // in merge/, which depends on lines
+}  // namespace detail
 
 /// The work on lines on the device, and where the answers go. All pointers are device pointers.
 template <class T>
@@ -46,7 +48,8 @@ struct LineTask {
   LineSelection selection{};  ///< the parts of queries that need further passes
 
   float* probe_parts = nullptr;  ///< as `probes`: values that tiles pass on to the last one; null: probe_values
-  TailTask* tail = nullptr;  ///< in host memory: a merge that the same launch may do; null: no merge, or a later one
+  detail::TailTask* tail =
+      nullptr;  ///< in host memory: a merge that the same launch may do; null: no merge, or a later one
 };
 
 /// The part of a task for some of its rows.

@@ -80,9 +80,9 @@ class ClusteredProjection {
         pass_(options.tile_bytes, {}, options.step),
         behind_ours_(options.step.behind_ours()) {
     if (bias.empty()) return;
-    auto const size = (bias.size() + GatherLaunch::bias_tail) * sizeof(float);
+    auto const size = (bias.size() + detail::GatherLaunch::bias_tail) * sizeof(float);
     bias_ = static_cast<float*>(kept_.get(size, true));
-    copy_now(bias_, bias.data(), bias.size_bytes());
+    detail::copy_now(bias_, bias.data(), bias.size_bytes());
   }
 
   /// \param hidden  one vector per query, [queries.size(), d]
@@ -117,9 +117,10 @@ class ClusteredProjection {
             "must be that of the weights");
     require(each >= 1, "cuda::ClusteredProjection: each", each, "must be at least 1");
     if (hidden.rows == 0) return;
-    auto const product = choice_(hidden) == Product::in_place ? Product::in_place : Product::all;
+    auto const product =
+        choice_(hidden) == detail::Product::in_place ? detail::Product::in_place : detail::Product::all;
     unions_.form(task, hidden, each, product, gemm_, stream);
-    if (product == Product::in_place) answer_in_place(task, hidden, stream, behind_ours_);
+    if (product == detail::Product::in_place) answer_in_place(task, hidden, stream, behind_ours_);
     else answer_all(task, hidden, stream);
   }
 
@@ -154,27 +155,28 @@ class ClusteredProjection {
     auto product = choice_(hidden);
     unions_.form(task, hidden, groups, product, gemm_, stream);
     unions_.tell(stream);
-    if (unions_.launch().unions == 0) product = Product::all;
-    if (product == Product::gathered) {  // cuBLAS must know the number of tokens
+    if (unions_.launch().unions == 0) product = detail::Product::all;
+    if (product == detail::Product::gathered) {  // cuBLAS must know the number of tokens
       check(cudaStreamSynchronize(stream), "cuda::ClusteredProjection");
       auto const full = unions_.count(statistics_).value_or(true);
       auto const cached = product_.begin(unions_.changed());
-      product = full ? Product::all : choice_.of(unions_.size(), cached);
+      product = full ? detail::Product::all : choice_.of(unions_.size(), cached);
       counted(product);
-      if (product == Product::gathered) return answer_gathered(task, hidden, queries, stream);
+      if (product == detail::Product::gathered) return answer_gathered(task, hidden, queries, stream);
     }
-    in_place_ = product == Product::in_place;
-    if (product == Product::all) answer_all(task, hidden, stream);
-    else answer_in_place(task, hidden, stream, Start::after);  // after a copy of the input
+    in_place_ = product == detail::Product::in_place;
+    if (product == detail::Product::all) answer_all(task, hidden, stream);
+    else answer_in_place(task, hidden, stream, detail::Start::after);  // after a copy of the input
   }
 
   /// Counts a step whose result the host had not read before its answers came.
   void count() {
-    if (auto const full = unions_.count(statistics_)) counted(in_place_ && !*full ? Product::in_place : Product::all);
+    if (auto const full = unions_.count(statistics_))
+      counted(in_place_ && !*full ? detail::Product::in_place : detail::Product::all);
   }
-  void counted(Product product) {
+  void counted(detail::Product product) {
     ++statistics_.steps;
-    if (product != Product::all) ++statistics_.reduced;
+    if (product != detail::Product::all) ++statistics_.reduced;
   }
 
   static MatrixView<T const> lines_of(MatrixView<T const> hidden, std::ptrdiff_t first, std::ptrdiff_t count) {
@@ -188,7 +190,7 @@ class ClusteredProjection {
       gemm_.enqueue<T>(lines_of(hidden, line, to.rows),
                        {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
                        stream);
-      if (unions_.launch().unions == 0) return Start::after;
+      if (unions_.launch().unions == 0) return detail::Start::after;
       unions_.mask(nullptr, line, token, to, stream);
       return behind_ours_;
     });
@@ -196,7 +198,7 @@ class ClusteredProjection {
 
   /// Answers over lines of all tokens, of which only the active ones are computed.
   /// \param start  of the first kernel
-  void answer_in_place(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream, Start start) {
+  void answer_in_place(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream, detail::Start start) {
     task.scores = {nullptr, hidden.rows, weights_.rows, 0};
     pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<float> to) {
       product_.in_place(lines_of(hidden, line, to.rows), bias_, unions_.launch(), line, token, to, stream, start,
@@ -218,23 +220,23 @@ class ClusteredProjection {
     pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t first, MatrixView<float> to) {
       gemm_.enqueue<T>(lines_of(hidden, line, to.rows),
                        {packed.data + first * packed.stride, to.columns, packed.columns, packed.stride}, to, stream);
-      if (!unions_.several()) return Start::after;
+      if (!unions_.several()) return detail::Start::after;
       unions_.mask(tokens, line, first, to, stream);
       return behind_ours_;
     });
   }
 
   MatrixView<T const> weights_;
-  ClusterUnions<T> unions_;
-  ProductChoice<T> choice_;
-  ActiveProduct<T> product_;
+  detail::ClusterUnions<T> unions_;
+  detail::ProductChoice<T> choice_;
+  detail::ActiveProduct<T> product_;
   LogSoftmaxTopK output_;
-  ProductPass pass_;
-  Gemm gemm_;
-  Buffer<Where::device> kept_;
+  detail::ProductPass pass_;
+  detail::Gemm gemm_;
+  detail::Buffer<detail::Where::device> kept_;
   float* bias_ = nullptr;
   ClusteredStatistics statistics_;
-  Start behind_ours_;
+  detail::Start behind_ours_;
   bool in_place_ = false;  // the last step computed logits only for the active tokens, and not all were active
 };
 

@@ -15,6 +15,7 @@
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/projection/detail/gemm.cuh>
 #include <sluice/cuda/projection/detail/product_pass.cuh>
+#include <sluice/cuda/projection/resources.cuh>
 
 #include <cuda_runtime.h>
 
@@ -72,7 +73,7 @@ class DenseProjection {
       gemm_.enqueue<T>({hidden.data + line * hidden.stride, to.rows, hidden.columns, hidden.stride},
                        {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
                        stream);
-      return Start::after;  // after cuBLAS
+      return detail::Start::after;  // after cuBLAS
     });
   }
 
@@ -94,8 +95,8 @@ class DenseProjection {
 
   MatrixView<T const> weights_;
   LogSoftmaxTopK output_;
-  ProductPass pass_;
-  Gemm gemm_;
+  detail::ProductPass pass_;
+  detail::Gemm gemm_;
 };
 
 }  // namespace sluice::inline v0::cuda

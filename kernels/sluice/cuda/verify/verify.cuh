@@ -16,10 +16,14 @@ namespace sluice::inline v0::cuda {
 
 inline constexpr int verification_threads = 128;  ///< of a block
 
+namespace detail {
+
 /// One launch. Defined in verification_kernel.cuh, which needs nvcc (see instances.cuh).
 /// \throws Error  of CUDA
 template <int threads>
 void launch_verification(Verification const& task, cudaStream_t stream);
+
+}  // namespace detail
 
 /// Enqueues the verification of every sentence's block: predict, verify, accept (Stern, Shazeer and Uszkoreit 2018),
 /// equal to Blockwise token for token. One launch, one warp per sentence, O(block * k). Uses no memory of its own, does
@@ -50,7 +54,7 @@ inline void verify(Verification const& task, cudaStream_t stream) {
   require(task.eos != nullptr || task.eos_count == 0, "verify: eos", "none", "must be there");
   require(task.tokens != nullptr, "verify: tokens", "none", "must be there");
   require(task.verdicts != nullptr, "verify: verdicts", "none", "must be there");
-  launch_verification<verification_threads>(task, stream);
+  detail::launch_verification<verification_threads>(task, stream);
 }
 
 }  // namespace sluice::inline v0::cuda

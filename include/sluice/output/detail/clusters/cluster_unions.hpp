@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Some lines of hidden vectors.
@@ -170,4 +170,4 @@ class ClusterUnions {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -10,9 +10,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/clusters/cluster_unions.hpp>
 #include <sluice/output/detail/projection/active_tokens.hpp>
-#include <sluice/output/detail/projection/projection_pass.hpp>
 #include <sluice/output/detail/projection/subset_projection.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/projection/projection_pass.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Gathers the weights of all unions' tokens once, multiplies all lines with them, and copies to each line its own
@@ -108,4 +108,4 @@ class JointProduct {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -5,9 +5,9 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/simd_count.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// A score and its index in the line.
@@ -171,4 +171,4 @@ class BestScores {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

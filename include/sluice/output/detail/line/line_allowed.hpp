@@ -10,7 +10,7 @@
 #include <sluice/output/detail/line/best_scores.hpp>
 #include <sluice/output/detail/line/line_norm.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Answers queries that ask only for the best tokens and probes, with an `only` that acts after the softmax, as
@@ -123,4 +123,4 @@ class LineAllowed {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

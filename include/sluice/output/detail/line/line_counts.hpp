@@ -16,7 +16,7 @@
 #include <limits>
 #include <span>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// The best score; -infinity for an empty line.
@@ -86,4 +86,4 @@ inline std::size_t count_near(std::span<float const> line, double deviations) {
 }
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

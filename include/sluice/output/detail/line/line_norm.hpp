@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 
 /// Turns a score into a log-probability. Uses two subtractions, since adding the sum to a large maximum would lose it.
 struct LineNorm {
@@ -130,4 +130,4 @@ inline void change(std::span<float> line, LineNorm norm, std::span<Edit const> e
   if (only != nullptr) mask(line, 0, *only);
 }
 
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

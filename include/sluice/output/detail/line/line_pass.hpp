@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Answers most queries (best, probes, some edits, a temperature) from blocks of scores that are read once and may then
@@ -62,7 +62,7 @@ class LinePass {
   /// Applies the query's changes before the softmax to the scores of tokens first .. first + scores.size() - 1.
   template <class = void>
   void change(std::span<float> scores, std::size_t first) const {
-    if (edits_scores(*query_)) sluice::change(scores, first, query_->edits, query_->only);
+    if (edits_scores(*query_)) detail::change(scores, first, query_->edits, query_->only);
     if (query_->shortlist != nullptr) mask(scores, first, *query_->shortlist);
     if (query_->temperature != 1.0f)
       for (auto& x : scores) x /= query_->temperature;
@@ -175,4 +175,4 @@ class LinePass {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -16,7 +16,7 @@
 #include <limits>
 #include <span>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// The online softmax (Milakov and Gimelshein 2018) with a top-k selection that reads only scores that may matter. In
@@ -225,4 +225,4 @@ class LineScan {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

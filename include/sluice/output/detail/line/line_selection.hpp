@@ -26,7 +26,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Answers any query about a whole line in memory: top-p, min-p, typical, top-n-sigma, noise, entropy, any number of
@@ -232,4 +232,4 @@ class LineSelection {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

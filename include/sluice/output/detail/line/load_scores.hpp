@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Whether T is read as whole vectors.
@@ -44,4 +44,4 @@ void load_scores(T const* x, float const* bias, std::size_t n, float* to) {
 }
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

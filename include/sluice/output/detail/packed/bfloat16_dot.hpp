@@ -22,7 +22,7 @@
 #define SLUICE_BFLOAT16_DOT 0
 #endif
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
@@ -105,4 +105,4 @@ struct Bfloat16Dot {
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -11,17 +11,17 @@
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/packed/packed_float.hpp>
 #include <sluice/output/detail/packed/packed_int8.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
 #include <sluice/output/detail/packed/product_writer.hpp>
 #include <sluice/output/detail/packed/tile_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// Selected rows of W, gathered on demand, packed and multiplied as in PackedMatrix: the results are the same, bit for
@@ -77,4 +77,4 @@ class GatheredMatrix {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

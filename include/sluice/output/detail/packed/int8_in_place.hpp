@@ -18,7 +18,7 @@
 #include <span>
 #include <utility>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
@@ -105,4 +105,4 @@ struct Int8InPlace {
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -9,16 +9,16 @@
 #include <sluice/output/detail/packed/bfloat16_dot.hpp>
 #include <sluice/output/detail/packed/dot_panels.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/tile/tiles.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
@@ -98,4 +98,4 @@ class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

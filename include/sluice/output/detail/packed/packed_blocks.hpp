@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include <iterator>
 #include <span>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
@@ -98,4 +98,4 @@ class Blocks {
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -7,16 +7,16 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/transpose.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
@@ -89,4 +89,4 @@ class FloatPanels {
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -7,18 +7,13 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/packed/finish.hpp>
 
 #include <cstddef>
 #include <limits>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
-
-/// What is applied to a product before it is written: first relu, then add.
-struct Finish {
-  bool relu = false;  ///< negative numbers become 0; a NaN stays
-  bool add = false;   ///< adds to what y holds (a residual connection)
-};
 
 namespace packed {
 
@@ -103,4 +98,4 @@ class ProductWriter {
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

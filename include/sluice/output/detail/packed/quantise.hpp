@@ -18,7 +18,7 @@
 #include <immintrin.h>
 #endif
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace int8 {
 
@@ -101,4 +101,4 @@ float quantise(std::span<float const> x, To* q, int shift) {
 
 }  // namespace int8
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 
 /// A union of tokens. Allocates nothing once warm.
 class ActiveTokens {
@@ -94,4 +94,4 @@ class ActiveQueries {
   std::vector<Query> queries_;
 };
 
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

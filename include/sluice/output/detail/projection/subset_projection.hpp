@@ -11,12 +11,12 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/packed/gathered_matrix.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
-#include <sluice/output/detail/packed/packed_rows.hpp>
 #include <sluice/output/detail/projection/active_tokens.hpp>
-#include <sluice/output/detail/projection/projection_pass.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/projection/projection_pass.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +25,7 @@
 #include <span>
 #include <utility>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// The basis of ClusteredProjection and ShortlistProjection: logits of all tokens, or of some.
@@ -112,4 +112,4 @@ class SubsetProjection {
 };
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
 
@@ -105,4 +105,4 @@ class Exponentials {
 
 }  // namespace simd
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

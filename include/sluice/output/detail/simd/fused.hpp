@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
 
@@ -49,4 +49,4 @@ inline constexpr bool has_fused = false;
 
 }  // namespace simd
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

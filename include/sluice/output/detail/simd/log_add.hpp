@@ -10,7 +10,7 @@
 
 #include <limits>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
 
@@ -57,4 +57,4 @@ namespace simd {
 
 }  // namespace simd
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -15,7 +15,7 @@
 #include <omp.h>
 #endif
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// The number of parts for a loop over `rows`: one without OpenMP, or if the work (numbers read) is too small to wake
@@ -53,4 +53,4 @@ void parallel_for(std::size_t parts, std::ptrdiff_t rows, Body const& body) {
 }
 
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -51,7 +51,7 @@
 #define SLUICE_ISA SLUICE_ISA_FLAGS
 #endif
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
 
@@ -117,4 +117,4 @@ inline float(max)(Vec v) {
 
 }  // namespace simd
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
 
@@ -65,4 +65,4 @@ inline float least_from(float const* scores, std::size_t n, float bar) {
 
 }  // namespace simd
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

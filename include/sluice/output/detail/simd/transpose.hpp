@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
@@ -67,4 +67,4 @@ void transpose_panel(Row const& row, std::ptrdiff_t units, std::byte* to) {
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -18,7 +18,7 @@
 #define SLUICE_TILES 0
 #endif
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace tile {
 
@@ -42,4 +42,4 @@ inline bool granted() {
 
 }  // namespace tile
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail

@@ -13,7 +13,7 @@
 
 #if SLUICE_TILES
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace tile {
 
@@ -36,7 +36,7 @@ class Tiles {
       std::uint8_t rows[16] = {};
     } configuration;
     for (int i = 0; i < 8; ++i) {
-      configuration.row_bytes[i] = tile::row_bytes;
+      configuration.row_bytes[i] = detail::tile::row_bytes;
       configuration.rows[i] = i < weights ? static_cast<std::uint8_t>(rows) : std::uint8_t{most_rows};
     }
     asm volatile("ldtilecfg %0" : : "m"(configuration));
@@ -99,6 +99,6 @@ template <int Sums, int Inputs, int Weights>
 
 }  // namespace tile
 }  // namespace SLUICE_ISA
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::detail
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/search/common/detail/phrase_matcher.hpp>
 #include <sluice/search/common/phrase.hpp>
+#include <sluice/search/common/phrase_matcher.hpp>
 
 #include <algorithm>
 #include <array>

@@ -17,7 +17,7 @@ template <class Wrapper, class S>
 struct NeedsOf {
   Abilities needs() const { return sluice::needs(static_cast<Wrapper const&>(*this).search); }
 };
-template <class Wrapper, KnownNeeds S>
+template <class Wrapper, detail::KnownNeeds S>
 struct NeedsOf<Wrapper, S> {
   static constexpr Abilities needs = sluice::needs<S>();
 };

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Merges the first `added` hypotheses of memory.out into a sentence's finished ones: sorted by score, equal ones in
 /// the order in which they ended. Those beyond BeamRules::most_ended are dropped, since no rule and no n-best list
@@ -45,4 +45,4 @@ SLUICE_DEVICE void set_aside(Block& block, BeamWarpMemory const& memory, BeamTas
   now.ended = before + added < most ? before + added : most;
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

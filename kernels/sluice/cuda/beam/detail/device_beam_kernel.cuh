@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <int warps>
 __global__ void __launch_bounds__(32 * warps)
@@ -51,4 +51,4 @@ void launch_beam_advance(BeamTask const& task, cudaStream_t stream, Start start)
   launch<beam_advance_kernel<warps>>(blocks, 32 * warps, stream, start, "the kernel that advances a DeviceBeam", task);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

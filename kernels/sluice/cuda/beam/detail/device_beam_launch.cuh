@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr int beam_warps = 2;  ///< per block; one sentence each
 
@@ -23,4 +23,4 @@ void launch_beam_begin(BeamTask const& task, std::int32_t count, cudaStream_t st
 template <int warps>
 void launch_beam_advance(BeamTask const& task, cudaStream_t stream, Start start);
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

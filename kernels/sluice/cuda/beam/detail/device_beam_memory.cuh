@@ -8,15 +8,15 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/cuda/beam/detail/device_beam_result.cuh>
 #include <sluice/cuda/beam/detail/device_beam_rows.cuh>
 #include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/beam/device_beam_options.cuh>
-#include <sluice/cuda/beam/device_beam_result.cuh>
 #include <sluice/cuda/device/allocator.cuh>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/detail/merge_tail.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
@@ -29,7 +29,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 class DeviceBeamMemory {
  public:
@@ -182,4 +182,4 @@ class DeviceBeamMemory {
               kept_ = 0, totals_ = 0, places_ = 0, tickets_ = 0, moves_ = 0, queries_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A query that asks nothing of a line.
 SLUICE_HOST_DEVICE inline LineQuery idle_query() {
@@ -81,4 +81,4 @@ SLUICE_DEVICE void begin_beam(Block& block, BeamTask const& task, std::int32_t n
   write_group(task, now, start.number);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

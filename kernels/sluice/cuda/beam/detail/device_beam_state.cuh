@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr std::int32_t most_beam_width = 64;
 
@@ -129,4 +129,4 @@ struct BeamWarpMemory {
   std::uint32_t first[2];                ///< a bit for every rank that stays
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

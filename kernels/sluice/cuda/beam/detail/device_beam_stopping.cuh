@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The rules of search/beam/stopping.hpp, after a step.
 class BeamStopping {
@@ -54,4 +54,4 @@ class BeamStopping {
   BeamEnded const* best_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// BeamSearch::advance with Finished::set_aside: assigns candidates to the next beam and to the finished hypotheses,
 /// assigns slots to live hypotheses, and decides whether the sentence is over. Every candidate finds its place, which
@@ -234,4 +234,4 @@ class BeamWarp {
   std::int32_t ends_ = 0, joins_ = 0;  // that end, that join the finished ones while alive
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// \param cache      its name, for messages
 /// \param length     length(slot): the slot's current length
@@ -46,4 +46,4 @@ void check_rows(char const* cache, std::span<Row const> rows, Length const& leng
            "is read by a row of the step");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -7,14 +7,14 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/detail/indirection_launch.cuh>
-#include <sluice/cuda/cache/detail/indirection_view.cuh>
+#include <sluice/cuda/cache/indirection_view.cuh>
 #include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/detail/bits.cuh>
 #include <sluice/cuda/device/detail/host_device.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of an IndirectionBlock.
 template <int threads>
@@ -147,4 +147,4 @@ class IndirectionBlock {
   std::int32_t const position_;  // the tile's first position
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -7,6 +7,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/cuda/cache/cache_indirection_options.cuh>
 #include <sluice/cuda/cache/detail/check_rows.cuh>
 #include <sluice/cuda/cache/detail/indirection_launch.cuh>
 
@@ -16,16 +17,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
-
-/// Options of a CacheIndirection.
-struct CacheIndirectionOptions {
-  std::int32_t slot_count = 0;  ///< > 0: slots of the model
-  std::int32_t positions = 0;   ///< > 0: capacity of a slot
-  /// Slots 0 .. width - 1 form a group, and so on; rows fork only within a group. If all requests use one search, the
-  /// number of slots that it needs per sentence (slot_count()); else `slot_count`. In [1, 1024].
-  std::int32_t width = 0;
-};
+namespace sluice::inline v0::cuda::detail {
 
 /// Converts rows to steps of slots; releases take effect with the next step.
 class IndirectionBooks {
@@ -95,4 +87,4 @@ class IndirectionBooks {
   std::int32_t active_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

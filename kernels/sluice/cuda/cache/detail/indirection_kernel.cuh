@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// One block per tile of every group.
 template <int threads>
@@ -33,4 +33,4 @@ void launch_indirection(IndirectionLaunch const& launch, cudaStream_t stream) {
   check(cudaGetLastError(), "the kernel of CacheIndirection");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -6,11 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Copies the data of the first `filled` positions of page `from` to page `to`.
 struct PageCopy {
@@ -48,4 +48,4 @@ SLUICE_DEVICE void copy_pages(Block& block, PageCopies const& task, std::int32_t
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <int threads>
 __global__ void __launch_bounds__(threads, 4) page_kernel(__grid_constant__ PageCopies const task) {
@@ -29,4 +29,4 @@ void launch_page_copies(PageCopies const& task, cudaStream_t stream) {
   check(cudaGetLastError(), "the kernel of PagedCache");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

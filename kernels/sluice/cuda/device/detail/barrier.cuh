@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Named, so that a test can remove one and check that its absence is noticed.
 enum class Barrier {
@@ -62,4 +62,4 @@ enum class Barrier {
   count_  ///< the number of barriers
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The position of the lowest set bit; 32 if none is set.
 SLUICE_DEVICE int lowest_bit(std::uint32_t bits) {
@@ -33,4 +33,4 @@ SLUICE_DEVICE int count_bits(std::uint32_t bits) {
 /// The lowest `count` bits; count in [0, 32].
 SLUICE_DEVICE std::uint32_t low_bits(int count) { return count >= 32 ? ~0u : (1u << count) - 1u; }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

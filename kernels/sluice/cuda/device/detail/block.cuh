@@ -7,14 +7,14 @@
 
 #include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/detail/partial_sum.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The few machine operations that kernels need; the tests replace it by an emulated one.
 template <int threads_>
@@ -172,4 +172,4 @@ struct DeviceBlock {
   }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// host: page-locked, so that copies need not wait; mapped: the same, and kernels can write it, at another address.
 enum class Where { device, host, mapped };
@@ -125,4 +125,4 @@ T* part(void* memory, std::size_t first) {
   return reinterpret_cast<T*>(static_cast<unsigned char*>(memory) + first);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

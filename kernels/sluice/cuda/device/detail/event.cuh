@@ -12,7 +12,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Created when first recorded. Throws Error of CUDA.
 class Event {
@@ -39,4 +39,4 @@ class Event {
   std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> event_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The device that was current when check_current() was first called; the object's memory is there.
 class HomeDevice {
@@ -39,4 +39,4 @@ class HomeDevice {
   int device_ = -1, processors_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Larger is better: the higher score, then the lower index.
 using Key = std::uint64_t;
@@ -35,4 +35,4 @@ SLUICE_DEVICE float score_of(Key key) {
 
 SLUICE_DEVICE std::uint32_t place_of(Key key) { return ~static_cast<std::uint32_t>(key); }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

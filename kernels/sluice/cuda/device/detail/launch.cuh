@@ -11,7 +11,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Must be called by all threads of a kernel that launch() starts, before they read or write memory. Waits until
 /// earlier kernels have ended and their writes are visible, then lets the next kernel start. Every such kernel waits,
@@ -63,4 +63,4 @@ void launch(dim3 blocks, int threads, cudaStream_t stream, Start start, char con
   check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

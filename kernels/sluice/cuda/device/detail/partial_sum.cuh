@@ -11,7 +11,7 @@
 
 #include <limits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The larger of two; ignores a NaN in x.
 SLUICE_DEVICE float larger(float x, float than) {
@@ -83,4 +83,4 @@ SLUICE_DEVICE PartialSum sum_of_block(Block& block, PartialSum* warp_sums, int c
   return sum_of(block, Block::warps, [&](int i) { return warp_sums[i]; });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

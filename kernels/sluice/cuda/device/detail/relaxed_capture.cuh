@@ -7,7 +7,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// During its life, this thread may allocate although another thread's stream is being captured in a graph. Otherwise,
 /// allocating would break that capture (cudaStreamCaptureModeGlobal, the default). The allocation is not part of that
@@ -26,4 +26,4 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -12,7 +12,7 @@
 #include <cfloat>
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 SLUICE_DEVICE float rounded_sum(float x, float y) {
 #if defined(__CUDA_ARCH__)
@@ -53,4 +53,4 @@ SLUICE_DEVICE float rounded_product(float x, float y) {
 #endif
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Its own stream, independent of all other streams; its work is complete when it is destroyed.
 class SetupStream {
@@ -56,4 +56,4 @@ inline void fill_now(void* to, int value, std::size_t bytes) {
   stream.wait();
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

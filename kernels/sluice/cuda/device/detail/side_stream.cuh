@@ -16,7 +16,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// For work that may overlap with later work of the caller's stream. It is part of a capture of that stream from fork()
 /// to join(). Stream and events are created on first use. Throws Error of CUDA.
@@ -57,4 +57,4 @@ class SideStream {
   std::array<Event, 2> marked_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

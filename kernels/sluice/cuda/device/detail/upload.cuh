@@ -14,7 +14,7 @@
 #include <array>
 #include <cstddef>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Page-locked memory to copy from. Buffers are used in turn, so that the host need not wait for a step's copies before
 /// it writes the next step's; it waits only if the device is `turns` steps behind.
@@ -50,4 +50,4 @@ class Upload {
   std::size_t next_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -10,7 +10,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A block of 32 threads. Several may share one of the device's blocks, without waiting for each other.
 struct DeviceWarp : DeviceBlock<32> {
@@ -19,4 +19,4 @@ struct DeviceWarp : DeviceBlock<32> {
   __device__ __forceinline__ void sync(Barrier) { __syncwarp(); }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

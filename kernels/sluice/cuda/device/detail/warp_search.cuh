@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The first of 0 .. count - 1 for which `below` is false; `count` if there is none. All lanes of a warp call it
 /// together and test one number each, so each round leaves 1/32 of the range; 2,000 numbers take three rounds.
@@ -28,4 +28,4 @@ SLUICE_DEVICE std::int32_t first_of_warp(Block& block, std::int32_t count, Below
   return begin;
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <span>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Adds a line to the lists. Advances `probes` to the next line's.
 inline void add_line(LineLists& lists, Query const& query, LineResult const& result, std::span<Candidate const> best,
@@ -26,4 +26,4 @@ inline void add_line(LineLists& lists, Query const& query, LineResult const& res
   probes += query.probes.size();
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

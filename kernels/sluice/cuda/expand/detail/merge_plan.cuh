@@ -20,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Converts the groups of a step for the merge of beams, and its result to lists for the search. Needs no device.
 /// Allocates nothing once it has seen its largest step.
@@ -126,4 +126,4 @@ class MergePlan {
   std::int32_t k_ = 1, widest_ = 0, longest_ = 0, kept_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -17,7 +17,7 @@
 #include <sluice/cuda/expand/detail/merge_plan.cuh>
 #include <sluice/cuda/expand/detail/selection_plan.cuh>
 #include <sluice/cuda/expand/detail/token_masks.cuh>
-#include <sluice/cuda/line/detail/edit_order.cuh>
+#include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/line/line_task.cuh>
@@ -34,7 +34,7 @@
 #include <span>
 #include <utility>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The frame of a decoder step around the work on its lines: one copy to the device, one back unless kernels write the
 /// answers to host memory (StepOptions), and a wait for the stream. Merges beams after the work if groups ask for it.
@@ -221,4 +221,4 @@ class QueryExchange {
   LineLists lists_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -10,9 +10,9 @@
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/device/detail/partial_sum.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/detail/line_order_launch.cuh>
@@ -29,7 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The work for LineTask::selection, for at most 16 million scores at once, and its memory. Lines without such queries
 /// have no keys.
@@ -118,4 +118,4 @@ class SelectedLines {
   std::size_t totals_ = 0, top_ = 0, spare_ = 0, sizes_ = 0, keys_ = 0, narrowed_ = 0, drawn_ = 0, sort_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A list by probability may have any length up to V, unknown in advance. Each gets memory for the longest list of the
 /// previous step (from `least` to `most`). If a list does not fit, the step is answered again with the memory that each
@@ -101,4 +101,4 @@ class SelectionPlan {
   bool draws_ = false, cuts_ = false, any_ = false;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -10,8 +10,8 @@
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/device/detail/partial_sum.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/detail/line_order.cuh>
@@ -25,7 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// How many lines of a task are sorted at once (at most 16 million scores), and the memory for that.
 template <class T>
@@ -91,4 +91,4 @@ class SortedLines {
   std::size_t keys_ = 0, narrowed_ = 0, sizes_ = 0, totals_ = 0, top_ = 0, sort_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// \param chunk  a tile's width is a multiple of it
 /// \throws std::invalid_argument  unless these are valid arguments of LogSoftmaxTopK::enqueue_tiles()
@@ -75,4 +75,4 @@ void tiled_lines(LineLaunch<Format> lines, MatrixView<T> tile, std::ptrdiff_t ap
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

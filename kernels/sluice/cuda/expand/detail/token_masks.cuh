@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The sets that queries refer to, each stored once. Allocates nothing once it has seen the most sets.
 class TokenMasks {
@@ -55,4 +55,4 @@ class TokenMasks {
   std::size_t words_of_one_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

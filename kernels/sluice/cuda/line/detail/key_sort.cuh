@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <iterator>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Where a row begins; with sizes, where its keys end.
 struct RowBound {
@@ -43,4 +43,4 @@ void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sor
         "cub::DeviceSegmentedRadixSort");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -13,13 +13,13 @@
 #include <sluice/cuda/device/detail/partial_sum.cuh>
 #include <sluice/cuda/line/detail/line_loads.cuh>
 #include <sluice/cuda/line/detail/line_part.cuh>
+#include <sluice/cuda/line/detail/selection.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
-#include <sluice/cuda/line/selection.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A block reads its part of the line (LinePart). The block that finishes a line last merges the results of all; no
 /// block waits for another.
@@ -174,4 +174,4 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   SLUICE_DEVICE Key* keys() const { return launch_.keys + std::int64_t{row_} * launch_.k * launch_.splits; }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

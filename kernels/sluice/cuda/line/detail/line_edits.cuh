@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A range of a line's edits, by index.
 struct EditRange {
@@ -43,4 +43,4 @@ SLUICE_DEVICE std::int32_t first_edit_of_warp(Block& block, Edit const* edits, s
   return first_of_warp(block, count, [&](std::int32_t i) { return edited_place(block, edits, i) < place; });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

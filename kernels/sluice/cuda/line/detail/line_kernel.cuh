@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Blocks per multiprocessor, which limits registers. Masks need some; before sm_90, lists need a few.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -56,4 +56,4 @@ void launch_lines(LineLaunch<Format> const& lines, cudaStream_t stream, Start st
   });
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -10,7 +10,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr int line_threads = 256;       ///< per block; sums, and so the last bits of answers, depend on it
 inline constexpr int line_blocks_at_once = 4;  ///< per multiprocessor, by the registers that a block may use
@@ -31,7 +31,7 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 template <int threads>
 int line_ring_blocks();
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)
 #include <sluice/cuda/line/detail/line_kernel.cuh>

@@ -6,13 +6,13 @@
 #include <sluice/language.hpp>
 
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Loads by every thread, directly to registers: Loads::direct.
 struct DirectLoads {
@@ -35,4 +35,4 @@ struct DirectLoads {
   }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The arguments of both programs; `line.k` is the longest list wanted, and `line.totals` and `line.results` are
 /// filled.
@@ -72,4 +72,4 @@ SLUICE_DEVICE void write_list(Block& block, OrderLaunch<Format> const& launch, s
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr int order_threads = 256;
 
@@ -47,4 +47,4 @@ void launch_lists(OrderLaunch<Format> const& lines, cudaStream_t stream, Start s
                               "the kernel of lists", lines);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

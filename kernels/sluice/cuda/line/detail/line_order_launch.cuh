@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 // Each function enqueues work, allocates nothing and does not wait. Defined in line_order_kernel.cuh, see
 // launch_lines(). They throw Error.
@@ -31,7 +31,7 @@ template <class AnyKey>
 void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
                std::int64_t size, std::int32_t const* sizes, cudaStream_t stream);
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)
 #include <sluice/cuda/line/detail/line_order_kernel.cuh>

@@ -13,14 +13,14 @@
 #include <sluice/cuda/line/detail/line_edits.cuh>
 #include <sluice/cuda/line/detail/line_loads.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
+#include <sluice/cuda/line/detail/selection.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
-#include <sluice/cuda/line/selection.cuh>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of a block.
 template <int threads>
@@ -264,4 +264,4 @@ class LinePart {
   static_assert(most_reread >= most_listed);
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

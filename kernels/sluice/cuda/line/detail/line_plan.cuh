@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A launch for whole lines, without the memory through which the blocks of a line communicate.
 /// \tparam T  float, __half or __nv_bfloat16
@@ -87,4 +87,4 @@ class LinePlan {
   std::size_t keys_ = 0, sums_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

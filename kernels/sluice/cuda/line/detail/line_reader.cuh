@@ -9,13 +9,13 @@
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/device/detail/rounding.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/line/detail/line_edits.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A range of a line's groups of 16 bytes; empty if `begin` is not below `end`.
 struct GroupRange {
@@ -286,4 +286,4 @@ class LineReader {
   std::uint32_t lead_;                    // the line's address modulo 16
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

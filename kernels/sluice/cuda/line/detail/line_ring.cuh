@@ -7,14 +7,14 @@
 
 #include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Five stages of 8 KB and the block's other shared memory (28 KB) take 69 KB: three blocks of 256 threads on a
 /// multiprocessor with 228 KB, with 80 registers per thread. That is one block less than without a ring, but data in
@@ -169,4 +169,4 @@ class RingLoads {
   std::int32_t const step_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of such a block.
 template <int threads>
@@ -39,4 +39,4 @@ SLUICE_DEVICE void run_parts(Block& block, RingBlockMemory<Block::threads>& memo
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -7,8 +7,8 @@
 
 #include <sluice/cuda/device/detail/block.cuh>
 #include <sluice/cuda/device/detail/relaxed_capture.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Persistent blocks that take parts in turn. Compiled for less than sm_90, it has no body; line_ring_blocks() says
 /// whether it has one.
@@ -73,4 +73,4 @@ void launch_ring(LineLaunch<Format> const& launch, cudaStream_t stream) {
   check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

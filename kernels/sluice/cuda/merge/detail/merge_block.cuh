@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of a MergeBlock.
 /// \tparam lines_, kept_  the most lines and kept candidates of a merged group
@@ -196,4 +196,4 @@ class MergeBlock {
   MergeGroup const group_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr int merge_threads = 256;  ///< per block, for one group
 inline constexpr int merge_warps = 4;      ///< groups per block of warps
@@ -56,4 +56,4 @@ void launch_merge(MergeLaunch const& merge, cudaStream_t stream, Start start) {
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

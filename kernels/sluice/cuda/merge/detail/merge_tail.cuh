@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The line kernel's arguments for the merge; all pointers are device pointers. Every row is a line of one group.
 struct TailLaunch {
@@ -86,4 +86,4 @@ class MergingBlock {
   std::int32_t row_, split_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// As line_kernel.
 template <class Format>
@@ -43,4 +43,4 @@ void launch_merging_lines(LineLaunch<Format> const& lines, TailLaunch const& tai
                                       lines, tail);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -12,7 +12,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Whether one launch can do both: whole lines without masks, with lists, in groups that fit a SmallMerge.
 template <class Format>
@@ -27,7 +27,7 @@ bool merges_behind(LineLaunch<Format> const& launch, MergeLaunch const& merge) {
 template <class Format>
 void launch_merging_lines(LineLaunch<Format> const& launch, TailLaunch const& tail, cudaStream_t stream, Start start);
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)
 #include <sluice/cuda/merge/detail/merge_tail_kernel.cuh>

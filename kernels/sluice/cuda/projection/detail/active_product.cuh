@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <span>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The product over the joint union of a step (see ClusteredProjection). Allocates nothing once it has seen its largest
 /// step.
@@ -131,4 +131,4 @@ class ActiveProduct {
   std::uint64_t copies_ = 0;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

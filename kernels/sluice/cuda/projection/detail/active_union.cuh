@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The result for a union.
 struct UnionResult {
@@ -101,4 +101,4 @@ struct UnionLaunch {
   SLUICE_HOST_DEVICE ActiveMasks active() const { return {union_of, each, 0, results + 1, mask(0), words}; }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

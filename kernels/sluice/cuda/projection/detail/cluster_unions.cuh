@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The unions of the lines' clusters (see ClusteredProjection), on the device. The host learns their sizes only if it
 /// asks. Allocates nothing once it has seen its largest step.
@@ -246,4 +246,4 @@ class ClusterUnions {
   bool told_ = false;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

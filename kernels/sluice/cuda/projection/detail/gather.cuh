@@ -7,11 +7,11 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Rows of any type, measured in bytes.
 struct GatherLaunch {
@@ -54,4 +54,4 @@ SLUICE_DEVICE void gather_rows(Block& block, GatherLaunch const& launch, std::in
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

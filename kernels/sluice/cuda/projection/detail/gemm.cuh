@@ -11,6 +11,7 @@
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/relaxed_capture.cuh>
 #include <sluice/cuda/device/error.cuh>
+#include <sluice/cuda/projection/resources.cuh>
 
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -22,22 +23,15 @@
 #include <string>
 #include <type_traits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
+
+using cuda::check;  // the same for the CUDA runtime
 
 /// \throws Error  "sluice: WHAT: <message of cuBLAS>: ..." unless status is success
 inline void check(cublasStatus_t status, char const* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw Error(cudaErrorUnknown, std::string(what) + ": " + cublasGetStatusString(status));
 }
-
-/// The resources that a program gives an output layer.
-struct Resources {
-  Allocator allocator{};
-  /// Must outlive the layer, which sets its stream; its workspace remains the caller's. Its math mode decides how precise
-  /// products are (CUBLAS_TF32_TENSOR_OP_MATH breaks what is promised for float). Null: the layer makes a handle, with a
-  /// workspace of 32 MB.
-  cublasHandle_t cublas = nullptr;
-};
 
 /// Products of hidden vectors and weights, summed and stored as float.
 class Gemm {
@@ -129,4 +123,4 @@ class Gemm {
   cudaStream_t stream_ = nullptr;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

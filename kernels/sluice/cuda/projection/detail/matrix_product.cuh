@@ -7,12 +7,12 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/projection/detail/skinny_product.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A warp takes 8 tokens at a time, for all of up to 16 lines: mma.m16n8k16 with hidden vectors as A and rows of
 /// weights as the columns of B, which matches their memory layout. A product's sum may take the numbers along the depth
@@ -148,4 +148,4 @@ class MatrixProduct {
   std::int32_t deciding_[2];  // see ActiveMasks
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Which logits are computed, and from which weights.
 enum class Product : std::uint8_t {
@@ -63,4 +63,4 @@ class ProductChoice {
   MatrixView<T const> weights_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The part of an output layer after the product: LogSoftmaxTopK reads a tile of logits (some lines, some thousand
 /// columns) while it is in the L2 cache; then the next tile overwrites it.
@@ -87,4 +87,4 @@ class ProductPass {
   SideStream beside_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -23,7 +23,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr int projection_threads = 256;
 inline constexpr int union_threads = 1024;  ///< one block scans V / 32 words
@@ -171,4 +171,4 @@ void launch_places(Launch const& launch, cudaStream_t stream) {
   check(cudaGetLastError(), "the kernel of places");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

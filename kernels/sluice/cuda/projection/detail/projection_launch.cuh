@@ -13,7 +13,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 // Each function enqueues work, allocates nothing and does not wait. Defined in projection_kernel.cuh, see
 // launch_lines(); all are templates, so that one file of a program can instantiate them. They throw Error.
@@ -34,7 +34,7 @@ void launch_fill(Launch const& launch, cudaStream_t stream, Start start);
 template <class Launch>
 void launch_places(Launch const& launch, cudaStream_t stream);
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)
 #include <sluice/cuda/projection/detail/projection_kernel.cuh>

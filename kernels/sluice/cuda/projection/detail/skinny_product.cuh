@@ -7,13 +7,13 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/warp_search.cuh>
-#include <sluice/cuda/device/score_format.cuh>
 #include <sluice/cuda/projection/detail/active_union.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr std::int32_t most_skinny_lines = 16;
 
@@ -118,4 +118,4 @@ SLUICE_DEVICE void skinny_product(Block& block, SkinnyLaunch<Format> const& laun
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of a UnionBlock.
 template <int threads>
@@ -143,4 +143,4 @@ class UnionBlock {
   UnionLaunch const& launch_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

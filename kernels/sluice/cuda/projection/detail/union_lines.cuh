@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The lines of each union of a step. Allocates nothing once it has seen its largest step.
 struct UnionLines {
@@ -57,4 +57,4 @@ struct UnionLines {
   std::size_t unions() const { return first.size() - 1; }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

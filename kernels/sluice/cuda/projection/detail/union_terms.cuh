@@ -9,12 +9,12 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
-#include <sluice/cuda/device/score_format.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/projection/detail/active_union.cuh>
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Logits, some of which must be masked.
 struct MaskLaunch {
@@ -101,4 +101,4 @@ SLUICE_DEVICE void place_one(PlaceLaunch const& launch, std::int32_t i) {
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

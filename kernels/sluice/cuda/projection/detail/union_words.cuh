@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of a UnionWords block.
 template <int threads>
@@ -120,4 +120,4 @@ class UnionWords {
   std::int32_t const u_, first_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory of a block.
 template <int threads>
@@ -102,4 +102,4 @@ class NarrowBlock {
   std::int32_t const size_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr int narrow_threads = 512;
 
@@ -33,4 +33,4 @@ void launch_narrowing(Launch const& lines, cudaStream_t stream, Start start) {
                                 "the kernel that leaves away keys", lines);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

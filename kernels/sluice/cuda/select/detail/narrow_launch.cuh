@@ -9,7 +9,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Copies keys that matter from `keys` to `narrowed`, and their numbers to `sizes`; one block per line. Enqueues work;
 /// defined in narrow_kernel.cuh, see launch_lines().
@@ -18,7 +18,7 @@ namespace sluice::inline v0::cuda {
 template <class Launch>
 void launch_narrowing(Launch const& launch, cudaStream_t stream, Start start);
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)
 #include <sluice/cuda/select/detail/narrow_kernel.cuh>

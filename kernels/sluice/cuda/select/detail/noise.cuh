@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 SLUICE_DEVICE std::uint64_t mix_bits(std::uint64_t x) {
   x ^= x >> 30, x *= 0xBF58476D1CE4E5B9u;
@@ -47,4 +47,4 @@ SLUICE_DEVICE std::uint32_t place_of_wide(Key key, int place_bits) {
   return static_cast<std::uint32_t>(~key & ((std::uint64_t{1} << place_bits) - 1));
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Runs after LineBlock (which makes the line's sums), the sort of its keys and write_draws().
 template <class Format, class Block>
@@ -114,4 +114,4 @@ class SelectBlock {
   std::int32_t const row_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 inline constexpr int select_threads = 256;  ///< of a block; the order of sums depends on it
 
@@ -66,4 +66,4 @@ void launch_selection(SelectLaunch<Format> const& lines, cudaStream_t stream, St
                                 "the kernel of lists by probability", lines);
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// Whether a row's keys are wanted.
 template <class Format>
@@ -82,4 +82,4 @@ SLUICE_DEVICE void write_draws(Block& block, SelectLaunch<Format> const& launch,
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

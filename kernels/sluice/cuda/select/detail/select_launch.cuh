@@ -10,7 +10,7 @@
 
 #include <cuda_runtime.h>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 // Each function enqueues work, allocates nothing and does not wait. Defined in select_kernel.cuh, see launch_lines().
 // They throw Error.
@@ -25,7 +25,7 @@ void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t stream, Start
 template <class Format>
 void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)
 #include <sluice/cuda/select/detail/select_kernel.cuh>

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// For lists of any length: keeps the best that are asked for.
 template <class Format, class Block>
@@ -74,4 +74,4 @@ SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memor
   if (block.thread() == 0) launch.sizes[row] = kept;
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

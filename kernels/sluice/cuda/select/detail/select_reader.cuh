@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A line's scores as seen by the selection: after the softmax and after edits that apply then, with penalties if
 /// LineSelect::rounded says so.
@@ -55,4 +55,4 @@ class SelectReader {
   bool const rounded_;
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

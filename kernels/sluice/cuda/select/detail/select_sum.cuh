@@ -10,7 +10,7 @@
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/select/detail/wide.cuh>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The shared memory that sums need.
 template <int threads>
@@ -100,4 +100,4 @@ SLUICE_DEVICE int first_in_block(Block& block, SumMemory<Block::threads>& memory
   return first;
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 SLUICE_DEVICE double wide_sum(double x, double y) {
 #if defined(__CUDA_ARCH__)
@@ -116,4 +116,4 @@ struct WideNorm {
   }
 };
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 template <int threads>
 __global__ void __launch_bounds__(threads) verification_kernel(__grid_constant__ Verification const task) {
@@ -31,4 +31,4 @@ void launch_verification(Verification const& task, cudaStream_t stream) {
   check(cudaGetLastError(), "the kernel of verify");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A lane per guess, 32 at a time; ballots find the first rejected guess and the first end of sentence.
 template <class Block>
@@ -125,4 +125,4 @@ SLUICE_DEVICE void verify_block(Block& block, Verification const& task, std::int
   if (sentence < task.sentences) VerificationWarp<Block>(block, task, sentence).run();
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

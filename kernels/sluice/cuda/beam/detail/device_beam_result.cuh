@@ -17,14 +17,14 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// A DeviceBeam's data for one sentence, copied to host memory.
 struct BeamSnapshot {
-  BeamSentence now;
-  std::span<MergeLine const> lines;   // [live]
-  std::span<BeamEnded const> ended;   // [ended], best first
-  std::span<BeamNode const> history;  // [depth, width]
+  detail::BeamSentence now;
+  std::span<MergeLine const> lines;           // [live]
+  std::span<detail::BeamEnded const> ended;   // [ended], best first
+  std::span<detail::BeamNode const> history;  // [depth, width]
 
   std::int32_t depth() const { return now.generated - now.prefix; }  ///< tokens of live hypotheses after the prefix
 };
@@ -38,7 +38,7 @@ void write_beam_result(BeamSearch const& search, Vocabulary const& vocabulary, B
   s.bounds = {from.now.min, from.now.max};
   s.history.clear(from.now.prefix);
   s.over = from.now.running == 0 && from.now.valid != 0;
-  std::vector<BeamNode> path;
+  std::vector<detail::BeamNode> path;
   auto const follow = [&](std::int32_t depth, std::int32_t rank) {  // to the hypothesis of `depth` tokens
     path.clear();
     while (depth-- > 0) {
@@ -66,4 +66,4 @@ void write_beam_result(BeamSearch const& search, Vocabulary const& vocabulary, B
         "the model's scores hold a NaN or +infinity, or leave the range of floats when divided by the temperature");
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

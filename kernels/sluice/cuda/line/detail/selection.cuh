@@ -11,11 +11,11 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// The keys of a warp's lanes, best first (bitonic sort).
 template <class Block>
-SLUICE_DEVICE Key sort_warp(Block& block, Key key) {
+SLUICE_DEVICE detail::Key sort_warp(Block& block, detail::Key key) {
   auto const lane = block.lane();
   SLUICE_UNROLL
   for (int size = 2; size <= 32; size *= 2) {
@@ -32,7 +32,7 @@ SLUICE_DEVICE Key sort_warp(Block& block, Key key) {
 /// The number of better keys in sorted lists of 32 keys, summed over several adjacent lists. All lists are searched at
 /// once: each search has six dependent memory reads.
 template <int lists>
-SLUICE_DEVICE int better_than(Key key, Key const* sorted) {
+SLUICE_DEVICE int better_than(detail::Key key, detail::Key const* sorted) {
   int counts[lists] = {};
   SLUICE_UNROLL
   for (int step = 16; step > 0; step /= 2) {
@@ -47,7 +47,7 @@ SLUICE_DEVICE int better_than(Key key, Key const* sorted) {
 }
 
 /// The number of `count` keys that are better: the key's rank.
-SLUICE_DEVICE int rank_of(Key key, Key const* keys, int count) {
+SLUICE_DEVICE int rank_of(detail::Key key, detail::Key const* keys, int count) {
   int rank = 0;
   SLUICE_UNROLL_4
   for (int i = 0; i < count; ++i) rank += keys[i] > key ? 1 : 0;
@@ -57,36 +57,36 @@ SLUICE_DEVICE int rank_of(Key key, Key const* keys, int count) {
 /// The shared memory that threshold() needs.
 template <int threads>
 struct ThresholdMemory {
-  Key sorted[threads];
-  Key threshold;
+  detail::Key sorted[threads];
+  detail::Key threshold;
 };
 
 /// The k-th best of one key per thread, each the thread's best: at least k keys of the block are as good, and only k
 /// threads have any. If fewer than k threads have a key, the lowest key.
 template <class Block>
-SLUICE_DEVICE Key threshold(Block& block, ThresholdMemory<Block::threads>& memory, Key best, int k) {
+SLUICE_DEVICE detail::Key threshold(Block& block, ThresholdMemory<Block::threads>& memory, detail::Key best, int k) {
   auto const key = sort_warp(block, best);
   memory.sorted[block.thread()] = key;
-  block.sync(Barrier::sorted);
+  block.sync(detail::Barrier::sorted);
   auto const rank = better_than<Block::warps>(key, memory.sorted);
-  if (key != no_key && rank == k - 1) memory.threshold = key;
-  if (key == no_key && rank < k) memory.threshold = no_key + 1;  // all of them write the same value
-  block.sync(Barrier::threshold);
+  if (key != detail::no_key && rank == k - 1) memory.threshold = key;
+  if (key == detail::no_key && rank < k) memory.threshold = detail::no_key + 1;  // all of them write the same value
+  block.sync(detail::Barrier::threshold);
   return memory.threshold;
 }
 
 /// The best of one key per thread.
 template <class Block>
-SLUICE_DEVICE Key best_of_block(Block& block, ThresholdMemory<Block::threads>& memory, Key best) {
+SLUICE_DEVICE detail::Key best_of_block(Block& block, ThresholdMemory<Block::threads>& memory, detail::Key best) {
   SLUICE_UNROLL
   for (int distance = 16; distance > 0; distance /= 2) {
     auto const other = block.exchange(best, distance);
     best = other > best ? other : best;
   }
   if (block.lane() == 0) memory.sorted[block.warp()] = best;
-  block.sync(Barrier::sorted);
+  block.sync(detail::Barrier::sorted);
   for (int warp = 0; warp < Block::warps; ++warp) best = memory.sorted[warp] > best ? memory.sorted[warp] : best;
   return best;
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

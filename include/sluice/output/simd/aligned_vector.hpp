@@ -11,6 +11,8 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+
 /// Allocates at multiples of 64 bytes.
 template <class T>
 struct AlignedAllocator {
@@ -29,7 +31,10 @@ struct AlignedAllocator {
   friend bool operator==(AlignedAllocator, AlignedAllocator) { return true; }
 };
 
+}  // namespace detail
+
+/// A std::vector whose elements begin at a multiple of 64 bytes, a cache line, for loops that load whole vectors.
 template <class T>
-using AlignedVector = std::vector<T, AlignedAllocator<T>>;
+using AlignedVector = std::vector<T, detail::AlignedAllocator<T>>;
 
 }  // namespace sluice::inline v0

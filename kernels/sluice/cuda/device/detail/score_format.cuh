@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace sluice::inline v0::cuda {
+namespace sluice::inline v0::cuda::detail {
 
 /// 16 bytes, the size of one load.
 struct alignas(16) Words {
@@ -66,4 +66,4 @@ SLUICE_DEVICE void unpack(Words const& words, float (&x)[Format::wide]) {
   }
 }
 
-}  // namespace sluice::inline v0::cuda
+}  // namespace sluice::inline v0::cuda::detail

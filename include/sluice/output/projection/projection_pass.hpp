@@ -11,8 +11,8 @@
 #include <sluice/output/detail/line/line_pass.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
 #include <sluice/output/detail/line/line_selection.hpp>
-#include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,7 +42,7 @@ class ProjectionPass {
     if (std::ssize(passes_) < rows) passes_.resize(static_cast<std::size_t>(rows));
     std::ptrdiff_t whole_lines = 0;
     for (std::size_t r = 0; r < queries.size(); ++r) {
-      if (LinePass::suffices(queries[r])) passes_[r].begin(queries[r], Kind::logits);
+      if (detail::LinePass::suffices(queries[r])) passes_[r].begin(queries[r], Kind::logits);
       else ++whole_lines;
     }
     grow(whole_, whole_lines * columns);
@@ -54,7 +54,7 @@ class ProjectionPass {
       for (std::ptrdiff_t r = 0; r < rows; ++r) {
         auto const& query = queries[static_cast<std::size_t>(r)];
         auto* const line = tile_.data() + r * width;
-        if (LinePass::suffices(query)) {
+        if (detail::LinePass::suffices(query)) {
           add(passes_[static_cast<std::size_t>(r)], query, first, line, count);
         } else {
           std::copy_n(line, count, whole);
@@ -65,10 +65,10 @@ class ProjectionPass {
 
     auto* whole = whole_.data();
     for (std::size_t r = 0; r < queries.size(); ++r) {
-      if (LinePass::suffices(queries[r]) && passes_[r].overflowed()) {
+      if (detail::LinePass::suffices(queries[r]) && passes_[r].overflowed()) {
         selection_.answer(again(static_cast<std::ptrdiff_t>(r), rows, columns, width, product), Kind::logits,
                           queries[r], lists, tokens);
-      } else if (LinePass::suffices(queries[r])) {
+      } else if (detail::LinePass::suffices(queries[r])) {
         passes_[r].finish(lists, tokens);
       } else {
         selection_.answer({whole, static_cast<std::size_t>(columns)}, Kind::logits, queries[r], lists, tokens);
@@ -79,7 +79,7 @@ class ProjectionPass {
 
   /// Appends the answer for one line in memory, which may be overwritten.
   void answer(std::span<float> line, Query const& query, std::span<Token const> tokens, LineLists& lists) {
-    if (!LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
+    if (!detail::LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
     if (passes_.empty()) passes_.resize(1);
     passes_[0].begin(query, Kind::logits);
     if (query.temperature < 1) again_.assign(line.begin(), line.end());  // the pass changes the line
@@ -91,11 +91,11 @@ class ProjectionPass {
   /// The columns of a tile with so many rows: a tile takes only part of the L2 cache.
   static std::ptrdiff_t tile_width(std::ptrdiff_t rows) {
     constexpr std::ptrdiff_t numbers = 96 * 1024;
-    return std::clamp(numbers / rows / chunk * chunk, chunk, static_cast<std::ptrdiff_t>(LineScan::block));
+    return std::clamp(numbers / rows / chunk * chunk, chunk, static_cast<std::ptrdiff_t>(detail::LineScan::block));
   }
 
  private:
-  static constexpr auto chunk = static_cast<std::ptrdiff_t>(LineScan::chunk);
+  static constexpr auto chunk = static_cast<std::ptrdiff_t>(detail::LineScan::chunk);
 
   /// Answers for a whole line, recomputed since its tiles are gone.
   template <class Product>
@@ -115,16 +115,16 @@ class ProjectionPass {
     if (std::ssize(buffer) < size) buffer.resize(static_cast<std::size_t>(size));
   }
 
-  static void add(LinePass& pass, Query const& query, std::ptrdiff_t first, float* line, std::ptrdiff_t count) {
+  static void add(detail::LinePass& pass, Query const& query, std::ptrdiff_t first, float* line, std::ptrdiff_t count) {
     auto const place = static_cast<std::size_t>(first);
-    if (LinePass::changes(query)) pass.change({line, static_cast<std::size_t>(count)}, place);
+    if (detail::LinePass::changes(query)) pass.change({line, static_cast<std::size_t>(count)}, place);
     auto const end = padded(count);
-    std::fill(line + count, line + end, LineScan::lowest);
+    std::fill(line + count, line + end, detail::LineScan::lowest);
     pass.add(place, line, static_cast<std::size_t>(end));
   }
 
-  std::vector<LinePass> passes_;
-  LineSelection selection_;
+  std::vector<detail::LinePass> passes_;
+  detail::LineSelection selection_;
   AlignedVector<float> tile_, whole_, again_;
 };
 

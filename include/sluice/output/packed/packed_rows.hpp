@@ -15,6 +15,12 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+inline namespace SLUICE_ISA {
+class GatheredMatrix;
+}
+}  // namespace detail
+
 inline namespace SLUICE_ISA {
 
 /// Rows x [rows, d], prepared for any number of products with matrices of one precision.
@@ -40,12 +46,12 @@ class PackedRows {
 
  private:
   friend class PackedMatrix;
-  friend class GatheredMatrix;
+  friend class detail::GatheredMatrix;
 
   Precision precision_ = Precision::float32;
   MatrixView<float const> view_;
-  packed::Bfloat16Rows bfloat16_;
-  packed::Int8Rows int8_;
+  detail::packed::Bfloat16Rows bfloat16_;
+  detail::packed::Int8Rows int8_;
 };
 
 }  // namespace SLUICE_ISA
