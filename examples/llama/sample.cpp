@@ -13,7 +13,7 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
   if (o.blockwise())
     return run(o, engine, grammar,
                sluice::Blockwise<sluice::Sampling>{.block = o.block,
-                                                   .accept = {o.temperature, o.top_k, o.top_p, o.min_p, o.typical},
+                                                   .accept = {o.temperature, {o.top_k, o.top_p, o.min_p, o.typical}},
                                                    .length = length,
                                                    .branches = o.branches});
   auto search = o.samplers.search();

@@ -69,8 +69,9 @@ TEST_CASE("blocks draft, plan and answer as told, whatever state and result held
   CHECK(run_all<TopK>(2, [](auto& random) { return TopK{1 + static_cast<std::int32_t>(random() % 3)}; }).forced > 50);
   CHECK(run_all<Distance>(3, [](auto& random) { return Distance{static_cast<std::int32_t>(random() % 3)}; }).forced >
         50);
-  run_all<Sampling>(
-      4, [](auto& random) { return Sampling{.temperature = 0.5f, .top_k = static_cast<std::int32_t>(random() % 4)}; });
+  run_all<Sampling>(4, [](auto& random) {
+    return Sampling{.temperature = 0.5f, .truncation = {.top_k = static_cast<std::int32_t>(random() % 4)}};
+  });
   run_all<Rejection>(5, [](auto&) { return Rejection{}; });
 }
 
@@ -129,7 +130,7 @@ TEST_CASE("options of blocks are what their documentation says, and within bound
   CHECK((Blockwise<Sampling>{}.cost == 0 && Blockwise<TopK>{}.cost == 0.25 && Blockwise<Rejection>{}.cost == 0.25));
   CHECK((TopK{}.n == 2 && Distance{}.epsilon == 2 && Rejection{}.temperature == 1));
   Sampling const sampling;
-  CHECK((sampling.temperature == 1 && sampling.truncation().off()));
+  CHECK((sampling.temperature == 1 && sampling.truncation.off()));
   auto const number = std::numeric_limits<double>::infinity();
   CHECK(complaint(Blockwise<>{.block = 1, .branches = 1, .nodes = 0}).empty());
   CHECK(complaint(Blockwise<TopK>{.accept = {1}, .minimum = 4}).empty());
