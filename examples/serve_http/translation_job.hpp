@@ -32,9 +32,10 @@ namespace serve {
 using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
 using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopAt>;
 /// Every search of translate. A beam without constraints is a constrained beam with none, decision for decision.
-using Plain = sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::Exact>,
-                                  sluice::Blockwise<sluice::TopK>>,
-                            Rules>;
+using Plain =
+    sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::acceptance::Exact>,
+                        sluice::Blockwise<sluice::acceptance::TopK>>,
+                  Rules>;
 using Search = Retold<Plain>;
 
 /// What all jobs share.

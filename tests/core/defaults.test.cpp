@@ -87,15 +87,15 @@ TEST_CASE("statistics begin with nothing", "[defaults]") {
 
 TEST_CASE("an exact acceptance asks for the best token and takes it alone", "[defaults]") {
   Query query{.best = 7};
-  Exact{}.ask(query, 0, 0, 0);
+  acceptance::Exact{}.ask(query, 0, 0, 0);
   CHECK((query.best == 1 && query.stage == Stage::after_softmax && query.normalise));
-  Exact{.scores = false}.ask(query, 0, 0, 0);
+  acceptance::Exact{.scores = false}.ask(query, 0, 0, 0);
   CHECK_FALSE(query.normalise);
   std::vector<Candidate> scratch;
   std::array<Candidate, 2> const best{{{4, -1}, {5, -2}}};
-  CHECK(Exact{}.own({}, 0, 0, scratch) == Candidate{-1, 0});
-  CHECK(Exact{}.own({best, {}}, 0, 0, scratch) == Candidate{4, -1});
-  auto const unscored = Exact{.scores = false}.own({best, {}}, 0, 0, scratch);
+  CHECK(acceptance::Exact{}.own({}, 0, 0, scratch) == Candidate{-1, 0});
+  CHECK(acceptance::Exact{}.own({best, {}}, 0, 0, scratch) == Candidate{4, -1});
+  auto const unscored = acceptance::Exact{.scores = false}.own({best, {}}, 0, 0, scratch);
   CHECK((unscored.token == 4 && std::isnan(unscored.log_prob)));
-  CHECK((Exact{}.accepts({}, best[0], 4) && !Exact{}.accepts({}, best[0], 5)));
+  CHECK((acceptance::Exact{}.accepts({}, best[0], 4) && !acceptance::Exact{}.accepts({}, best[0], 5)));
 }

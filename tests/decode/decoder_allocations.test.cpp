@@ -113,12 +113,12 @@ TEST_CASE("a warm decoder's step with guesses allocates nothing", "[decoder_allo
   auto const drafting = [](auto& model, auto& small) { return WithDraft(model, small); };
   auto const drawing = [](auto& model, auto& small) {
     return WithDraft<std::remove_reference_t<decltype(model)>, std::remove_reference_t<decltype(small)>, LogSoftmaxTopK,
-                     Rejection>(model, small, {}, Rejection{});
+                     acceptance::Rejection>(model, small, {}, acceptance::Rejection{});
   };
   auto const looking_up = [](auto& model, auto&) { return WithLookup(model, {.longest = 2}); };
   Blockwise<> const chain{.block = 4, .length = length};
   Blockwise<> const tree{.block = 4, .length = length, .branches = 4};
-  Blockwise<Rejection> const drawn{.block = 4, .length = length, .branches = 4};
+  Blockwise<acceptance::Rejection> const drawn{.block = 4, .length = length, .branches = 4};
   CHECK(allocates_nothing<with_blocks>(chain, drafting).forks == 0);
   CHECK(allocates_nothing<with_blocks>(chain, looking_up).forks == 0);
   CHECK(allocates_nothing<with_blocks>(tree, drafting).forks > 0);

@@ -206,14 +206,14 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
 
 TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {
   Language const language;
-  using Guessed = Structured<Blockwise<TopK>>;
-  Guessed const blockwise{Blockwise<TopK>{.block = 4, .accept = {.n = 9}, .length = {.max = 9}},
+  using Guessed = Structured<Blockwise<acceptance::TopK>>;
+  Guessed const blockwise{Blockwise<acceptance::TopK>{.block = 4, .accept = {.n = 9}, .length = {.max = 9}},
                           language.structure(brackets)};
   CheckedTable<everything> model{TableModel<everything>(language.table)};
   TableModel<everything> itself(language.table);
   WithDraft drafted(model, itself);
   Guessing guessing(drafted, Guesses::random, 5);
-  for (auto const& result : decode(guessing, sentences<Blockwise<TopK>>(), blockwise)) {
+  for (auto const& result : decode(guessing, sentences<Blockwise<acceptance::TopK>>(), blockwise)) {
     CHECK(result.hypotheses[0].finished);
     CHECK(Grammar::from_gbnf(brackets).matches(language.text(result.hypotheses[0])));
   }

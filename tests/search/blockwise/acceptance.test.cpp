@@ -17,6 +17,11 @@
 
 using namespace sluice;
 
+using acceptance::Distance;
+using acceptance::Rejection;
+using acceptance::Sampling;
+using acceptance::TopK;
+
 namespace {
 
 std::string complaint(auto const& rule) {

@@ -170,9 +170,9 @@ TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[
         for (auto const n : results[i].hypotheses.at(0).blocks) settled += static_cast<std::size_t>(n);
         CHECK(settled == results[i].hypotheses.at(0).tokens.size());
       }
-      Ruled const relaxed{Blockwise<TopK>{.block = 5, .accept = {2}, .minimum = 3, .length = greedy.length},
+      Ruled const relaxed{Blockwise<acceptance::TopK>{.block = 5, .accept = {2}, .minimum = 3, .length = greedy.length},
                           StopAt(stops)};
-      auto const guessed = decode(guessing, some<Ruled<Blockwise<TopK>, StopAt>>(6), relaxed);
+      auto const guessed = decode(guessing, some<Ruled<Blockwise<acceptance::TopK>, StopAt>>(6), relaxed);
       for (std::size_t i = 0; i < guessed.size(); ++i) check_stopped(guessed[i], StopAt(stops), table, i);
       CHECK(model.report() == "");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The rules by which a Blockwise accepts the guesses of a block.
+/// The rules by which a Blockwise accepts the guesses of a block: sluice::acceptance.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,6 +20,7 @@
 #include <vector>
 
 namespace sluice::inline v0 {
+namespace acceptance {
 
 /// Accepts guesses among the n best tokens (section 5.1).
 struct TopK {
@@ -58,7 +59,7 @@ struct Distance {
 /// The output is that of Sample with the same options and the same seed. At each position the model draws with the noise
 /// that Sample would use, and a guess is accepted if it equals the token drawn. So outputs follow the model's own
 /// distribution for any draft (the guarantee of Leviathan et al. 2023 and Chen et al. 2023). A draft that draws with
-/// the same noise (WithDraft, Sampling) is accepted more often than one that takes its best token.
+/// the same noise (WithDraft with this rule) is accepted more often than one that takes its best token.
 struct Sampling {
   float temperature = 1;    ///< as in Sample; > 0
   Truncation truncation{};  ///< as in Sample, whose fields top_k, top_p, min_p and typical it gathers
@@ -79,6 +80,8 @@ struct Sampling {
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 };
+
+}  // namespace acceptance
 
 namespace detail {
 

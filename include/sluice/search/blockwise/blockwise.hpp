@@ -44,9 +44,9 @@ namespace sluice::inline v0 {
 /// Guesses may form a tree (`branches` > 1; SpecInfer: Miao et al. 2024; Medusa: Cai et al. 2024; EAGLE-2: Li et al.
 /// 2024): the rule then walks down the tree to the child that the model itself chooses. The whole tree is verified in
 /// one call: as one row where the model takes trees, otherwise with a fork for each path. If the accepted path is not
-/// the first, its tokens are fed again in the next round, before the guesses. With a rule that draws (Rejection), the
+/// the first, its tokens are fed again in the next round, before the guesses. With a rule that draws (acceptance::Rejection), the
 /// proposer is asked to draw its guesses.
-template <Acceptance A = Exact>
+template <Acceptance A = acceptance::Exact>
 struct Blockwise {
   static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
 
@@ -102,8 +102,9 @@ struct Blockwise {
   void check() const {
     require(block >= 1, "block", block, "must be at least 1");
     require(minimum >= 1 && minimum <= block, "minimum", minimum, "must be between 1 and the block");
-    require(minimum == 1 || !A::lossless, "minimum", minimum,
-            "keeps tokens that the model would not have given: choose TopK or Distance to say so");
+    require(
+        minimum == 1 || !A::lossless, "minimum", minimum,
+        "keeps tokens that the model would not have given: choose acceptance::TopK or acceptance::Distance to say so");
     require(cost >= 0 && std::isfinite(cost), "cost", cost, "must be a number >= 0");
     require(cost > 0 || (A::lossless && !draws), "cost", cost,
             "must be given: what a rule keeps that is relaxed, or draws, would depend on the time");
