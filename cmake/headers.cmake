@@ -172,6 +172,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/tile/tiles.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/log_softmax_top_k.hpp
+  include/sluice/output/packed/epilogue.hpp
   include/sluice/output/packed/instruction_set.hpp
   include/sluice/output/packed/packed_matrix.hpp
   include/sluice/output/packed/precision.hpp
@@ -244,7 +245,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/ruled.hpp
   include/sluice/search/rule/rules.hpp
   include/sluice/search/rule/sequence_breakers.hpp
-  include/sluice/search/rule/stop_at.hpp
+  include/sluice/search/rule/stop_sequences.hpp
   include/sluice/search/rule/text_stream.hpp
   include/sluice/search/sample/detail/cuts.hpp
   include/sluice/search/sample/sample.hpp

@@ -83,14 +83,16 @@ TEST_CASE("a warm decoder's step allocates nothing", "[decoder_allocations]") {
   std::size_t steps = 0;
   CHECK(allocations_when_warm(Greedy{.length = {.min = 10}}, steps) == 0);
   CHECK(steps > 5);
-  for (auto const finished : {Finished::set_aside, Finished::shrink, Finished::stay, Finished::leave_first}) {
+  for (auto const finished : {FinishedHypotheses::set_aside, FinishedHypotheses::shrink, FinishedHypotheses::stay,
+                              FinishedHypotheses::leave_first}) {
     INFO("finished " << static_cast<int>(finished));
     CHECK(allocations_when_warm(BeamSearch{.width = 5, .n_best = 5, .length = {.min = 10}, .finished = finished},
                                 steps) == 0);
     CHECK(steps > 5);
   }
-  CHECK(allocations_when_warm(BeamSearch{.width = 5, .length = {.min = 10}, .stop = {.rule = Stop::Rule::exact}},
-                              steps) == 0);
+  CHECK(allocations_when_warm(
+            BeamSearch{.width = 5, .length = {.min = 10}, .early_stopping = {.rule = EarlyStopping::Rule::exact}},
+            steps) == 0);
   auto chain = presets::llama_cpp_sample();
   chain.samples = 3, chain.length.min = 10;
   auto const looking_back = Rules(Penalties{.presence = 0.5f}, Dry{.multiplier = 0.8f});

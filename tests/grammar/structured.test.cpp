@@ -14,7 +14,7 @@
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
@@ -256,9 +256,9 @@ TEST_CASE("each request may have its own grammar, and one without is free", "[st
 
 TEST_CASE("a grammar goes with other rules", "[structured]") {
   Language const language;
-  using Both = Rules<Structure, StopAt>;
+  using Both = Rules<Structure, StopSequences>;
   auto const grammar = language.structure(R"g(root ::= [abc]{6,9})g");
-  StopAt const stop({.strings = {"ca", "bb"}, .bytes = language.bytes});
+  StopSequences const stop({.strings = {"ca", "bb"}, .bytes = language.bytes});
   Ruled<Greedy, Both> const search{Greedy{.length = {.max = 12}}, Both(grammar, stop)};
   std::vector<TableRequest<Ruled<Greedy, Both>>> requests;
   for (std::uint64_t i = 0; i < 40; ++i) requests.push_back({.source = i});

@@ -54,10 +54,10 @@ inline BeamSearch draw_beam(Bytes& bytes) {
     s.length = draw_length(bytes);
     return s;
   }
-  s.finished = bytes.one_of<Finished>(4);
-  s.stop.rule = bytes.one_of<Stop::Rule>(5);
-  s.stop.finished = bytes.pick({0, 0, 1, 4});
-  s.stop.patience = bytes.pick({1.0, 0.5, 2.0});
+  s.finished = bytes.one_of<FinishedHypotheses>(4);
+  s.early_stopping.rule = bytes.one_of<EarlyStopping::Rule>(5);
+  s.early_stopping.finished = bytes.pick({0, 0, 1, 4});
+  s.early_stopping.patience = bytes.pick({1.0, 0.5, 2.0});
   s.at_maximum = bytes.one_of<AtMaximum>(5);
   s.penalty.kind = bytes.one_of<LengthPenalty::Kind>(3);
   s.penalty.alpha = bytes.pick({1.0, 0.0, -0.5, 2.0});

@@ -186,7 +186,7 @@ void ConstrainedBeamSearch<A>::select(State& s) const {
                           .width = beam.width,
                           .places = s.inner.room,
                           .looked_at = looked_at,
-                          .refill = beam.finished == Finished::set_aside});
+                          .refill = beam.finished == FinishedHypotheses::set_aside});
 }
 
 /// Advances the automaton for every new hypothesis in the history.

@@ -7,6 +7,7 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/packed/epilogue.hpp>
 
 #include <cstddef>
 #include <limits>
@@ -14,25 +15,19 @@
 namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
-/// What is applied to a product before it is written: first relu, then add.
-struct Finish {
-  bool relu = false;  ///< negative numbers become 0; a NaN stays
-  bool add = false;   ///< adds to what y holds (a residual connection)
-};
-
 namespace packed {
 
 /// Writes vectors of a product to columns of y; the product's column `first` goes to y's first column, and what lies
 /// outside y is dropped. Small and copied to where it is used, so that the compiler sees that writes do not alias it.
 class ProductWriter {
  public:
-  explicit ProductWriter(MatrixView<float> y, std::ptrdiff_t first = 0, Finish finish = {})
+  explicit ProductWriter(MatrixView<float> y, std::ptrdiff_t first = 0, Epilogue epilogue = {})
       : data_(y.data),
         stride_(y.stride),
         end_(first + y.columns),
         first_(first),
-        least_(finish.relu ? 0 : -std::numeric_limits<float>::infinity()),
-        add_(finish.add) {}
+        least_(epilogue.relu ? 0 : -std::numeric_limits<float>::infinity()),
+        add_(epilogue.add) {}
 
   template <class Vector>
   [[gnu::always_inline]] void operator()(std::ptrdiff_t row, std::ptrdiff_t column, Vector value) const {

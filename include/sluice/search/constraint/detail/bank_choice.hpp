@@ -117,7 +117,7 @@ class LazyBankChoice {
     }
   }
 
-  /// Banks::equal: every bank keeps its own places. Hypotheses that ended and left the beam earlier (Finished::shrink)
+  /// Banks::equal: every bank keeps its own places. Hypotheses that ended and left the beam earlier (FinishedHypotheses::shrink)
   /// were in the top bank; those that leave now (`live`) are replaced from their own bank.
   void share_equally(Terms const& terms, bool live) {
     std::fill(sizes_.begin(), sizes_.end(), live ? 0 : terms.width / banks());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Stop tokens and stop strings.
+/// Stop sequences: tokens and strings that end outputs.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,8 +28,8 @@
 
 namespace sluice::inline v0 {
 
-/// The stop sequences and stop strings of a request.
-struct Stops {
+/// The stop sequences and stop strings of a request, and from where on they count.
+struct StopOptions {
   std::vector<Phrase> tokens{};        ///< any of these sequences; without eos, which always ends outputs
   std::vector<std::string> strings{};  ///< any of these strings, as bytes of the text; needs `bytes`
   TokenBytes bytes{};                  ///< for every token of the vocabulary
@@ -37,14 +37,14 @@ struct Stops {
                              ///< earlier stop is ignored for good. >= 0
 };
 
-/// Whether the text includes the stop itself.
-enum class StopText : std::uint8_t {
-  cut,   ///< the text ends where the stop begins
-  kept,  ///< the text ends where the stop ends (vLLM's include_stop_str_in_output)
+/// Whether the text of an output includes the stop that ended it (vLLM's include_stop_str_in_output).
+enum class IncludeStop : std::uint8_t {
+  no,   ///< the text ends where the stop begins
+  yes,  ///< the text ends where the stop ends
 };
 
 /// Ends outputs as an engine's `stop`, `stop_token_ids` or antiprompts do. A Rule for any search: Ruled<Search,
-/// StopAt>. A hypothesis whose output completes a stop is finished there, with its log-probability up to and including
+/// StopSequences>. A hypothesis whose output completes a stop is finished there, with its log-probability up to and including
 /// that token; it competes like one that has ended in eos. `Hypothesis::stop` is then the index of the stop, those of
 /// `tokens` before those of `strings`. Hypothesis::tokens holds all tokens generated, including the whole last one;
 /// text() cuts the text.
@@ -69,7 +69,7 @@ class LazyStopAt {
   LazyStopAt() = default;
   /// \throws std::invalid_argument  naming an empty stop, strings without bytes, or a negative minimum
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  explicit LazyStopAt(Stops stops) {
+  explicit LazyStopAt(StopOptions stops) {
     for (std::size_t i = 0; i < stops.tokens.size(); ++i)
       require(!stops.tokens[i].empty(), "stops.tokens[" + std::to_string(i) + "]", "[]", "is empty");
     for (std::size_t i = 0; i < stops.strings.size(); ++i)
@@ -84,8 +84,8 @@ class LazyStopAt {
   }
 
   /// The stops as given.
-  Stops const& stops() const {
-    static Stops const none;
+  StopOptions const& stops() const {
+    static StopOptions const none;
     return data_ == nullptr ? none : data_->stops;
   }
   /// The number of `tokens` and `strings` together.
@@ -97,7 +97,7 @@ class LazyStopAt {
     if (size() == 0) return {};
     auto const& vocabulary = *sentence.vocabulary;
     require(!vocabulary.eos.empty(), "vocabulary.eos", "none",
-            "outputs have a fixed length, and StopAt cannot end them earlier");
+            "outputs have a fixed length, and StopSequences cannot end them earlier");
     for (std::size_t i = 0; i < stops().tokens.size(); ++i)
       for (auto const token : stops().tokens[i]) {
         auto const name = "stops.tokens[" + std::to_string(i) + "]";
@@ -137,11 +137,11 @@ class LazyStopAt {
 
   /// The bytes of an output, up to its stop if it has one.
   /// \throws std::invalid_argument  if a token has no bytes, or the stop is not one of these
-  std::string text(Hypothesis const& hypothesis, StopText stop = StopText::cut) const {
+  std::string text(Hypothesis const& hypothesis, IncludeStop stop = IncludeStop::no) const {
     auto text = stops().bytes.text(hypothesis.tokens);
     if (hypothesis.stop < 0) return text;
     auto const span = where(hypothesis, text);
-    text.resize(stop == StopText::cut ? span.begin : span.end);
+    text.resize(stop == IncludeStop::no ? span.begin : span.end);
     return text;
   }
 
@@ -180,7 +180,7 @@ class LazyStopAt {
 
  private:
   struct Data {
-    Stops stops;
+    StopOptions stops;
     PhraseMatcher tokens;
     detail::ByteMatcher bytes;
   };
@@ -202,6 +202,6 @@ class LazyStopAt {
 
   std::shared_ptr<Data const> data_;
 };
-using StopAt = LazyStopAt<>;
+using StopSequences = LazyStopAt<>;
 
 }  // namespace sluice::inline v0
