@@ -25,7 +25,7 @@ using namespace sluice;
 TEST_CASE("a query asks for the best token, and for nothing else", "[defaults]") {
   Query const q;
   CHECK((q.base == 0 && q.rank == 0 && q.best == 1 && q.mass == 0 && q.within == 0 && q.typical == 0));
-  CHECK((q.deviations == 0 && q.at_least == 0 && q.temperature == 1 && q.bank == -1 && q.noise == 0));
+  CHECK((q.deviations == 0 && q.at_least == 0 && q.temperature == 1 && q.label == -1 && q.noise == 0));
   CHECK((q.normalise && !q.entropy && q.only == nullptr && q.shortlist == nullptr));
   Group const group;
   CHECK((group.lines == 0 && group.keep == 0 && group.direction == 0));

@@ -284,7 +284,7 @@ TEST_CASE("requests are held to the vocabulary, to the last token", "[values]") 
 
 TEST_CASE("queries select by any of their fields, and by none by default", "[values]") {
   Query const plain;
-  CHECK((!plain.selects() && plain.lists() && plain.best == 1 && plain.bank == -1 && plain.temperature == 1));
+  CHECK((!plain.selects() && plain.lists() && plain.best == 1 && plain.label == -1 && plain.temperature == 1));
   CHECK_FALSE(Query{.best = 0}.lists());
   for (auto const field : {&Query::mass, &Query::within, &Query::typical, &Query::deviations, &Query::at_least}) {
     Query query{.best = 0};

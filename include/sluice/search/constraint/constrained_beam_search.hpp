@@ -86,7 +86,7 @@ void ConstrainedBeamSearch<A>::ask(State& s, Query& query, std::size_t rank) con
   auto const& state = after(s, b.beam[rank].node);
   auto& wanted = s.wanted[rank];
   wanted.clear();
-  query.bank = bank(s, state);
+  query.label = bank(s, state);
   if (detail::beam_loop::forced(beam, b)) return;
   // The best candidates of the whole beam, over all banks, may all come from one hypothesis.
   auto const ends = static_cast<std::int32_t>(b.vocabulary->eos.size());

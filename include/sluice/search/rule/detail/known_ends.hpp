@@ -65,7 +65,7 @@ class LazyKnownEnds {
              .edits = query.edits,
              .stage = query.stage,
              .normalise = false,
-             .bank = query.bank,
+             .label = query.label,
              .noise = query.noise};
   }
 
