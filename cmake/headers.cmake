@@ -157,6 +157,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/packed/quantise.hpp
   include/sluice/output/detail/packed/tile_blocks.hpp
   include/sluice/output/detail/projection/active_tokens.hpp
+  include/sluice/output/detail/projection/outer_layer.hpp
   include/sluice/output/detail/projection/projection_pass.hpp
   include/sluice/output/detail/projection/subset_projection.hpp
   include/sluice/output/detail/simd/aligned_vector.hpp

@@ -11,6 +11,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
+#include <sluice/output/detail/projection/outer_layer.hpp>
 #include <sluice/output/detail/projection/subset_projection.hpp>
 #include <sluice/output/detail/simd/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
@@ -34,7 +35,7 @@ inline namespace SLUICE_ISA {
 /// computing all is cheaper. They are equal to DenseProjection's, bit for bit. For any other line, all logits are
 /// computed. Allocates nothing once warm.
 template <class = void>
-class LazyProbeProjection {
+class LazyProbeProjection : public detail::OuterLayer<SubsetProjection> {
  public:
   /// \param weights  [V, d]; referred to, must outlive this and its copies
   /// \param bias     [V] or empty; referred to
@@ -42,7 +43,7 @@ class LazyProbeProjection {
   /// \throws std::invalid_argument  if the bias or packed weights do not fit
   explicit LazyProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                                std::shared_ptr<PackedMatrix const> full = {})
-      : projection_(weights, bias, std::move(full)) {}
+      : OuterLayer(SubsetProjection(weights, bias, std::move(full))) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
@@ -66,10 +67,6 @@ class LazyProbeProjection {
 
   /// The number of logits computed for lines that asked only for probes.
   std::uint64_t logits() const { return made_; }
-  std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
-  std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
-  /// Bytes held besides the given weights; shared by copies.
-  std::size_t bytes() const { return projection_.bytes(); }
 
  private:
   template <class Body>
@@ -162,7 +159,6 @@ class LazyProbeProjection {
     for (std::size_t i = 0; i < count; ++i) lists_.probe(logit(i));
   }
 
-  SubsetProjection projection_;
   LineLists lists_;
   std::vector<std::size_t> counts_;
   std::vector<Token> tokens_;

@@ -11,10 +11,9 @@
 #include <sluice/core/query.hpp>
 #include <sluice/output/clusters/clustered_projection.hpp>
 #include <sluice/output/clusters/clusters.hpp>
+#include <sluice/output/detail/projection/outer_layer.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -28,7 +27,7 @@ inline namespace SLUICE_ISA {
 /// reads only their weights. Tokens are equal to DenseProjection's, and log-probabilities equal up to rounding (another
 /// order of summation); without a shortlist they are the same.
 template <class = void>
-class LazyShortlistProjection {
+class LazyShortlistProjection : public detail::OuterLayer<ClusteredProjection> {
  public:
   /// \param weights     [V, d]; referred to, must outlive this and its copies
   /// \param bias        [V] or empty; referred to
@@ -37,7 +36,8 @@ class LazyShortlistProjection {
   /// \throws std::invalid_argument  if the arguments do not fit
   explicit LazyShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                                    double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
-      : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)}, std::move(full)) {}
+      : OuterLayer(ClusteredProjection(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)},
+                                       std::move(full))) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
@@ -45,18 +45,12 @@ class LazyShortlistProjection {
   }
   /// A union is a sentence in a step; those with no shortlist, or with a large one, count as full.
   ClusteredStatistics const& statistics() const { return projection_.statistics(); }
-  std::int32_t vocabulary_size() const { return projection_.vocabulary_size(); }
-  std::ptrdiff_t hidden_size() const { return projection_.hidden_size(); }
-  /// Bytes held besides the given weights; shared by copies.
-  std::size_t bytes() const { return projection_.bytes(); }
 
  private:
   static double checked(double full_above) {
     require(full_above >= 0 && full_above <= 1, "ShortlistProjection: full_above", full_above, "must be in [0, 1]");
     return full_above;
   }
-
-  ClusteredProjection projection_;
 };
 using ShortlistProjection = LazyShortlistProjection<>;
 
