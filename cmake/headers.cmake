@@ -208,8 +208,10 @@ set(SLUICE_HEADERS
   include/sluice/search/blockwise/detail/tree_rows.hpp
   include/sluice/search/blockwise/rejection.hpp
   include/sluice/search/common/bans.hpp
+  include/sluice/search/common/detail/output_limits.hpp
   include/sluice/search/common/detail/phrase_matcher.hpp
   include/sluice/search/common/detail/placement.hpp
+  include/sluice/search/common/detail/single_output.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
   include/sluice/search/common/phrase.hpp

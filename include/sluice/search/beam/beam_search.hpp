@@ -69,10 +69,7 @@ void go_on(BeamState& s) {
 
 template <class Void>
 void LazyBeamSearch<Void>::begin(State& s, Sentence const& sentence) const {
-  s.bounds = length.of(sentence);
-  s.bans.reset(*sentence.vocabulary);
-  s.prefix = Prefix(sentence);
-  s.vocabulary = sentence.vocabulary;
+  s.begin(sentence, length);
   s.history.clear(s.prefix.size());
   s.beam.assign(1, State::Entry{.token = sentence.last, .slot = 0});
   s.out.clear(), s.unused.clear();

@@ -121,10 +121,7 @@ struct LazyBestFirstBeam {
   std::int32_t slot_count() const { return states == 0 ? 2 * width + 1 : states; }
 
   void begin(State& s, Sentence const& sentence) const {
-    s.bounds = length.of(sentence);
-    s.bans.reset(*sentence.vocabulary);
-    s.prefix = Prefix(sentence);
-    s.vocabulary = sentence.vocabulary;
+    s.begin(sentence, length);
     s.history.clear(s.prefix.size());
     s.queue.clear(), s.out.clear();
     s.expanded.assign(1, {.length = s.prefix.size()});

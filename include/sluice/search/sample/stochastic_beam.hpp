@@ -8,11 +8,10 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/output_limits.hpp>
 #include <sluice/search/common/detail/placement.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 #include <sluice/search/sample/without_replacement.hpp>
 
 #include <algorithm>
@@ -54,7 +53,7 @@ struct LazyStochasticBeam {
   float temperature = 1;   ///< the model's scores are divided by it; > 0; larger: more diverse
   LengthLimits length{};
 
-  struct State {
+  struct State : detail::OutputLimits {
     struct Entry {
       double log_prob = 0, value = 0;  // value: perturbed
       std::uint64_t key = 0;           // for the noise of its children
@@ -69,11 +68,7 @@ struct LazyStochasticBeam {
       Candidate last;
       bool carried;  // ended in an earlier step
     };
-    Bans bans;
-    Prefix prefix;
     History history;
-    Vocabulary const* vocabulary = nullptr;
-    LengthLimits::Bounds bounds{};
     std::vector<Entry> beam, next;  // best first
     std::vector<Pick> picks;
     std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = none
@@ -112,11 +107,8 @@ using StochasticBeam = LazyStochasticBeam<>;
 
 template <class Void>
 void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
-  s.bounds = length.of(sentence);
-  s.bans.reset(*sentence.vocabulary);
-  s.prefix = Prefix(sentence);
+  s.begin(sentence, length);
   s.history.clear(s.prefix.size());
-  s.vocabulary = sentence.vocabulary;
   auto key = derive(sentence.seed, 0);
   for (auto const token : sentence.prefix) key = child(key, token);
   // The root's value: the largest G of all outputs. Any noise not used elsewhere will do.
@@ -130,7 +122,7 @@ void LazyStochasticBeam<Void>::begin(State& s, Sentence const& sentence) const {
 /// Conditioning does not change the order of values: the list that the expander makes with noise is enough.
 template <class Void>
 Query LazyStochasticBeam<Void>::query(State const& s, std::uint64_t key) const {
-  return {.best = width, .edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature, .noise = key};
+  return {.best = width, .edits = s.edits(s.generated), .temperature = temperature, .noise = key};
 }
 
 template <class Void>
@@ -203,7 +195,7 @@ void LazyStochasticBeam<Void>::extend(State& s, typename State::Pick const& pick
     return;
   }
   auto const full = s.generated >= s.bounds.max;
-  auto const finished = s.vocabulary->ends(pick.last.token) || (full && s.vocabulary->eos.empty());
+  auto const finished = s.finished_by(pick.last.token, s.generated);
   s.next.push_back({.log_prob = pick.log_prob,
                     .value = pick.value,
                     .key = child(parent.key, pick.last.token),
