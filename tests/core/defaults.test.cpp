@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nobody sets: documented, and what every search, model and schedule of others relies on.
+// Defaults: they are documented, and users' searches, models and schedules rely on them.
 #include <sluice/core/acceptance.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -33,7 +33,7 @@ TEST_CASE("a query asks for the best token, and for nothing else", "[defaults]")
   CHECK((edit.token == 0 && edit.add == 0 && edit.penalty == 1));
 }
 
-TEST_CASE("an answer that nobody gave is empty", "[defaults]") {
+TEST_CASE("an answer that was not given is empty", "[defaults]") {
   Expansion::Entry const entry;
   CHECK((entry.best == 0 && entry.probes == 0 && entry.best_count == 0 && entry.probe_count == 0));
   CHECK((entry.log_sum_exp == 0 && entry.entropy == 0 && entry.valid));

@@ -30,7 +30,7 @@ constexpr Abilities with_blocks{.ragged = true, .blocks = true, .roll_back = tru
 constexpr Abilities with_trees{.ragged = true, .blocks = true, .roll_back = true, .trees = true};
 
 /// Decodes the same sentences a few times, with the same random numbers; returns the allocations of the last time's steps in which
-/// nobody began or ended.
+/// no sentence began or ended.
 template <class D>
 std::size_t allocations_of(D& decoder, std::size_t& counted, Confidence const& confidence = {}) {
   Result result;

@@ -461,7 +461,7 @@ TEST_CASE("only those that took part in the last step are told of, and only if w
     });
     return ids;
   };
-  CHECK(look([](std::uint64_t) { return true; }).empty());  // nobody has stepped
+  CHECK(look([](std::uint64_t) { return true; }).empty());  // no sentence has stepped
   decoder.step();
   CHECK(look([](std::uint64_t id) { return id != 1; }) == std::vector<std::uint64_t>{0, 2});
   decoder.step();
