@@ -41,7 +41,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/attachments.hpp
   include/sluice/decode/loop/cache_budget.hpp
-  include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_needs.hpp
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/encoding.hpp
@@ -63,8 +62,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/token_confidence.hpp
   include/sluice/decode/loop/token_tree.hpp
-  include/sluice/decode/loop/typed_model.hpp
-  include/sluice/decode/loop/typed_search.hpp
+  include/sluice/decode/loop/typed.hpp
   include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
