@@ -272,11 +272,11 @@ void run(Options const& options) {
               Case const which{name, accept, minimum, block, branches, nodes};
               auto const with = [&](auto& model_of_guesses) {
                 if (accept == "exact")
-                  measure(options, text, tokenizer, which, sluice::Exact{.scores = false}, model_of_guesses, plain,
-                          output);
-                else
-                  measure(options, text, tokenizer, which, sluice::TopK{std::stoi(accept.substr(3))}, model_of_guesses,
+                  measure(options, text, tokenizer, which, sluice::acceptance::Exact{.scores = false}, model_of_guesses,
                           plain, output);
+                else
+                  measure(options, text, tokenizer, which, sluice::acceptance::TopK{std::stoi(accept.substr(3))},
+                          model_of_guesses, plain, output);
               };
               if (options.forks) with(forking);
               else with(headed);

@@ -141,7 +141,8 @@ struct Beam {
 
 Search configured(Options const& options, Beam const& how, double prune, sluice::Phrases phrases) {
   sluice::BeamSearch beam{.width = how.width, .length = {.min = 1, .max_factor = 2, .extra = 2}};
-  if (options.finished == "stay") beam.finished = sluice::Finished::stay, beam.at_maximum = sluice::AtMaximum::truncate;
+  if (options.finished == "stay")
+    beam.finished = sluice::FinishedHypotheses::stay, beam.at_maximum = sluice::AtMaximum::truncate;
   auto const threshold = prune > 0 ? prune : sluice::Pruning::off;
   beam.pruning.below_finished = threshold;
   if (how.grid) {

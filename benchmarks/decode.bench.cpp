@@ -82,11 +82,13 @@ void beam(benchmark::State& state) {
 // The same beam under other stopping rules: how many steps and rows the exact rule saves compared with running to the
 // end.
 void beam_exact(benchmark::State& state) {
-  decode(state,
-         sluice::BeamSearch{.width = 5, .length = {.min = 1, .max = 60}, .stop = {.rule = sluice::Stop::Rule::exact}});
+  decode(state, sluice::BeamSearch{.width = 5,
+                                   .length = {.min = 1, .max = 60},
+                                   .early_stopping = {.rule = sluice::EarlyStopping::Rule::exact}});
 }
 void beam_to_the_end(benchmark::State& state) {
-  decode(state, sluice::BeamSearch{.width = 5, .length = {.min = 1, .max = 60}, .stop = {.finished = 1 << 30}});
+  decode(state,
+         sluice::BeamSearch{.width = 5, .length = {.min = 1, .max = 60}, .early_stopping = {.finished = 1 << 30}});
 }
 void greedy(benchmark::State& state) { decode(state, sluice::Greedy{.length = {.min = 1}, .scores = false}); }
 

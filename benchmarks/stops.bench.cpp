@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of stop strings in a step, with a model of 32,000 tokens that costs nothing: softmax, selection, search and
-// loop, with and without StopAt, alternating. stops/width/batch; width 0: greedy. Outputs of 128 tokens of 1 to 8
+// loop, with and without StopSequences, alternating. stops/width/batch; width 0: greedy. Outputs of 128 tokens of 1 to 8
 // bytes; eight strings, one of which begins in every other token and none of which is completed.
 //
 // Counters, medians of the thread's CPU time: us_step, a step without stops, excluding the model; us_search, the part
-// of it in search and loop; us_added, what StopAt adds to that; percent, that relative to us_step.
+// of it in search and loop; us_added, what StopSequences adds to that; percent, that relative to us_step.
 
 #include <sluice/sluice.hpp>
 
@@ -51,16 +51,17 @@ class Lines {
   std::vector<float> lines_, out_;
 };
 
-sluice::StopAt stops() {
+sluice::StopSequences stops() {
   std::vector<std::string> tokens(static_cast<std::size_t>(size));
   for (std::size_t i = 2; i < tokens.size(); ++i) {
     for (std::size_t n = 0; n <= sluice::derive(1, i) % 8; ++n)
       tokens[i] += static_cast<char>('a' + sluice::derive(i, n) % 20);
     if (i % 2 == 0) tokens[i].back() = 'U';
   }
-  return sluice::StopAt({.tokens = {{5, 6, 7}},
-                         .strings = {"\n\n", "User:", "U####", "UUUU.", "Assistant:", "</s>", "###", "Question:"},
-                         .bytes = sluice::TokenBytes(tokens)});
+  return sluice::StopSequences(
+      {.tokens = {{5, 6, 7}},
+       .strings = {"\n\n", "User:", "U####", "UUUU.", "Assistant:", "</s>", "###", "Question:"},
+       .bytes = sluice::TokenBytes(tokens)});
 }
 
 template <class Search>

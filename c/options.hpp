@@ -100,7 +100,7 @@ inline void set(LengthPenalty& penalty, Setter& to) {
 inline void set(Greedy& greedy, Setter& to) { set(greedy.length, to), set(greedy.penalty, to); }
 inline void set(BeamSearch& beam, Setter& to) {
   set(beam.length, to), set(beam.penalty, to);
-  to("width", beam.width), to("n_best", beam.n_best), to("patience", beam.stop.patience);
+  to("width", beam.width), to("n_best", beam.n_best), to("patience", beam.early_stopping.patience);
 }
 inline void set(Sample& sample, Setter& to) {
   set(sample.length, to);

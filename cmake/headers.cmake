@@ -42,7 +42,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/attachments.hpp
   include/sluice/decode/loop/cache_budget.hpp
-  include/sluice/decode/loop/check_answer.hpp
   include/sluice/decode/loop/check_needs.hpp
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/encoding.hpp
@@ -64,8 +63,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/token_confidence.hpp
   include/sluice/decode/loop/token_tree.hpp
-  include/sluice/decode/loop/typed_model.hpp
-  include/sluice/decode/loop/typed_search.hpp
+  include/sluice/decode/loop/typed.hpp
   include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
@@ -157,6 +155,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/packed/quantise.hpp
   include/sluice/output/detail/packed/tile_blocks.hpp
   include/sluice/output/detail/projection/active_tokens.hpp
+  include/sluice/output/detail/projection/outer_layer.hpp
   include/sluice/output/detail/projection/subset_projection.hpp
   include/sluice/output/detail/simd/exponential.hpp
   include/sluice/output/detail/simd/fused.hpp
@@ -170,7 +169,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/tile/tiles.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/log_softmax_top_k.hpp
-  include/sluice/output/packed/finish.hpp
+  include/sluice/output/packed/epilogue.hpp
   include/sluice/output/packed/instruction_set.hpp
   include/sluice/output/packed/packed_matrix.hpp
   include/sluice/output/packed/packed_rows.hpp
@@ -208,7 +207,9 @@ set(SLUICE_HEADERS
   include/sluice/search/blockwise/detail/tree_rows.hpp
   include/sluice/search/blockwise/rejection.hpp
   include/sluice/search/common/bans.hpp
+  include/sluice/search/common/detail/output_limits.hpp
   include/sluice/search/common/detail/placement.hpp
+  include/sluice/search/common/detail/single_output.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
   include/sluice/search/common/phrase.hpp
@@ -246,7 +247,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/ruled.hpp
   include/sluice/search/rule/rules.hpp
   include/sluice/search/rule/sequence_breakers.hpp
-  include/sluice/search/rule/stop_at.hpp
+  include/sluice/search/rule/stop_sequences.hpp
   include/sluice/search/rule/text_stream.hpp
   include/sluice/search/sample/detail/cuts.hpp
   include/sluice/search/sample/sample.hpp

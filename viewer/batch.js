@@ -88,7 +88,7 @@ class BatchView {
       h('strong', {}, `Step ${this.step}: `), `${count(step.rows.length, 'row')} of ${count(takes.size, 'sentence')}`,
       step.answered || step.rows.length === 0 ? '' : ', which was not answered', came.length ? `; comes in: ${names(came)}` : '',
       idle.length ? `; waits alive: ${names(idle)}` : '', later ? `; comes later: ${later}` : '', '. ',
-      h('strong', {}, `Slot ${this.slot}: `), holder ? `sentence ${holder.one.id}, ${part}.` : 'nobody’s.');
+      h('strong', {}, `Slot ${this.slot}: `), holder ? `sentence ${holder.one.id}, ${part}.` : 'free.');
   }
   enter() {
     const holder = this.holder();

@@ -179,7 +179,7 @@ class Trace {
       const [sentence, node, row] = this.asked[i], listed = [];
       row.lists.push(listed);
       node.line = {
-        entropy: line.entropy ?? null, bank: line.bank ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
+        entropy: line.entropy ?? null, bank: line.label ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
         plain: line.plain === true, invalid: line.invalid === true, count: (line.best ?? []).length / 2,
       };
       if (node.line.bank >= 0) sentence.banks = true;

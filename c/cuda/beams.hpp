@@ -46,8 +46,8 @@ inline sluice_cuda_beam_options options_of(BeamSearch const& search) {
   made.extra = search.length.extra;
   made.penalty = static_cast<std::int32_t>(search.penalty.kind);
   made.alpha = search.penalty.alpha, made.beta = search.penalty.beta;
-  made.stop = static_cast<std::int32_t>(search.stop.rule);
-  made.stop_finished = search.stop.finished, made.patience = search.stop.patience;
+  made.stop = static_cast<std::int32_t>(search.early_stopping.rule);
+  made.stop_finished = search.early_stopping.finished, made.patience = search.early_stopping.patience;
   made.at_maximum = static_cast<std::int32_t>(search.at_maximum);
   made.surplus = search.surplus ? 1 : 0, made.prefix_scored = search.prefix_scored ? 1 : 0;
   made.guard_prefix = search.guard_prefix ? 1 : 0, made.candidates = search.candidates;
@@ -77,9 +77,10 @@ inline BeamSearch search_of(sluice_cuda_beam_options const& from) {
                                    "must be SLUICE_CUDA_PENALTY_NONE, ..._AVERAGE or ..._GNMT"),
                     .alpha = from.alpha,
                     .beta = from.beta};
-  search.stop = {.rule = chosen(from.stop, Stop::Rule::never_early, "stop", "must be SLUICE_CUDA_STOP_COUNT, ..."),
-                 .finished = from.stop_finished,
-                 .patience = from.patience};
+  search.early_stopping = {
+      .rule = chosen(from.stop, EarlyStopping::Rule::never_early, "stop", "must be SLUICE_CUDA_STOP_COUNT, ..."),
+      .finished = from.stop_finished,
+      .patience = from.patience};
   search.at_maximum = chosen(from.at_maximum, AtMaximum::drop, "at_maximum", "must be SLUICE_CUDA_FORCE_EOS, ...");
   search.surplus = flag(from.surplus, "surplus"), search.prefix_scored = flag(from.prefix_scored, "prefix_scored");
   search.guard_prefix = flag(from.guard_prefix, "guard_prefix"), search.candidates = from.candidates;

@@ -146,11 +146,11 @@ struct SameMove {
 static_assert(static_cast<int>(LengthPenalty::Kind::none) == SLUICE_CUDA_PENALTY_NONE &&
               static_cast<int>(LengthPenalty::Kind::average) == SLUICE_CUDA_PENALTY_AVERAGE &&
               static_cast<int>(LengthPenalty::Kind::gnmt) == SLUICE_CUDA_PENALTY_GNMT);
-static_assert(static_cast<int>(Stop::Rule::count) == SLUICE_CUDA_STOP_COUNT &&
-              static_cast<int>(Stop::Rule::top_ended) == SLUICE_CUDA_STOP_TOP_ENDED &&
-              static_cast<int>(Stop::Rule::exact) == SLUICE_CUDA_STOP_EXACT &&
-              static_cast<int>(Stop::Rule::heuristic) == SLUICE_CUDA_STOP_HEURISTIC &&
-              static_cast<int>(Stop::Rule::never_early) == SLUICE_CUDA_STOP_NEVER_EARLY);
+static_assert(static_cast<int>(EarlyStopping::Rule::count) == SLUICE_CUDA_STOP_COUNT &&
+              static_cast<int>(EarlyStopping::Rule::top_ended) == SLUICE_CUDA_STOP_TOP_ENDED &&
+              static_cast<int>(EarlyStopping::Rule::exact) == SLUICE_CUDA_STOP_EXACT &&
+              static_cast<int>(EarlyStopping::Rule::heuristic) == SLUICE_CUDA_STOP_HEURISTIC &&
+              static_cast<int>(EarlyStopping::Rule::never_early) == SLUICE_CUDA_STOP_NEVER_EARLY);
 static_assert(static_cast<int>(AtMaximum::force_eos) == SLUICE_CUDA_FORCE_EOS &&
               static_cast<int>(AtMaximum::truncate) == SLUICE_CUDA_TRUNCATE &&
               static_cast<int>(AtMaximum::best_unfinished) == SLUICE_CUDA_BEST_UNFINISHED &&

@@ -108,7 +108,7 @@ void stops(Typist& model, sluice::DenseProjection const& keyboard) {
   // [stops]
   std::vector<std::string> letters(28);  // the bytes of every token; none for control tokens
   for (auto c = 'a'; c <= 'z'; ++c) letters[static_cast<std::size_t>(c - 'a' + 2)] = c;
-  sluice::StopAt const stop({.strings = {"ui", "x"}, .bytes = sluice::TokenBytes(letters)});
+  sluice::StopSequences const stop({.strings = {"ui", "x"}, .bytes = sluice::TokenBytes(letters)});
 
   auto const result = decode(model, sources, sluice::Ruled{sluice::BeamSearch{.width = 5}, stop}, {}, keyboard)[0];
   auto const& best = result.hypotheses[0];
@@ -149,7 +149,8 @@ void exact(Typist& model, sluice::DenseProjection& keyboard) {
 
 void best_first(Typist& model, sluice::DenseProjection& keyboard) {
   // [best_first]
-  sluice::BeamSearch const beam{.width = 5, .penalty{.alpha = 0}, .stop{.rule = sluice::Stop::Rule::exact}};
+  sluice::BeamSearch const beam{
+      .width = 5, .penalty{.alpha = 0}, .early_stopping{.rule = sluice::EarlyStopping::Rule::exact}};
   auto const run = [&](auto const& search) {
     std::vector<sluice::Result> results;
     auto const statistics = decode_each(

@@ -153,8 +153,8 @@ void text() {
   for (auto c = 'a'; c <= 'z'; ++c) letters[static_cast<std::size_t>(c - 'a' + 2)] = c;
   // [text]
   Typist model;
-  sluice::StopAt const stop({.strings = {"am"}, .bytes = sluice::TokenBytes(letters)});
-  using Search = sluice::Ruled<sluice::Greedy, sluice::StopAt>;
+  sluice::StopSequences const stop({.strings = {"am"}, .bytes = sluice::TokenBytes(letters)});
+  using Search = sluice::Ruled<sluice::Greedy, sluice::StopSequences>;
   sluice::Server server(model, Search{}, sluice::Streaming{.size = 8, .refill_below = 1}, {}, Typist::keyboard());
 
   auto const stream = std::make_shared<sluice::TextStream>(stop);  // one per request

@@ -85,7 +85,8 @@ void Engine::guess(Options const& options) {
   }
   draft_ = std::make_unique<Loaded>(options.draft, options, 0);
   auto& draft = draft_->model();
-  sluice::Sampling const sampling{options.temperature, options.top_k, options.top_p, options.min_p, options.typical};
+  sluice::acceptance::Sampling const sampling{options.temperature,
+                                              {options.top_k, options.top_p, options.min_p, options.typical}};
   if (options.search == SearchName::sample)
     model_.emplace(sluice::WithDraft(*rolling_, draft, sluice::LogSoftmaxTopK{}, sampling));
   else model_.emplace(sluice::WithDraft(*rolling_, draft));

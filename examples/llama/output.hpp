@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/result.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
 
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ namespace generate {
 
 class Output {
  public:
-  Output(Options const& options, sluice::StopAt stops) : options_(options), stops_(std::move(stops)) {}
+  Output(Options const& options, sluice::StopSequences stops) : options_(options), stops_(std::move(stops)) {}
 
   /// Whether this output is the one shown while it grows.
   bool shown(std::uint64_t id) const { return options_.stream && id == next_; }
@@ -84,7 +84,7 @@ class Output {
   }
 
   Options const& options_;
-  sluice::StopAt stops_;
+  sluice::StopSequences stops_;
   sluice::TextStream stream_{stops_};
   std::map<std::uint64_t, sluice::Result> waiting_;
   std::uint64_t next_ = 0;

@@ -11,7 +11,7 @@
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -51,10 +51,10 @@ int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, 
   using Clock = std::chrono::steady_clock;
   auto const& tokenizer = engine.tokenizer();
   auto const bytes = tokenizer.token_bytes();
-  sluice::StopAt const stops({.strings = options.stops, .bytes = bytes});
+  sluice::StopSequences const stops({.strings = options.stops, .bytes = bytes});
   sluice::Structure structure;
   if (!grammar.trivial()) structure = {grammar, sluice::TokenTrie(bytes, engine.model().vocabulary())};
-  using Both = sluice::Rules<sluice::StopAt, sluice::Structure>;
+  using Both = sluice::Rules<sluice::StopSequences, sluice::Structure>;
   using Ruled = sluice::Ruled<Search, Both>;
   Output output(options, stops);
   auto const begin = Clock::now();

@@ -12,10 +12,11 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
   sluice::LengthLimits const length{.min = o.min_length, .max = o.max_length};
   if (o.blockwise())
     return run(o, engine, grammar,
-               sluice::Blockwise<sluice::Sampling>{.block = o.block,
-                                                   .accept = {o.temperature, o.top_k, o.top_p, o.min_p, o.typical},
-                                                   .length = length,
-                                                   .branches = o.branches});
+               sluice::Blockwise<sluice::acceptance::Sampling>{
+                   .block = o.block,
+                   .accept = {o.temperature, {o.top_k, o.top_p, o.min_p, o.typical}},
+                   .length = length,
+                   .branches = o.branches});
   auto search = o.samplers.search();
   auto& dry = std::get<sluice::Dry>(search.rule.rules);
   if (dry.multiplier > 0)

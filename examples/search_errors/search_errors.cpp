@@ -98,7 +98,7 @@ void print_rows(Options const& options, auto& model, std::vector<Source> const& 
   for (auto const width : options.widths) {
     sluice::BeamSearch beam{.width = width, .length = length, .penalty = penalty};
     auto const counted = run(beam, nullptr);
-    beam.stop.rule = sluice::Stop::Rule::exact;
+    beam.early_stopping.rule = sluice::EarlyStopping::Rule::exact;
     std::vector<sluice::Hypothesis> expected, found;
     auto const proved = run(beam, &expected);
     auto const first = run(sluice::BestFirstBeam::as_beam(beam), &found);

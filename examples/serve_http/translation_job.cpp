@@ -48,8 +48,8 @@ decltype(Plain::search) plain_search(TranslationSettings const& settings, transl
                                 .samples = o.candidates,
                                 .length = lengths(o)});
     case SearchName::blockwise:
-      if (o.accept_top) return Any(blockwise(o, sluice::TopK{*o.accept_top}));
-      return Any(blockwise(o, sluice::Exact{.scores = scores}));
+      if (o.accept_top) return Any(blockwise(o, sluice::acceptance::TopK{*o.accept_top}));
+      return Any(blockwise(o, sluice::acceptance::Exact{.scores = scores}));
     default: return Any(beam(o, words));
   }
 }

@@ -8,7 +8,7 @@
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
 #include <sluice/search/sample/sample.hpp>
 
@@ -30,11 +30,12 @@
 namespace serve {
 
 using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
-using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopAt>;
+using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopSequences>;
 /// Every search of translate. A beam without constraints is a constrained beam with none, decision for decision.
-using Plain = sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::Exact>,
-                                  sluice::Blockwise<sluice::TopK>>,
-                            Rules>;
+using Plain =
+    sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::acceptance::Exact>,
+                        sluice::Blockwise<sluice::acceptance::TopK>>,
+                  Rules>;
 using Search = Retold<Plain>;
 
 /// What all jobs share.
@@ -67,7 +68,7 @@ class TranslationJob final : public Job {
   std::shared_ptr<TranslationSettings const> settings_;
   Language const& language_;
   translate::WholeWords constraints_;
-  sluice::StopAt stop_;
+  sluice::StopSequences stop_;
   sluice::TextStream stream_;
   bool begun_ = false;   // whether a text has been settled
   std::string shown_{};  // all of it

@@ -10,7 +10,7 @@
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
 #include <sluice/search/sample/sample.hpp>
 
@@ -28,9 +28,9 @@
 namespace serve {
 
 /// Any of the searches, with structured outputs, stops and biases.
-using Continuing =
-    sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
-                  sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopAt, sluice::Structure>>;
+using Continuing = sluice::Ruled<
+    OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
+    sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences, sluice::Structure>>;
 using Continuation = Retold<Continuing>;
 
 /// What all jobs share.
@@ -62,7 +62,7 @@ class ContinuationJob final : public Job {
 
   std::shared_ptr<ContinuationSettings const> settings_;
   Texts const& texts_;
-  sluice::StopAt stop_;
+  sluice::StopSequences stop_;
   sluice::TextStream stream_;
   std::string before_{};  // the prompt, where it is to be repeated
   std::string shown_{};   // all that has been

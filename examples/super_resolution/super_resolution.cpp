@@ -99,14 +99,15 @@ Code run(Options const& options) {
     keep(name, outcome.images);
   };
   for (auto const block : blocks) {
-    using sluice::Blockwise, sluice::Distance, sluice::Exact;
-    auto const exact =
-        upscaler.enlarge(upscaler.guessing(), images, Blockwise<Exact>{.block = block, .length = all}, options.batch);
+    using sluice::Blockwise, sluice::acceptance::Distance, sluice::acceptance::Exact;
+    auto const exact = upscaler.enlarge(upscaler.guessing(), images,
+                                        Blockwise<acceptance::Exact>{.block = block, .length = all}, options.batch);
     report(block, "exact", exact);
     if (exact.images != greedy.images) throw std::runtime_error("blocks that should be exact differ from greedy");
     auto const relaxed = upscaler.enlarge(
         upscaler.guessing(), images,
-        Blockwise<Distance>{.block = block, .accept = {.epsilon = options.epsilon}, .length = all}, options.batch);
+        Blockwise<acceptance::Distance>{.block = block, .accept = {.epsilon = options.epsilon}, .length = all},
+        options.batch);
     report(block, "distance " + std::to_string(options.epsilon), relaxed);
     relaxed_most = relaxed.images;
   }

@@ -175,9 +175,9 @@ class Transformer {
   }
   /// y = the layer's product with x, which `rows` is for.
   static void apply(PackedMatrix const& layer, MatrixView<float> x, MatrixView<float> y, PackedRows& rows,
-                    Finish finish = {}) {
+                    Epilogue epilogue = {}) {
     rows.assign(read(x), layer.precision());
-    layer.multiply(rows, y, finish);
+    layer.multiply(rows, y, epilogue);
   }
   void prepare(std::span<Row const> rows);
   void prepare_attached(std::span<Row const> rows);

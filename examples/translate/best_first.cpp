@@ -8,7 +8,8 @@ namespace translate {
 
 std::unique_ptr<Decoders> make_best_first(Options const& options, Models& models, Restrictions const& restrictions) {
   auto beam = make_beam_search(options);
-  if (!options.preset) beam.stop.rule = sluice::Stop::Rule::exact;  // else the preset's own, if it proves anything
+  if (!options.preset)
+    beam.early_stopping.rule = sluice::EarlyStopping::Rule::exact;  // else the preset's own, if it proves anything
   return make_workers(
       options, models,
       sluice::Ruled<sluice::BestFirstBeam, Restrictions>{sluice::BestFirstBeam::as_beam(beam), restrictions});

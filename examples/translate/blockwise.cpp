@@ -23,9 +23,11 @@ std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options
 }  // namespace
 
 std::unique_ptr<Decoders> make_blockwise(Options const& options, Models& models, Restrictions const& restrictions) {
-  if (options.accept_top) return make_accepting(sluice::TopK{*options.accept_top}, options, models, restrictions);
+  if (options.accept_top)
+    return make_accepting(sluice::acceptance::TopK{*options.accept_top}, options, models, restrictions);
   // As greedy: probabilities are needed only if a penalty depends on them or they are printed.
-  sluice::Exact const exact{.scores = options.repetition_penalty != 1 || !options.trace.empty() || options.confidence};
+  sluice::acceptance::Exact const exact{.scores = options.repetition_penalty != 1 || !options.trace.empty() ||
+                                                  options.confidence};
   return make_accepting(exact, options, models, restrictions);
 }
 

@@ -51,7 +51,7 @@
 #include <sluice/output/clusters/train_clusters.hpp>
 #include <sluice/output/line/line_lists.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/packed/finish.hpp>
+#include <sluice/output/packed/epilogue.hpp>
 #include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
@@ -103,7 +103,7 @@
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 #include <sluice/search/rule/sequence_breakers.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/sample_presets.hpp>

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes headers in which every mutant waits for its number, and takes out those that do not compile."""
+"""Writes headers that hold all mutants, each switched on by its number, and removes mutants that do not compile."""
 import hashlib
 import json
 import re
 
 
 class Rendered:
-    """A header with its switches, and where in it each mutant's own text is."""
+    """The text of one header with a switch for each mutant, and the place of each mutant in it."""
 
     def __init__(self, text, wraps):
         self.spans = []  # (first, behind, number): offsets in self.text
@@ -45,7 +45,7 @@ class Rendered:
         self.lines = [0] + [m.end() for m in re.finditer("\n", self.text)]
 
     def guilty(self, line, column):
-        """The mutants to blame for an error there: whose text it is, or all of the line."""
+        """The mutants that may have caused an error at this place: those whose text it is in; else all of its line."""
         offset = self.lines[line - 1] + column - 1
         spans = [s for s in self.spans if s[0] <= offset < s[1]]
         if spans:
@@ -55,7 +55,7 @@ class Rendered:
 
 
 class Tree:
-    """The instrumented copies of some headers, below `folder`."""
+    """Copies of headers with switches, written below `folder`."""
 
     def __init__(self, folder, headers):
         self.folder, self.headers, self.taken_out = folder, headers, set()
@@ -88,7 +88,8 @@ class Tree:
                 self.write(name)
 
     def blame(self, messages):
-        """The mutants that a compiler's messages are about. An error elsewhere is that of the first note about a mutant."""
+        """The numbers of the mutants in which a compiler reports errors. For an error outside the copies, the mutant of the
+        first note that follows it counts."""
         numbers, pending = set(), False
         for path, line, column, level in re.findall(r"^([^\s:][^:\n]*):(\d+):(\d+): (?:fatal )?(error|note):", messages, re.M):
             if level == "note" and not pending:

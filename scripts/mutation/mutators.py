@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds, in Clang's syntax tree, the single changes that scripts/mutate makes."""
+"""Finds the mutants of headers (the single changes that scripts/mutate tries) in Clang's syntax tree."""
 import dataclasses
 import glob
 import re
@@ -15,7 +15,7 @@ except ImportError:
 
 
 def missing():
-    """Why there is no syntax tree; nothing where there is one."""
+    """The reason why Clang cannot be used here; None if it can."""
     if cindex is None:
         return f"Clang's Python bindings are missing (Debian: python3-clang-{CLANG})"
     for library in glob.glob(f"/usr/lib/llvm-{CLANG}/lib/libclang-{CLANG}.so.1") + glob.glob(f"/usr/lib/*/libclang-{CLANG}.so.1"):
@@ -32,12 +32,12 @@ class Mutant:
     kind: str
     change: str
     start: int  # offset in the header
-    text: str  # of the line
+    text: str  # of the line, without a comment
 
 
 @dataclasses.dataclass
 class Wrap:
-    """text[start:end] becomes (switch(number) ? other : text[start:end])."""
+    """One switch: text[start:end] becomes (switch(number) ? other : text[start:end])."""
     start: int
     end: int
     order: int  # among those around the same text, the lowest is the outermost
@@ -67,8 +67,13 @@ def name(cursor):
         return "?"
 
 
+def code(line):
+    """A line of a header without its indentation and the comment at its end."""
+    return re.sub(r'^((?:[^"]|"(?:[^"\\]|\\.)*")*?)\s*//.*$', r"\1", line).strip()
+
+
 def plain(text):
-    """On one line, without comments."""
+    """Source text on one line, without comments."""
     if '"' not in text:
         text = re.sub(r"//[^\n]*", "", text)
     return re.sub(r"\s+", " ", text).strip()
@@ -98,7 +103,7 @@ class Header:
         number = self.next
         self.next += 1
         begin = self.text.rfind("\n", 0, start) + 1
-        line = self.text[begin:self.text.find("\n", start)].strip()
+        line = code(self.text[begin:self.text.find("\n", start)])
         mutant = Mutant(number, self.relative, self.text.count("\n", 0, start) + 1, kind, change, start, line)
         same = sum(m.line == mutant.line and m.change.split(" [")[0] == change for m in self.mutants)
         if same:
@@ -211,7 +216,7 @@ class Header:
             self.expression(child) if child.kind.is_expression() else self.inside(child)
 
     def whole(self, cursor):
-        """A statement, which may be left out."""
+        """Visits a statement; one of its mutants leaves it out."""
         if cursor.kind.is_expression():
             self.dropped(cursor)
             self.expression(cursor, whole=True)
@@ -314,10 +319,10 @@ class Header:
                 other = COMPARISONS[sign][0]
                 self.add(cursor, "comparison", f"{left} {sign} {right} -> {other}", f"({left}) {other} ({right})")
             return
-        best = re.match(r"(std::)(min|max)\b", text)
+        best = re.match(r"(\(?)std::(min|max)\b", text)  # in parentheses where it may be a macro
         if best:
-            other = best[1] + ("max" if best[2] == "min" else "min")
-            self.add(cursor, "extreme", f"{plain(text)} -> {other}", plain(other + text[best.end():]))
+            other = "std::" + ("max" if best[2] == "min" else "min")
+            self.add(cursor, "extreme", f"{plain(text)} -> {other}", plain(best[1] + other + text[best.end():]))
         if best or cursor.spelling.startswith("operator"):
             return
         for first, second in zip(arguments, arguments[1:]):
@@ -342,7 +347,7 @@ class Header:
 
 
 def find(include, headers, flags):
-    """The headers (relative to the folder `include`), each with its mutants; numbers begin with 1."""
+    """Returns the mutants of each header (a path relative to the folder `include`); numbers begin with 1."""
     index = cindex.Index.create()
     source = "".join(f'#include "{header}"\n' for header in headers)
     unit = index.parse("all.cpp", args=["-std=c++20", "-xc++", f"-I{include}", *flags], unsaved_files=[("all.cpp", source)])

@@ -9,7 +9,7 @@ import subprocess
 
 
 class Builder:
-    """The program of one folder's tests."""
+    """The test program of one folder."""
 
     def __init__(self, root, folder, plan, tests, tree, mutants, jobs, say):
         self.root, self.folder, self.plan, self.tests, self.tree = root, folder, plan, tests, tree
@@ -29,7 +29,8 @@ class Builder:
     # ---- what is compiled
 
     def units(self):
-        """Files to compile: as in cmake/test-batches.cmake, several tests as one, each in a namespace of its own."""
+        """Writes the files to compile. As in cmake/test-batches.cmake, one file holds several tests, each in a namespace of its
+        own."""
         sources = []
         for pattern in self.tests["tests"]:
             sources += sorted(glob.glob(str(self.root / pattern), recursive=True))
@@ -60,7 +61,8 @@ class Builder:
     # ---- building
 
     def stamp(self, *paths):
-        """Of all that an object is made of. What was taken out does not count: without a mutant that runs, it changes nothing."""
+        """A hash of everything an object is compiled from. It does not depend on which mutants have been removed because they do
+        not compile: the others stay the same."""
         made = hashlib.sha256(" ".join(self.command).encode())
         paths = [self.switch, *paths]
         for pattern in self.plan.get("depends", []):
@@ -74,7 +76,7 @@ class Builder:
         return made.hexdigest()
 
     def rounds(self, what, tasks):
-        """Compiles (source, object, options), takes out whom errors are about, and compiles those that failed again."""
+        """Compiles every (source, object, options); removes the mutants with errors and compiles the failed files again."""
         count = 0
         while tasks:
             count += 1
@@ -94,7 +96,7 @@ class Builder:
                 self.precompile()
 
     def task(self, source, made, options, stamp):
-        """Nothing where it has been made before."""
+        """Returns the task that compiles `source` into `made`, as a list; empty if that is up to date."""
         mark = made.with_suffix(".stamp")
         if made.exists() and mark.exists() and mark.read_text() == stamp:
             return []

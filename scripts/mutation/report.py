@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of the mutants: a table by folder, and those that survived."""
+"""The report: a table of results by folder, and the list of mutants that survived."""
 import pathlib
 
 KILLED = ("failed", "crashed", "endless")
 
 
 def equivalent(path):
-    """Mutants that no test can tell from the original, with the reason: {(header, line, change): reason}. Records are separated
-    by empty lines; a record may name several changes of its line."""
+    """Reads the list of equivalent mutants: {(header, line, change): reason}. Records are separated by empty lines; a record
+    may name several changes of its line."""
     found = {}
     if not path or not pathlib.Path(path).exists():
         return found
@@ -45,7 +45,7 @@ class Report:
         self.used = set()
 
     def add(self, folder, mutant, outcome):
-        """`outcome`: None where it was not tried, "taken out" where it does not compile."""
+        """Counts a mutant. `outcome` is None if it was not tried, "taken out" if it does not compile."""
         row = self.rows[folder]
         if outcome == "taken out":
             row["out"] += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs mutants: which test cases reach which, and whether one of them fails."""
+"""Runs the test cases: records which mutants each one reaches, and whether it fails under a mutant."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ def quoted(name):
 
 
 class Program:
-    """A program of tests; without a list of test cases it is one case."""
+    """A test program. A program that cannot list its test cases counts as a single case."""
 
     def __init__(self, name, path, catch, folder):
         self.name, self.path, self.catch, self.folder = name, str(path), catch, folder
@@ -27,8 +27,8 @@ class Program:
         return [self.path, "--abort", "--warn", "NoTests", ",".join(map(quoted, cases))] if self.catch else [self.path]
 
     def run(self, cases, environment, seconds):
-        """(what happened, CPU seconds): passed, failed, crashed or endless. Processor time counts, not what a clock says:
-        machines are shared."""
+        """Runs a case. Returns (outcome, CPU seconds); the outcome is passed, failed, crashed or endless. The time limit is on
+        CPU time, since the machine may be shared."""
         limit = 10 * seconds + 2
 
         def limits():
@@ -57,7 +57,7 @@ class Program:
         return ("crashed" if code < 0 else "failed"), wait.used
 
     def look(self, say):
-        """Fills `cases`: each alone, twice the same result."""
+        """Fills `cases`: runs each case alone, without a mutant, and records its CPU time and the mutants that it reaches."""
         names = ["all"]
         if self.catch:
             listed = subprocess.run([self.path, "--list-test-names-only"], capture_output=True, text=True)
@@ -77,7 +77,7 @@ class Program:
             f"reach {len(set().union(*[r for _, r in self.cases.values()]))} mutants")
 
     def load(self, say):
-        """As `look`, or what that found before for the same program."""
+        """As `look`, or its stored result if the program has not changed."""
         file = os.path.join(self.folder, "reached.json")
         mark = os.stat(self.path).st_mtime
         if os.path.exists(file):
@@ -92,7 +92,7 @@ class Program:
 
 
 class Wait:
-    """Looks now and then whether a process has ended, and how long it has worked, or has not."""
+    """Polls a process: whether it has ended, its CPU time, and how long it has been idle."""
 
     def __init__(self, pid):
         self.pid, self.used, self.idle, self.pause = pid, 0.0, 0.0, 0.002
@@ -121,7 +121,7 @@ FIRST = (0.1, 0.5, 2.0, 8.0, 1e9)  # a process runs cases up to this total time
 
 
 def trial(number, program):
-    """What happens to a mutant: (outcome, by whom). The fastest cases that reach it come first."""
+    """Tries a mutant. Returns (outcome, the case that found it). The fastest cases that reach it run first."""
     reaching = sorted((s, n) for n, (s, r) in program.cases.items() if number in r)
     if not reaching:
         return "not reached", ""

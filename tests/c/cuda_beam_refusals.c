@@ -48,8 +48,8 @@ void beam_refusals(int* passed_checks, int* failed_checks) {
   WITHOUT(options.penalty = -1, "penalty = -1");
   WITHOUT(options.alpha = NAN, "penalty.alpha");
   WITHOUT(options.stop = 5, "stop = 5");
-  WITHOUT(options.patience = 0, "stop.patience = 0");
-  WITHOUT(options.stop_finished = -1, "stop.finished = -1");
+  WITHOUT(options.patience = 0, "early_stopping.patience = 0");
+  WITHOUT(options.stop_finished = -1, "early_stopping.finished = -1");
   WITHOUT(options.at_maximum = 1, "at_maximum = 1");
   WITHOUT(options.at_maximum = 5, "at_maximum = 5");
   WITHOUT(options.surplus = 2, "surplus = 2");

@@ -87,12 +87,12 @@ BeamSearch search_of(beam_case const& one) {
   if (options.penalty == SLUICE_CUDA_PENALTY_GNMT) search.penalty.kind = LengthPenalty::Kind::gnmt;
   search.penalty.beta = options.beta;
   switch (options.stop) {
-    case SLUICE_CUDA_STOP_COUNT: search.stop.rule = Stop::Rule::count; break;
-    case SLUICE_CUDA_STOP_EXACT: search.stop.rule = Stop::Rule::exact; break;
-    case SLUICE_CUDA_STOP_NEVER_EARLY: search.stop.rule = Stop::Rule::never_early; break;
+    case SLUICE_CUDA_STOP_COUNT: search.early_stopping.rule = EarlyStopping::Rule::count; break;
+    case SLUICE_CUDA_STOP_EXACT: search.early_stopping.rule = EarlyStopping::Rule::exact; break;
+    case SLUICE_CUDA_STOP_NEVER_EARLY: search.early_stopping.rule = EarlyStopping::Rule::never_early; break;
     default: break;  // the preset's
   }
-  search.stop.finished = options.stop_finished, search.stop.patience = options.patience;
+  search.early_stopping.finished = options.stop_finished, search.early_stopping.patience = options.patience;
   if (options.at_maximum == SLUICE_CUDA_BEST_UNFINISHED) search.at_maximum = AtMaximum::best_unfinished;
   if (options.at_maximum == SLUICE_CUDA_DROP) search.at_maximum = AtMaximum::drop;
   search.surplus = options.surplus != 0;

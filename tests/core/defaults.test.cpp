@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nobody sets: documented, and what every search, model and schedule of others relies on.
+// Defaults: they are documented, and users' searches, models and schedules rely on them.
 #include <sluice/core/acceptance.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -25,7 +25,7 @@ using namespace sluice;
 TEST_CASE("a query asks for the best token, and for nothing else", "[defaults]") {
   Query const q;
   CHECK((q.base == 0 && q.rank == 0 && q.best == 1 && q.mass == 0 && q.within == 0 && q.typical == 0));
-  CHECK((q.deviations == 0 && q.at_least == 0 && q.temperature == 1 && q.bank == -1 && q.noise == 0));
+  CHECK((q.deviations == 0 && q.at_least == 0 && q.temperature == 1 && q.label == -1 && q.noise == 0));
   CHECK((q.normalise && !q.entropy && q.only == nullptr && q.shortlist == nullptr));
   Group const group;
   CHECK((group.lines == 0 && group.keep == 0 && group.direction == 0));
@@ -33,7 +33,7 @@ TEST_CASE("a query asks for the best token, and for nothing else", "[defaults]")
   CHECK((edit.token == 0 && edit.add == 0 && edit.penalty == 1));
 }
 
-TEST_CASE("an answer that nobody gave is empty", "[defaults]") {
+TEST_CASE("an answer that was not given is empty", "[defaults]") {
   Expansion::Entry const entry;
   CHECK((entry.best == 0 && entry.probes == 0 && entry.best_count == 0 && entry.probe_count == 0));
   CHECK((entry.log_sum_exp == 0 && entry.entropy == 0 && entry.valid));
@@ -87,15 +87,15 @@ TEST_CASE("statistics begin with nothing", "[defaults]") {
 
 TEST_CASE("an exact acceptance asks for the best token and takes it alone", "[defaults]") {
   Query query{.best = 7};
-  Exact{}.ask(query, 0, 0, 0);
+  acceptance::Exact{}.ask(query, 0, 0, 0);
   CHECK((query.best == 1 && query.stage == Stage::after_softmax && query.normalise));
-  Exact{.scores = false}.ask(query, 0, 0, 0);
+  acceptance::Exact{.scores = false}.ask(query, 0, 0, 0);
   CHECK_FALSE(query.normalise);
   std::vector<Candidate> scratch;
   std::array<Candidate, 2> const best{{{4, -1}, {5, -2}}};
-  CHECK(Exact{}.own({}, 0, 0, scratch) == Candidate{-1, 0});
-  CHECK(Exact{}.own({best, {}}, 0, 0, scratch) == Candidate{4, -1});
-  auto const unscored = Exact{.scores = false}.own({best, {}}, 0, 0, scratch);
+  CHECK(acceptance::Exact{}.own({}, 0, 0, scratch) == Candidate{-1, 0});
+  CHECK(acceptance::Exact{}.own({best, {}}, 0, 0, scratch) == Candidate{4, -1});
+  auto const unscored = acceptance::Exact{.scores = false}.own({best, {}}, 0, 0, scratch);
   CHECK((unscored.token == 4 && std::isnan(unscored.log_prob)));
-  CHECK((Exact{}.accepts({}, best[0], 4) && !Exact{}.accepts({}, best[0], 5)));
+  CHECK((acceptance::Exact{}.accepts({}, best[0], 4) && !acceptance::Exact{}.accepts({}, best[0], 5)));
 }

@@ -119,9 +119,8 @@ TEST_CASE("a plan that takes rows back is as if they had not been planned", "[va
   }
 }
 
-TEST_CASE("what a request says of its lines is said of no others", "[values]") {
+TEST_CASE("what a plan says is said of its own lines and slots", "[values]") {
   StepPlan step;
-  TokenSet const set(5);
   Token const token = 1;
   Plan(step, 0).ask({});
   Plan plan(step, 7);
@@ -130,11 +129,6 @@ TEST_CASE("what a request says of its lines is said of no others", "[values]") {
   std::int32_t const depth = 0;
   plan.branch({&depth, 1});
   CHECK(step.rows[0].depths == &depth);
-  plan.restrict_to(nullptr, 1);
-  CHECK(step.queries[1].shortlist == nullptr);
-  plan.restrict_to(&set, 3);
-  CHECK((step.queries[0].shortlist == nullptr && step.queries[1].shortlist == &set));
-  CHECK((step.groups[0].direction == 0 && step.groups[1].direction == 3));
   CHECK((step.groups[0].keep == 0 && step.groups[1].keep == 4));
   CHECK((step.rows[0].from == 7 && step.rows[0].to == 8 && step.rows[0].length == 2 && step.rows[0].lines == 1));
   CHECK(step.released == std::vector<Slot>{9});
@@ -290,7 +284,7 @@ TEST_CASE("requests are held to the vocabulary, to the last token", "[values]") 
 
 TEST_CASE("queries select by any of their fields, and by none by default", "[values]") {
   Query const plain;
-  CHECK((!plain.selects() && plain.lists() && plain.best == 1 && plain.bank == -1 && plain.temperature == 1));
+  CHECK((!plain.selects() && plain.lists() && plain.best == 1 && plain.label == -1 && plain.temperature == 1));
   CHECK_FALSE(Query{.best = 0}.lists());
   for (auto const field : {&Query::mass, &Query::within, &Query::typical, &Query::deviations, &Query::at_least}) {
     Query query{.best = 0};

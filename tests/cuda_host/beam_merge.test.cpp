@@ -216,11 +216,11 @@ TEST_CASE("every kind of beam search finds the same, bit for bit, in lists merge
   std::vector<BeamSearch> searches;
   for (std::int32_t const width : {1, 2, 5, 12}) {
     for (auto const& search : {fairseq(width), ctranslate2(width), ctranslate2(width, 0), huggingface(width),
-                               huggingface(width, 2, EarlyStopping::never), sockeye(width), marian(width, 1),
-                               varstream(width), varstream(width, 3, 2)})
+                               huggingface(width, 2, EarlyStopping::Rule::never_early), sockeye(width),
+                               marian(width, 1), varstream(width), varstream(width, 3, 2)})
       searches.push_back(with(search, as_it_is));
     searches.push_back(with(fairseq(width), [](auto& s) { s.length.min = 4, s.candidates = 2 * s.width + 3; }));
-    searches.push_back(with(fairseq(width), [](auto& s) { s.stop.rule = Stop::Rule::exact; }));
+    searches.push_back(with(fairseq(width), [](auto& s) { s.early_stopping.rule = EarlyStopping::Rule::exact; }));
     searches.push_back(with(fairseq(width), [](auto& s) { s.pruning.relative_threshold = 0.1; }));
     searches.push_back(with(fairseq(width), [](auto& s) { s.pruning.relative_local_threshold = 0.02; }));  // no merge
   }

@@ -34,9 +34,10 @@ TEST_CASE("a beam on the device finds what BeamSearch finds, token for token and
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
     auto const one = random_beam_case(seed);
     auto const places = 1 + static_cast<std::int32_t>(seed % 4);
-    INFO("seed " << seed << ", width " << one.search.width << ", rule " << static_cast<int>(one.search.stop.rule)
-                 << ", at maximum " << static_cast<int>(one.search.at_maximum) << ", lengths " << one.search.length.min
-                 << " to " << one.search.length.max << ", " << places << " at once");
+    INFO("seed " << seed << ", width " << one.search.width << ", rule "
+                 << static_cast<int>(one.search.early_stopping.rule) << ", at maximum "
+                 << static_cast<int>(one.search.at_maximum) << ", lengths " << one.search.length.min << " to "
+                 << one.search.length.max << ", " << places << " at once");
     auto const expected = one.on_host();
     BeamDriver driver(one, places, expected);
     check_beams(one, driver.run(), expected);

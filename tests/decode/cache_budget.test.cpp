@@ -192,7 +192,7 @@ TEST_CASE("whoever finds no room waits, starts again, or fails alone", "[cache b
   CHECK(failed > 50);
 }
 
-TEST_CASE("a prompt that the model cannot hold is refused, and nobody else", "[cache budget]") {
+TEST_CASE("a prompt that the model cannot hold is refused, and no other", "[cache budget]") {
   CellModel<everything> model(table, 30, true);
   std::vector<Prompted<Greedy>> requests(3);
   requests[1].prompt.assign(28, 5), requests[1].prefix.assign(3, 5);

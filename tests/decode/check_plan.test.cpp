@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random plans, most of them of one sentence among others: what check_plan() lets through is what the contract allows.
 #include <sluice/core/plan.hpp>
-#include <sluice/decode/loop/check_answer.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
+#include <sluice/decode/loop/typed.hpp>
 
 #include <support/catch.hpp>
 

@@ -61,7 +61,7 @@ void check_choice(Choice const& choice, Confidence const& asked, std::uint64_t s
   CHECK(choice.rank == (asked.alternatives == 0 ? -1 : std::min(rank, count)));
 }
 
-/// \param unknown  so many tokens of the output, the first ones, were chosen by nobody
+/// \param unknown  so many tokens of the output, the first ones, were not chosen
 void check_choices(Result const& result, Confidence const& asked, std::uint64_t seed, std::vector<Token> context,
                    std::size_t unknown = 0) {
   INFO(name(result.failure) << ": " << result.message);
@@ -152,7 +152,7 @@ TEST_CASE("guesses that were rejected leave no doubts behind", "[confidence]") {
   }
 }
 
-TEST_CASE("who asks for more alternatives than there are gets all, and harms nobody", "[confidence]") {
+TEST_CASE("a request for more alternatives than there are gets all, and changes no other", "[confidence]") {
   std::vector<TableRequest<Greedy>> requests(3);
   for (std::size_t i = 0; i < requests.size(); ++i) requests[i].source = i;
   requests[1].confidence = {.alternatives = 2'000'000'000};
@@ -160,7 +160,7 @@ TEST_CASE("who asks for more alternatives than there are gets all, and harms nob
   for (std::size_t i = 0; i < results.size(); ++i) check_choices(results[i], requests[i].confidence, i, {});
 }
 
-TEST_CASE("a prefix that is not scored was chosen by nobody", "[confidence]") {
+TEST_CASE("a prefix that is not scored was not chosen", "[confidence]") {
   using Search = BeamSearch;
   Confidence const asked{.entropy = true, .alternatives = 2};
   auto const result =

@@ -562,7 +562,7 @@ TEST_CASE("statistics add up", "[decoder]") {
 
 TEST_CASE("a beam that carries ended hypotheses counts them as expansions", "[decoder]") {
   CheckedTable<> model(TableModel<everything>{table});
-  Decoder decoder(model, BeamSearch{.width = 4, .finished = Finished::stay}, Batched{});
+  Decoder decoder(model, BeamSearch{.width = 4, .finished = FinishedHypotheses::stay}, Batched{});
   for (auto source : numbers(1, 20)) decoder.submit({.source = source});
   drain(decoder);
   CHECK(decoder.statistics().rows == model.counters().rows);

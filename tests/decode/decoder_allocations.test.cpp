@@ -30,7 +30,7 @@ constexpr Abilities with_blocks{.ragged = true, .blocks = true, .roll_back = tru
 constexpr Abilities with_trees{.ragged = true, .blocks = true, .roll_back = true, .trees = true};
 
 /// Decodes the same sentences a few times, with the same random numbers; returns the allocations of the last time's steps in which
-/// nobody began or ended.
+/// no sentence began or ended.
 template <class D>
 std::size_t allocations_of(D& decoder, std::size_t& counted, Confidence const& confidence = {}) {
   Result result;
@@ -83,14 +83,16 @@ TEST_CASE("a warm decoder's step allocates nothing", "[decoder_allocations]") {
   std::size_t steps = 0;
   CHECK(allocations_when_warm(Greedy{.length = {.min = 10}}, steps) == 0);
   CHECK(steps > 5);
-  for (auto const finished : {Finished::set_aside, Finished::shrink, Finished::stay, Finished::leave_first}) {
+  for (auto const finished : {FinishedHypotheses::set_aside, FinishedHypotheses::shrink, FinishedHypotheses::stay,
+                              FinishedHypotheses::leave_first}) {
     INFO("finished " << static_cast<int>(finished));
     CHECK(allocations_when_warm(BeamSearch{.width = 5, .n_best = 5, .length = {.min = 10}, .finished = finished},
                                 steps) == 0);
     CHECK(steps > 5);
   }
-  CHECK(allocations_when_warm(BeamSearch{.width = 5, .length = {.min = 10}, .stop = {.rule = Stop::Rule::exact}},
-                              steps) == 0);
+  CHECK(allocations_when_warm(
+            BeamSearch{.width = 5, .length = {.min = 10}, .early_stopping = {.rule = EarlyStopping::Rule::exact}},
+            steps) == 0);
   auto chain = presets::llama_cpp_sample();
   chain.samples = 3, chain.length.min = 10;
   auto const looking_back = Rules(Penalties{.presence = 0.5f}, Dry{.multiplier = 0.8f});
@@ -113,12 +115,12 @@ TEST_CASE("a warm decoder's step with guesses allocates nothing", "[decoder_allo
   auto const drafting = [](auto& model, auto& small) { return WithDraft(model, small); };
   auto const drawing = [](auto& model, auto& small) {
     return WithDraft<std::remove_reference_t<decltype(model)>, std::remove_reference_t<decltype(small)>, LogSoftmaxTopK,
-                     Rejection>(model, small, {}, Rejection{});
+                     acceptance::Rejection>(model, small, {}, acceptance::Rejection{});
   };
   auto const looking_up = [](auto& model, auto&) { return WithLookup(model, {.longest = 2}); };
   Blockwise<> const chain{.block = 4, .length = length};
   Blockwise<> const tree{.block = 4, .length = length, .branches = 4};
-  Blockwise<Rejection> const drawn{.block = 4, .length = length, .branches = 4};
+  Blockwise<acceptance::Rejection> const drawn{.block = 4, .length = length, .branches = 4};
   CHECK(allocates_nothing<with_blocks>(chain, drafting).forks == 0);
   CHECK(allocates_nothing<with_blocks>(chain, looking_up).forks == 0);
   CHECK(allocates_nothing<with_blocks>(tree, drafting).forks > 0);

@@ -252,7 +252,7 @@ TEST_CASE("without its thread, encoding ahead happens in the decoder's own", "[e
   CHECK(decoder.statistics().seconds.beside == 0);
 }
 
-TEST_CASE("windows sort by source length, and nobody is overtaken by a later window", "[encode_ahead]") {
+TEST_CASE("windows sort by source length, and a later window overtakes none", "[encode_ahead]") {
   std::mt19937_64 random(11);
   for (int round = 0; round < 60; ++round) {
     auto const window = 1 + random() % 12;
@@ -350,7 +350,7 @@ TEST_CASE("a start that fails half-way leaves no slot occupied", "[encode_ahead]
                                                                     if (seed == 3) throw std::runtime_error("no start");
                                                                   }})};
     {
-      // The batch takes 1 to 5, so that nobody in it stopped the start before it began.
+      // The batch takes 1 to 5, so that none in it stopped the start before it began.
       Decoder decoder(model, search, Batched{5},
                       Intake{.encode_ahead = 6, .encode_group = 6, .encoder_thread = thread});
       submit(decoder, seeds);
@@ -490,7 +490,7 @@ TEST_CASE("what was withdrawn is not encoded any more, and not kept", "[encode_a
   CHECK(HeapSource::alive() == before);
 }
 
-TEST_CASE("random cancels in windows and groups lose nobody", "[encode_ahead]") {
+TEST_CASE("random cancels in windows and groups lose no other sentence", "[encode_ahead]") {
   BeamSearch const search{.width = 2, .length = {.max = 12}};
   auto const seeds = numbers(1, 120);
   auto const expected = alone(seeds, search);

@@ -80,7 +80,7 @@ std::map<std::uint64_t, Result> drained(Guessed& model, std::vector<TableRequest
 
 }  // namespace
 
-TEST_CASE("those who would like guesses are asked for together, and nobody else", "[guesses]") {
+TEST_CASE("sentences that want guesses are asked for together, and no others", "[guesses]") {
   Guessed model;
   std::size_t thrown = 0;
   auto const results = drained(model, requests(4), thrown);
@@ -112,7 +112,7 @@ TEST_CASE("guesses that throw end those who wanted them, and no others", "[guess
   CHECK(thrown == 1);
 }
 
-TEST_CASE("who finds no room for guesses starts again, and ends where nobody else runs", "[guesses]") {
+TEST_CASE("a sentence without room for guesses starts again, and ends where no other runs", "[guesses]") {
   Guessed model([](std::size_t call) {
     if (call == 1) throw NoRoom("no room");
   });

@@ -35,7 +35,7 @@ struct Releasing final : detail::AnyModelSide {
   Attachments attachments(std::size_t) override { no(); }
   std::shared_ptr<void> encode(std::span<void const* const>) const override { no(); }
   void start(void*, std::span<std::int32_t const>, std::span<Slot const>) override { no(); }
-  [[noreturn]] static void no() { throw std::logic_error("nobody was to call this"); }
+  [[noreturn]] static void no() { throw std::logic_error("this must not be called"); }
 
   std::vector<Slot> released;
 };
@@ -158,7 +158,7 @@ TEST_CASE("who was sent back is let in again when somebody has ended, one more e
   CHECK(cache.can_admit(0));
   CHECK_FALSE(cache.can_admit(1));
   cache.resume_admission();
-  CHECK(cache.can_admit(1000));  // nobody said how many there may be
+  CHECK(cache.can_admit(1000));  // no limit was given
   auto const most = [&] {
     std::size_t alive = 0;
     while (cache.can_admit(alive)) ++alive;

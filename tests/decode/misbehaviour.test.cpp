@@ -320,22 +320,23 @@ void check_schedule(Told const& schedule, std::size_t well, std::string const& m
 
 }  // namespace misbehaviour
 
-TEST_CASE("a schedule that lets nobody in loses no result", "[misbehaviour]") {
+TEST_CASE("a schedule that admits no sentence loses no result", "[misbehaviour]") {
   auto calls = 0;
   check_schedule({.admits = [&](std::size_t live) { return live == 0 && calls++ < 2 ? std::size_t{2} : 0; }}, 4,
-                 "the schedule admits nobody although nobody is alive");
-  check_schedule({.admits = [](std::size_t) { return std::size_t{0}; }}, 0, "admits nobody");
+                 "the schedule admits none of the 2 waiting sentences, although none is live");
+  check_schedule({.admits = [](std::size_t) { return std::size_t{0}; }}, 0, "admits none of the 6 waiting sentences");
 }
 
-TEST_CASE("a schedule that chooses nobody, somebody twice, or who is not there, loses no result", "[misbehaviour]") {
-  check_schedule({.chooses = [](std::size_t, auto&) {}}, 0, "the schedule chose nobody although sentences are alive");
+TEST_CASE("a schedule that chooses no sentence, one twice, or one that is not there, loses no result",
+          "[misbehaviour]") {
+  check_schedule({.chooses = [](std::size_t, auto&) {}}, 0, "the schedule chose none of the 6 live sentences");
   check_schedule({.chooses = [](std::size_t, auto& chosen) { chosen.push_back(7); }}, 0,
                  "the schedule chose sentence 7 of 6");
   check_schedule({.chooses =
                       [](std::size_t, auto& chosen) {
                         chosen = {0, 0};
                       }},
-                 0, "the schedule chose sentence 0 behind sentence 0: `chosen` must ascend, and name nobody twice");
+                 0, "the schedule chose sentence 0 behind sentence 0: `chosen` must ascend, without repeats");
   check_schedule({.chooses =
                       [](std::size_t, auto& chosen) {
                         chosen = {0, 2, 1, 3};

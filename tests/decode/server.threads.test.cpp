@@ -575,7 +575,7 @@ TEST_CASE("a model that throws: every time, once, and what is no std::exception"
   }
 }
 
-TEST_CASE("a schedule that throws or chooses nobody ends everybody, and the server goes on", "[server]") {
+TEST_CASE("a schedule that throws or chooses no sentence ends all of them, and the server goes on", "[server]") {
   Greedy const search{.length = {.max = 8}};
   for (int what = 0; what < 3; ++what) {
     std::atomic<bool> broken = true;
@@ -611,7 +611,7 @@ TEST_CASE("a schedule that throws or chooses nobody ends everybody, and the serv
   }
 }
 
-TEST_CASE("a schedule that admits nobody keeps requests, not their callers", "[server]") {
+TEST_CASE("a schedule that admits no sentence keeps requests waiting, not their callers", "[server]") {
   Greedy const search{.length = {.max = 8}};
   EncodingTable<> model(endless);
   Log log;
@@ -693,7 +693,7 @@ TEST_CASE("a search that throws, wherever it does, fails its sentence only", "[s
   CHECK(model.report() == "");
 }
 
-// A source whose copy throws is the caller's, who hears of it: nobody else's numbers must move.
+// A source whose copy throws is the caller's, which hears of it: the numbers of no other may move.
 TEST_CASE("a submit that throws has not happened", "[server]") {
   struct Copied : HeapSource {
     bool throws = false;
@@ -787,7 +787,7 @@ TEST_CASE("a running sentence never waits for the encoder of a newcomer", "[serv
   }
 }
 
-TEST_CASE("a long sentence keeps nobody out of a server with room", "[server]") {
+TEST_CASE("a long sentence keeps no other out of a server with room", "[server]") {
   Gate submitted;
   EncodingTable<> model(endless, {.step = [&](std::size_t call) {
                           if (call == 600) static_cast<void>(submitted.pass());  // older than Streaming::drain_after

@@ -170,12 +170,14 @@ LengthLimits pick_length(std::mt19937_64& random) {
 BeamSearch pick_beam(std::mt19937_64& random) {
   for (;;) {
     BeamSearch s{.width = static_cast<std::int32_t>(1 + random() % 6)};
-    s.finished = pick<Finished>(
-        random, {Finished::set_aside, Finished::set_aside, Finished::shrink, Finished::stay, Finished::leave_first});
-    s.stop.rule = pick<Stop::Rule>(random, {Stop::Rule::count, Stop::Rule::count, Stop::Rule::top_ended,
-                                            Stop::Rule::exact, Stop::Rule::heuristic, Stop::Rule::never_early});
-    s.stop.finished = pick<std::int32_t>(random, {0, 0, 1, 4});
-    s.stop.patience = pick<double>(random, {1, 1, 0.5, 2});
+    s.finished = pick<FinishedHypotheses>(random, {FinishedHypotheses::set_aside, FinishedHypotheses::set_aside,
+                                                   FinishedHypotheses::shrink, FinishedHypotheses::stay,
+                                                   FinishedHypotheses::leave_first});
+    s.early_stopping.rule = pick<EarlyStopping::Rule>(
+        random, {EarlyStopping::Rule::count, EarlyStopping::Rule::count, EarlyStopping::Rule::top_ended,
+                 EarlyStopping::Rule::exact, EarlyStopping::Rule::heuristic, EarlyStopping::Rule::never_early});
+    s.early_stopping.finished = pick<std::int32_t>(random, {0, 0, 1, 4});
+    s.early_stopping.patience = pick<double>(random, {1, 1, 0.5, 2});
     s.n_best = static_cast<std::int32_t>(1 + random() % static_cast<std::uint64_t>(2 * s.width));
     s.at_maximum = pick<AtMaximum>(random, {AtMaximum::force_eos, AtMaximum::force_eos_free, AtMaximum::truncate,
                                             AtMaximum::best_unfinished, AtMaximum::drop});
@@ -202,10 +204,10 @@ BeamSearch pick_beam(std::mt19937_64& random) {
 BeamSearch pick_preset(std::mt19937_64& random) {
   auto const k = static_cast<std::int32_t>(1 + random() % 6);
   auto s = pick<BeamSearch>(random, {presets::fairseq(k), presets::ctranslate2(k), presets::ctranslate2(k, 0),
-                                     presets::huggingface(k), presets::huggingface(k, 1, presets::EarlyStopping::yes),
-                                     presets::huggingface(k, 0.7, presets::EarlyStopping::never), presets::sockeye(k),
-                                     presets::sockeye(k, 0.5, 1), presets::marian(k), presets::marian(k, 1, 0.2),
-                                     presets::varstream(k), presets::varstream(k, 4, 2)});
+                                     presets::huggingface(k), presets::huggingface(k, 1, EarlyStopping::Rule::count),
+                                     presets::huggingface(k, 0.7, EarlyStopping::Rule::never_early),
+                                     presets::sockeye(k), presets::sockeye(k, 0.5, 1), presets::marian(k),
+                                     presets::marian(k, 1, 0.2), presets::varstream(k), presets::varstream(k, 4, 2)});
   s.n_best = static_cast<std::int32_t>(1 + random() % static_cast<std::uint64_t>(k));
   s.length = pick_length(random);
   return s;
@@ -377,7 +379,7 @@ TEST_CASE("the settled beginning is what a sentence withdrawn just then would sh
   // A beam returns n_best; fewer than that are all there are. Those that ended and are not among the n_best may not be
   // returned any more, but then the n_best are full.
   auto const complete = [](BeamSearch const& s, Result const& r) {
-    return std::ssize(r.hypotheses) < s.n_best || (s.finished != Finished::set_aside && s.n_best >= s.width);
+    return std::ssize(r.hypotheses) < s.n_best || (s.finished != FinishedHypotheses::set_aside && s.n_best >= s.width);
   };
   cancel_everywhere<BeamSearch>(4, 120, pick_beam, complete);
   auto const all_of_preset = [](std::mt19937_64& random) {
@@ -392,7 +394,7 @@ TEST_CASE("the settled beginning is what a sentence withdrawn just then would sh
     return s;
   };
   cancel_everywhere<DiverseBeamSearch>(6, 60, all_of_groups, [](DiverseBeamSearch const& s, Result const& r) {
-    return s.search.finished != Finished::set_aside || std::ssize(r.hypotheses) < s.search.width;
+    return s.search.finished != FinishedHypotheses::set_aside || std::ssize(r.hypotheses) < s.search.width;
   });
 }
 
@@ -425,7 +427,7 @@ TEST_CASE("ended hypotheses count as long as they are among the n best", "[settl
   std::mt19937_64 random(21);
   std::size_t held_back = 0, dropped = 0;
   for (int round = 0; round < 400; ++round) {
-    BeamSearch search{.width = 4, .n_best = 1, .length = {.max = 16}, .stop = {.finished = 4}};
+    BeamSearch search{.width = 4, .n_best = 1, .length = {.max = 16}, .early_stopping = {.finished = 4}};
     auto const table = pick_table(random);
     TableRequest<BeamSearch> const request{.source = random()};
     auto const [narrow, best] = stream(table, request, search);
@@ -459,7 +461,7 @@ TEST_CASE("only those that took part in the last step are told of, and only if w
     });
     return ids;
   };
-  CHECK(look([](std::uint64_t) { return true; }).empty());  // nobody has stepped
+  CHECK(look([](std::uint64_t) { return true; }).empty());  // no sentence has stepped
   decoder.step();
   CHECK(look([](std::uint64_t id) { return id != 1; }) == std::vector<std::uint64_t>{0, 2});
   decoder.step();

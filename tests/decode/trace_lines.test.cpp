@@ -125,7 +125,7 @@ struct Told {
       if (!listed.empty()) answer["best"] = listed;
       if (!probed.empty()) answer["probes"] = probed;
       if ((query.rank = static_cast<std::int32_t>(below(3))) != 0) answer["rank"] = query.rank;
-      if ((query.bank = static_cast<std::int32_t>(below(3)) - 1) >= 0) answer["bank"] = query.bank;
+      if ((query.label = static_cast<std::int32_t>(below(3)) - 1) >= 0) answer["label"] = query.label;
       if ((query.noise = below(2)) != 0) answer["noise"] = true;
       if (!(query.normalise = often())) answer["plain"] = true;
       entry.entropy = 1.5f;

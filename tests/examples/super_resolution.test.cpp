@@ -92,13 +92,13 @@ TEST_CASE("exact blocks give the pixels of greedy, relaxed ones stay near the mo
                             Blockwise<decltype(rule)>{.block = block, .accept = rule, .length = all}, 2);
   };
   for (auto const block : {3, upscaler.longest_block()}) {
-    auto const exact = blocks(block, Exact{});
+    auto const exact = blocks(block, acceptance::Exact{});
     CHECK(exact.images == greedy);
     CHECK(exact.block >= 1);
     CHECK(exact.block <= block);
-    CHECK(blocks(block, Distance{0}).images == greedy);
+    CHECK(blocks(block, acceptance::Distance{0}).images == greedy);
     for (auto const epsilon : {2, 6}) {
-      auto const relaxed = blocks(block, Distance{epsilon});
+      auto const relaxed = blocks(block, acceptance::Distance{epsilon});
       CHECK(relaxed.block <= block);
       auto off = 0;
       for (std::size_t i = 0; i < small.size(); ++i) {
@@ -117,7 +117,7 @@ TEST_CASE("exact blocks give the pixels of greedy, relaxed ones stay near the mo
 TEST_CASE("an enlarged image does not depend on those beside it", "[super_resolution]") {
   Upscaler upscaler(folder);
   auto const small = small_images(3);
-  Blockwise<Distance> const search{.block = 6, .accept = Distance{2}, .length = all};
+  Blockwise<acceptance::Distance> const search{.block = 6, .accept = acceptance::Distance{2}, .length = all};
   auto const together = upscaler.enlarge(upscaler.guessing(), small, search, 3);
   for (std::size_t const batch : {1u, 2u}) {
     auto const apart = upscaler.enlarge(upscaler.guessing(), small, search, batch);

@@ -3,7 +3,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
 
 #include <fuzz/compiled.hpp>
@@ -54,12 +54,12 @@ inline void stops(std::string_view text) {
   }
 
   if (chunks.empty()) return;
-  StopAt const rule({.strings = strings, .bytes = TokenBytes(chunks)});
+  StopSequences const rule({.strings = strings, .bytes = TokenBytes(chunks)});
   Vocabulary const vocabulary{.size = static_cast<Token>(chunks.size()) + 1,
                               .eos = {static_cast<Token>(chunks.size())}};
-  for (auto const kept : {StopText::cut, StopText::kept}) {
+  for (auto const kept : {IncludeStop::no, IncludeStop::yes}) {
     TextStream stream(rule, kept);
-    StopAt::State state;
+    StopSequences::State state;
     Hypothesis hypothesis;
     std::string shown, all, expected;
     for (Token token = 0; token < std::ssize(chunks) && hypothesis.stop < 0; ++token) {
@@ -73,7 +73,7 @@ inline void stops(std::string_view text) {
       expected = all;
       if (cut) {
         demand(strings[static_cast<std::size_t>(hypothesis.stop)] == strings[cut->stop], "another stop", text);
-        expected.resize(kept == StopText::cut ? cut->begin : cut->end);
+        expected.resize(kept == IncludeStop::no ? cut->begin : cut->end);
       }
       shown += stream.settle(hypothesis.tokens);
     }

@@ -107,8 +107,8 @@ TEST_CASE("certain tokens are verified in blocks without a model that guesses, a
       check(decode_certain(adaptive, Batched{.size = 4}, unused, with_guesses));
       Structured<Sample> const sample{Sample{.length = {.max = most}}, structure};
       auto const drawn = decode_certain(sample, Batched{.size = 4}, unused, as_it_is);
-      Structured<Blockwise<Sampling>> const samples{Blockwise<Sampling>{.block = 5, .length = {.max = most}},
-                                                    structure};
+      Structured<Blockwise<acceptance::Sampling>> const samples{
+          Blockwise<acceptance::Sampling>{.block = 5, .length = {.max = most}}, structure};
       auto const drawn_in_blocks = decode_certain(samples, Batched{.size = 4}, unused, as_it_is);
       for (std::size_t k = 0; k < drawn.size(); ++k)
         if (!drawn[k].hypotheses.empty())

@@ -14,7 +14,7 @@
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
@@ -206,14 +206,14 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
 
 TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {
   Language const language;
-  using Guessed = Structured<Blockwise<TopK>>;
-  Guessed const blockwise{Blockwise<TopK>{.block = 4, .accept = {.n = 9}, .length = {.max = 9}},
+  using Guessed = Structured<Blockwise<acceptance::TopK>>;
+  Guessed const blockwise{Blockwise<acceptance::TopK>{.block = 4, .accept = {.n = 9}, .length = {.max = 9}},
                           language.structure(brackets)};
   CheckedTable<everything> model{TableModel<everything>(language.table)};
   TableModel<everything> itself(language.table);
   WithDraft drafted(model, itself);
   Guessing guessing(drafted, Guesses::random, 5);
-  for (auto const& result : decode(guessing, sentences<Blockwise<TopK>>(), blockwise)) {
+  for (auto const& result : decode(guessing, sentences<Blockwise<acceptance::TopK>>(), blockwise)) {
     CHECK(result.hypotheses[0].finished);
     CHECK(Grammar::from_gbnf(brackets).matches(language.text(result.hypotheses[0])));
   }
@@ -256,9 +256,9 @@ TEST_CASE("each request may have its own grammar, and one without is free", "[st
 
 TEST_CASE("a grammar goes with other rules", "[structured]") {
   Language const language;
-  using Both = Rules<Structure, StopAt>;
+  using Both = Rules<Structure, StopSequences>;
   auto const grammar = language.structure(R"g(root ::= [abc]{6,9})g");
-  StopAt const stop({.strings = {"ca", "bb"}, .bytes = language.bytes});
+  StopSequences const stop({.strings = {"ca", "bb"}, .bytes = language.bytes});
   Ruled<Greedy, Both> const search{Greedy{.length = {.max = 12}}, Both(grammar, stop)};
   std::vector<TableRequest<Ruled<Greedy, Both>>> requests;
   for (std::uint64_t i = 0; i < 40; ++i) requests.push_back({.source = i});

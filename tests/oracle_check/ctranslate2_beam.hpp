@@ -30,7 +30,8 @@ inline void ctranslate2_beam(Json const& file, Report& report) {
     auto const beam = options.at("beam_size").get<std::int32_t>();
     auto search = sluice::presets::ctranslate2(beam, options.at("length_penalty").get<double>());
     search.n_best = options.at("num_hypotheses").get<std::int32_t>();
-    search.stop.patience = beam == 1 ? 1 : options.at("patience").get<double>();  // its greedy search has none
+    search.early_stopping.patience =
+        beam == 1 ? 1 : options.at("patience").get<double>();  // its greedy search has none
     search.length.min = options.at("min_length").get<std::int32_t>();
     auto const most = options.at("max_length").get<std::int32_t>();
     search.length.max = most;

@@ -74,9 +74,9 @@ TEST_CASE("a product in bfloat16 is that of the rounded numbers, up to the round
         x(static_cast<std::size_t>(rows * (d + 2)));
     for (auto* const numbers : {&weights, &bias, &x}) std::ranges::generate(*numbers, number);
     PackedMatrix const matrix({weights.data(), n, d, d}, bias, Precision::bfloat16);
-    Finish const finish{.relu = i % 2 == 0, .add = i % 3 == 0};
+    Epilogue const epilogue{.relu = i % 2 == 0, .add = i % 3 == 0};
     std::vector<float> y(static_cast<std::size_t>(rows * n), 2);
-    matrix.multiply({x.data(), rows, d, d + 2}, {y.data(), rows, n, n}, finish);
+    matrix.multiply({x.data(), rows, d, d + 2}, {y.data(), rows, n, n}, epilogue);
     double worst = 0;
     for (std::ptrdiff_t r = 0; r < rows; ++r)
       for (std::ptrdiff_t j = 0; j < n; ++j) {
@@ -86,8 +86,8 @@ TEST_CASE("a product in bfloat16 is that of the rounded numbers, up to the round
                             double{reference(x[static_cast<std::size_t>(r * (d + 2) + k)])};
           sum += term, size += std::abs(term);
         }
-        if (finish.relu) sum = std::max(sum, 0.0);
-        if (finish.add) sum += 2;
+        if (epilogue.relu) sum = std::max(sum, 0.0);
+        if (epilogue.add) sum += 2;
         worst = std::max(worst, std::abs(sum - y[static_cast<std::size_t>(r * n + j)]) / size);
       }
     INFO("n " << n << ", d " << d << ", rows " << rows);

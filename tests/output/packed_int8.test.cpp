@@ -81,16 +81,16 @@ TEST_CASE("an int8 product is exactly what plain integers say, on every processo
     auto const stride = layer.d + static_cast<std::ptrdiff_t>(random() % 3);
     std::vector<float> x(static_cast<std::size_t>(rows * stride));
     for (auto* const numbers : {&layer.weights, &layer.bias, &x}) std::ranges::generate(*numbers, number);
-    Finish const finish{.relu = i % 2 == 0, .add = i % 3 == 0};
+    Epilogue const epilogue{.relu = i % 2 == 0, .add = i % 3 == 0};
     std::vector<float> y(static_cast<std::size_t>(rows * layer.n), 2);
-    layer.packed().multiply({x.data(), rows, layer.d, stride}, {y.data(), rows, layer.n, layer.n}, finish);
+    layer.packed().multiply({x.data(), rows, layer.d, stride}, {y.data(), rows, layer.n, layer.n}, epilogue);
     bool same = true;
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
       std::span const row(x.data() + r * stride, static_cast<std::size_t>(layer.d));
       for (std::ptrdiff_t j = 0; j < layer.n; ++j) {
         auto expected = layer.reference(row, j);
-        if (finish.relu) expected = std::max(expected, 0.0f);
-        if (finish.add) expected += 2;
+        if (epilogue.relu) expected = std::max(expected, 0.0f);
+        if (epilogue.add) expected += 2;
         same = same && y[static_cast<std::size_t>(r * layer.n + j)] == expected;
       }
     }

@@ -133,13 +133,13 @@ TEST_CASE("a row's product does not depend on the number of rows, in any precisi
       std::vector<std::ptrdiff_t> counts{64, 65, 319, 320, most};
       for (std::ptrdiff_t rows = 1; rows <= 40; ++rows) counts.push_back(rows);
       for (auto const rows : counts)
-        for (auto const finish : {Finish{}, Finish{.add = true}}) {
+        for (auto const epilogue : {Epilogue{}, Epilogue{.add = true}}) {
           auto const first = (most - rows) / 2;
           std::fill(y.begin(), y.end(), 1.0f);
-          matrix.multiply({x.data() + first * d, rows, d, d}, {y.data(), rows, n, n}, finish);
+          matrix.multiply({x.data() + first * d, rows, d, d}, {y.data(), rows, n, n}, epilogue);
           INFO("n " << n << ", d " << d << ", rows " << rows << ", precision " << static_cast<int>(precision));
           CHECK(std::equal(y.begin(), y.begin() + rows * n, alone.begin() + first * n,
-                           [&](float got, float sum) { return got == (finish.add ? 1.0f + sum : sum); }));
+                           [&](float got, float sum) { return got == (epilogue.add ? 1.0f + sum : sum); }));
           CHECK(std::all_of(y.begin() + rows * n, y.end(), [](float untouched) { return untouched == 1.0f; }));
         }
     }

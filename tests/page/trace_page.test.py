@@ -71,8 +71,8 @@ class Told:
                     if last:
                         self.entropies.setdefault(where, []).append(line["entropy"])
                     self.lines.setdefault(where, []).extend(dict(zip(flat[::2], flat[1::2])).values())
-                    if "bank" in line:
-                        self.banks.setdefault(one, []).append((len(self.steps[one]) - 1, line["bank"]))
+                    if "label" in line:
+                        self.banks.setdefault(one, []).append((len(self.steps[one]) - 1, line["label"]))
             elif "end" in event:
                 self.results[event["end"]] = event
                 if one_guess := [to for to in open_guesses if slots[to] in self.steps[event["end"]][-1]]:

@@ -159,7 +159,7 @@ TEST_CASE("a refill comes when so much is left, and brings so much", "[streaming
   CHECK(tokens.admit({}, std::span(lengths).subspan(3)) == 1);
 }
 
-TEST_CASE("nobody is admitted while somebody is old", "[streaming]") {
+TEST_CASE("no sentence is admitted while one is old", "[streaming]") {
   auto const waiting = std::vector<std::int32_t>(10, 1);
   auto live = alive(3);
   live[1].age = 500;

@@ -43,10 +43,11 @@ inline BeamSearch random_beam(std::mt19937_64& random, std::int32_t widest, std:
     search.length.max = between(random, 1, longest);
     search.length.min = random() % 3 == 0 ? between(random, 0, 3) : 0;
     search.penalty = random_penalty(random);
-    search.finished = static_cast<Finished>(random() % 4);
-    search.stop.rule = random() % 2 == 0 ? Stop::Rule::count : static_cast<Stop::Rule>(random() % 5);
-    if (random() % 4 == 0) search.stop.finished = between(random, 1, 9);
-    if (random() % 4 == 0) search.stop.patience = 0.3 + between(random, 0, 19) / 10.0;
+    search.finished = static_cast<FinishedHypotheses>(random() % 4);
+    search.early_stopping.rule =
+        random() % 2 == 0 ? EarlyStopping::Rule::count : static_cast<EarlyStopping::Rule>(random() % 5);
+    if (random() % 4 == 0) search.early_stopping.finished = between(random, 1, 9);
+    if (random() % 4 == 0) search.early_stopping.patience = 0.3 + between(random, 0, 19) / 10.0;
     search.at_maximum = static_cast<AtMaximum>(random() % 5);
     search.surplus = random() % 2 == 0;
     search.prefix_scored = random() % 4 != 0;
@@ -91,10 +92,11 @@ inline std::string text(BeamSearch const& s) {
   return "width " + std::to_string(s.width) + ", n_best " + std::to_string(s.n_best) + ", length " +
          std::to_string(s.length.min) + " to " + std::to_string(s.length.max) + ", finished " +
          std::to_string(static_cast<int>(s.finished)) + ", at maximum " +
-         std::to_string(static_cast<int>(s.at_maximum)) + ", stop " + std::to_string(static_cast<int>(s.stop.rule)) +
-         " " + std::to_string(s.stop.finished) + ", candidates " + std::to_string(s.candidates) + ", pruning " +
-         std::to_string(s.pruning.absolute_threshold) + " " + std::to_string(s.pruning.relative_threshold) + " " +
-         std::to_string(s.pruning.relative_local_threshold) + " " + std::to_string(s.pruning.max_per_parent);
+         std::to_string(static_cast<int>(s.at_maximum)) + ", stop " +
+         std::to_string(static_cast<int>(s.early_stopping.rule)) + " " + std::to_string(s.early_stopping.finished) +
+         ", candidates " + std::to_string(s.candidates) + ", pruning " + std::to_string(s.pruning.absolute_threshold) +
+         " " + std::to_string(s.pruning.relative_threshold) + " " + std::to_string(s.pruning.relative_local_threshold) +
+         " " + std::to_string(s.pruning.max_per_parent);
 }
 inline std::string text(ConstrainedBeamSearch<> const& s) {
   return text(s.beam) + ", banks " + std::to_string(static_cast<int>(s.banks)) + ", replace " +

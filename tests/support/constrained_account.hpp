@@ -148,7 +148,8 @@ struct ConstrainedAccount {
     };
     take(b.room, false);
     auto const ended = std::ranges::count_if(chosen, [](Beam::Pick const& pick) { return pick.ended; });
-    if (search.beam.finished == Finished::set_aside && ended > 0) take(static_cast<std::int32_t>(ended), true), seen(3);
+    if (search.beam.finished == FinishedHypotheses::set_aside && ended > 0)
+      take(static_cast<std::int32_t>(ended), true), seen(3);
     return chosen;
   }
 

@@ -19,6 +19,7 @@
 #include <support/table_model.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -121,14 +122,15 @@ inline BeamCase random_beam_case(std::uint64_t seed) {
     case 2: search = presets::ctranslate2(width, 0); break;
     default:
       search = presets::huggingface(width, below(3) == 0 ? -0.5 : 1 + 0.5 * below(3),
-                                    static_cast<presets::EarlyStopping>(below(3)));
+                                    std::array{EarlyStopping::Rule::heuristic, EarlyStopping::Rule::count,
+                                               EarlyStopping::Rule::never_early}[static_cast<std::size_t>(below(3))]);
   }
   search.length.max = below(12);
   if (below(2) == 0) search.length.min = below(6);
   search.n_best = 1 + below(width);
   if (below(4) == 0) search.penalty = {.kind = LengthPenalty::Kind::gnmt, .alpha = 0.7};
-  if (below(5) == 0) search.stop = {.rule = search.stop.rule, .patience = 0.5 + below(3)};
-  if (below(6) == 0) search.stop.rule = Stop::Rule::exact;
+  if (below(5) == 0) search.early_stopping = {.rule = search.early_stopping.rule, .patience = 0.5 + below(3)};
+  if (below(6) == 0) search.early_stopping.rule = EarlyStopping::Rule::exact;
   if (below(6) == 0) search.surplus = !search.surplus;
   if (below(6) == 0) search.candidates = 2 * width + below(4);
   if (below(6) == 0) search.at_maximum = below(2) == 0 ? AtMaximum::best_unfinished : AtMaximum::drop;

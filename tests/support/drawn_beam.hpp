@@ -24,13 +24,14 @@ inline BeamSearch any_beam(std::mt19937_64& random, std::int32_t prefix) {
     search.length.min = random() % 2 == 0 ? below(9) : 0;
     search.penalty = {.kind = static_cast<LengthPenalty::Kind>(random() % 3), .alpha = below(5) / 2.0 - 0.5};
     if (random() % 4 == 0) search.penalty.word_penalty = below(5) / 4.0 - 0.5;
-    search.finished = random() % 2 == 0 ? Finished::set_aside : static_cast<Finished>(random() % 4);
-    search.stop.rule = random() % 2 == 0 ? Stop::Rule::count : static_cast<Stop::Rule>(random() % 5);
-    if (random() % 4 == 0) search.stop.finished = 1 + below(9);
-    if (random() % 4 == 0) search.stop.patience = 0.3 + below(20) / 10.0;
+    search.finished = random() % 2 == 0 ? FinishedHypotheses::set_aside : static_cast<FinishedHypotheses>(random() % 4);
+    search.early_stopping.rule =
+        random() % 2 == 0 ? EarlyStopping::Rule::count : static_cast<EarlyStopping::Rule>(random() % 5);
+    if (random() % 4 == 0) search.early_stopping.finished = 1 + below(9);
+    if (random() % 4 == 0) search.early_stopping.patience = 0.3 + below(20) / 10.0;
     search.at_maximum = static_cast<AtMaximum>(random() % 5);
     search.surplus = random() % 2 == 0, search.prefix_scored = random() % 3 > 0;
-    search.guard_prefix = search.finished == Finished::set_aside && random() % 2 == 0;
+    search.guard_prefix = search.finished == FinishedHypotheses::set_aside && random() % 2 == 0;
     if (random() % 4 == 0) search.candidates = search.width + below(6);
     if (random() % 5 == 0) search.sibling_penalty = (1 + below(4)) / 4.0;
     if (random() % 2 == 0) search.stage = Stage::before_softmax;

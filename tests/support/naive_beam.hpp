@@ -52,8 +52,8 @@ struct NaiveBeam {
   }
   std::size_t looked_at() const {
     auto const width = static_cast<std::size_t>(options.width);
-    if (options.finished == Finished::shrink) return width - out.size();
-    if (options.finished != Finished::set_aside) return width;
+    if (options.finished == FinishedHypotheses::shrink) return width - out.size();
+    if (options.finished != FinishedHypotheses::set_aside) return width;
     return options.candidates > 0 ? static_cast<std::size_t>(options.candidates)
                                   : width * (1 + sentence.vocabulary.eos.size());
   }
@@ -148,19 +148,19 @@ struct NaiveBeam {
     auto const width = static_cast<std::size_t>(options.width);
     std::vector<One> next;
     std::size_t first = 0;
-    if (options.finished == Finished::leave_first)
+    if (options.finished == FinishedHypotheses::leave_first)
       for (; first < found.size() && found[first].ended; ++first) out.push_back(found[first]);
-    auto room = options.finished == Finished::leave_first ? width - std::min(out.size(), width) : width;
-    auto const aside = options.finished == Finished::set_aside;
+    auto room = options.finished == FinishedHypotheses::leave_first ? width - std::min(out.size(), width) : width;
+    auto const aside = options.finished == FinishedHypotheses::set_aside;
     top_ended = top_ended || (aside && !found.empty() && found[0].ended);
-    auto const ends_wanted = options.surplus || options.stop.rule != Stop::Rule::count
+    auto const ends_wanted = options.surplus || options.early_stopping.rule != EarlyStopping::Rule::count
                                  ? found.size() + out.size()
-                                 : static_cast<std::size_t>(options.stop.needed(options.width));
+                                 : static_cast<std::size_t>(options.early_stopping.needed(options.width));
     for (auto i = first; i < found.size(); ++i) {
       auto one = found[i];
       auto const fits = i < width;
       if (aside && last() && !fits) break;
-      if (options.finished == Finished::shrink && one.ended) {
+      if (options.finished == FinishedHypotheses::shrink && one.ended) {
         out.push_back(one);
       } else if (aside && one.ended) {
         if (options.guard_prefix && prefix > 0 && generated == prefix && i > 0) room -= fits ? 1 : 0;
@@ -168,7 +168,7 @@ struct NaiveBeam {
       } else if (next.size() < room) {
         auto const new_end = one.ended && one.tokens.size() + static_cast<std::size_t>(prefix) ==
                                               static_cast<std::size_t>(generated) + 1;
-        if (options.finished == Finished::stay && new_end) one.value = score(one);
+        if (options.finished == FinishedHypotheses::stay && new_end) one.value = score(one);
         next.push_back(one);
       }
     }
@@ -201,13 +201,13 @@ struct NaiveBeam {
   bool stops() const {
     auto const ended = std::ssize(out), inside = std::ranges::count(beam, true, &One::ended);
     auto const& penalty = options.penalty;
-    switch (options.stop.rule) {
-      case Stop::Rule::count:
-        if (options.finished == Finished::stay)
-          return inside == std::ssize(beam) || inside >= options.stop.needed(options.width);
-        return ended >= options.stop.needed(options.width);
-      case Stop::Rule::top_ended: return top_ended && ended >= options.n_best;
-      case Stop::Rule::exact:
+    switch (options.early_stopping.rule) {
+      case EarlyStopping::Rule::count:
+        if (options.finished == FinishedHypotheses::stay)
+          return inside == std::ssize(beam) || inside >= options.early_stopping.needed(options.width);
+        return ended >= options.early_stopping.needed(options.width);
+      case EarlyStopping::Rule::top_ended: return top_ended && ended >= options.n_best;
+      case EarlyStopping::Rule::exact:
         return ended >= options.n_best && std::ranges::all_of(beam, [&](One const& one) {
                  auto const most =
                      one.ended ? score(one) : penalty.bound(one.log_prob, generated + 1, options.length.max);
@@ -216,7 +216,9 @@ struct NaiveBeam {
       default: break;
     }
     if (ended < options.width) return false;
-    auto const at = options.stop.rule == Stop::Rule::never_early && penalty.alpha > 0 ? options.length.max : generated;
+    auto const at = options.early_stopping.rule == EarlyStopping::Rule::never_early && penalty.alpha > 0
+                        ? options.length.max
+                        : generated;
     return penalty.score(beam[0].log_prob, at) <= nth(options.width);
   }
 
@@ -224,7 +226,7 @@ struct NaiveBeam {
     auto const endless = sentence.vocabulary.eos.empty();
     std::size_t cut = 0;
     for (auto one : beam) {
-      auto const joins = one.ended ? full || options.finished == Finished::stay
+      auto const joins = one.ended ? full || options.finished == FinishedHypotheses::stay
                                    : full && (endless || options.at_maximum == AtMaximum::truncate ||
                                               (options.at_maximum == AtMaximum::best_unfinished && cut == 0));
       if (!joins) continue;

@@ -6,7 +6,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
@@ -33,7 +33,7 @@ struct FirstStop {
 
 /// The first stop that ends after the first `prefix` tokens, with at least `minimum` tokens in total, found by checking
 /// every position.
-inline FirstStop first_stop(Stops const& stops, std::span<Token const> tokens, std::size_t prefix,
+inline FirstStop first_stop(StopOptions const& stops, std::span<Token const> tokens, std::size_t prefix,
                             std::size_t minimum) {
   auto const all = stops.bytes.text(tokens);
   std::size_t before = 0;
@@ -79,8 +79,8 @@ inline TokenBytes random_bytes(std::mt19937_64& random, Table const& table) {
 }
 
 /// One to four stops.
-inline Stops random_stops(std::mt19937_64& random, Table const& table) {
-  Stops stops{.bytes = random_bytes(random, table)};
+inline StopOptions random_stops(std::mt19937_64& random, Table const& table) {
+  StopOptions stops{.bytes = random_bytes(random, table)};
   for (auto n = 1 + random() % 4; n > 0; --n) {
     if (random() % 3 > 0) {
       stops.strings.push_back(random_string(random, 5));
@@ -95,7 +95,7 @@ inline Stops random_stops(std::mt19937_64& random, Table const& table) {
 }
 
 /// Checks that a result's outputs end at their first stop, or contain none, and have the table's numbers.
-inline void check_stopped(Result const& result, StopAt const& rule, Table const& table, std::uint64_t seed,
+inline void check_stopped(Result const& result, StopSequences const& rule, Table const& table, std::uint64_t seed,
                           std::vector<Token> const& prefix = {}, std::size_t minimum = 0) {
   auto const& stops = rule.stops();
   for (auto const& h : result.hypotheses) {
@@ -114,7 +114,7 @@ inline void check_stopped(Result const& result, StopAt const& rule, Table const&
     CHECK(h.finished);
     CHECK(expected.tokens == h.tokens.size());
     CHECK(rule.text(h) == all.substr(0, expected.begin));
-    CHECK(rule.text(h, StopText::kept) == all.substr(0, expected.end));
+    CHECK(rule.text(h, IncludeStop::yes) == all.substr(0, expected.end));
     auto const kept = rule.tokens(h);
     CHECK(stops.bytes.text(kept).size() <= expected.begin);
     auto const more = stops.bytes.text(std::span(h.tokens).first(kept.size() + 1)).size();

@@ -121,7 +121,7 @@ struct Replay {
         if (line.contains(name))
           for (std::size_t j = 0; j < line.at(name).size(); j += 2)
             listed[line.at(name).at(j)] = number<float>(line.at(name).at(j + 1));
-      if (line.contains("bank")) banks.insert(line.at("bank").get<std::int32_t>());
+      if (line.contains("label")) banks.insert(line.at("label").get<std::int32_t>());
       if (judge) judge(asked[i].first, asked[i].second, listed);
       auto& all = told[asked[i].first][asked[i].second];
       for (auto const& [token, log_prob] : listed) all[token] = log_prob;

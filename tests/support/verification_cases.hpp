@@ -69,9 +69,9 @@ class VerificationCase {
   /// Verifies one sentence's round with the host's search.
   void check(std::int32_t sentence, std::span<Candidate const> tokens, cuda::Verdict const& verdict) const {
     switch (task.accept) {
-      case cuda::Accept::exact: return check(sentence, Exact{}, tokens, verdict);
-      case cuda::Accept::top_k: return check(sentence, TopK{task.n}, tokens, verdict);
-      default: return check(sentence, Distance{task.n}, tokens, verdict);
+      case cuda::Accept::exact: return check(sentence, acceptance::Exact{}, tokens, verdict);
+      case cuda::Accept::top_k: return check(sentence, acceptance::TopK{task.n}, tokens, verdict);
+      default: return check(sentence, acceptance::Distance{task.n}, tokens, verdict);
     }
   }
 

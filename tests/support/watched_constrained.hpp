@@ -51,7 +51,7 @@ struct WatchedConstrained : ConstrainedAccount<A> {
       auto const& entry = s.before.beam[static_cast<std::size_t>(q.rank)];
       auto const state = state_of(s, s.before, entry.node);
       CHECK((found.rank == q.rank && found.base == q.base && found.stage == q.stage));
-      CHECK(found.bank == this->bank_of(state));
+      CHECK(found.label == this->bank_of(state));
       auto const forced = detail::beam_loop::forced(search.beam, s.before);
       std::vector<Token> probes(q.probes.begin(), q.probes.end()), edits;
       for (auto const& edit : q.edits) edits.push_back(edit.token);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The AcceptanceRule concept, and the exact rule. For other rules see sluice/search/blockwise/acceptance_rules.hpp.
+/// The Acceptance concept, and the exact rule. For other rules see sluice/search/blockwise/acceptance_rules.hpp.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -36,6 +36,9 @@ concept Acceptance = requires(A const& rule, Query& query, Line const& line, Can
   };
 // clang-format on
 
+/// The rules of the library by which Blockwise accepts guesses, and by which WithDraft makes them.
+namespace acceptance {
+
 /// The output is that of Greedy (Stern, Shazeer and Uszkoreit 2018, section 3).
 struct Exact {
   bool scores = true;  ///< as of Greedy: false: no softmax; log-probabilities and score are then NaN
@@ -51,5 +54,7 @@ struct Exact {
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 };
+
+}  // namespace acceptance
 
 }  // namespace sluice::inline v0

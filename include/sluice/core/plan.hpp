@@ -67,14 +67,6 @@ class Plan {
   void ignore_prefix_scores() { prefix_scored_ = false; }
   bool prefix_scored() const { return prefix_scored_; }
 
-  /// Sets what the request says about all its lines: its shortlist (nullptr: none) and its direction.
-  template <class = void>
-  void restrict_to(TokenSet const* shortlist, std::int32_t direction) {
-    if (shortlist != nullptr)
-      for (auto& query : queries()) query.shortlist = shortlist;
-    for (auto& group : std::span(step_.groups).subspan(group_)) group.direction = direction;
-  }
-
   /// A plan for an inner search, whose slot 0 is this plan's slot `first`. Its lines follow those planned so far, in a group of
   /// their own.
   Plan part(Slot first) { return {step_, base_ + first}; }

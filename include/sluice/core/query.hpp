@@ -108,10 +108,10 @@ struct Query {
   float temperature =
       1;  ///< scores are divided by it; > 0. If the best one would leave the range of floats, it is subtracted from
           ///< all of them first, on the host; log_sum_exp is then the largest float
-  bool normalise = true;  ///< false: no softmax, scores as they are (an argmax needs no probabilities)
-  bool entropy = false;   ///< compute the line's entropy (after Stage::before_softmax; later edits do not count)
-  std::int32_t bank =
-      -1;  ///< for traces only: the bank that its hypothesis is in (progress of its constraints); -1: none
+  bool normalise = true;    ///< false: no softmax, scores as they are (an argmax needs no probabilities)
+  bool entropy = false;     ///< compute the line's entropy (after Stage::before_softmax; later edits do not count)
+  std::int32_t label = -1;  ///< for traces only: the search's own number for the line's hypothesis, which no answer
+                            ///< depends on (how many constraints it has met, say); -1: none
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
                             ///< `within`, `typical`, `deviations` and `at_least` still select by log_prob
 
@@ -127,7 +127,7 @@ struct Group {
   /// > 0: the lists may leave out a candidate if the group has `keep` better ones. Better: by base + log_prob (plus noise, if
   /// any), then by Query::rank, then the earlier line, then the earlier in its list. 0: every list is complete.
   std::int32_t keep = 0;
-  std::int32_t direction = 0;  ///< Request::direction: which of the expander's sets of clusters to use
+  std::int32_t direction = 0;  ///< Request::direction
 };
 
 }  // namespace sluice::inline v0

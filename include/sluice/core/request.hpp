@@ -40,7 +40,7 @@ struct Request {
   /// The output has only these tokens, those of its prefix, those that the search needs, and eos; probabilities are over them
   /// only. See ShortlistProjection.
   std::optional<TokenSet> shortlist{};
-  std::int32_t direction = 0;  ///< of a multilingual model: which clusters to use, see ClusteredProjection
+  std::int32_t direction = 0;  ///< of a multilingual model: goes to the expander unchanged. See ClusteredProjection
   Confidence confidence{};     ///< which logprobs to return; none by default
 };
 

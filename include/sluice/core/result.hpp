@@ -37,7 +37,7 @@ struct Hypothesis {
       0;  ///< of a ConstrainedBeamSearch: how many of its phrases (or other demands) are in it
   std::int32_t constraints_total = 0;  ///< of how many
   std::vector<std::int32_t> blocks{};  ///< of Blockwise: tokens settled in each round, as Stern et al. (2018) count
-  std::int32_t stop = -1;              ///< which stop of its rule ended it, see StopAt; -1: none
+  std::int32_t stop = -1;              ///< which stop of its rule ended it, see StopSequences; -1: none
   /// [tokens.size()]: what the model attached to the line that each token was chosen from, see Attachments. Empty if it
   /// attaches nothing, and for tokens of a prefix that is not scored
   std::vector<std::vector<float>> attached{};

@@ -94,7 +94,10 @@ void run_to_end(Loop& loop, F&& hand_out) {
     collect();
   }
   if (loop.waiting() == 0) return;
-  loop.end_all(Failure::schedule, "sluice: the schedule admits nobody although nobody is alive", {});
+  loop.end_all(Failure::schedule,
+               "sluice: the schedule admits none of the " + std::to_string(loop.waiting()) +
+                   " waiting sentences, although none is live",
+               {});
   collect();
 }
 

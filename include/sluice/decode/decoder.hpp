@@ -17,8 +17,7 @@
 #include <sluice/decode/detail/misfits.hpp>
 #include <sluice/decode/loop/check_needs.hpp>
 #include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/typed_model.hpp>
-#include <sluice/decode/loop/typed_search.hpp>
+#include <sluice/decode/loop/typed.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>

@@ -146,7 +146,7 @@ class TraceFile {
       line_.close(']');
     }
     if (query.rank != 0) line_.key("rank").number(query.rank);
-    if (query.bank >= 0) line_.key("bank").number(query.bank);
+    if (query.label >= 0) line_.key("label").number(query.label);
     if (query.noise != 0) line_.key("noise").boolean(true);
     if (!query.normalise) line_.key("plain").boolean(true);
     if (query.entropy) line_.key("entropy").number(line.entropy);

@@ -90,7 +90,7 @@ class CTranslate2Model : public CTranslate2Loaded {
       std::vector<Origin> rows;
       std::vector<Slot> to;
       for (std::size_t i = 0; i < batch.slot_numbers.size(); ++i)
-        if (batch.slot_numbers[i] != Batch::nobody) rows.push_back({&batch, i}), to.push_back(batch.slot_numbers[i]);
+        if (batch.slot_numbers[i] != Batch::no_slot) rows.push_back({&batch, i}), to.push_back(batch.slot_numbers[i]);
       auto const scope = model_->get_scoped_device_setter();
       smaller.push_back(detail::assemble(rows, to, batch.length, false, decoder_->initial_state(), model_->device()));
       batch.alive = 0;
@@ -155,7 +155,7 @@ class CTranslate2Model : public CTranslate2Loaded {
     std::vector<std::int32_t> tokens;
     auto next = part.begin();
     for (std::size_t i = 0; i < batch.slot_numbers.size(); ++i) {
-      auto const repeated = batch.slot_numbers[i] == Batch::nobody;
+      auto const repeated = batch.slot_numbers[i] == Batch::no_slot;
       auto const& row = rows[repeated ? *std::prev(next) : *next++];
       tokens.insert(tokens.end(), row.tokens.begin(), row.tokens.end());
     }
@@ -177,13 +177,13 @@ class CTranslate2Model : public CTranslate2Loaded {
   }
   void vacate(Slot slot) {
     auto& from = place(slot);
-    if (from.batch) from.batch->slot_numbers[from.row] = Batch::nobody, --from.batch->alive;
+    if (from.batch) from.batch->slot_numbers[from.row] = Batch::no_slot, --from.batch->alive;
     from = {};
   }
   void keep(Batch batch) {
     auto& kept = batches_.emplace_back(std::move(batch));
     for (std::size_t i = 0; i < kept.slot_numbers.size(); ++i)
-      if (kept.slot_numbers[i] != Batch::nobody) place(kept.slot_numbers[i]) = {&kept, i};
+      if (kept.slot_numbers[i] != Batch::no_slot) place(kept.slot_numbers[i]) = {&kept, i};
   }
   void sweep() {
     std::erase_if(batches_, [](Batch const& batch) { return batch.alive == 0; });

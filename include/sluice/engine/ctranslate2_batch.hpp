@@ -32,7 +32,7 @@ struct CTranslate2Batch {
     std::int64_t id;
     std::int32_t length;  ///< of its source
   };
-  static constexpr Slot nobody = -1;
+  static constexpr Slot no_slot = -1;
 
   ctranslate2::layers::DecoderState state;
   std::int32_t length = 0;          ///< tokens in each slot
@@ -147,7 +147,7 @@ inline CTranslate2Batch assemble(std::span<CTranslate2Origin const> rows, std::s
     for (std::size_t j = 0; j < width; ++j) {
       auto const row = begins[i] + j, last = begins[i + 1] - 1;
       taken.push_back(rows[(std::min)(row, last)]);
-      next.slot_numbers.push_back(row <= last ? to[row] : CTranslate2Batch::nobody);
+      next.slot_numbers.push_back(row <= last ? to[row] : CTranslate2Batch::no_slot);
     }
   }
   auto const longest = *std::max_element(lengths.begin(), lengths.end());

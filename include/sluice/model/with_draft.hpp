@@ -53,16 +53,16 @@ struct EncodedByBoth<M, D> {
 /// same numbers, feeds itself the tokens that were accepted, and rolls back by itself. It reads the same sources and
 /// has the same vocabulary.
 ///
-/// `Choice` says how the draft model chooses tokens: Exact takes its best token; Sampling{...} takes what Sample would
-/// draw with the sentence's seed. Use Sampling where Blockwise samples. A guess costs one call of the draft model for
+/// `Choice` says how the draft model chooses tokens: acceptance::Exact takes its best token; acceptance::Sampling{...} takes what Sample would
+/// draw with the sentence's seed. Use acceptance::Sampling where Blockwise samples. A guess costs one call of the draft model for
 /// all sentences that still want one.
 ///
 /// For a search that takes trees, a beam of the draft model makes them, as wide as the number of paths that the search
-/// takes, with one call for all guesses of a depth. If guesses are to be drawn (Rejection), they are drawn from the
+/// takes, with one call for all guesses of a depth. If guesses are to be drawn (acceptance::Rejection), they are drawn from the
 /// draft model's 16 most probable tokens, at the temperature of `Choice`, if it has one.
 ///
 /// Refers to both models, which must outlive it. Encodes ahead if both do.
-template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = Exact>
+template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = acceptance::Exact>
 class WithDraft : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
   static_assert(std::same_as<typename M::Source, typename D::Source>, "sluice: model and draft read different sources");

@@ -26,9 +26,9 @@ struct AnySchedule {
   enum class Misdeed : std::uint8_t {
     none,
     admit_throws,
-    admits_nobody,
+    admits_none,
     select_throws,
-    chooses_nobody,
+    chooses_none,
     chooses_strangers,
     chooses_twice,
     chooses_backwards
@@ -49,7 +49,7 @@ struct AnySchedule {
 
   std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
     if (take(Misdeed::admit_throws)) throw std::runtime_error("admit is broken");
-    if (take(Misdeed::admits_nobody)) return 0;
+    if (take(Misdeed::admits_none)) return 0;
     switch (kind) {
       case Kind::batched: return batched.admit(live, waiting);
       case Kind::streaming: return streaming.admit(live, waiting);
@@ -59,7 +59,7 @@ struct AnySchedule {
   }
   void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
     if (take(Misdeed::select_throws)) throw std::runtime_error("select is broken");
-    if (take(Misdeed::chooses_nobody)) return static_cast<void>(++*wrong);
+    if (take(Misdeed::chooses_none)) return static_cast<void>(++*wrong);
     if (take(Misdeed::chooses_strangers)) return ++*wrong, chosen.push_back(static_cast<std::int32_t>(live.size()));
     choose(live, chosen);
     if (take(Misdeed::chooses_twice)) return twice(chosen, draw(chosen.size()));

@@ -28,9 +28,9 @@
 namespace sluice::test {
 
 using Restraint = Rules<ForbidTokens, NoRepeatNgram, RepetitionPenalty>;
-using FuzzSearch =
-    AnySearch<Greedy, BeamSearch, DiverseBeamSearch, Sample, StochasticBeam, ConstrainedBeamSearch<>, ExactSearch,
-              Blockwise<Exact>, Blockwise<TopK>, Ruled<BeamSearch, Restraint>, Ruled<Blockwise<Sampling>, Restraint>>;
+using FuzzSearch = AnySearch<Greedy, BeamSearch, DiverseBeamSearch, Sample, StochasticBeam, ConstrainedBeamSearch<>,
+                             ExactSearch, Blockwise<acceptance::Exact>, Blockwise<acceptance::TopK>,
+                             Ruled<BeamSearch, Restraint>, Ruled<Blockwise<acceptance::Sampling>, Restraint>>;
 
 inline LengthLimits draw_length(Bytes& bytes) {
   LengthLimits length{.max = bytes.between(0, 12)};
@@ -54,10 +54,10 @@ inline BeamSearch draw_beam(Bytes& bytes) {
     s.length = draw_length(bytes);
     return s;
   }
-  s.finished = bytes.one_of<Finished>(4);
-  s.stop.rule = bytes.one_of<Stop::Rule>(5);
-  s.stop.finished = bytes.pick({0, 0, 1, 4});
-  s.stop.patience = bytes.pick({1.0, 0.5, 2.0});
+  s.finished = bytes.one_of<FinishedHypotheses>(4);
+  s.early_stopping.rule = bytes.one_of<EarlyStopping::Rule>(5);
+  s.early_stopping.finished = bytes.pick({0, 0, 1, 4});
+  s.early_stopping.patience = bytes.pick({1.0, 0.5, 2.0});
   s.at_maximum = bytes.one_of<AtMaximum>(5);
   s.penalty.kind = bytes.one_of<LengthPenalty::Kind>(3);
   s.penalty.alpha = bytes.pick({1.0, 0.0, -0.5, 2.0});
@@ -156,15 +156,15 @@ inline FuzzSearch draw_search(Bytes& bytes) {
       s.chosen = ExactSearch{
           .n_best = bytes.between(1, 3), .steps = 40, .list = bytes.between(1, 5), .length = draw_length(bytes)};
       break;
-    case 7: s.chosen = draw_blockwise(bytes, Exact{}); break;
-    case 8: s.chosen = draw_blockwise(bytes, TopK{.n = bytes.between(1, 3)}); break;
+    case 7: s.chosen = draw_blockwise(bytes, acceptance::Exact{}); break;
+    case 8: s.chosen = draw_blockwise(bytes, acceptance::TopK{.n = bytes.between(1, 3)}); break;
     case 9: {
       auto beam = draw_beam(bytes);
       s.chosen = Ruled(std::move(beam), draw_restraint(bytes));
       break;
     }
     default: {
-      auto blockwise = draw_blockwise(bytes, Sampling{.temperature = bytes.pick({1.0f, 0.5f})});
+      auto blockwise = draw_blockwise(bytes, acceptance::Sampling{.temperature = bytes.pick({1.0f, 0.5f})});
       s.chosen = Ruled(std::move(blockwise), draw_restraint(bytes));
     }
   }

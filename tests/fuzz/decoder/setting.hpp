@@ -98,7 +98,7 @@ inline FuzzRequest draw_request(Bytes& bytes, std::uint64_t id) {
   return request;
 }
 
-/// What it has when nobody stands beside it, and nothing happens that is not of its own making.
+/// What it has when it is alone, and nothing happens that is not of its own making.
 inline Result alone(Setting const& setting, FuzzRequest request, std::uint64_t id) {
   auto model = setting.model();
   Result result;

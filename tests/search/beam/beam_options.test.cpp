@@ -142,10 +142,10 @@ TEST_CASE("the exact bound never loses a better hypothesis, and saves steps", "[
                                       LengthPenalty::Kind::gnmt}[static_cast<std::size_t>(i) % 3];
     search.penalty.alpha = std::uniform_int_distribution(-2, 5)(random) / 4.0;
     search.penalty.word_penalty = std::uniform_int_distribution(-2, 2)(random) / 8.0;
-    auto const decode_with = [&](Stop const& stop, std::uint64_t& count) {
+    auto const decode_with = [&](EarlyStopping const& stop, std::uint64_t& count) {
       CheckedTable<everything> model{TableModel<everything>(table)};
       auto with = search;
-      with.stop = stop;
+      with.early_stopping = stop;
       Decoder decoder(model, with, Batched{});
       decoder.submit({.source = seed});
       while (decoder.step()) {
@@ -155,8 +155,8 @@ TEST_CASE("the exact bound never loses a better hypothesis, and saves steps", "[
       count += decoder.statistics().steps;
       return result;
     };
-    auto const exact = decode_with({.rule = Stop::Rule::exact}, steps);
-    auto const all = decode_with({.rule = Stop::Rule::count, .finished = 1000000}, steps_to_the_end);
+    auto const exact = decode_with({.rule = EarlyStopping::Rule::exact}, steps);
+    auto const all = decode_with({.rule = EarlyStopping::Rule::count, .finished = 1000000}, steps_to_the_end);
     INFO("seed " << seed << " alpha " << search.penalty.alpha << " kind " << i % 3 << " word "
                  << search.penalty.word_penalty);
     REQUIRE(exact.hypotheses.size() == all.hypotheses.size());
@@ -233,10 +233,11 @@ TEST_CASE("impossible combinations are refused in a sentence", "[options]") {
   CHECK(refused({.pruning = {.absolute_threshold = std::nan("")}}).find("absolute_threshold") != std::string::npos);
   CHECK(refused({.pruning = {.relative_threshold = 1}}).find("relative_threshold") != std::string::npos);
   CHECK(refused({.pruning = {.max_per_parent = 0}}).find("max_per_parent") != std::string::npos);
-  CHECK(refused({.finished = Finished::shrink, .stop = {.rule = Stop::Rule::heuristic}}).find("set_aside") !=
-        std::string::npos);
-  CHECK(refused({.finished = Finished::stay, .stop = {.rule = Stop::Rule::exact}}).find("stay") != std::string::npos);
-  CHECK(refused({.finished = Finished::stay, .candidates = 20}).find("set_aside") != std::string::npos);
+  CHECK(refused({.finished = FinishedHypotheses::shrink, .early_stopping = {.rule = EarlyStopping::Rule::heuristic}})
+            .find("set_aside") != std::string::npos);
+  CHECK(refused({.finished = FinishedHypotheses::stay, .early_stopping = {.rule = EarlyStopping::Rule::exact}})
+            .find("stay") != std::string::npos);
+  CHECK(refused({.finished = FinishedHypotheses::stay, .candidates = 20}).find("set_aside") != std::string::npos);
   CHECK(refused({.candidates = 3}).find("candidates = 3") != std::string::npos);
   CHECK(refused({.length = {.max = -1}}).find("length.max = -1") != std::string::npos);
 }

@@ -35,45 +35,46 @@ std::string refused(S const& search) {
 
 TEST_CASE("a beam search refuses what lies outside the range of an option, and nothing else",
           "[beam_search][options]") {
-  using Rule = Stop::Rule;
-  auto const count = [](Finished finished, Rule rule) {
-    return refused(BeamSearch{.finished = finished, .stop = {.rule = rule}});
+  using Rule = EarlyStopping::Rule;
+  auto const count = [](FinishedHypotheses finished, Rule rule) {
+    return refused(BeamSearch{.finished = finished, .early_stopping = {.rule = rule}});
   };
   CHECK(refused(BeamSearch{.width = 1}) == "");
   CHECK(refused(BeamSearch{.width = 0}) == "width");
   CHECK(refused(BeamSearch{.width = 2, .n_best = 2}) == "");
   CHECK(refused(BeamSearch{.width = 2, .n_best = 3}) == "n_best");
   CHECK(refused(BeamSearch{.width = 2, .n_best = 0}) == "n_best");
-  CHECK(refused(BeamSearch{.width = 2, .n_best = 4, .stop = {.patience = 2}}) == "");
-  CHECK(refused(BeamSearch{.width = 2, .n_best = 5, .stop = {.patience = 2}}) == "n_best");
-  CHECK(refused(BeamSearch{.width = 2, .n_best = 2, .stop = {.finished = 1}}) == "");
+  CHECK(refused(BeamSearch{.width = 2, .n_best = 4, .early_stopping = {.patience = 2}}) == "");
+  CHECK(refused(BeamSearch{.width = 2, .n_best = 5, .early_stopping = {.patience = 2}}) == "n_best");
+  CHECK(refused(BeamSearch{.width = 2, .n_best = 2, .early_stopping = {.finished = 1}}) == "");
   CHECK(refused(BeamSearch{.width = 3, .candidates = 3}) == "");
   CHECK(refused(BeamSearch{.width = 3, .candidates = 2}) == "candidates");
-  CHECK(refused(BeamSearch{.width = 3, .finished = Finished::shrink, .candidates = 3}) == "candidates");
+  CHECK(refused(BeamSearch{.width = 3, .finished = FinishedHypotheses::shrink, .candidates = 3}) == "candidates");
   CHECK(refused(BeamSearch{.candidates = -1}) == "candidates");
   for (auto const bad : {-0.5, infinite, not_a_number})
     CHECK(refused(BeamSearch{.sibling_penalty = bad}) == "sibling_penalty");
-  for (auto const finished : {Finished::shrink, Finished::stay, Finished::leave_first}) {
+  for (auto const finished : {FinishedHypotheses::shrink, FinishedHypotheses::stay, FinishedHypotheses::leave_first}) {
     for (auto const rule : {Rule::top_ended, Rule::heuristic, Rule::never_early})
-      CHECK(count(finished, rule) == "stop.rule");
-    CHECK(count(finished, Rule::exact) == (finished == Finished::stay ? "stop.rule" : ""));
+      CHECK(count(finished, rule) == "early_stopping.rule");
+    CHECK(count(finished, Rule::exact) == (finished == FinishedHypotheses::stay ? "early_stopping.rule" : ""));
     CHECK(count(finished, Rule::count) == "");
   }
   for (auto const rule : {Rule::count, Rule::top_ended, Rule::exact, Rule::heuristic, Rule::never_early})
-    CHECK(count(Finished::set_aside, rule) == "");
-  CHECK(refused(BeamSearch{.stop = {.finished = -1}}) == "stop.finished");
-  for (auto const bad : {0.0, infinite, not_a_number}) CHECK(refused(Stop{.patience = bad}) == "stop.patience");
-  CHECK(refused(BeamSearch{.stop = {.patience = -1}}) == "stop.patience");
+    CHECK(count(FinishedHypotheses::set_aside, rule) == "");
+  CHECK(refused(BeamSearch{.early_stopping = {.finished = -1}}) == "early_stopping.finished");
+  for (auto const bad : {0.0, infinite, not_a_number})
+    CHECK(refused(EarlyStopping{.patience = bad}) == "early_stopping.patience");
+  CHECK(refused(BeamSearch{.early_stopping = {.patience = -1}}) == "early_stopping.patience");
   CHECK(refused(BeamSearch{.penalty = {.beta = -1}}) == "penalty.beta");
   CHECK(refused(BeamSearch{.length = {.min = -1}}) == "length.min");
   // A threshold on the total does not work with scores that stay in the beam, or with ranks that are not
   // log-probabilities.
   for (Pruning const total : {Pruning{.absolute_threshold = 1}, Pruning{.relative_threshold = 0.5}}) {
     CHECK(refused(BeamSearch{.pruning = total}) == "");
-    CHECK(refused(BeamSearch{.pruning = total, .finished = Finished::stay}) == "pruning");
+    CHECK(refused(BeamSearch{.pruning = total, .finished = FinishedHypotheses::stay}) == "pruning");
     CHECK(refused(BeamSearch{.pruning = total, .sibling_penalty = 1}) == "pruning");
   }
-  CHECK(refused(BeamSearch{.pruning = {.relative_local_threshold = 0.5}, .finished = Finished::stay}) == "");
+  CHECK(refused(BeamSearch{.pruning = {.relative_local_threshold = 0.5}, .finished = FinishedHypotheses::stay}) == "");
   CHECK(refused(BeamSearch{.pruning = {.max_per_parent = 0}}) == "pruning.max_per_parent");
 }
 
@@ -97,18 +98,18 @@ TEST_CASE("pruning refuses what lies outside the range of a threshold", "[prunin
 }
 
 TEST_CASE("so many must end: as told, or patience times the width, rounded, one at least", "[stop][options]") {
-  CHECK(Stop{}.needed(5) == 5);
-  CHECK(Stop{.finished = 1, .patience = 2}.needed(5) == 1);
-  CHECK(Stop{.patience = 2}.needed(5) == 10);
-  CHECK(Stop{.patience = 0.5}.needed(3) == 2);
-  CHECK(Stop{.patience = 0.1}.needed(4) == 1);
+  CHECK(EarlyStopping{}.needed(5) == 5);
+  CHECK(EarlyStopping{.finished = 1, .patience = 2}.needed(5) == 1);
+  CHECK(EarlyStopping{.patience = 2}.needed(5) == 10);
+  CHECK(EarlyStopping{.patience = 0.5}.needed(3) == 2);
+  CHECK(EarlyStopping{.patience = 0.1}.needed(4) == 1);
 }
 
 TEST_CASE("what a beam search is where nothing is said", "[beam_search][options]") {
   BeamSearch const beam;
   CHECK((beam.width == 5 && beam.slot_count() == 5 && beam.n_best == 1 && beam.candidates == 0 &&
          beam.sibling_penalty == 0));
-  CHECK((!beam.surplus && beam.prefix_scored && !beam.guard_prefix && beam.stop.finished == 0));
+  CHECK((!beam.surplus && beam.prefix_scored && !beam.guard_prefix && beam.early_stopping.finished == 0));
   BestFirstBeam const best_first;
   CHECK(
       (best_first.width == 5 && best_first.n_best == 1 && best_first.slot_count() == 11 && best_first.candidates == 0));
@@ -146,7 +147,7 @@ TEST_CASE("best first and diverse groups refuse what lies outside the range of a
 }
 
 TEST_CASE("best first stands in for beams whose rules prove the same, and for no others", "[best_first][options]") {
-  using Rule = Stop::Rule;
+  using Rule = EarlyStopping::Rule;
   auto const refuses = [](BeamSearch const& beam) {
     try {
       BestFirstBeam::as_beam(beam);
@@ -155,12 +156,12 @@ TEST_CASE("best first stands in for beams whose rules prove the same, and for no
     }
     return false;
   };
-  for (auto const finished : {Finished::shrink, Finished::leave_first})
-    CHECK(refuses({.finished = finished, .stop = {.rule = Rule::exact}}));
-  CHECK(refuses({.stop = {.rule = Rule::exact}, .sibling_penalty = 1}));
-  CHECK(refuses({.width = 0, .stop = {.rule = Rule::exact}}));
-  CHECK(refuses({.stop = {.rule = Rule::exact, .patience = 0}}));
-  CHECK(refuses({.stop = {.rule = Rule::exact}, .sibling_penalty = -1}));
+  for (auto const finished : {FinishedHypotheses::shrink, FinishedHypotheses::leave_first})
+    CHECK(refuses({.finished = finished, .early_stopping = {.rule = Rule::exact}}));
+  CHECK(refuses({.early_stopping = {.rule = Rule::exact}, .sibling_penalty = 1}));
+  CHECK(refuses({.width = 0, .early_stopping = {.rule = Rule::exact}}));
+  CHECK(refuses({.early_stopping = {.rule = Rule::exact, .patience = 0}}));
+  CHECK(refuses({.early_stopping = {.rule = Rule::exact}, .sibling_penalty = -1}));
   // For each rule: with a length penalty, with a word penalty, with neither; for one and for two outputs.
   LengthPenalty const none{.kind = LengthPenalty::Kind::none}, zero{.alpha = 0}, mean{},
       word{.alpha = 0, .word_penalty = 1};
@@ -171,6 +172,6 @@ TEST_CASE("best first stands in for beams whose rules prove the same, and for no
         auto const plain = unworded && (penalty.alpha == 0 || penalty.kind == LengthPenalty::Kind::none);
         auto const proves = rule == Rule::exact || (rule == Rule::top_ended && plain && n_best == 1) ||
                             (rule == Rule::heuristic && plain) || (rule == Rule::never_early && unworded);
-        CHECK(refuses({.n_best = n_best, .penalty = penalty, .stop = {.rule = rule}}) == !proves);
+        CHECK(refuses({.n_best = n_best, .penalty = penalty, .early_stopping = {.rule = rule}}) == !proves);
       }
 }

@@ -49,7 +49,7 @@ std::string options(BeamSearch const& search) {
          std::to_string(search.length.min) + " to " + std::to_string(search.length.max) + ", finished " +
          std::to_string(static_cast<int>(search.finished)) + ", at maximum " +
          std::to_string(static_cast<int>(search.at_maximum)) + ", stop " +
-         std::to_string(static_cast<int>(search.stop.rule)) + ", penalty " +
+         std::to_string(static_cast<int>(search.early_stopping.rule)) + ", penalty " +
          std::to_string(static_cast<int>(search.penalty.kind)) + " alpha " + std::to_string(search.penalty.alpha) +
          " word " + std::to_string(search.penalty.word_penalty);
 }
@@ -62,10 +62,10 @@ BeamSearch random_search(std::mt19937_64& random, std::int32_t widest) {
     search.length.max = 1 + static_cast<std::int32_t>(random() % 12);
     search.length.min = random() % 3 == 0 ? static_cast<std::int32_t>(random() % 4) : 0;
     search.penalty = random_penalty(random);
-    search.finished = static_cast<Finished>(random() % 4);
-    search.stop.rule = static_cast<Stop::Rule>(random() % 5);
-    if (random() % 4 == 0) search.stop.finished = 1 + static_cast<std::int32_t>(random() % 9);
-    if (random() % 4 == 0) search.stop.patience = 0.3 + static_cast<double>(random() % 20) / 10;
+    search.finished = static_cast<FinishedHypotheses>(random() % 4);
+    search.early_stopping.rule = static_cast<EarlyStopping::Rule>(random() % 5);
+    if (random() % 4 == 0) search.early_stopping.finished = 1 + static_cast<std::int32_t>(random() % 9);
+    if (random() % 4 == 0) search.early_stopping.patience = 0.3 + static_cast<double>(random() % 20) / 10;
     search.at_maximum = static_cast<AtMaximum>(random() % 5);
     search.surplus = random() % 2 == 0;
     search.prefix_scored = random() % 4 != 0;
@@ -100,11 +100,12 @@ TEST_CASE("a beam wide enough finds the n best of all sequences", "[beam_search]
 
     BeamSearch search;
     search.penalty = random_penalty(random);
-    search.finished = static_cast<Finished>(random() % 4);
+    search.finished = static_cast<FinishedHypotheses>(random() % 4);
     search.at_maximum = random() % 2 == 0 ? AtMaximum::force_eos : AtMaximum::truncate;
     search.stage = random() % 2 == 0 ? Stage::before_softmax : Stage::after_softmax;
     search.length.min = universe.minimum, search.length.max = universe.maximum;
-    if (random() % 3 == 0 && search.finished != Finished::stay) search.stop.rule = Stop::Rule::exact;
+    if (random() % 3 == 0 && search.finished != FinishedHypotheses::stay)
+      search.early_stopping.rule = EarlyStopping::Rule::exact;
     universe.masked_before_softmax = search.stage == Stage::before_softmax;
     universe.must_finish = search.at_maximum == AtMaximum::force_eos;
 
@@ -135,7 +136,7 @@ TEST_CASE("a beam ends with what the maximum length leaves of it", "[beam_search
     auto const by_penalty = [&](Sequence const& s) { return score(penalty, s.log_prob, s.tokens.size()); };
     auto all = all_sequences(table, seed, {.maximum = max, .must_finish = false});
     BeamSearch search{.width = static_cast<std::int32_t>(all.size()), .n_best = static_cast<std::int32_t>(all.size())};
-    search.length.max = max, search.penalty = penalty, search.finished = static_cast<Finished>(random() % 4);
+    search.length.max = max, search.penalty = penalty, search.finished = static_cast<FinishedHypotheses>(random() % 4);
     INFO("seed " << seed << ", V = " << table.size << ", " << options(search));
 
     auto finished = all;
@@ -242,8 +243,9 @@ TEST_CASE("a shorter n-best list is the beginning of a longer one", "[beam_searc
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 5 + static_cast<std::int32_t>(random() % 12));
     auto search = random_search(random, 7);
-    if (search.stop.rule == Stop::Rule::top_ended || search.stop.rule == Stop::Rule::exact)
-      search.stop.rule = Stop::Rule::count;
+    if (search.early_stopping.rule == EarlyStopping::Rule::top_ended ||
+        search.early_stopping.rule == EarlyStopping::Rule::exact)
+      search.early_stopping.rule = EarlyStopping::Rule::count;
     search.n_best = search.width;
     auto const all = run_one(table, seed, search);
     for (search.n_best = 1; search.n_best < search.width; ++search.n_best) {
@@ -265,14 +267,14 @@ TEST_CASE("the exact stop ends early and loses nothing", "[beam_search]") {
     search.n_best = 1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(search.width));
     search.length.max = 1 + static_cast<std::int32_t>(random() % 14);
     search.penalty = random_penalty(random);
-    search.finished = random() % 3 == 0   ? Finished::shrink
-                      : random() % 2 == 0 ? Finished::leave_first
-                                          : Finished::set_aside;
+    search.finished = random() % 3 == 0   ? FinishedHypotheses::shrink
+                      : random() % 2 == 0 ? FinishedHypotheses::leave_first
+                                          : FinishedHypotheses::set_aside;
     search.at_maximum = static_cast<AtMaximum>(random() % 5);
     auto patient = search;
-    patient.stop = {.rule = Stop::Rule::count, .finished = 1 << 20};
+    patient.early_stopping = {.rule = EarlyStopping::Rule::count, .finished = 1 << 20};
     patient.surplus = true;
-    search.stop.rule = Stop::Rule::exact;
+    search.early_stopping.rule = EarlyStopping::Rule::exact;
     INFO("seed " << seed << ", V = " << table.size << ", " << options(search));
     Counters early, late;
     auto const a = run(table, std::vector<BeamRequest>{{.source = seed}}, search, Batched{}, {}, &early).at(0);
@@ -298,7 +300,7 @@ TEST_CASE("a beam of width one that cuts at the maximum is greedy", "[beam_searc
     LengthLimits const length{.min = static_cast<std::int32_t>(random() % 3),
                               .max = 3 + static_cast<std::int32_t>(random() % 9)};
     BeamSearch search{.width = 1, .length = length, .penalty = {.kind = LengthPenalty::Kind::none}};
-    search.finished = static_cast<Finished>(random() % 4);
+    search.finished = static_cast<FinishedHypotheses>(random() % 4);
     search.at_maximum = AtMaximum::truncate;
     INFO("seed " << seed << ", " << options(search));
     CHECK(identical(run_one(table, seed, search), run_one(table, seed, Greedy{.length = length})));
@@ -420,8 +422,8 @@ TEST_CASE("a beam search refuses options that make no sense, by name and value",
                 "pruning.absolute_threshold", "nan"));
   CHECK(refused({.pruning = {.relative_threshold = 1}}, "pruning.relative_threshold", "1"));
   CHECK(refused({.pruning = {.max_per_parent = 0}}, "pruning.max_per_parent", "0"));
-  CHECK(refused({.stop = {.finished = -1}}, "stop.finished", "-1"));
-  CHECK(refused({.stop = {.patience = 0}}, "stop.patience", "0"));
+  CHECK(refused({.early_stopping = {.finished = -1}}, "early_stopping.finished", "-1"));
+  CHECK(refused({.early_stopping = {.patience = 0}}, "early_stopping.patience", "0"));
   CHECK(refused({.width = 5, .candidates = 4}, "candidates", "4"));
 }
 

@@ -7,7 +7,7 @@
 #include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/beam/presets.hpp>
 #include <sluice/search/rule/rules.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>
@@ -72,7 +72,7 @@ BestFirstCase any_case(std::mt19937_64& random) {
   if (random() % 3 == 0) beam.length.min = static_cast<std::int32_t>(random() % 4);
   if (beam.length.max > 3 && random() % 3 == 0) made.prefix.assign(1 + random() % 2, 4);
   beam.penalty = any_penalty(random), beam.pruning = any_pruning(random);
-  beam.stop.rule = Stop::Rule::exact;
+  beam.early_stopping.rule = EarlyStopping::Rule::exact;
   beam.at_maximum = static_cast<AtMaximum>(random() % 5);
   beam.prefix_scored = random() % 3 > 0;
   beam.guard_prefix = random() % 3 == 0;
@@ -171,9 +171,9 @@ TEST_CASE("best first finds what engines' beams find whose rules prove it", "[be
     switch (random() % 3) {
       case 0: beam = presets::ctranslate2(width, 0); break;
       case 1: beam = presets::huggingface(width, 0); break;
-      default: beam = presets::huggingface(width, alpha, presets::EarlyStopping::never); break;
+      default: beam = presets::huggingface(width, alpha, EarlyStopping::Rule::never_early); break;
     }
-    if (beam.stop.rule != Stop::Rule::top_ended) beam.n_best = width;
+    if (beam.early_stopping.rule != EarlyStopping::Rule::top_ended) beam.n_best = width;
     beam.length.max = 3 + static_cast<std::int32_t>(random() % 9);
     std::vector<Token> const prefix(random() % 3, 4);
     auto const found =
@@ -205,15 +205,15 @@ TEST_CASE("best first under rules", "[best_first]") {
 }
 
 TEST_CASE("best first under stops", "[best_first]") {
-  StopAt const stop({.tokens = {{4}, {5, 6}}});
-  using Found = Ruled<BestFirstBeam, StopAt>;
-  using Expected = Ruled<BeamSearch, StopAt>;
+  StopSequences const stop({.tokens = {{4}, {5, 6}}});
+  using Found = Ruled<BestFirstBeam, StopSequences>;
+  using Expected = Ruled<BeamSearch, StopSequences>;
   std::size_t stopped = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Table const table{
         .size = 7, .scale = 4 + static_cast<double>(seed % 4), .eos_bias = static_cast<double>(seed % 5) - 3};
     BeamSearch beam{.width = 1 + static_cast<std::int32_t>(seed % 5)};
-    beam.n_best = beam.width, beam.length.max = 10, beam.stop.rule = Stop::Rule::exact;
+    beam.n_best = beam.width, beam.length.max = 10, beam.early_stopping.rule = EarlyStopping::Rule::exact;
     for (auto const minimum : {0, 4}) {
       beam.length.min = minimum;
       auto const expected = run(everything, table, some_requests<Expected>(seed * 10, {}), Expected{beam, stop});
@@ -301,24 +301,25 @@ TEST_CASE("options of best first", "[best_first]") {
   auto const refused = [](BeamSearch beam, std::string const& message) {
     CHECK_THROWS_MATCHES(BestFirstBeam::as_beam(beam), std::invalid_argument, Message("sluice: " + message));
   };
-  refused({},
-          "stop.rule = count: ends after a number of steps, and hypotheses are looked at in another order: use exact");
-  refused({.finished = Finished::shrink},
+  refused({}, "early_stopping.rule = count: ends after a number of steps, and hypotheses are looked at in another "
+              "order: use exact");
+  refused({.finished = FinishedHypotheses::shrink},
           "finished = shrink: the room for one length would depend on what has ended before: must be set_aside");
-  Stop const exact{.rule = Stop::Rule::exact};
-  refused({.stop = exact, .sibling_penalty = 1},
+  EarlyStopping const exact{.rule = EarlyStopping::Rule::exact};
+  refused({.early_stopping = exact, .sibling_penalty = 1},
           "sibling_penalty = 1.000000: ranks by something else than log-probability: must be 0");
-  refused({.pruning = {.relative_local_threshold = 0.5}, .stop = exact},
+  refused({.pruning = {.relative_local_threshold = 0.5}, .early_stopping = exact},
           "pruning.relative_local_threshold = 0.500000: compares with all candidates of a step: must be 0");
-  refused({.pruning = {.below_finished = 1}, .stop = exact},
+  refused({.pruning = {.below_finished = 1}, .early_stopping = exact},
           "pruning.below_finished = 1.000000: depends on what has ended in earlier steps: must be off");
-  refused({.n_best = 2, .penalty = {.alpha = 0}, .stop = {.rule = Stop::Rule::top_ended}},
-          "stop.rule = top_ended: proves something for n_best = 1 without length penalty and word penalty alone: use "
+  refused({.n_best = 2, .penalty = {.alpha = 0}, .early_stopping = {.rule = EarlyStopping::Rule::top_ended}},
+          "early_stopping.rule = top_ended: proves something for n_best = 1 without length penalty and word penalty "
+          "alone: use "
           "exact");
   refused(presets::huggingface(4),
-          "stop.rule = heuristic: proves something without length penalty and word penalty alone: use exact");
-  refused({.penalty = {.word_penalty = 1}, .stop = {.rule = Stop::Rule::never_early}},
-          "stop.rule = never_early: proves something without word penalty alone: use exact");
+          "early_stopping.rule = heuristic: proves something without length penalty and word penalty alone: use exact");
+  refused({.penalty = {.word_penalty = 1}, .early_stopping = {.rule = EarlyStopping::Rule::never_early}},
+          "early_stopping.rule = never_early: proves something without word penalty alone: use exact");
   auto const wrong = [](BestFirstBeam search, std::string const& message) {
     CHECK_THROWS_MATCHES(sluice::check(search), std::invalid_argument, Message("sluice: " + message));
   };

@@ -32,7 +32,7 @@ bool same(Hypothesis const& found, NaiveBeam::One const& expected, double score)
 TEST_CASE("a beam search plans and answers as a plain account of it does", "[beam_search]") {
   std::mt19937_64 random(31);
   BeamSearch::State state;
-  std::map<int, int> ended, cut;  // by Finished, by AtMaximum
+  std::map<int, int> ended, cut;  // by FinishedHypotheses, by AtMaximum
   for (int round = 0; round < times(12000); ++round) {
     DrawnSentence const sentence(random);
     auto const first = static_cast<std::int32_t>(sentence.prefix.size());
@@ -40,7 +40,8 @@ TEST_CASE("a beam search plans and answers as a plain account of it does", "[bea
     auto const& ends = sentence.vocabulary.eos;
     auto const held = sentence.told().held;
     INFO("round " << round << ", finished " << static_cast<int>(search.finished) << ", stop "
-                  << static_cast<int>(search.stop.rule) << ", at maximum " << static_cast<int>(search.at_maximum));
+                  << static_cast<int>(search.early_stopping.rule) << ", at maximum "
+                  << static_cast<int>(search.at_maximum));
     NaiveBeam naive(sentence, search);
     DrivenSlots slots(sentence.lines, sentence.held());
     search.begin(state, sentence.told());

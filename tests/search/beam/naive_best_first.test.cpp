@@ -59,7 +59,8 @@ TEST_CASE("best first finds what a plain account of a beam finds, and runs nothi
     DrawnSentence const sentence(random);
     auto const first = static_cast<std::int32_t>(sentence.prefix.size());
     auto beam = any_beam(random, first);
-    beam.finished = Finished::set_aside, beam.stop = {.rule = Stop::Rule::exact}, beam.sibling_penalty = 0;
+    beam.finished = FinishedHypotheses::set_aside, beam.early_stopping = {.rule = EarlyStopping::Rule::exact},
+    beam.sibling_penalty = 0;
     beam.n_best = std::min(beam.n_best, beam.width);
     beam.pruning.relative_local_threshold = 0, beam.pruning.below_finished = Pruning::off;
     auto search = BestFirstBeam::as_beam(beam);

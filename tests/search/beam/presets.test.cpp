@@ -84,9 +84,9 @@ TEST_CASE("the Hugging Face preset is its loop, restated", "[presets]") {
   std::set<std::size_t> sizes;
   for (int i = 0; i < models; ++i) {
     auto const c = random_case(random);
-    using enum presets::EarlyStopping;
-    std::pair<presets::EarlyStopping, reference::Early> const rules[]{
-        {no, reference::Early::no}, {yes, reference::Early::yes}, {never, reference::Early::never}};
+    using enum EarlyStopping::Rule;
+    std::pair<EarlyStopping::Rule, reference::Early> const rules[]{
+        {heuristic, reference::Early::no}, {count, reference::Early::yes}, {never_early, reference::Early::never}};
     auto const& [ours, theirs] = rules[i % 3];
     auto const expected = reference::huggingface(FloatTable{c.table, c.seed}, {eos}, static_cast<std::size_t>(c.width),
                                                  c.alpha, theirs, static_cast<std::size_t>(c.longest));
@@ -161,7 +161,7 @@ TEST_CASE("every preset's options are accepted for every width", "[presets]") {
     CHECK_NOTHROW(presets::fairseq(k).check());
     CHECK_NOTHROW(presets::ctranslate2(k).check());
     CHECK_NOTHROW(presets::ctranslate2(k, 0).check());
-    CHECK_NOTHROW(presets::huggingface(k, 0, presets::EarlyStopping::never).check());
+    CHECK_NOTHROW(presets::huggingface(k, 0, EarlyStopping::Rule::never_early).check());
     CHECK_NOTHROW(presets::sockeye(k).check());
     CHECK_NOTHROW(presets::marian(k).check());
     CHECK_NOTHROW(presets::varstream(k).check());

@@ -17,6 +17,11 @@
 
 using namespace sluice;
 
+using acceptance::Distance;
+using acceptance::Rejection;
+using acceptance::Sampling;
+using acceptance::TopK;
+
 namespace {
 
 std::string complaint(auto const& rule) {
@@ -74,7 +79,7 @@ TEST_CASE("a rule that samples asks as Sample does, and draws with its noise", "
       Query plain{.best = 9}, cut{.best = 9};
       Sampling{.temperature = 0.5f}.ask(plain, seed, position, 10);
       CHECK((plain.best == 1 && plain.temperature == 0.5f && plain.noise == Sample::noise(seed, 0, position)));
-      Sampling const three{.temperature = 0.25f, .top_k = 3};
+      Sampling const three{.temperature = 0.25f, .truncation = {.top_k = 3}};
       three.ask(cut, seed, position, 10);
       CHECK((cut.best == 3 && cut.temperature == 0.25f && cut.noise == 0));
       CHECK(three.own(line, seed, position, scratch) == draw(line.best, Sample::noise(seed, 0, position)));
@@ -94,7 +99,7 @@ TEST_CASE("rules of acceptance refuse what makes no sense", "[acceptance]") {
     CHECK(complaint(Sampling{.temperature = bad}).find("accept.temperature") != std::string::npos);
     CHECK(complaint(Rejection{.temperature = bad}).find("accept.temperature") != std::string::npos);
   }
-  CHECK(complaint(Sampling{.top_p = 0}).find("top_p") != std::string::npos);
+  CHECK(complaint(Sampling{.truncation = {.top_p = 0}}).find("top_p") != std::string::npos);
   CHECK(complaint(TopK{0}).find("accept.n") != std::string::npos);
   CHECK(complaint(Distance{-1}).find("accept.epsilon") != std::string::npos);
   CHECK((complaint(TopK{1}).empty() && complaint(Distance{0}).empty() && complaint(Sampling{}).empty()));

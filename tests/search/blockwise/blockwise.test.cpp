@@ -212,10 +212,10 @@ TEST_CASE("relaxed rules keep what they say, and nothing worse", "[blockwise]") 
         }
       }
     };
-    check(Blockwise<TopK>{.block = 5, .accept = {n}, .minimum = minimum, .length = length},
+    check(Blockwise<acceptance::TopK>{.block = 5, .accept = {n}, .minimum = minimum, .length = length},
           [&](std::int32_t better, Token, Token, auto const&) { return better < n; });
     if (table.levels == 0)
-      check(Blockwise<Distance>{.block = 5, .accept = {epsilon}, .minimum = minimum, .length = length},
+      check(Blockwise<acceptance::Distance>{.block = 5, .accept = {epsilon}, .minimum = minimum, .length = length},
             [&](std::int32_t, Token token, Token best, auto const&) { return std::abs(token - best) <= epsilon; });
   }
   CHECK(not_best > times(100u));
@@ -229,12 +229,12 @@ TEST_CASE("a distance of 0, and the best 1, are exact; a minimum keeps more", "[
       return guessed<everything>(table, draft, Guesses::corrupted, {{.source = seed}}, search, Batched{})[0];
     };
     auto const exact = with(Blockwise<>{.block = 4, .length = {.max = 25}});
-    CHECK(identical(with(Blockwise<Distance>{.block = 4, .accept = {0}, .length = {.max = 25}}), exact));
-    CHECK(identical(with(Blockwise<TopK>{.block = 4, .accept = {1}, .length = {.max = 25}}), exact));
+    CHECK(identical(with(Blockwise<acceptance::Distance>{.block = 4, .accept = {0}, .length = {.max = 25}}), exact));
+    CHECK(identical(with(Blockwise<acceptance::TopK>{.block = 4, .accept = {1}, .length = {.max = 25}}), exact));
   }
   Table const endless{.size = 12, .scale = 3, .order = 2, .has_eos = false};
   Table const wrong{.size = 12, .scale = 3, .order = 0, .has_eos = false};
-  Blockwise<TopK> const search{.block = 4, .accept = {1}, .minimum = 3, .length = {.max = 27}};
+  Blockwise<acceptance::TopK> const search{.block = 4, .accept = {1}, .minimum = 3, .length = {.max = 27}};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto const result =
         guessed<everything>(endless, wrong, Guesses::as_they_are, {{.source = seed}}, search, Batched{})[0];
@@ -315,13 +315,13 @@ TEST_CASE("options that make no sense are refused by name", "[blockwise]") {
   };
   refuses(Blockwise<>{.block = 0}, "block = 0");
   refuses(Blockwise<>{.block = 4, .minimum = 2}, "minimum = 2");
-  refuses(Blockwise<Sampling>{.block = 4, .minimum = 2}, "minimum = 2");
-  refuses(Blockwise<TopK>{.block = 4, .minimum = 5}, "minimum = 5");
-  refuses(Blockwise<TopK>{.accept = {0}}, "accept.n = 0");
-  refuses(Blockwise<Distance>{.accept = {-1}}, "accept.epsilon = -1");
-  refuses(Blockwise<Sampling>{.accept = {.temperature = 0}}, "accept.temperature = 0");
+  refuses(Blockwise<acceptance::Sampling>{.block = 4, .minimum = 2}, "minimum = 2");
+  refuses(Blockwise<acceptance::TopK>{.block = 4, .minimum = 5}, "minimum = 5");
+  refuses(Blockwise<acceptance::TopK>{.accept = {0}}, "accept.n = 0");
+  refuses(Blockwise<acceptance::Distance>{.accept = {-1}}, "accept.epsilon = -1");
+  refuses(Blockwise<acceptance::Sampling>{.accept = {.temperature = 0}}, "accept.temperature = 0");
   refuses(Blockwise<>{.adaptive = true, .cost = -1}, "cost = -1");
-  refuses(Blockwise<TopK>{.adaptive = true, .cost = 0}, "cost = 0");
-  refuses(Blockwise<Rejection>{.adaptive = true, .cost = 0}, "cost = 0");
+  refuses(Blockwise<acceptance::TopK>{.adaptive = true, .cost = 0}, "cost = 0");
+  refuses(Blockwise<acceptance::Rejection>{.adaptive = true, .cost = 0}, "cost = 0");
   refuses(Blockwise<>{.length = {.min = -1}}, "length.min = -1");
 }

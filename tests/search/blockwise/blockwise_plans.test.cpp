@@ -65,13 +65,17 @@ SeenBlocks run_all(std::uint64_t key, auto&& rule) {
 }  // namespace
 
 TEST_CASE("blocks draft, plan and answer as told, whatever state and result held before", "[blockwise_plans]") {
-  CHECK(run_all<Exact>(1, [](auto&) { return Exact{}; }).asked_one > 0);
-  CHECK(run_all<TopK>(2, [](auto& random) { return TopK{1 + static_cast<std::int32_t>(random() % 3)}; }).forced > 50);
-  CHECK(run_all<Distance>(3, [](auto& random) { return Distance{static_cast<std::int32_t>(random() % 3)}; }).forced >
-        50);
-  run_all<Sampling>(
-      4, [](auto& random) { return Sampling{.temperature = 0.5f, .top_k = static_cast<std::int32_t>(random() % 4)}; });
-  run_all<Rejection>(5, [](auto&) { return Rejection{}; });
+  CHECK(run_all<acceptance::Exact>(1, [](auto&) { return acceptance::Exact{}; }).asked_one > 0);
+  CHECK(run_all<acceptance::TopK>(2, [](auto& random) {
+          return acceptance::TopK{1 + static_cast<std::int32_t>(random() % 3)};
+        }).forced > 50);
+  CHECK(run_all<acceptance::Distance>(3, [](auto& random) {
+          return acceptance::Distance{static_cast<std::int32_t>(random() % 3)};
+        }).forced > 50);
+  run_all<acceptance::Sampling>(4, [](auto& random) {
+    return acceptance::Sampling{.temperature = 0.5f, .truncation = {.top_k = static_cast<std::int32_t>(random() % 4)}};
+  });
+  run_all<acceptance::Rejection>(5, [](auto&) { return acceptance::Rejection{}; });
 }
 
 TEST_CASE("who has not been asked for long is asked for one guess", "[blockwise_plans]") {
@@ -126,25 +130,26 @@ TEST_CASE("options of blocks are what their documentation says, and within bound
   };
   Blockwise<> const plain;
   CHECK((plain.block == 4 && plain.minimum == 1 && plain.branches == 1 && plain.nodes == 0 && plain.cost == 0));
-  CHECK((Blockwise<Sampling>{}.cost == 0 && Blockwise<TopK>{}.cost == 0.25 && Blockwise<Rejection>{}.cost == 0.25));
-  CHECK((TopK{}.n == 2 && Distance{}.epsilon == 2 && Rejection{}.temperature == 1));
-  Sampling const sampling;
-  CHECK((sampling.temperature == 1 && sampling.truncation().off()));
+  CHECK((Blockwise<acceptance::Sampling>{}.cost == 0 && Blockwise<acceptance::TopK>{}.cost == 0.25 &&
+         Blockwise<acceptance::Rejection>{}.cost == 0.25));
+  CHECK((acceptance::TopK{}.n == 2 && acceptance::Distance{}.epsilon == 2 && acceptance::Rejection{}.temperature == 1));
+  acceptance::Sampling const sampling;
+  CHECK((sampling.temperature == 1 && sampling.truncation.off()));
   auto const number = std::numeric_limits<double>::infinity();
   CHECK(complaint(Blockwise<>{.block = 1, .branches = 1, .nodes = 0}).empty());
-  CHECK(complaint(Blockwise<TopK>{.accept = {1}, .minimum = 4}).empty());
-  CHECK(complaint(Blockwise<Distance>{.accept = {0}, .cost = 0.01}).empty());
-  CHECK(has(complaint(Blockwise<TopK>{.minimum = 0}), "minimum = 0"));
-  CHECK(has(complaint(Blockwise<TopK>{.minimum = 5}), "between 1 and the block"));
-  CHECK(has(complaint(Blockwise<>{.minimum = 2}), "choose TopK or Distance"));
+  CHECK(complaint(Blockwise<acceptance::TopK>{.accept = {1}, .minimum = 4}).empty());
+  CHECK(complaint(Blockwise<acceptance::Distance>{.accept = {0}, .cost = 0.01}).empty());
+  CHECK(has(complaint(Blockwise<acceptance::TopK>{.minimum = 0}), "minimum = 0"));
+  CHECK(has(complaint(Blockwise<acceptance::TopK>{.minimum = 5}), "between 1 and the block"));
+  CHECK(has(complaint(Blockwise<>{.minimum = 2}), "choose acceptance::TopK or acceptance::Distance"));
   CHECK(has(complaint(Blockwise<>{.cost = number}), "cost = inf"));
   CHECK(has(complaint(Blockwise<>{.cost = std::nan("")}), "cost = "));
   CHECK(has(complaint(Blockwise<>{.cost = -0.5}), "must be a number >= 0"));
-  CHECK(has(complaint(Blockwise<TopK>{.cost = 0}), "must be given"));
-  CHECK(has(complaint(Blockwise<Rejection>{.cost = 0}), "must be given"));
+  CHECK(has(complaint(Blockwise<acceptance::TopK>{.cost = 0}), "must be given"));
+  CHECK(has(complaint(Blockwise<acceptance::Rejection>{.cost = 0}), "must be given"));
   CHECK(has(complaint(Blockwise<>{.block = 0}), "block = 0"));
   CHECK(has(complaint(Blockwise<>{.branches = 0}), "branches = 0"));
   CHECK(has(complaint(Blockwise<>{.nodes = -1}), "nodes = -1"));
-  CHECK(has(complaint(Blockwise<TopK>{.accept = {0}}), "accept.n = 0"));
+  CHECK(has(complaint(Blockwise<acceptance::TopK>{.accept = {0}}), "accept.n = 0"));
   CHECK(has(complaint(Blockwise<>{.length = {.max = -1}}), "length.max = -1"));
 }

@@ -30,23 +30,23 @@ TEST_CASE("sampled blocks are what Sample draws with the same seed, whoever gues
   std::size_t right_twin = 0, right_greedy = 0, rounds_twin = 0, rounds_greedy = 0;
   for (int round = 0; round < 60; ++round) {
     Table const table{.size = 10, .scale = 4, .eos_bias = -2, .eos_slope = 0.1, .order = 2};
-    Sampling rule{.temperature = 0.5f + 0.25f * static_cast<float>(random() % 5)};
-    if (random() % 2 == 0) rule.top_k = static_cast<std::int32_t>(1 + random() % 5);
-    if (random() % 2 == 0) rule.top_p = 0.8f;
-    if (random() % 3 == 0) rule.min_p = 0.1f;
-    if (random() % 3 == 0) rule.typical = 0.9f;
+    acceptance::Sampling rule{.temperature = 0.5f + 0.25f * static_cast<float>(random() % 5)};
+    if (random() % 2 == 0) rule.truncation.top_k = static_cast<std::int32_t>(1 + random() % 5);
+    if (random() % 2 == 0) rule.truncation.top_p = 0.8f;
+    if (random() % 3 == 0) rule.truncation.min_p = 0.1f;
+    if (random() % 3 == 0) rule.truncation.typical = 0.9f;
     LengthLimits const length{.min = static_cast<std::int32_t>(random() % 4), .max = 20};
     std::vector<std::uint64_t> seeds(9);
     for (auto& seed : seeds) seed = random();
     CheckedGuess model{TableModel<everything>(table)}, draft{TableModel<everything>(table)};
     auto const expected = decode(model, seeds,
                                  Sample{.temperature = rule.temperature,
-                                        .top_k = rule.top_k,
-                                        .top_p = rule.top_p,
-                                        .min_p = rule.min_p,
-                                        .typical = rule.typical,
+                                        .top_k = rule.truncation.top_k,
+                                        .top_p = rule.truncation.top_p,
+                                        .min_p = rule.truncation.min_p,
+                                        .typical = rule.truncation.typical,
                                         .length = length});
-    Blockwise<Sampling> const search{
+    Blockwise<acceptance::Sampling> const search{
         .block = static_cast<std::int32_t>(1 + random() % 6), .accept = rule, .length = length};
     auto const check = [&](auto& proposing, std::size_t& tokens, std::size_t& rounds) {
       auto const found = decode(proposing, seeds, search, Streaming{.size = 4});
@@ -56,8 +56,8 @@ TEST_CASE("sampled blocks are what Sample draws with the same seed, whoever gues
       }
     };
     std::size_t unused = 0;
-    Drafted<Sampling> twin(model, draft, {}, rule);
-    Drafted<Exact> greedy(model, draft);
+    Drafted<acceptance::Sampling> twin(model, draft, {}, rule);
+    Drafted<acceptance::Exact> greedy(model, draft);
     check(twin, right_twin, rounds_twin);
     check(greedy, right_greedy, rounds_greedy);
     Guessing terrible(greedy, Guesses::random, 3);
@@ -76,12 +76,14 @@ TEST_CASE("sampled blocks are distributed as the model: a million draws", "[bloc
   constexpr std::size_t sentences = 5000;
   auto const count = [&](Table const& drafts, Guesses kind) {
     TableModel<everything> model(table), draft(drafts);
-    WithDraft<TableModel<everything>, TableModel<everything>, LogSoftmaxTopK, Sampling> drafted(model, draft);
+    WithDraft<TableModel<everything>, TableModel<everything>, LogSoftmaxTopK, acceptance::Sampling> drafted(model,
+                                                                                                            draft);
     Guessing guessing(drafted, kind, 11);
-    std::vector<TableRequest<Blockwise<Sampling>>> requests(sentences);
+    std::vector<TableRequest<Blockwise<acceptance::Sampling>>> requests(sentences);
     for (std::size_t i = 0; i < sentences; ++i) requests[i] = {.source = 1, .seed = 1000 + i};
     auto const results =
-        decode(guessing, requests, Blockwise<Sampling>{.block = 4, .length = {.max = length}}, Batched{.size = 500});
+        decode(guessing, requests, Blockwise<acceptance::Sampling>{.block = 4, .length = {.max = length}},
+               Batched{.size = 500});
     std::vector<std::vector<std::int64_t>> counts(9, std::vector<std::int64_t>(9));
     for (auto const& result : results) {
       Token last = -1;

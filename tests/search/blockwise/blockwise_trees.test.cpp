@@ -214,9 +214,10 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
     LengthLimits const length{.min = 2, .max = 16};
     auto const kind = kinds[random() % kinds.size()];
     auto const branches = static_cast<std::int32_t>(2 + random() % 4);
-    Sampling const rule{.temperature = 0.7f, .top_k = static_cast<std::int32_t>(random() % 4)};
+    acceptance::Sampling const rule{.temperature = 0.7f,
+                                    .truncation = {.top_k = static_cast<std::int32_t>(random() % 4)}};
     auto const drawn = run<everything>(table, tree_requests<Sample>(seed, table, 6),
-                                       Sample{.temperature = 0.7f, .top_k = rule.top_k, .length = length});
+                                       Sample{.temperature = 0.7f, .top_k = rule.truncation.top_k, .length = length});
     using Now = Ruled<Greedy, NowAndThen>;
     using NowInBlocks = Ruled<Blockwise<>, NowAndThen>;
     auto const now = run<everything>(table, tree_requests<Now>(seed, table, 6), Now{Greedy{.length = length}, {}});
@@ -226,8 +227,8 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
         run<everything>(table, tree_requests<Never>(seed, table, 6), Never{Greedy{.length = length}, NoRepeatNgram{2}});
     for (auto const claimed : {everything, with_trees}) {
       auto const sampled =
-          branched(claimed, table, table, kind, tree_requests<Blockwise<Sampling>>(seed, table, 6),
-                   Blockwise<Sampling>{.block = 4, .accept = rule, .length = length, .branches = branches},
+          branched(claimed, table, table, kind, tree_requests<Blockwise<acceptance::Sampling>>(seed, table, 6),
+                   Blockwise<acceptance::Sampling>{.block = 4, .accept = rule, .length = length, .branches = branches},
                    Streaming{.size = 3});
       auto const ruled =
           branched(claimed, table, table, kind, tree_requests<NeverInBlocks>(seed, table, 6),
@@ -343,5 +344,5 @@ TEST_CASE("rows that branch are refused where they make no sense", "[blockwise]"
 TEST_CASE("options of trees are checked", "[blockwise]") {
   CHECK(says(error([] { Blockwise<>{.branches = 0}.check(); }), {"branches", "0"}));
   CHECK(says(error([] { Blockwise<>{.nodes = -2}.check(); }), {"nodes", "-2"}));
-  CHECK(says(error([] { Blockwise<Rejection>{.accept = {-1}}.check(); }), {"accept.temperature"}));
+  CHECK(says(error([] { Blockwise<acceptance::Rejection>{.accept = {-1}}.check(); }), {"accept.temperature"}));
 }

@@ -56,7 +56,8 @@ template <class S, class F>
 double check_drawn(S const& search, F&& allows, std::size_t sentences = 300) {
   CheckedModel<TableModel<with_trees>> model(TableModel<with_trees>(drawn_table), with_trees);
   TableModel<everything> small(drawn_draft);
-  WithDraft<decltype(model), decltype(small), LogSoftmaxTopK, Rejection> drafted(model, small, {}, Rejection{});
+  WithDraft<decltype(model), decltype(small), LogSoftmaxTopK, acceptance::Rejection> drafted(model, small, {},
+                                                                                             acceptance::Rejection{});
   std::vector<TableRequest<S>> requests(sentences);
   for (std::size_t i = 0; i < sentences; ++i) requests[i] = {.source = 1, .seed = 1000 + i};
   std::vector<std::vector<std::int64_t>> counts(9, std::vector<std::int64_t>(9));
@@ -97,7 +98,7 @@ struct DrawnGuesses {
     TableModel<with_trees> model(drawn_table);
     using Small = CheckedModel<TableModel<everything>>;
     Small small(TableModel<everything>({.size = 9, .scale = scale, .has_eos = false}), everything);
-    WithDraft<TableModel<with_trees>, Small, LogSoftmaxTopK, Rejection> drafted(model, small);
+    WithDraft<TableModel<with_trees>, Small, LogSoftmaxTopK, acceptance::Rejection> drafted(model, small);
     auto const* const pointer = &source;
     Slot const slot = 0;
     drafted.start(std::span(&pointer, 1), std::span(&slot, 1));
@@ -108,21 +109,21 @@ struct DrawnGuesses {
   }
 };
 
-Blockwise<Rejection> drawing(std::int32_t branches) {
+Blockwise<acceptance::Rejection> drawing(std::int32_t branches) {
   return {.block = 4, .length = {.max = 60}, .branches = branches};
 }
 
 }  // namespace
 
 TEST_CASE("drawn guesses under a restricting rule: outputs are distributed as the model under it", "[blockwise]") {
-  using Narrowed = Ruled<Blockwise<Rejection>, ByLast>;
+  using Narrowed = Ruled<Blockwise<acceptance::Rejection>, ByLast>;
   auto const chain = check_drawn(Narrowed{drawing(1), {}}, ByLast::allows);
   auto const tree = check_drawn(Narrowed{drawing(4), {}}, ByLast::allows);
   CHECK(tree > chain);
 }
 
 TEST_CASE("rules around rules hold for drawn guesses", "[blockwise]") {
-  using Twice = Ruled<Ruled<Blockwise<Rejection>, ForbidTokens>, ForbidTokens>;
+  using Twice = Ruled<Ruled<Blockwise<acceptance::Rejection>, ForbidTokens>, ForbidTokens>;
   for (std::int32_t const branches : {1, 3})
     check_drawn(Twice{{drawing(branches), ForbidTokens{{3}}}, ForbidTokens{{8}}},
                 [](Token, Token next) { return next > 3 && next < 8; });
@@ -175,7 +176,7 @@ bool all_identical(std::vector<Result> const& a, std::vector<Result> const& b) {
 }  // namespace
 
 TEST_CASE("drawn outputs of adaptive blocks depend on the seed alone", "[blockwise]") {
-  std::vector<TableRequest<Blockwise<Rejection>>> requests(16);
+  std::vector<TableRequest<Blockwise<acceptance::Rejection>>> requests(16);
   for (std::size_t i = 0; i < requests.size(); ++i) requests[i] = {.source = 1, .seed = 500 + i};
   for (std::int32_t const branches : {1, 3}) {
     auto search = drawing(branches);
@@ -183,7 +184,8 @@ TEST_CASE("drawn outputs of adaptive blocks depend on the seed alone", "[blockwi
     auto const outputs = [&](std::size_t batch) {
       TableModel<with_trees> model(drawn_table);
       TableModel<everything> small(drawn_draft);
-      WithDraft<decltype(model), decltype(small), LogSoftmaxTopK, Rejection> drafted(model, small, {}, Rejection{});
+      WithDraft<decltype(model), decltype(small), LogSoftmaxTopK, acceptance::Rejection> drafted(
+          model, small, {}, acceptance::Rejection{});
       return decode(drafted, requests, search, Batched{.size = batch});
     };
     auto const alone = outputs(1);
@@ -215,7 +217,7 @@ TEST_CASE("a guess drawn from what is no token counts as one of which no distrib
       for (auto const& draft : drafts) draft.tokens->push_back(4), draft.tree->parents.push_back(-1);
     }
   };
-  std::vector<TableRequest<Blockwise<Rejection>>> requests(8);
+  std::vector<TableRequest<Blockwise<acceptance::Rejection>>> requests(8);
   for (std::size_t i = 0; i < requests.size(); ++i) requests[i] = {.source = 1, .seed = 500 + i};
   Silent silent;
   auto const expected = decode(silent, requests, drawing(1));

@@ -19,6 +19,8 @@
 using namespace sluice;
 using namespace sluice::test;
 
+using acceptance::Rejection;
+
 namespace {
 
 constexpr float none = -std::numeric_limits<float>::infinity();

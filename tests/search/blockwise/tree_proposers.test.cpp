@@ -215,9 +215,9 @@ TEST_CASE("drawn guesses are kept so that outputs are distributed as the model",
                          auto&& with) {
     Target model(TableModel<with_trees>(table), claimed);
     TableModel<everything> small(guesses);
-    std::vector<TableRequest<Blockwise<Rejection>>> requests(sentences);
+    std::vector<TableRequest<Blockwise<acceptance::Rejection>>> requests(sentences);
     for (std::size_t i = 0; i < sentences; ++i) requests[i] = {.source = 1, .seed = 1000 + i};
-    Blockwise<Rejection> const search{
+    Blockwise<acceptance::Rejection> const search{
         .block = 4, .accept = {temperature}, .length = {.max = length}, .branches = branches};
     auto const results = with(model, small, requests, search);
     CHECK(model.report() == "");
@@ -246,7 +246,8 @@ TEST_CASE("drawn guesses are kept so that outputs are distributed as the model",
     return static_cast<double>(sentences) * length / static_cast<double>(blocks);
   };
   auto const drawing = [](auto& model, auto& small, auto const& requests, auto const& search) {
-    WithDraft<Target, TableModel<everything>, LogSoftmaxTopK, Rejection> drafted(model, small, {}, search.accept);
+    WithDraft<Target, TableModel<everything>, LogSoftmaxTopK, acceptance::Rejection> drafted(model, small, {},
+                                                                                             search.accept);
     return decode(drafted, requests, search, Batched{.size = 100});
   };
   for (auto const& guesses : others) {

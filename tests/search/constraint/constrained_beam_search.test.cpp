@@ -73,7 +73,8 @@ Constrained random_constrained(std::mt19937_64& random, PhraseLists const& lists
   auto& bar = search.beam.pruning.absolute_threshold;
   bar = std::max(bar, 0.1);  // 0 drops the best as well
   search.banks = static_cast<Banks>(random() % 5);
-  if (search.beam.finished != Finished::set_aside && search.banks == Banks::fairseq) search.banks = Banks::even;
+  if (search.beam.finished != FinishedHypotheses::set_aside && search.banks == Banks::fairseq)
+    search.banks = Banks::even;
   search.replace_impossible = random() % 4 != 0;
   search.prune_finished = random() % 2 == 0 ? Pruning::off : 20;
   return search;
@@ -129,7 +130,7 @@ TEST_CASE("under an automaton that demands nothing its own loop decides as the b
     INFO("seed " << seed << ", " << text(beam));
     for (auto const banks : {Banks::even, Banks::paper, Banks::sockeye, Banks::equal})
       check_same_as_beam(beam, ConstrainedBeamSearch<Nothing>{.beam = beam, .banks = banks}, random);
-    if (beam.finished == Finished::set_aside && !beam.guard_prefix)
+    if (beam.finished == FinishedHypotheses::set_aside && !beam.guard_prefix)
       check_same_as_beam(beam, ConstrainedBeamSearch<Nothing>{.beam = beam, .banks = Banks::fairseq}, random);
   }
 }
@@ -144,10 +145,11 @@ TEST_CASE("a beam wide enough finds the best output that meets its constraints",
     Universe universe;
     universe.maximum = between(random, 2, table.size > 5 ? 5 : 7);
     Constrained search{.beam = {.penalty = random_penalty(random)}, .constraints = Constraints(lists)};
-    search.beam.finished = static_cast<Finished>(random() % 4);
+    search.beam.finished = static_cast<FinishedHypotheses>(random() % 4);
     search.beam.at_maximum = random() % 2 == 0 ? AtMaximum::force_eos : AtMaximum::truncate;
     search.beam.length = {.min = between(random, 0, 2), .max = universe.maximum};
-    if (random() % 3 == 0 && search.beam.finished != Finished::stay) search.beam.stop.rule = Stop::Rule::exact;
+    if (random() % 3 == 0 && search.beam.finished != FinishedHypotheses::stay)
+      search.beam.early_stopping.rule = EarlyStopping::Rule::exact;
     search.banks = random() % 2 == 0 ? Banks::even : Banks::paper;
     search.replace_impossible = random() % 4 != 0;
     search.prune_finished = Pruning::off;
@@ -233,7 +235,7 @@ TEST_CASE("the best unfinished hypothesis that joins is complete where one is", 
     if (naive_count(lists) == 0) continue;
     Constrained search{.beam = {.at_maximum = AtMaximum::best_unfinished}, .constraints = Constraints(lists)};
     auto const max = std::max(search.constraints.total(), between(random, 2, 5));  // there may be no room for an end
-    search.beam.length.max = max, search.beam.finished = static_cast<Finished>(random() % 4);
+    search.beam.length.max = max, search.beam.finished = static_cast<FinishedHypotheses>(random() % 4);
     search.prune_finished = Pruning::off;
     auto const all = all_sequences(table, seed, {.maximum = max, .must_finish = false});
     search.beam.width = static_cast<std::int32_t>(all.size());
@@ -263,7 +265,7 @@ TEST_CASE("pruning by thresholds compares within a bank", "[constrained_beam_sea
     auto const lists = random_lists(random, {.last = table.size - 1, .longest = 2, .all = 3});
     if (naive_count(lists) == 0) continue;
     Constrained search{.beam = {.width = between(random, 4, 16)}, .constraints = Constraints(lists)};
-    search.beam.finished = random() % 2 == 0 ? Finished::set_aside : Finished::shrink;
+    search.beam.finished = random() % 2 == 0 ? FinishedHypotheses::set_aside : FinishedHypotheses::shrink;
     search.beam.length.max = 12, search.prune_finished = Pruning::off;
     auto off = search;
     auto& pruning = search.beam.pruning;
@@ -366,7 +368,7 @@ TEST_CASE("where nothing complete is found there is one hypothesis, the best", "
     auto const max = forced ? 5 : 4;
     Constrained search{.beam = {.n_best = between(random, 1, 4), .penalty = random_penalty(random)},
                        .constraints = Constraints(lists)};
-    search.beam.length.max = max, search.beam.finished = static_cast<Finished>(random() % 4);
+    search.beam.length.max = max, search.beam.finished = static_cast<FinishedHypotheses>(random() % 4);
     search.beam.at_maximum = forced ? AtMaximum::force_eos : AtMaximum::truncate;
     search.list_incomplete = random() % 2 == 0;
     auto const all = all_sequences(table, seed, {.maximum = forced ? max - 1 : max, .must_finish = false});

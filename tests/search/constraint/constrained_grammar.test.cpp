@@ -109,7 +109,7 @@ void check_automaton() {
     auto const max = table.size == 6 ? 6 : 5;
     auto all = all_sequences(table, seed, {.maximum = max});
     ConstrainedBeamSearch<A> search{.beam = {.penalty = random_penalty(random)}};
-    search.beam.finished = static_cast<Finished>(random() % 4);
+    search.beam.finished = static_cast<FinishedHypotheses>(random() % 4);
     search.beam.length.max = max, search.prune_finished = Pruning::off;
     search.banks = random() % 2 == 0 ? Banks::even : Banks::paper;
     search.replace_impossible = random() % 2 == 0;
@@ -251,9 +251,10 @@ TEST_CASE("a warm step of a constrained search allocates nothing", "[constrained
                           .any = {{{12, 13}, {14}}, {{12, 15}}},
                           .none = {{5, 5}, {16}, {17, 18}}};
   BeamSearch const beam{.width = 6, .n_best = 6, .length = {.min = 16}};
-  for (auto const finished : {Finished::set_aside, Finished::shrink, Finished::stay, Finished::leave_first})
+  for (auto const finished : {FinishedHypotheses::set_aside, FinishedHypotheses::shrink, FinishedHypotheses::stay,
+                              FinishedHypotheses::leave_first})
     for (auto const banks : {Banks::even, Banks::paper, Banks::sockeye, Banks::fairseq, Banks::equal}) {
-      if (banks == Banks::fairseq && finished != Finished::set_aside) continue;
+      if (banks == Banks::fairseq && finished != FinishedHypotheses::set_aside) continue;
       auto options = beam;
       options.finished = finished;
       if (banks == Banks::equal) options.width = 2 * (Constraints(lists).total() + 1);

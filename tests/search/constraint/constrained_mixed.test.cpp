@@ -51,7 +51,8 @@ Requests random_requests(std::mt19937_64& random, std::size_t count, Token last 
     if (request.search) request.search->beam.length.max = between(random, 6, 18);
     if (request.search && random() % 8 == 0) request.search->constraints = {};
     if (request.search && random() % 3 == 0)
-      request.search->banks = request.search->beam.finished == Finished::set_aside ? Banks::fairseq : Banks::sockeye;
+      request.search->banks =
+          request.search->beam.finished == FinishedHypotheses::set_aside ? Banks::fairseq : Banks::sockeye;
     if (random() % 3 == 0) {
       request.prompt.push_back(bos);
       for (auto n = between(random, 0, 3); n > 0; --n) request.prompt.push_back(token());

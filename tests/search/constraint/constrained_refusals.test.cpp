@@ -117,9 +117,10 @@ TEST_CASE("options of a constrained search that make no sense are refused by nam
   CHECK(has(complaint(Search{.prune_finished = -1}), "prune_finished = -1"));
   CHECK(has(complaint(Search{.prune_finished = std::nan("")}), "prune_finished"));
   CHECK(has(complaint(Search{.beam = {.width = 0}}), "width = 0"));
-  for (auto const finished : {Finished::set_aside, Finished::shrink, Finished::leave_first, Finished::stay}) {
+  for (auto const finished : {FinishedHypotheses::set_aside, FinishedHypotheses::shrink,
+                              FinishedHypotheses::leave_first, FinishedHypotheses::stay}) {
     auto const text = complaint(Search{.beam = {.finished = finished}, .banks = Banks::fairseq});
-    CHECK(has(text, "banks = fairseq") == (finished != Finished::set_aside));
+    CHECK(has(text, "banks = fairseq") == (finished != FinishedHypotheses::set_aside));
     CHECK(complaint(Search{.beam = {.finished = finished}, .banks = Banks::paper}).empty());
   }
   CHECK((complaint(presets::sockeye_constrained(4)).empty() && complaint(presets::fairseq_constrained(4)).empty()));

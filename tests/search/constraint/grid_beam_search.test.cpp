@@ -86,7 +86,7 @@ std::set<Tokens> beam_of(typename S::State const& state) {
 }
 
 /// Compares the beams of every step and the result with those of the naive search; returns the number of steps.
-std::size_t check_grid(Finished finished, bool until_the_first_end = false) {
+std::size_t check_grid(FinishedHypotheses finished, bool until_the_first_end = false) {
   std::size_t steps = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
@@ -96,12 +96,12 @@ std::size_t check_grid(Finished finished, bool until_the_first_end = false) {
     if (lists.all.empty()) continue;
     auto const base = between(random, 1, 4);
     BeamSearch options{.length = {.max = between(random, 7, 10)}, .finished = finished};
-    options.stop.finished = 1000;  // continue to the end
+    options.early_stopping.finished = 1000;  // continue to the end
     auto search = grid_beam_search(base, Phrases(lists.all), options);
     search.prune_finished = Pruning::off;
     using S = decltype(search);
     NaiveGrid const naive(table, seed, lists.all, static_cast<std::size_t>(base),
-                          static_cast<std::size_t>(options.length.max), finished == Finished::shrink);
+                          static_cast<std::size_t>(options.length.max), finished == FinishedHypotheses::shrink);
     std::size_t step = 0;
     auto compare = true;
     INFO("seed " << seed << ", base " << base << ", max " << options.length.max << ", V " << table.size << ", "
@@ -128,16 +128,18 @@ std::size_t check_grid(Finished finished, bool until_the_first_end = false) {
 
 }  // namespace
 
-// With Finished::set_aside the places of hypotheses that end are refilled; see the documentation of
+// With FinishedHypotheses::set_aside the places of hypotheses that end are refilled; see the documentation of
 // ConstrainedBeamSearch.
 TEST_CASE("every bank of a grid keeps its best, as many as it has places", "[grid_beam_search]") {
-  CHECK(check_grid(Finished::set_aside) > 1000);
+  CHECK(check_grid(FinishedHypotheses::set_aside) > 1000);
 }
 
-TEST_CASE("only the top bank of a grid shrinks", "[grid_beam_search]") { CHECK(check_grid(Finished::shrink) > 1000); }
+TEST_CASE("only the top bank of a grid shrinks", "[grid_beam_search]") {
+  CHECK(check_grid(FinishedHypotheses::shrink) > 1000);
+}
 
 TEST_CASE("every bank of a grid keeps its best until the first end", "[grid_beam_search]") {
-  CHECK(check_grid(Finished::set_aside, true) > 800);
+  CHECK(check_grid(FinishedHypotheses::set_aside, true) > 800);
 }
 
 TEST_CASE("banks without a place are refused", "[grid_beam_search]") {

@@ -274,7 +274,7 @@ TEST_CASE("behind an impossible prefix every search goes on, ranks by what follo
     BeamSearch const beam{.width = 4, .n_best = 4, .length = limits, .penalty = none};
     same(beam);
     auto exact = beam;
-    exact.stop = {.rule = Stop::Rule::exact}, exact.n_best = 2;
+    exact.early_stopping = {.rule = EarlyStopping::Rule::exact}, exact.n_best = 2;
     same(exact);
     same(BestFirstBeam{.width = 4, .n_best = 2, .length = limits, .penalty = none});
     same(DiverseBeamSearch{.search = beam, .groups = 2, .n_best = 6});

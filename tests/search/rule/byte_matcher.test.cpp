@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops found in texts, against a search at every position, and what StopAt does if nothing stops or the input is
+// Stops found in texts, against a search at every position, and what StopSequences does if nothing stops or the input is
 // invalid.
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/detail/byte_matcher.hpp>
 #include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
@@ -67,33 +67,33 @@ TEST_CASE("a byte matcher finds exactly what a search in the text finds", "[byte
   CHECK(none.next(ByteMatcher::root, 'a') == ByteMatcher::root);
 }
 
-TEST_CASE("without stops nothing stops, and nothing is held back", "[stop_at]") {
-  StopAt const none;
+TEST_CASE("without stops nothing stops, and nothing is held back", "[stop_sequences]") {
+  StopSequences const none;
   CHECK((none.size() == 0 && none.open_bytes({}) == 0 && none.open_tokens({}) == 0));
-  for (auto const& rule : {none, StopAt(Stops{})}) {
+  for (auto const& rule : {none, StopSequences(StopOptions{})}) {
     auto const result = run_one({.size = 6}, 1, Ruled{Greedy{.length = {.max = 5}}, rule});
     CHECK(result.hypotheses.at(0).stop == -1);
     CHECK(identical(result, run_one({.size = 6}, 1, Greedy{.length = {.max = 5}})));
   }
   Vocabulary const vocabulary{.size = 6, .eos = {1}};
-  StopAt const first({.tokens = {{3}}});
+  StopSequences const first({.tokens = {{3}}});
   CHECK(first.stop(first.next({}, 3), {std::vector<Token>{3}, 0, vocabulary}) == 0);  // after one token, immediately
   CHECK(first.stop(first.next({}, 4), {std::vector<Token>{4}, 0, vocabulary}) == -1);
 }
 
-TEST_CASE("a text is cut where its stop is, or the stop is refused", "[stop_at]") {
+TEST_CASE("a text is cut where its stop is, or the stop is refused", "[stop_sequences]") {
   TokenBytes const bytes(std::vector<std::string>{"", "", "", "ab", "c", "ca"});
-  StopAt const rule({.tokens = {{4, 3}, {3, 3}}, .strings = {"abc", "ac", "ca"}, .bytes = bytes});
+  StopSequences const rule({.tokens = {{4, 3}, {3, 3}}, .strings = {"abc", "ac", "ca"}, .bytes = bytes});
   auto const output = [](std::vector<Token> tokens, std::int32_t stop) {
     Hypothesis h;
     h.tokens = std::move(tokens), h.stop = stop;
     return h;
   };
   CHECK(rule.text(output({5, 4, 3}, 0)) == "ca");
-  CHECK(rule.text(output({5, 4, 3}, 0), StopText::kept) == "cacab");
+  CHECK(rule.text(output({5, 4, 3}, 0), IncludeStop::yes) == "cacab");
   CHECK(rule.text(output({4, 3, 4}, 2)) == "c");
-  CHECK(rule.text(output({4, 3, 4}, 2), StopText::kept) == "cabc");
-  CHECK(rule.text(output({4, 3, 5}, 2), StopText::kept) == "cabc");  // it ends within the last token
+  CHECK(rule.text(output({4, 3, 4}, 2), IncludeStop::yes) == "cabc");
+  CHECK(rule.text(output({4, 3, 5}, 2), IncludeStop::yes) == "cabc");  // it ends within the last token
   CHECK(rule.text(output({4, 3}, -1)) == "cab");
   CHECK(rule.tokens(output({5, 4, 3}, 0)).size() == 1);
   CHECK(rule.tokens(output({4, 3, 4}, 2)).size() == 1);
@@ -103,6 +103,6 @@ TEST_CASE("a text is cut where its stop is, or the stop is refused", "[stop_at]"
     INFO("stop " << wrong.stop << " of " << wrong.tokens.size() << " tokens");
     CHECK_THROWS_AS(rule.text(wrong), std::invalid_argument);
   }
-  auto const empty_first = [&] { return StopAt({.strings = {"", "a"}, .bytes = bytes}); };
+  auto const empty_first = [&] { return StopSequences({.strings = {"", "a"}, .bytes = bytes}); };
   CHECK_THROWS_WITH(empty_first(), "sluice: stops.strings[0] = \"\": is empty");
 }

@@ -50,7 +50,7 @@ Script::Asked random_question(std::mt19937_64& random, Vocabulary const& vocabul
                  .stage = random() % 2 == 0 ? Stage::before_softmax : Stage::after_softmax,
                  .temperature = 0.5f,
                  .entropy = random() % 2 == 0,
-                 .bank = static_cast<std::int32_t>(random() % 3),
+                 .label = static_cast<std::int32_t>(random() % 3),
                  .noise = random() % 3};
   while (random() % 3 != 0) asked.probes.push_back(token());
   while (random() % 2 == 0) asked.edits.push_back({token(), -1.0f});
@@ -170,7 +170,7 @@ void check_plans(std::uint64_t seed, int rounds) {
           auto const& query = plan.queries()[asked++];
           answers.push_back(random_answer(random, query));
           CHECK((query.base == line.query.base && query.rank == line.query.rank && query.stage == line.query.stage));
-          CHECK((query.bank == line.query.bank && query.noise == line.query.noise));
+          CHECK((query.label == line.query.label && query.noise == line.query.noise));
           if (over[r][l]) {
             ++over_and_run;
             CHECK((query.best == 0 && !query.lists() && query.probes.empty() && query.only == nullptr &&

@@ -4,7 +4,7 @@
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
 #include <sluice/search/sample/sample.hpp>
 
@@ -27,10 +27,10 @@ using namespace sluice::test;
 namespace {
 
 /// What a stream shows after each token (its text is `pieces[i]`) and at the end.
-std::vector<std::string> shown(std::vector<std::string> const& pieces, Stops stops, std::int32_t stop = -1,
-                               StopText kept = StopText::cut) {
+std::vector<std::string> shown(std::vector<std::string> const& pieces, StopOptions stops, std::int32_t stop = -1,
+                               IncludeStop kept = IncludeStop::no) {
   stops.bytes = TokenBytes(pieces);
-  TextStream stream(StopAt(std::move(stops)), kept);
+  TextStream stream(StopSequences(std::move(stops)), kept);
   Hypothesis hypothesis;
   std::vector<std::string> all;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -47,10 +47,10 @@ using Pieces = std::vector<std::string>;
 /// Streams every sentence and compares the text with that of its result.
 /// \returns  number of pieces shown before the end
 template <class S>
-std::size_t stream_all(Table const& table, S const& search, Stops const& stops, std::vector<Token> const& prefix,
-                       StopText kept) {
-  using Stopped = Ruled<S, StopAt>;
-  StopAt const rule(stops);
+std::size_t stream_all(Table const& table, S const& search, StopOptions const& stops, std::vector<Token> const& prefix,
+                       IncludeStop kept) {
+  using Stopped = Ruled<S, StopSequences>;
+  StopSequences const rule(stops);
   TableModel<everything> model(table);
   Decoder decoder(model, Stopped{search, rule}, Streaming{.size = 3, .refill_below = 1});
   std::vector<TextStream> streams;
@@ -84,19 +84,19 @@ std::size_t stream_all(Table const& table, S const& search, Stops const& stops, 
 }  // namespace
 
 TEST_CASE("a stream holds back what may become a stop, and no more", "[text_stream]") {
-  Stops const stops{.strings = {"\n\n", "User:"}};
+  StopOptions const stops{.strings = {"\n\n", "User:"}};
   CHECK(shown({"a ", "Us", "age: ", "x\n", "y"}, stops) == Pieces{"a ", "", "Usage: ", "x", "\ny", ""});
   CHECK(shown({"a ", "Us", "er"}, stops) == Pieces{"a ", "", "", "User"});
   CHECK(shown({"a ", "xUs", "er", ": y"}, stops, 1) == Pieces{"a ", "x", "", "", ""});
-  CHECK(shown({"a ", "xUs", "er", ": y"}, stops, 1, StopText::kept) == Pieces{"a ", "xUs", "er", ":", ""});
+  CHECK(shown({"a ", "xUs", "er", ": y"}, stops, 1, IncludeStop::yes) == Pieces{"a ", "xUs", "er", ":", ""});
   CHECK(shown({"a", "b\n\nc", "d"}, stops) == Pieces{"a", "b", "\n\ncd", ""});  // the stop did not count
   CHECK(shown({"a", "", "b\n", "", "\n"}, stops, 0) == Pieces{"a", "", "b", "", "", ""});
 }
 
 TEST_CASE("a stream holds back tokens that may become a stop", "[text_stream]") {
-  Stops const stops{.tokens = {{1, 2, 3}, {2, 4}}};
+  StopOptions const stops{.tokens = {{1, 2, 3}, {2, 4}}};
   CHECK(shown({"a", "b", "c", "d"}, stops, 0) == Pieces{"a", "", "", "", ""});
-  CHECK(shown({"a", "b", "c", "d"}, stops, 0, StopText::kept) == Pieces{"a", "b", "c", "d", ""});
+  CHECK(shown({"a", "b", "c", "d"}, stops, 0, IncludeStop::yes) == Pieces{"a", "b", "c", "d", ""});
   CHECK(shown({"a", "b", "c"}, stops) == Pieces{"a", "", "", "bc"});
 }
 
@@ -140,12 +140,13 @@ TEST_CASE("what is streamed is the result's text, under any search", "[text_stre
     auto const table = random_table(random, static_cast<std::int32_t>(5 + random() % 6));
     auto const stops = random_stops(random, table);
     auto const prefix = round % 3 == 0 ? std::vector<Token>{3, 4, 3} : std::vector<Token>{};
-    auto const kept = round % 2 == 0 ? StopText::cut : StopText::kept;
+    auto const kept = round % 2 == 0 ? IncludeStop::no : IncludeStop::yes;
     LengthLimits const length{.min = round % 5 == 0 ? 6 : 0, .max = 12};
     pieces += stream_all(table, Greedy{.length = length}, stops, prefix, kept);
     pieces += stream_all(table, Sample{.length = length}, stops, prefix, kept);
-    pieces += stream_all(table, BeamSearch{.width = 3, .length = length, .stop = {.rule = Stop::Rule::exact}}, stops,
-                         prefix, kept);
+    pieces += stream_all(
+        table, BeamSearch{.width = 3, .length = length, .early_stopping = {.rule = EarlyStopping::Rule::exact}}, stops,
+        prefix, kept);
   }
   CHECK(pieces > 3000);
 }

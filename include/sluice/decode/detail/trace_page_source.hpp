@@ -18,7 +18,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-kdD6U8xU0zVd/8gBV/GLgOxher3d3lkc2c0JSAqwybs='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-ccYLN+OdHwICUr3ORolvN+8Re1r/ENkJc2MjLZSF+U8='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -383,7 +383,7 @@ class Trace {
       const [sentence, node, row] = this.asked[i], listed = [];
       row.lists.push(listed);
       node.line = {
-        entropy: line.entropy ?? null, bank: line.bank ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
+        entropy: line.entropy ?? null, bank: line.label ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
         plain: line.plain === true, invalid: line.invalid === true, count: (line.best ?? []).length / 2,
       };
       if (node.line.bank >= 0) sentence.banks = true;
@@ -1042,7 +1042,7 @@ class BatchView {
       h('strong', {}, `Step ${this.step}: `), `${count(step.rows.length, 'row')} of ${count(takes.size, 'sentence')}`,
       step.answered || step.rows.length === 0 ? '' : ', which was not answered', came.length ? `; comes in: ${names(came)}` : '',
       idle.length ? `; waits alive: ${names(idle)}` : '', later ? `; comes later: ${later}` : '', '. ',
-      h('strong', {}, `Slot ${this.slot}: `), holder ? `sentence ${holder.one.id}, ${part}.` : 'nobody’s.');
+      h('strong', {}, `Slot ${this.slot}: `), holder ? `sentence ${holder.one.id}, ${part}.` : 'free.');
   }
   enter() {
     const holder = this.holder();

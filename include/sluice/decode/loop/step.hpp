@@ -218,7 +218,8 @@ class Step {
     auto const alive = state_.running.size();
     if (alive == 0) return;
     state_.schedule.select(live_, picked_);
-    if (picked_.empty()) throw std::logic_error("sluice: the schedule chose nobody although sentences are alive");
+    if (picked_.empty())
+      throw std::logic_error("sluice: the schedule chose none of the " + std::to_string(alive) + " live sentences");
     for (std::size_t n = 0; n < picked_.size(); ++n) {
       auto const i = picked_[n];
       if (i < 0 || static_cast<std::size_t>(i) >= alive)
@@ -226,7 +227,7 @@ class Step {
                                std::to_string(alive));
       if (n > 0 && i <= picked_[n - 1])
         throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " behind sentence " +
-                               std::to_string(picked_[n - 1]) + ": `chosen` must ascend, and name nobody twice");
+                               std::to_string(picked_[n - 1]) + ": `chosen` must ascend, without repeats");
     }
     if (!state_.model.abilities.ragged) keep_alike(picked_, live_);
   }

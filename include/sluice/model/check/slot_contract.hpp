@@ -133,7 +133,7 @@ class SlotContract {
     auto const found = held_.find(slot);
     if (found != held_.end()) return found->second;
     if (unsure_.contains(slot))
-      refuse(clause, who + ": nobody knows what slot " + std::to_string(slot) + " holds: its last step was not done");
+      refuse(clause, who + ": what slot " + std::to_string(slot) + " holds is unspecified, since its last step threw");
     refuse(clause, who + ": slot " + std::to_string(slot) + " is free");
   }
   void in_vocabulary(std::span<Token const> tokens, std::string const& clause, std::string const& who) {

@@ -38,10 +38,10 @@ constexpr Limits common(Limits a, Limits b) {
           .tokens = (std::min)(a.tokens, b.tokens)};
 }
 
-/// Throws std::invalid_argument unless `b` is the same vocabulary as `a`. `who` names the owner of `b`, `whom` the
-/// owner of `a`. The order of eos and never does not matter.
+/// Throws std::invalid_argument unless `b` is the same vocabulary as `a`. `name` and `other`, for the message, are the owners of
+/// `b` and of `a`. The order of eos and never does not matter.
 template <class = void>
-void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who, std::string const& whom) {
+void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& name, std::string const& other) {
   auto const text = [](std::vector<Token> const& tokens) {
     std::string list = "[";
     for (auto const token : tokens) list.append(list.size() > 1 ? " " : "").append(std::to_string(token));
@@ -50,11 +50,11 @@ void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& who
   auto const same = [](std::vector<Token> const& x, std::vector<Token> const& y) {
     return std::is_permutation(x.begin(), x.end(), y.begin(), y.end());
   };
-  auto const rule = "must be that of " + whom + ", ";
-  require(b.size == a.size, who + ": vocabulary.size", b.size, rule + std::to_string(a.size));
-  require(b.bos == a.bos, who + ": vocabulary.bos", b.bos, rule + std::to_string(a.bos));
-  require(same(b.eos, a.eos), who + ": vocabulary.eos", text(b.eos), rule + text(a.eos));
-  require(same(b.never, a.never), who + ": vocabulary.never", text(b.never), rule + text(a.never));
+  auto const rule = "must be that of " + other + ", ";
+  require(b.size == a.size, name + ": vocabulary.size", b.size, rule + std::to_string(a.size));
+  require(b.bos == a.bos, name + ": vocabulary.bos", b.bos, rule + std::to_string(a.bos));
+  require(same(b.eos, a.eos), name + ": vocabulary.eos", text(b.eos), rule + text(a.eos));
+  require(same(b.never, a.never), name + ": vocabulary.never", text(b.never), rule + text(a.never));
 }
 
 /// Passes the call on if the model takes it.

@@ -14,6 +14,7 @@
 #include <sluice/output/detail/packed/product_writer.hpp>
 #include <sluice/output/detail/packed/tile_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/packed/epilogue.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
 
 #include <cstddef>
@@ -81,7 +82,7 @@ class PackedMatrix {
   /// Allocates nothing.
   /// \param first  a multiple of `panel`
   /// \throws std::invalid_argument  if the shapes do not fit, or if x was made for another precision
-  void multiply(PackedRows const& x, MatrixView<float> y, Finish finish = {}, std::ptrdiff_t first = 0) const {
+  void multiply(PackedRows const& x, MatrixView<float> y, Epilogue epilogue = {}, std::ptrdiff_t first = 0) const {
     require(x.columns() == inputs(), "PackedMatrix: x.columns", x.columns(), "must be the number of inputs");
     require(x.precision() == precision(), "PackedMatrix: x.precision()", static_cast<int>(x.precision()),
             "must be that of the matrix");
@@ -89,7 +90,7 @@ class PackedMatrix {
     require(first >= 0 && first % panel == 0, "PackedMatrix: first", first, "must be a multiple of 32, and >= 0");
     require(y.columns <= outputs_ - first, "PackedMatrix: first + y.columns", first + y.columns,
             "must not exceed the number of outputs");
-    detail::packed::ProductWriter const write(y, first, finish);
+    detail::packed::ProductWriter const write(y, first, epilogue);
     auto const end = first + detail::packed::padded(y.columns);
     switch (precision()) {
       case Precision::float32:
@@ -107,9 +108,9 @@ class PackedMatrix {
   /// y = x W^T + b, for x [rows, d] and y [rows, n], which must not overlap. Allocates nothing for float32; otherwise
   /// it allocates its own PackedRows.
   /// \throws std::invalid_argument  if the shapes do not fit
-  void multiply(MatrixView<float const> x, MatrixView<float> y, Finish finish = {}) const {
+  void multiply(MatrixView<float const> x, MatrixView<float> y, Epilogue epilogue = {}) const {
     require(y.columns == outputs_, "PackedMatrix: y.columns", y.columns, "must be the number of outputs");
-    multiply(PackedRows(x, precision()), y, finish);
+    multiply(PackedRows(x, precision()), y, epilogue);
   }
 
  private:

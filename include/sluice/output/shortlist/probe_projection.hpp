@@ -11,6 +11,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
+#include <sluice/output/detail/projection/outer_layer.hpp>
 #include <sluice/output/detail/projection/subset_projection.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
@@ -33,7 +34,7 @@ inline namespace SLUICE_ISA {
 /// nothing to list, no edits or masks), only the probes' logits are computed, unless a sentence asks for so many that
 /// computing all is cheaper. They are equal to DenseProjection's, bit for bit. For any other line, all logits are
 /// computed. Allocates nothing once warm.
-class ProbeProjection {
+class ProbeProjection : public detail::OuterLayer<detail::SubsetProjection> {
  public:
   /// \param weights  [V, d]; referred to, must outlive this and its copies
   /// \param bias     [V] or empty; referred to
@@ -42,7 +43,7 @@ class ProbeProjection {
   template <class = void>
   explicit ProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                            std::shared_ptr<PackedMatrix const> full = {})
-      : projection_(weights, bias, std::move(full)) {}
+      : OuterLayer(detail::SubsetProjection(weights, bias, std::move(full))) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
   template <class = void>
@@ -67,19 +68,6 @@ class ProbeProjection {
 
   /// The number of logits computed for lines that asked only for probes.
   std::uint64_t logits() const { return made_; }
-  template <class = void>
-  std::int32_t vocabulary_size() const {
-    return projection_.vocabulary_size();
-  }
-  template <class = void>
-  std::ptrdiff_t hidden_size() const {
-    return projection_.hidden_size();
-  }
-  /// Bytes held besides the given weights; shared by copies.
-  template <class = void>
-  std::size_t bytes() const {
-    return projection_.bytes();
-  }
 
  private:
   template <class Body>
@@ -178,7 +166,6 @@ class ProbeProjection {
     for (std::size_t i = 0; i < count; ++i) lists_.probe(logit(i));
   }
 
-  detail::SubsetProjection projection_;
   LineLists lists_;
   std::vector<std::size_t> counts_;
   std::vector<Token> tokens_;

@@ -11,10 +11,9 @@
 #include <sluice/core/query.hpp>
 #include <sluice/output/clusters/clustered_projection.hpp>
 #include <sluice/output/clusters/clusters.hpp>
+#include <sluice/output/detail/projection/outer_layer.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -27,7 +26,7 @@ inline namespace SLUICE_ISA {
 /// the most frequent tokens; see LexicalShortlist). A line of a sentence with s allowed tokens costs s d products and
 /// reads only their weights. Tokens are equal to DenseProjection's, and log-probabilities equal up to rounding (another
 /// order of summation); without a shortlist they are the same.
-class ShortlistProjection {
+class ShortlistProjection : public detail::OuterLayer<ClusteredProjection> {
  public:
   /// \param weights     [V, d]; referred to, must outlive this and its copies
   /// \param bias        [V] or empty; referred to
@@ -37,7 +36,8 @@ class ShortlistProjection {
   template <class = void>
   explicit ShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                                double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
-      : projection_(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)}, std::move(full)) {}
+      : OuterLayer(ClusteredProjection(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)},
+                                       std::move(full))) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
   template <class = void>
@@ -45,23 +45,7 @@ class ShortlistProjection {
     return projection_.expand(hidden, queries, groups);
   }
   /// A union is a sentence in a step; those with no shortlist, or with a large one, count as full.
-  template <class = void>
-  ClusteredStatistics const& statistics() const {
-    return projection_.statistics();
-  }
-  template <class = void>
-  std::int32_t vocabulary_size() const {
-    return projection_.vocabulary_size();
-  }
-  template <class = void>
-  std::ptrdiff_t hidden_size() const {
-    return projection_.hidden_size();
-  }
-  /// Bytes held besides the given weights; shared by copies.
-  template <class = void>
-  std::size_t bytes() const {
-    return projection_.bytes();
-  }
+  ClusteredStatistics const& statistics() const { return projection_.statistics(); }
 
  private:
   template <class = void>
@@ -69,8 +53,6 @@ class ShortlistProjection {
     require(full_above >= 0 && full_above <= 1, "ShortlistProjection: full_above", full_above, "must be in [0, 1]");
     return full_above;
   }
-
-  ClusteredProjection projection_;
 };
 
 }  // namespace SLUICE_ISA

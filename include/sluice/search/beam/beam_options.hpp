@@ -53,7 +53,7 @@ struct Pruning {
 };
 
 /// What happens to a hypothesis that ends while its beam goes on.
-enum class Finished : std::uint8_t {
+enum class FinishedHypotheses : std::uint8_t {
   set_aside,  ///< eos among the `width` best candidates goes to a list, and the beam is refilled (fairseq, CTranslate2,
               ///< Hugging Face)
   shrink,     ///< it leaves, and its place stays empty (Marian)
@@ -72,7 +72,7 @@ enum class AtMaximum : std::uint8_t {
 };
 
 /// When a sentence ends before its beam is empty and before the maximum length.
-struct Stop {
+struct EarlyStopping {
   /// When the search ends, besides at the maximum length.
   enum class Rule : std::uint8_t {
     count,      ///< when `finished` hypotheses have ended
@@ -96,8 +96,8 @@ struct Stop {
 
   template <class = void>
   void check() const {
-    require(finished >= 0, "stop.finished", finished, "must not be negative");
-    require(patience > 0 && std::isfinite(patience), "stop.patience", patience, "must be a number > 0");
+    require(finished >= 0, "early_stopping.finished", finished, "must not be negative");
+    require(patience > 0 && std::isfinite(patience), "early_stopping.patience", patience, "must be a number > 0");
   }
 };
 

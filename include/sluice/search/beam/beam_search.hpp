@@ -33,12 +33,12 @@ namespace sluice::inline v0 {
 struct BeamSearch {
   std::int32_t width = 5;   ///< maximum number of live hypotheses; >= 1
   std::int32_t n_best = 1;  ///< maximum number of hypotheses returned; in [1, width], or up to the number that
-                            ///< stop.patience lets finish
+                            ///< early_stopping.patience lets finish
   LengthLimits length{};
   LengthPenalty penalty{};
   Pruning pruning{};
-  Finished finished = Finished::set_aside;
-  Stop stop{};
+  FinishedHypotheses finished = FinishedHypotheses::set_aside;
+  EarlyStopping early_stopping{};
   AtMaximum at_maximum = AtMaximum::force_eos;
   bool surplus = false;       ///< set_aside, Rule::count: whether all hypotheses that end in the last step count, or
                               ///< only as many as the rule still needs, best first
@@ -57,22 +57,26 @@ struct BeamSearch {
   template <class = void>
   void check() const {
     require(width >= 1, "width", width, "must be at least 1");
-    stop.check();
-    require(n_best >= 1 && n_best <= (std::max)(width, stop.needed(width)), "n_best", n_best,
+    early_stopping.check();
+    require(n_best >= 1 && n_best <= (std::max)(width, early_stopping.needed(width)), "n_best", n_best,
             "must be between 1 and the width");
     require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
-    require(candidates == 0 || finished == Finished::set_aside, "candidates", candidates,
-            "only Finished::set_aside refills the beam from further candidates");
-    require(stop.rule != Stop::Rule::top_ended || finished == Finished::set_aside, "stop.rule", "top_ended",
-            "needs Finished::set_aside");
-    require(finished == Finished::set_aside || stop.rule == Stop::Rule::count || stop.rule == Stop::Rule::exact,
-            "stop.rule", "heuristic", "compares with the set-aside hypotheses: needs Finished::set_aside");
-    require(finished != Finished::stay || stop.rule == Stop::Rule::count, "stop.rule", "exact",
-            "with Finished::stay the beam itself ranks finished against live hypotheses: use Rule::count");
+    require(candidates == 0 || finished == FinishedHypotheses::set_aside, "candidates", candidates,
+            "only FinishedHypotheses::set_aside refills the beam from further candidates");
+    require(early_stopping.rule != EarlyStopping::Rule::top_ended || finished == FinishedHypotheses::set_aside,
+            "early_stopping.rule", "top_ended", "needs FinishedHypotheses::set_aside");
+    require(finished == FinishedHypotheses::set_aside || early_stopping.rule == EarlyStopping::Rule::count ||
+                early_stopping.rule == EarlyStopping::Rule::exact,
+            "early_stopping.rule", "heuristic",
+            "compares with the set-aside hypotheses: needs FinishedHypotheses::set_aside");
+    require(finished != FinishedHypotheses::stay || early_stopping.rule == EarlyStopping::Rule::count,
+            "early_stopping.rule", "exact",
+            "with FinishedHypotheses::stay the beam itself ranks finished against live hypotheses: use Rule::count");
     require(sibling_penalty >= 0 && std::isfinite(sibling_penalty), "sibling_penalty", sibling_penalty,
             "must be a number >= 0");
-    require(!pruning.by_total() || (finished != Finished::stay && sibling_penalty <= 0), "pruning", "a threshold",
-            "compares log-probabilities, but Finished::stay and sibling_penalty rank by something else");
+    require(!pruning.by_total() || (finished != FinishedHypotheses::stay && sibling_penalty <= 0), "pruning",
+            "a threshold",
+            "compares log-probabilities, but FinishedHypotheses::stay and sibling_penalty rank by something else");
     length.check(), penalty.check(), pruning.check();
   }
 

@@ -21,7 +21,7 @@
 
 namespace sluice::inline v0 {
 
-/// Finds what a BeamSearch with Finished::set_aside and Stop::Rule::exact finds, best first (Meister, Vieira and
+/// Finds what a BeamSearch with FinishedHypotheses::set_aside and EarlyStopping::Rule::exact finds, best first (Meister, Vieira and
 /// Cotterell 2020, "Best-First Beam Search", TACL 8, algorithm 2). Hypotheses of all lengths wait in one queue; the
 /// most probable is taken first, and at most `width` of each length continue. Log-probabilities only fall, so
 /// candidates of one length leave the queue in the order in which a beam ranks them, and the same ones are kept.
@@ -34,8 +34,8 @@ namespace sluice::inline v0 {
 /// share a step and rows are expensive (a CPU, a large model), and where a proof is wanted. For a single sentence on a
 /// device, BeamSearch is faster.
 ///
-/// Returns the same hypotheses, token for token and in the same order, as BeamSearch{.stop = {.rule =
-/// Stop::Rule::exact}} with the options of the same names. It also matches other rules where these prove the same
+/// Returns the same hypotheses, token for token and in the same order, as BeamSearch{.early_stopping = {.rule =
+/// EarlyStopping::Rule::exact}} with the options of the same names. It also matches other rules where these prove the same
 /// result; as_beam() checks that. Ties are broken in the same way.
 ///
 /// Holds the decoder states of `states` hypotheses. To continue a hypothesis whose state has been evicted, its tokens
@@ -70,27 +70,27 @@ struct BestFirstBeam {
   /// - never_early, without word penalty (Hugging Face's early_stopping = "never").
   ///
   /// \throws std::invalid_argument  naming the option that has no equivalent: `finished` (other than set_aside),
-  ///     `stop.rule`, `pruning.relative_local_threshold`, `pruning.below_finished`, `sibling_penalty`; these look at a
+  ///     `early_stopping.rule`, `pruning.relative_local_threshold`, `pruning.below_finished`, `sibling_penalty`; these look at a
   ///     beam as a whole
   template <class = void>
   static BestFirstBeam as_beam(BeamSearch const& beam) {
     beam.check();
-    require(beam.finished == Finished::set_aside, "finished", name(beam.finished),
+    require(beam.finished == FinishedHypotheses::set_aside, "finished", name(beam.finished),
             "the room for one length would depend on what has ended before: must be set_aside");
     require(beam.sibling_penalty <= 0, "sibling_penalty", beam.sibling_penalty,
             "ranks by something else than log-probability: must be 0");
     auto const& penalty = beam.penalty;
     auto const unworded = penalty.word_penalty == 0;
     auto const plain = unworded && (penalty.kind == LengthPenalty::Kind::none || penalty.alpha == 0);
-    using Rule = Stop::Rule;
-    auto const rule = beam.stop.rule;
-    require(rule != Rule::count, "stop.rule", "count",
+    using Rule = EarlyStopping::Rule;
+    auto const rule = beam.early_stopping.rule;
+    require(rule != Rule::count, "early_stopping.rule", "count",
             "ends after a number of steps, and hypotheses are looked at in another order: use exact");
-    require(rule != Rule::top_ended || (plain && beam.n_best == 1), "stop.rule", "top_ended",
+    require(rule != Rule::top_ended || (plain && beam.n_best == 1), "early_stopping.rule", "top_ended",
             "proves something for n_best = 1 without length penalty and word penalty alone: use exact");
-    require(rule != Rule::heuristic || plain, "stop.rule", "heuristic",
+    require(rule != Rule::heuristic || plain, "early_stopping.rule", "heuristic",
             "proves something without length penalty and word penalty alone: use exact");
-    require(rule != Rule::never_early || unworded, "stop.rule", "never_early",
+    require(rule != Rule::never_early || unworded, "early_stopping.rule", "never_early",
             "proves something without word penalty alone: use exact");
     BestFirstBeam search{.width = beam.width,
                          .n_best = beam.n_best,
@@ -123,10 +123,7 @@ struct BestFirstBeam {
 
   template <class = void>
   void begin(State& s, Sentence const& sentence) const {
-    s.bounds = length.of(sentence);
-    s.bans.reset(*sentence.vocabulary);
-    s.prefix = Prefix(sentence);
-    s.vocabulary = sentence.vocabulary;
+    s.begin(sentence, length);
     s.history.clear(s.prefix.size());
     s.queue.clear(), s.out.clear();
     s.expanded.assign(1, {.length = s.prefix.size()});
@@ -180,12 +177,12 @@ struct BestFirstBeam {
 
  private:
   template <class = void>
-  static constexpr char const* name(Finished finished) {
+  static constexpr char const* name(FinishedHypotheses finished) {
     switch (finished) {
-      case Finished::set_aside: return "set_aside";
-      case Finished::shrink: return "shrink";
-      case Finished::stay: return "stay";
-      case Finished::leave_first: return "leave_first";
+      case FinishedHypotheses::set_aside: return "set_aside";
+      case FinishedHypotheses::shrink: return "shrink";
+      case FinishedHypotheses::stay: return "stay";
+      case FinishedHypotheses::leave_first: return "leave_first";
     }
     return "unknown";
   }

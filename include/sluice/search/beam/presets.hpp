@@ -39,7 +39,7 @@ inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
           .length = {.min = 1, .max = 256},
           .penalty = {.kind = length_penalty == 0 ? LengthPenalty::Kind::none : LengthPenalty::Kind::average,
                       .alpha = length_penalty},
-          .stop = {.rule = length_penalty == 0 ? Stop::Rule::top_ended : Stop::Rule::count},
+          .early_stopping = {.rule = length_penalty == 0 ? EarlyStopping::Rule::top_ended : EarlyStopping::Rule::count},
           .at_maximum = AtMaximum::truncate,
           .surplus = true,
           .prefix_scored = false,
@@ -47,23 +47,17 @@ inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
           .stage = Stage::before_softmax};
 }
 
-/// Hugging Face transformers' early_stopping. False (the default) stops when the best live hypothesis, scored at its
-/// present length, is no better than the k-th best finished one. True stops as soon as k have finished. "never" scores
-/// the best live hypothesis at the maximum length.
-enum class EarlyStopping : std::uint8_t { no, yes, never };
-
 /// Hugging Face transformers' beam search (4.50 and later): eos among the k best candidates joins a pool of the k best,
 /// and k non-eos candidates continue; live hypotheses at the maximum length join unchanged; masks act on the
 /// log-probabilities; score = log_prob / length^length_penalty. The prompt is Request::prompt and does not count. Its
 /// GenerationConfig's max_length of 20 counts the prompt too and comes with a warning: set length.max.
+/// Its early_stopping is `early`: False (the default) is `heuristic`, True is `count`, "never" is `never_early`.
 /// Not reproduced: the loop running until the last sentence of the batch is done (its results are the same).
-inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1, EarlyStopping early = EarlyStopping::no) {
-  auto const rule = early == EarlyStopping::yes  ? Stop::Rule::count
-                    : early == EarlyStopping::no ? Stop::Rule::heuristic
-                                                 : Stop::Rule::never_early;
+inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1,
+                              EarlyStopping::Rule early = EarlyStopping::Rule::heuristic) {
   return {.width = k,
           .penalty = {.alpha = length_penalty},
-          .stop = {.rule = rule},
+          .early_stopping = {.rule = early},
           .at_maximum = AtMaximum::truncate,
           .surplus = true};
 }
@@ -73,12 +67,12 @@ inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1, EarlySt
 /// maximum length eos is forced and its log-probability counts; score = log_prob / ((beta + length) / (beta +
 /// 1))^alpha. Its maximum is a multiple of the source's length that it learns from its training data: set
 /// length.max_factor.
-/// Not reproduced: beam_search_stop = "first" waiting for every sentence of the batch (stop.finished = 1 does this for
+/// Not reproduced: beam_search_stop = "first" waiting for every sentence of the batch (early_stopping.finished = 1 does this for
 /// one sentence), and unfinished hypotheses in its n-best list.
 inline BeamSearch sockeye(std::int32_t k, double alpha = 1, double beta = 0) {
   return {.width = k,
           .penalty = {.kind = LengthPenalty::Kind::gnmt, .alpha = alpha, .beta = beta},
-          .finished = Finished::stay};
+          .finished = FinishedHypotheses::stay};
 }
 
 /// Marian's beam search: as many candidates as the live width; finished hypotheses leave, and each reduces the width;
@@ -90,7 +84,7 @@ inline BeamSearch sockeye(std::int32_t k, double alpha = 1, double beta = 0) {
 inline BeamSearch marian(std::int32_t k, double normalize = 0, double word_penalty = 0) {
   return {.width = k,
           .penalty = {.alpha = normalize, .word_penalty = word_penalty},
-          .finished = Finished::shrink,
+          .finished = FinishedHypotheses::shrink,
           .at_maximum = AtMaximum::truncate};
 }
 
@@ -102,7 +96,7 @@ inline BeamSearch marian(std::int32_t k, double normalize = 0, double word_penal
 inline BeamSearch varstream(std::int32_t k, double threshold = 1.5, std::int32_t per_parent = 5) {
   return {.width = k,
           .pruning = {.absolute_threshold = threshold, .max_per_parent = per_parent},
-          .finished = Finished::leave_first,
+          .finished = FinishedHypotheses::leave_first,
           .at_maximum = AtMaximum::force_eos_free};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The rules by which a Blockwise accepts the guesses of a block.
+/// The rules by which a Blockwise accepts the guesses of a block: sluice::acceptance.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -20,6 +20,7 @@
 #include <vector>
 
 namespace sluice::inline v0 {
+namespace acceptance {
 
 /// Accepts guesses among the n best tokens (section 5.1).
 struct TopK {
@@ -55,34 +56,32 @@ struct Distance {
   }
 };
 
-/// The output is that of Sample{temperature, ...} with the same seed. At each position the model draws with the noise
+/// The output is that of Sample with the same options and the same seed. At each position the model draws with the noise
 /// that Sample would use, and a guess is accepted if it equals the token drawn. So outputs follow the model's own
 /// distribution for any draft (the guarantee of Leviathan et al. 2023 and Chen et al. 2023). A draft that draws with
-/// the same noise (WithDraft, Sampling) is accepted more often than one that takes its best token.
+/// the same noise (WithDraft with this rule) is accepted more often than one that takes its best token.
 struct Sampling {
-  float temperature = 1;  ///< as in Sample, like the next ones
-  std::int32_t top_k = 0;
-  float top_p = 1;
-  float min_p = 0;
-  float typical = 1;
+  float temperature = 1;    ///< as in Sample; > 0
+  Truncation truncation{};  ///< as in Sample, whose fields top_k, top_p, min_p and typical it gathers
 
   static constexpr bool lossless = true;
-  Truncation truncation() const { return {top_k, top_p, min_p, typical}; }
   void check() const {
     require(temperature > 0 && std::isfinite(temperature), "accept.temperature", temperature, "must be a number > 0");
-    truncation().check();
+    truncation.check();
   }
   void ask(Query& query, std::uint64_t seed, std::int32_t position, std::int32_t vocabulary_size) const {
     query.temperature = temperature;
-    if (truncation().off()) query.best = 1, query.noise = Sample::noise(seed, 0, position);
-    else truncation().ask(query, vocabulary_size);
+    if (truncation.off()) query.best = 1, query.noise = Sample::noise(seed, 0, position);
+    else truncation.ask(query, vocabulary_size);
   }
   Candidate own(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) const {
-    auto const list = truncation().apply(line.best, scratch);
+    auto const list = truncation.apply(line.best, scratch);
     return list.empty() ? Candidate{-1, 0} : draw(list, Sample::noise(seed, 0, position));
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 };
+
+}  // namespace acceptance
 
 namespace detail {
 

@@ -14,9 +14,8 @@
 #include <sluice/search/blockwise/detail/guess_tree.hpp>
 #include <sluice/search/blockwise/detail/tree_rows.hpp>
 #include <sluice/search/blockwise/rejection.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/single_output.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -44,9 +43,9 @@ namespace sluice::inline v0 {
 /// Guesses may form a tree (`branches` > 1; SpecInfer: Miao et al. 2024; Medusa: Cai et al. 2024; EAGLE-2: Li et al.
 /// 2024): the rule then walks down the tree to the child that the model itself chooses. The whole tree is verified in
 /// one call: as one row where the model takes trees, otherwise with a fork for each path. If the accepted path is not
-/// the first, its tokens are fed again in the next round, before the guesses. With a rule that draws (Rejection), the
+/// the first, its tokens are fed again in the next round, before the guesses. With a rule that draws (acceptance::Rejection), the
 /// proposer is asked to draw its guesses.
-template <Acceptance A = Exact>
+template <Acceptance A = acceptance::Exact>
 struct Blockwise {
   static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
 
@@ -68,16 +67,12 @@ struct Blockwise {
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
   static constexpr bool chooses_probes = draws;  ///< rules (Ruled) edit the probes
 
-  struct State {
-    Bans bans;
-    Prefix prefix;
-    std::vector<Token> tokens;  // generated; the last is not in the slot yet
-    std::vector<float> log_probs;
-    std::vector<Token> guesses;      // for the tokens that follow
-    DraftTree drafted;               // how they branch
-    mutable detail::GuessTree tree;  // the valid part of the guesses
-    mutable bool built = false;      // whether the tree matches the guesses
-    detail::TreeRows rows;           // of the round
+  struct State : detail::SingleOutput {  // the last token is not in the slot yet
+    std::vector<Token> guesses;          // for the tokens that follow
+    DraftTree drafted;                   // how they branch
+    mutable detail::GuessTree tree;      // the valid part of the guesses
+    mutable bool built = false;          // whether the tree matches the guesses
+    detail::TreeRows rows;               // of the round
     detail::TreeRows::Shape shape;
     std::vector<Token> pending;  // chosen, but not in the slot yet: more than one only after a path that was not the
                                  // first
@@ -86,24 +81,20 @@ struct Blockwise {
     std::vector<std::int32_t> blocks;       // tokens settled in each round
     std::vector<Candidate> scratch;         // of the rule
     [[no_unique_address]] detail::ScratchOf<A> own_scratch;
-    Vocabulary const* vocabulary = nullptr;
-    LengthLimits::Bounds bounds{};
     std::uint64_t seed = 0;
     detail::AdaptiveBlock adapting;
-    std::int32_t held = 0;                               // tokens in the slot that remain
-    std::int32_t wanted = 0;                             // guesses on one path, this round
-    detail::TreeRows::Place seen{};                      // the line that the last token was chosen from
-    bool first = true, finished = false, ended = false;  // first: no answer yet
-
-    /// The length of the output so far.
-    std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
+    std::int32_t held = 0;           // tokens in the slot that remain
+    std::int32_t wanted = 0;         // guesses on one path, this round
+    detail::TreeRows::Place seen{};  // the line that the last token was chosen from
+    bool first = true;               // no answer yet
   };
 
   void check() const {
     require(block >= 1, "block", block, "must be at least 1");
     require(minimum >= 1 && minimum <= block, "minimum", minimum, "must be between 1 and the block");
-    require(minimum == 1 || !A::lossless, "minimum", minimum,
-            "keeps tokens that the model would not have given: choose TopK or Distance to say so");
+    require(
+        minimum == 1 || !A::lossless, "minimum", minimum,
+        "keeps tokens that the model would not have given: choose acceptance::TopK or acceptance::Distance to say so");
     require(cost >= 0 && std::isfinite(cost), "cost", cost, "must be a number >= 0");
     require(cost > 0 || (A::lossless && !draws), "cost", cost,
             "must be given: what a rule keeps that is relaxed, or draws, would depend on the time");
@@ -114,15 +105,13 @@ struct Blockwise {
   std::int32_t slot_count() const { return branches; }
 
   void begin(State& s, Sentence const& sentence) const {
-    s.bounds = length.of(sentence);
-    s.bans.reset(*sentence.vocabulary);
-    s.prefix = Prefix(sentence);
-    s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
+    s.begin(sentence, length);
+    s.seed = sentence.seed;
     s.shape = {.trees = sentence.abilities.trees, .alike = !sentence.abilities.ragged};
-    s.tokens.clear(), s.log_probs.clear(), s.guesses.clear(), s.blocks.clear(), s.drafted.clear();
+    s.guesses.clear(), s.blocks.clear(), s.drafted.clear();
     s.adapting.reset(), s.built = false;
     s.pending.assign(1, sentence.last), s.held = sentence.held;
-    s.first = true, s.finished = s.ended = false;
+    s.first = true;
   }
 
   void plan(State& s, Plan& plan) const {
@@ -158,9 +147,9 @@ struct Blockwise {
       node = static_cast<std::size_t>(s.tree.kids(node)[static_cast<std::size_t>(kid)]);
       if (node <= first_path) ++s.held;
       else s.pending.push_back(token.token);
-      if (keep(s, token)) {
+      if (s.keep(token)) {
         s.blocks.push_back(settled + 1);
-        return s.ended = true;
+        return true;
       }
     }
   }
@@ -199,19 +188,12 @@ struct Blockwise {
   void settled(State& s, std::vector<Token>& tokens) const { tokens = s.tokens; }
 
   void finish(State const& s, Result& result) const {
-    result.hypotheses.clear();
-    if (s.ended && !s.finished && s.size() < s.bounds.max)
-      return result.fail(Failure::no_token_left, "every token was impossible");
-    auto& h = result.hypotheses.emplace_back();
-    h.tokens = s.tokens, h.log_probs = s.log_probs, h.finished = s.finished, h.blocks = s.blocks;
-    h.log_prob = s.prefix.log_prob();
-    for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
-    h.score = h.log_prob;
+    if (auto* const h = s.write(result)) h->blocks = s.blocks;
   }
 
  private:
   Query query(State const& s, std::int32_t position) const {
-    Query q{.edits = s.bans.edits(position < s.bounds.min)};
+    Query q{.edits = s.edits(position)};
     accept.ask(q, s.seed, position, s.vocabulary->size);
     return q;
   }
@@ -280,24 +262,13 @@ struct Blockwise {
     return {kept, {kids[i], A::lossless ? own.log_prob : line.probes[i]}};
   }
 
-  /// Appends a token. Returns whether the sentence is over.
-  bool keep(State& s, Candidate token) const {
-    s.tokens.push_back(token.token), s.log_probs.push_back(token.log_prob);
-    s.finished = is_eos(s, token.token);
-    auto const full = s.size() >= s.bounds.max;
-    if (full && s.vocabulary->eos.empty()) s.finished = true;
-    return s.finished || full;
-  }
   /// Ends a round with the model's own token.
   bool take(State& s, Candidate own) const {
     s.guesses.clear(), s.drafted.clear(), s.built = false;
     if (own.token < 0) return s.ended = true;
     s.pending.push_back(own.token);
-    if (keep(s, own)) {
-      s.blocks.push_back(1);
-      return s.ended = true;
-    }
-    return false;
+    if (s.keep(own)) s.blocks.push_back(1);
+    return s.ended;
   }
 };
 

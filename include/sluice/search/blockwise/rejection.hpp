@@ -20,7 +20,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::inline v0 {
+namespace sluice::inline v0::acceptance {
 
 /// Outputs follow the model's own distribution at that temperature, whatever the guesses: speculative sampling
 /// (Leviathan et al. 2023; Chen et al. 2023), and for trees of guesses SpecInfer's multi-round rejection (Miao et al.
@@ -145,4 +145,4 @@ struct Rejection {
   }
 };
 
-}  // namespace sluice::inline v0
+}  // namespace sluice::inline v0::acceptance

@@ -26,7 +26,7 @@ namespace sluice::inline v0 {
 ///
 /// At every step, the candidates are the best of all hypotheses together, the tokens that each hypothesis's automaton
 /// wants, and each hypothesis's best token. They are grouped by progress, the banks get their sizes (bank_sizes.hpp),
-/// and each bank takes its best. Only complete hypotheses may end. With Finished::set_aside, the places of those that
+/// and each bank takes its best. Only complete hypotheses may end. With FinishedHypotheses::set_aside, the places of those that
 /// end are refilled from the remaining candidates that continue. Everything else follows `beam`: finishing, stopping,
 /// lengths, scores. Its pruning thresholds compare within a bank, so no bank loses its best. With a trivial automaton
 /// this is `beam`, decision for decision.
@@ -65,8 +65,8 @@ struct ConstrainedBeamSearch {
   void check() const {
     beam.check();
     require(prune_finished >= 0, "prune_finished", prune_finished, "must be a number >= 0");
-    require(banks != Banks::fairseq || beam.finished == Finished::set_aside, "banks", "fairseq",
-            "needs Finished::set_aside");
+    require(banks != Banks::fairseq || beam.finished == FinishedHypotheses::set_aside, "banks", "fairseq",
+            "needs FinishedHypotheses::set_aside");
   }
   std::int32_t slot_count() const { return beam.slot_count(); }
   void insert_into(TokenSet& set) const { detail::constraints_insert_into(constraints, set); }

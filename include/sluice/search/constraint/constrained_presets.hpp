@@ -25,7 +25,7 @@ namespace sluice::inline v0::presets {
 /// log_prob.
 template <class A = Constraints>
 ConstrainedBeamSearch<A> sockeye_constrained(std::int32_t k, A constraints = {}) {
-  return {.beam = {.width = k, .finished = Finished::stay, .at_maximum = AtMaximum::truncate},
+  return {.beam = {.width = k, .finished = FinishedHypotheses::stay, .at_maximum = AtMaximum::truncate},
           .constraints = std::move(constraints),
           .banks = Banks::sockeye,
           .replace_impossible = false};

@@ -7,9 +7,8 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/output_limits.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -46,7 +45,7 @@ struct ExactSearch {
 
   static constexpr Abilities needs{.roll_back = true};
 
-  struct State {
+  struct State : detail::OutputLimits {
     /// A prefix of outputs, whose children are being searched.
     struct Node {
       Token token = 0;                // the last token, as it was fed
@@ -63,11 +62,7 @@ struct ExactSearch {
       std::vector<float> log_probs{};
       bool finished = true;
     };
-    Bans bans;
-    Prefix prefix;
     TokenSet ends;
-    Vocabulary const* vocabulary = nullptr;
-    LengthLimits::Bounds bounds{};
     std::vector<Node> path;  // the first node is the state before the first generated token
     std::vector<Candidate> children;
     std::vector<Found> found;  // best first
@@ -92,10 +87,7 @@ struct ExactSearch {
 
   template <class = void>
   void begin(State& s, Sentence const& sentence) const {
-    s.bounds = length.of(sentence);
-    s.bans.reset(*sentence.vocabulary);
-    s.prefix = Prefix(sentence);
-    s.vocabulary = sentence.vocabulary;
+    s.begin(sentence, length);
     s.ends = TokenSet(sentence.vocabulary->size);
     s.ends.insert(sentence.vocabulary->eos);
     s.path.assign(1, {.token = sentence.last});

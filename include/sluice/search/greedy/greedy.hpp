@@ -7,11 +7,9 @@
 
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/single_output.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -31,19 +29,9 @@ struct Greedy {
   LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< for the score
   Stage stage = Stage::after_softmax;  ///< when eos (output too short) and tokens never generated are forbidden
 
-  struct State {
-    Bans bans;
-    Prefix prefix;
-    std::vector<Token> tokens;  // generated
-    std::vector<float> log_probs;
-    Vocabulary const* vocabulary = nullptr;
-    LengthLimits::Bounds bounds{};
+  struct State : detail::SingleOutput {
     Token last = 0;         // to be fed
     std::int32_t held = 0;  // tokens in the slot
-    bool finished = false, ended = false;
-
-    /// The length of the output so far.
-    std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
   };
 
   void check() const { length.check(), penalty.check(); }
@@ -51,19 +39,15 @@ struct Greedy {
 
   template <class = void>
   void begin(State& s, Sentence const& sentence) const {
-    s.bounds = length.of(sentence);
-    s.bans.reset(*sentence.vocabulary);
-    s.prefix = Prefix(sentence);
-    s.vocabulary = sentence.vocabulary;
-    s.tokens.clear(), s.log_probs.clear();
-    s.last = sentence.last, s.held = sentence.held, s.finished = s.ended = false;
+    s.begin(sentence, length);
+    s.last = sentence.last, s.held = sentence.held;
   }
 
   template <class = void>
   void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     plan.row(0, 0, s.held, {&s.last, 1});
-    plan.ask({.best = 1, .edits = s.bans.edits(s.size() < s.bounds.min), .stage = stage, .normalise = scores});
+    plan.ask({.best = 1, .edits = s.edits(s.size()), .stage = stage, .normalise = scores});
   }
 
   template <class = void>
@@ -73,11 +57,7 @@ struct Greedy {
     auto const best = answer.back().best;
     if (best.empty()) return s.ended = true;
     s.last = best[0].token;
-    s.tokens.push_back(s.last), s.log_probs.push_back(best[0].log_prob);
-    s.finished = s.vocabulary->ends(s.last);
-    auto const full = s.size() >= s.bounds.max;
-    if (full && s.vocabulary->eos.empty()) s.finished = true;
-    return s.ended = s.finished || full;
+    return s.keep({s.last, scores ? best[0].log_prob : std::numeric_limits<float>::quiet_NaN()});
   }
 
   Progress progress(State const& s) const { return {s.held, 1, 1}; }
@@ -86,15 +66,7 @@ struct Greedy {
 
   template <class = void>
   void finish(State const& s, Result& result) const {
-    result.hypotheses.clear();
-    if (s.ended && !s.finished && s.size() < s.bounds.max)
-      return result.fail(Failure::no_token_left, "every token was impossible");
-    auto& h = result.hypotheses.emplace_back();
-    h.tokens = s.tokens, h.log_probs = s.log_probs, h.finished = s.finished;
-    if (!scores) std::fill(h.log_probs.begin(), h.log_probs.end(), std::numeric_limits<float>::quiet_NaN());
-    h.log_prob = s.prefix.log_prob();
-    for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
-    h.score = penalty.score(h.log_prob, s.size());
+    if (auto* const h = s.write(result)) h->score = penalty.score(h->log_prob, s.size());
   }
 };
 

@@ -45,7 +45,7 @@ struct Output {
 ///  - `check()`, optional (the compiler rejects another signature, here and for the next ones): throws
 ///    std::invalid_argument for invalid options, naming the option and its value;
 ///  - `stop(state, output)`, optional: the index of the stop that ends the output here, for Hypothesis::stop, or -1.
-///    See StopAt;
+///    See StopSequences;
 ///  - `may_follow(state, left)`, optional: the set of tokens allowed next, a std::shared_ptr<TokenSet const>; null:
 ///    all. `left`: how many tokens may still come, the end included. Acts like Query::only, on probes too. It requires
 ///    `require_possible(state, output, left)`, which throws std::invalid_argument if no output can begin with a forced

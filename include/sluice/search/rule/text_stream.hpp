@@ -9,7 +9,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,15 +23,16 @@ namespace sluice::inline v0 {
 
 /// The text of one output, in pieces, from its settled tokens (Decoder::settled, Delivery::settled). It never shows
 /// part of what may become a stop or half of a UTF-8 character, and never takes anything back. All pieces together are
-/// StopAt::text() of the result. Bytes that are not valid UTF-8 are shown unchanged.
+/// StopSequences::text() of the result. Bytes that are not valid UTF-8 are shown unchanged.
 class TextStream {
  public:
   /// \param stops  of the request, built with the tokens' bytes; it may be without stops
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   template <class = void>
-  explicit TextStream(StopAt stops, StopText stop = StopText::cut) : stops_(std::move(stops)), stop_(stop) {}
+  explicit TextStream(StopSequences stops, IncludeStop stop = IncludeStop::no)
+      : stops_(std::move(stops)), stop_(stop) {}
   template <class = void>
-  explicit TextStream(TokenBytes bytes) : TextStream(StopAt({.bytes = std::move(bytes)})) {}
+  explicit TextStream(TokenBytes bytes) : TextStream(StopSequences({.bytes = std::move(bytes)})) {}
 
   /// \param settled  all settled tokens so far: those of earlier calls, and more
   /// \returns        the text that can now be shown in addition. Valid until the next call
@@ -53,7 +54,7 @@ class TextStream {
 
   /// Ends the output; returns the rest of its text.
   /// \param hypothesis  the result's, which begins with the settled tokens
-  /// \throws std::invalid_argument  as StopAt::text() does, or if it does not begin with the text already shown
+  /// \throws std::invalid_argument  as StopSequences::text() does, or if it does not begin with the text already shown
   template <class = void>
   std::string end(Hypothesis const& hypothesis) const {
     auto const all = stops_.text(hypothesis, stop_);
@@ -69,7 +70,7 @@ class TextStream {
     if (begins_.empty()) return 0;
     auto const ended = state_.stop >= 0;  // if the stop counts, the text ends there; if not, more tokens will show it
     auto const at_string = ended && stops_.is_string(state_.stop);
-    if (stop_ == StopText::kept)
+    if (stop_ == IncludeStop::yes)
       return at_string ? stops_.string_place(state_.stop, text_, begins_.back()).end : text_.size();
     auto const tokens = stops_.open_tokens(state_);
     auto open = text_.size() - stops_.open_bytes(state_);
@@ -90,9 +91,9 @@ class TextStream {
     return length;
   }
 
-  StopAt stops_;
-  StopText stop_;
-  StopAt::State state_{};
+  StopSequences stops_;
+  IncludeStop stop_;
+  StopSequences::State state_{};
   std::string text_;
   std::vector<std::size_t> begins_;  // [token]: where its bytes begin
   std::size_t shown_ = 0;

@@ -8,10 +8,9 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/output_limits.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 #include <sluice/search/sample/sampler_chain.hpp>
 #include <sluice/search/sample/samplers.hpp>
 #include <sluice/search/sample/truncation.hpp>
@@ -78,7 +77,7 @@ struct Sample {
     return {{temperature, truncation(), top_n_sigma, xtc, dynamic_temperature, mirostat, adaptive_p, min_keep, order}};
   }
 
-  struct State {
+  struct State : detail::OutputLimits {
     struct Drawn {
       double log_prob = 0;
       History::Node node = History::root;
@@ -87,11 +86,7 @@ struct Sample {
       SamplerState sampler{};
       bool alive = true, finished = false, lost = false;  // lost: no token was possible
     };
-    Bans bans;
-    Prefix prefix;
     History history;
-    Vocabulary const* vocabulary = nullptr;
-    LengthLimits::Bounds bounds{};
     std::uint64_t seed = 0;
     std::vector<Drawn> drawn;        // [samples]
     std::vector<Token> own;          // of settled()
@@ -160,11 +155,9 @@ struct Sample {
 
 template <class Void>
 void Sample::begin(State& s, Sentence const& sentence) const {
-  s.bounds = length.of(sentence);
-  s.bans.reset(*sentence.vocabulary);
-  s.prefix = Prefix(sentence);
+  s.begin(sentence, length);
   s.history.clear(s.prefix.size());
-  s.vocabulary = sentence.vocabulary, s.seed = sentence.seed;
+  s.seed = sentence.seed;
   s.chain = chain(), s.plain = s.chain.plain();
   s.drawn.assign(static_cast<std::size_t>(samples), {.sampler = s.chain.begin()});
   s.unused.clear();
@@ -176,7 +169,7 @@ void Sample::begin(State& s, Sentence const& sentence) const {
 /// The query for the line that `sample` draws from; -1: all samples draw from it.
 template <class Void>
 Query Sample::query(State const& s, std::int32_t sample) const {
-  Query q{.edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature};
+  Query q{.edits = s.edits(s.generated), .temperature = temperature};
   if (!s.plain) {
     auto const own = sample >= 0 ? noise(s.seed, sample, s.generated) : 0;
     s.chain.ask(q, s.vocabulary->size, s.drawn[static_cast<std::size_t>((std::max)(sample, 0))].sampler, own);
@@ -234,7 +227,7 @@ void Sample::take(State& s, std::size_t sample, std::span<Candidate const> list)
     d.node = s.history.add(d.node, chosen.token, chosen.log_prob);
     d.token = chosen.token, d.log_prob += static_cast<double>(chosen.log_prob);
     auto const full = s.generated + 1 >= s.bounds.max;
-    d.finished = s.vocabulary->ends(chosen.token) || (full && s.vocabulary->eos.empty());
+    d.finished = s.finished_by(chosen.token, s.generated + 1);
     d.alive = !d.finished && !full;
   } else {
     d.alive = false;

@@ -8,11 +8,10 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/output_limits.hpp>
 #include <sluice/search/common/detail/placement.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 #include <sluice/search/sample/without_replacement.hpp>
 
 #include <algorithm>
@@ -53,7 +52,7 @@ struct StochasticBeam {
   float temperature = 1;   ///< the model's scores are divided by it; > 0; larger: more diverse
   LengthLimits length{};
 
-  struct State {
+  struct State : detail::OutputLimits {
     struct Entry {
       double log_prob = 0, value = 0;  // value: perturbed
       std::uint64_t key = 0;           // for the noise of its children
@@ -68,11 +67,7 @@ struct StochasticBeam {
       Candidate last;
       bool carried;  // ended in an earlier step
     };
-    Bans bans;
-    Prefix prefix;
     History history;
-    Vocabulary const* vocabulary = nullptr;
-    LengthLimits::Bounds bounds{};
     std::vector<Entry> beam, next;  // best first
     std::vector<Pick> picks;
     std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = none
@@ -120,11 +115,8 @@ struct StochasticBeam {
 
 template <class Void>
 void StochasticBeam::begin(State& s, Sentence const& sentence) const {
-  s.bounds = length.of(sentence);
-  s.bans.reset(*sentence.vocabulary);
-  s.prefix = Prefix(sentence);
+  s.begin(sentence, length);
   s.history.clear(s.prefix.size());
-  s.vocabulary = sentence.vocabulary;
   auto key = derive(sentence.seed, 0);
   for (auto const token : sentence.prefix) key = child(key, token);
   // The root's value: the largest G of all outputs. Any noise not used elsewhere will do.
@@ -138,7 +130,7 @@ void StochasticBeam::begin(State& s, Sentence const& sentence) const {
 /// Conditioning does not change the order of values: the list that the expander makes with noise is enough.
 template <class Void>
 Query StochasticBeam::query(State const& s, std::uint64_t key) const {
-  return {.best = width, .edits = s.bans.edits(s.generated < s.bounds.min), .temperature = temperature, .noise = key};
+  return {.best = width, .edits = s.edits(s.generated), .temperature = temperature, .noise = key};
 }
 
 template <class Void>
@@ -211,7 +203,7 @@ void StochasticBeam::extend(State& s, State::Pick const& pick) const {
     return;
   }
   auto const full = s.generated >= s.bounds.max;
-  auto const finished = s.vocabulary->ends(pick.last.token) || (full && s.vocabulary->eos.empty());
+  auto const finished = s.finished_by(pick.last.token, s.generated);
   s.next.push_back({.log_prob = pick.log_prob,
                     .value = pick.value,
                     .key = child(parent.key, pick.last.token),

@@ -57,7 +57,7 @@ struct BeamRows {
 /// launches in every case, and may be captured in a CUDA graph. The host gets no data until it asks.
 ///
 /// Finds the same as the BeamSearch given to it does with the same lists, hypothesis for hypothesis and to the last bit
-/// of their scores. Sentences do not influence each other. Needs Finished::set_aside (presets::fairseq, ctranslate2,
+/// of their scores. Sentences do not influence each other. Needs FinishedHypotheses::set_aside (presets::fairseq, ctranslate2,
 /// huggingface); see check_device_beam() for unsupported options.
 ///
 /// Memory: 12 bytes per sentence, hypothesis and token of the longest output, and a few per row. An object belongs to

@@ -41,8 +41,8 @@ inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabu
   search.check(), vocabulary.check();
   auto const ends = static_cast<std::int64_t>(vocabulary.eos.size());
   auto const keep = search.candidates != 0 ? std::int64_t{search.candidates} : search.width * (1 + ends);
-  require(search.finished == Finished::set_aside, "DeviceBeam: finished", static_cast<int>(search.finished),
-          "must be Finished::set_aside on a device");
+  require(search.finished == FinishedHypotheses::set_aside, "DeviceBeam: finished", static_cast<int>(search.finished),
+          "must be FinishedHypotheses::set_aside on a device");
   require(search.at_maximum != AtMaximum::force_eos_free, "DeviceBeam: at_maximum", "force_eos_free",
           "is not there on a device");
   require(!search.pruning.by_total() && search.pruning.relative_local_threshold <= 0 &&
@@ -73,12 +73,12 @@ inline BeamRules rules_of(BeamSearch const& search, Vocabulary const& vocabulary
   rules.width = search.width, rules.ends = static_cast<std::int32_t>(vocabulary.eos.size());
   rules.best = (std::min)(search.width + rules.ends, vocabulary.size);
   rules.keep = search.candidates != 0 ? search.candidates : search.width * (1 + rules.ends);
-  rules.n_best = search.n_best, rules.needed = search.stop.needed(search.width);
+  rules.n_best = search.n_best, rules.needed = search.early_stopping.needed(search.width);
   rules.most_ended = (std::max)({rules.width, rules.n_best, rules.needed});
   rules.surplus = search.surplus, rules.guard_prefix = search.guard_prefix;
-  rules.hopeful = search.stop.rule == Stop::Rule::never_early && search.penalty.alpha > 0;
+  rules.hopeful = search.early_stopping.rule == EarlyStopping::Rule::never_early && search.penalty.alpha > 0;
   rules.log_probs = kind == Kind::log_probs;
-  rules.rule = search.stop.rule, rules.at_maximum = search.at_maximum, rules.stage = search.stage;
+  rules.rule = search.early_stopping.rule, rules.at_maximum = search.at_maximum, rules.stage = search.stage;
   return rules;
 }
 

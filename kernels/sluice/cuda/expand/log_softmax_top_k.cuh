@@ -137,8 +137,8 @@ class LogSoftmaxTopK {
   ///              not all of its columns need be used at once
   template <class T, class Product>
   void enqueue_tiles(LineTask<T> task, MatrixView<T> tile, cudaStream_t stream, Product&& product) {
-    detail::SideStream nobody;
-    enqueue_tiles(task, tile, 0, nobody, stream,
+    detail::SideStream none;
+    enqueue_tiles(task, tile, 0, none, stream,
                   [&](std::ptrdiff_t first, std::ptrdiff_t count, T*) { return product(first, count); });
   }
   /// The same with two alternating tiles: while the lines of one are read in the stream `beside`, the caller's stream

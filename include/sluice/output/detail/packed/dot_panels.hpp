@@ -49,17 +49,20 @@ struct Lines {
   std::ptrdiff_t row_bytes() const { return stride * static_cast<std::ptrdiff_t>(sizeof(Number)); }
 };
 
-/// Panels [ceil(n / 32)][d / depth][32][depth] with d padded.
-template <class Dot>
+/// Panels [ceil(n / 32)][d / depth][32][depth] of weights, with d padded, and a bias per output. Panels is the class that
+/// derives from it: its `ending(column)` finishes the sums of `lanes` outputs.
+template <class Panels, class Dot>
 class DotPanels {
  public:
   using Number = typename Dot::Number;
+  using Sums = typename Dot::Sums;
   static constexpr int lanes = Dot::lanes;
 
-  /// Replaces the contents by rows[0], rows[1], ... of `lines`, which have `inputs` numbers before padding. Allocates
-  /// only beyond its largest size so far.
-  void gather(Lines<Number> const& lines, std::ptrdiff_t inputs, std::span<std::int32_t const> rows) {
-    inputs_ = inputs;
+  /// Replaces the contents by rows[0], rows[1], ... of `lines`, which are Lines with `columns` numbers before padding, and
+  /// of `bias`, unless that is empty. Allocates only beyond its largest size so far.
+  template <class Weights>
+  void gather(Weights const& lines, std::span<float const> bias, std::span<std::int32_t const> rows) {
+    inputs_ = lines.columns;
     depth_ = lines.stride;
     auto const outputs = padded(std::ssize(rows));
     auto const size = static_cast<std::size_t>(outputs * depth_) + ahead / sizeof(Number);
@@ -70,10 +73,12 @@ class DotPanels {
       };
       pack(line, weights_.data() + first * depth_);
     }
+    gather_numbers(bias, rows, bias_);
   }
 
   std::ptrdiff_t inputs() const { return inputs_; }
-  std::size_t bytes() const { return weights_.size() * sizeof(Number); }
+  std::size_t bytes() const { return weights_.size() * sizeof(Number) + bias_.size() * sizeof(float); }
+  float const* bias() const { return bias_.data(); }  ///< [outputs, padded]
 
   /// The weights from output j on, at k = 0.
   Number const* from(std::ptrdiff_t j) const {
@@ -83,7 +88,7 @@ class DotPanels {
   /// Adds the products of Rows rows for Vectors * lanes outputs to `sums`.
   template <std::size_t Rows, std::size_t Vectors>
   [[gnu::always_inline]] void add(Lines<typename Dot::Input> const& x, std::ptrdiff_t row, std::ptrdiff_t column,
-                                  typename Dot::Sums (&sums)[Rows][Vectors]) const {
+                                  Sums (&sums)[Rows][Vectors]) const {
     constexpr auto per_panel = static_cast<int>(panel) / lanes;
     constexpr auto vectors = static_cast<int>(Vectors);
     constexpr auto numbers = lanes * Dot::depth;
@@ -101,6 +106,22 @@ class DotPanels {
           a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); }, sums);
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
+    }
+  }
+
+  /// Computes Rows rows for Vectors * lanes outputs, finishes them as Panels requires, and calls write(row, column,
+  /// vector).
+  template <int Rows, int Vectors, class X, class Write>
+  void block(X const& x, std::ptrdiff_t row, std::ptrdiff_t column, Write write) const {
+    Sums sums[std::size_t{Rows}][std::size_t{Vectors}] = {};
+    add(x, row, column, sums);
+    auto const factors = x.factors();
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v) {
+      auto const at = column + v * lanes;
+      auto const ending = static_cast<Panels const&>(*this).ending(at);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) write(row + r, at, ending(sums[r][v], factors[row + r]));
     }
   }
 
@@ -123,7 +144,7 @@ class DotPanels {
 
   template <int part, std::size_t Rows, std::size_t Vectors, class At>
   [[gnu::always_inline]] static void step(typename Dot::Input const* a, std::ptrdiff_t stride, At const& at,
-                                          typename Dot::Sums (&sums)[Rows][Vectors]) {
+                                          Sums (&sums)[Rows][Vectors]) {
     constexpr auto rows = static_cast<int>(Rows), vectors = static_cast<int>(Vectors);
     typename Dot::Weights weight[Vectors];
 #pragma GCC unroll 16
@@ -140,24 +161,8 @@ class DotPanels {
   std::ptrdiff_t inputs_ = 0;
   std::ptrdiff_t depth_ = 0;
   AlignedVector<Number> weights_;
+  AlignedVector<float> bias_;
 };
-
-/// Computes Rows rows for Vectors * lanes outputs, finishes them as the panels require, and calls write(row, column,
-/// vector).
-template <int Rows, int Vectors, class Panels, class X, class Write>
-[[gnu::always_inline]] inline void dot_block(Panels const& panels, X const& x, std::ptrdiff_t row,
-                                             std::ptrdiff_t column, Write write) {
-  typename Panels::Sums sums[std::size_t{Rows}][std::size_t{Vectors}] = {};
-  panels.add(x, row, column, sums);
-  auto const factors = x.factors();
-#pragma GCC unroll 16
-  for (int v = 0; v < Vectors; ++v) {
-    auto const at = column + v * Panels::lanes;
-    auto const ending = panels.ending(at);
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) write(row + r, at, ending(sums[r][v], factors[row + r]));
-  }
-}
 
 }  // namespace packed
 }  // namespace SLUICE_ISA

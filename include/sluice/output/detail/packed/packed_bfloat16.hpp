@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
@@ -49,19 +48,10 @@ struct Bfloat16Lines : Lines<Bfloat16Dot::Number> {
 };
 
 /// Panels of bfloat16 weights, and a bias per output.
-class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
+class Bfloat16Panels : public DotPanels<Bfloat16Panels, Bfloat16Dot> {
  public:
-  using Sums = Bfloat16Dot::Sums;
   using Lines = Bfloat16Lines;
   static constexpr std::ptrdiff_t few_rows = 0;
-
-  /// As FloatPanels::gather.
-  void gather(Lines const& lines, std::span<float const> bias, std::span<std::int32_t const> rows) {
-    DotPanels::gather(lines, lines.columns, rows);
-    gather_numbers(bias, rows, bias_);
-  }
-
-  std::size_t bytes() const { return DotPanels::bytes() + bias_.size() * sizeof(float); }
 
   /// Finishes the sums of `lanes` outputs.
   struct Ending {
@@ -69,17 +59,11 @@ class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
 
     [[gnu::always_inline]] simd::Vec operator()(Sums sums, NoFactor) const { return sums + bias; }
   };
-  [[gnu::always_inline]] Ending ending(std::ptrdiff_t column) const { return {simd::load(bias_.data() + column)}; }
-
-  template <int Rows, int Vectors, class Write>
-  void block(Bfloat16Rows const& x, std::ptrdiff_t row, std::ptrdiff_t column, Write write) const {
-    dot_block<Rows, Vectors>(*this, x, row, column, write);
-  }
+  [[gnu::always_inline]] Ending ending(std::ptrdiff_t column) const { return {simd::load(bias() + column)}; }
 
 #if SLUICE_TILES
   /// Then the sums need no further step.
   static constexpr bool tiles_begin_with_bias = true;
-  float const* bias() const { return bias_.data(); }
 
   struct TileEnding {
     [[gnu::always_inline]] simd::Vec operator()(Sums sums, NoFactor) const { return sums; }
@@ -91,9 +75,6 @@ class Bfloat16Panels : public DotPanels<Bfloat16Dot> {
     tile::add_bfloat16<Sum, Input, Weight>();
   }
 #endif
-
- private:
-  AlignedVector<float> bias_;
 };
 
 }  // namespace packed

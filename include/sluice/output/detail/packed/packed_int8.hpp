@@ -62,23 +62,21 @@ struct Int8Lines : Lines<Int8Dot::Number> {
 };
 
 /// Panels of 8-bit weights, and a scale and a bias per output.
-class Int8Panels : public DotPanels<Int8Dot> {
+class Int8Panels : public DotPanels<Int8Panels, Int8Dot> {
  public:
-  using Sums = Int8Dot::Sums;
   using Lines = Int8Lines;
   /// Up to this many rows, matrix units are no faster: reading the weights takes the time.
   static constexpr std::ptrdiff_t few_rows = 2;
 
   /// As FloatPanels::gather.
   void gather(Lines const& lines, std::span<float const> bias, std::span<std::int32_t const> rows) {
-    DotPanels::gather(lines, lines.columns, rows);
+    DotPanels::gather(lines, bias, rows);
     gather_numbers<std::uint32_t>(lines.corrections, rows, corrections_);
     gather_numbers<float>(lines.scales, rows, scales_);
-    gather_numbers(bias, rows, bias_);
   }
 
   std::size_t bytes() const {
-    return DotPanels::bytes() + corrections_.size() * (sizeof(std::uint32_t) + 2 * sizeof(float));
+    return DotPanels::bytes() + corrections_.size() * (sizeof(std::uint32_t) + sizeof(float));
   }
 
   /// Finishes the exact sums of `lanes` outputs: sum * (scale of the output * scale of the row) + bias, each operation
@@ -95,12 +93,7 @@ class Int8Panels : public DotPanels<Int8Dot> {
   };
   [[gnu::always_inline]] Ending ending(std::ptrdiff_t column) const {
     return {Int8Dot::load<Sums>(corrections_.data() + column), Int8Dot::load<Int8Dot::Floats>(scales_.data() + column),
-            Int8Dot::load<Int8Dot::Floats>(bias_.data() + column)};
-  }
-
-  template <int Rows, int Vectors, class Write>
-  void block(Int8Rows const& x, std::ptrdiff_t row, std::ptrdiff_t column, Write write) const {
-    dot_block<Rows, Vectors>(*this, x, row, column, write);
+            Int8Dot::load<Int8Dot::Floats>(bias() + column)};
   }
 
 #if SLUICE_TILES
@@ -116,7 +109,6 @@ class Int8Panels : public DotPanels<Int8Dot> {
  private:
   AlignedVector<std::uint32_t> corrections_;  // by output: corrects for the offset of the inputs
   AlignedVector<float> scales_;
-  AlignedVector<float> bias_;
 };
 
 }  // namespace packed

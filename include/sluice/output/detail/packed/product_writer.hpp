@@ -7,7 +7,7 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/packed/finish.hpp>
+#include <sluice/output/packed/epilogue.hpp>
 
 #include <cstddef>
 #include <limits>
@@ -21,13 +21,13 @@ namespace packed {
 /// outside y is dropped. Small and copied to where it is used, so that the compiler sees that writes do not alias it.
 class ProductWriter {
  public:
-  explicit ProductWriter(MatrixView<float> y, std::ptrdiff_t first = 0, Finish finish = {})
+  explicit ProductWriter(MatrixView<float> y, std::ptrdiff_t first = 0, Epilogue epilogue = {})
       : data_(y.data),
         stride_(y.stride),
         end_(first + y.columns),
         first_(first),
-        least_(finish.relu ? 0 : -std::numeric_limits<float>::infinity()),
-        add_(finish.add) {}
+        least_(epilogue.relu ? 0 : -std::numeric_limits<float>::infinity()),
+        add_(epilogue.add) {}
 
   template <class Vector>
   [[gnu::always_inline]] void operator()(std::ptrdiff_t row, std::ptrdiff_t column, Vector value) const {

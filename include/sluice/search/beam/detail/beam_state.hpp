@@ -6,10 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/output_limits.hpp>
 #include <sluice/search/common/history.hpp>
-#include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +15,7 @@
 
 namespace sluice::inline v0::detail {
 
-struct BeamState {
+struct BeamState : OutputLimits {
   /// A hypothesis in the beam.
   struct Entry {
     double log_prob = 0;
@@ -47,11 +45,7 @@ struct BeamState {
     std::size_t order = 0;  // breaks ties
   };
 
-  Bans bans;
-  Prefix prefix;
   History history;
-  Vocabulary const* vocabulary = nullptr;
-  LengthLimits::Bounds bounds{};
   std::vector<Entry> beam, next;     // best first
   std::vector<Pick> picks;           // candidates, then the best of them in order
   std::vector<Ended> out;            // in the order in which they ended

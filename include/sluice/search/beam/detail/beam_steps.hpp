@@ -63,10 +63,7 @@ void go_on(BeamState& s) {
 
 template <class Beam>
 void begin(Beam const& options, BeamState& s, Sentence const& sentence) {
-  s.bounds = options.length.of(sentence);
-  s.bans.reset(*sentence.vocabulary);
-  s.prefix = Prefix(sentence);
-  s.vocabulary = sentence.vocabulary;
+  s.begin(sentence, options.length);
   s.history.clear(s.prefix.size());
   s.beam.assign(1, BeamState::Entry{.token = sentence.last, .slot = 0});
   s.out.clear(), s.unused.clear();

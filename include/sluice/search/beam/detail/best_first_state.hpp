@@ -7,10 +7,8 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/search/beam/detail/kept_states.hpp>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/common/detail/output_limits.hpp>
 #include <sluice/search/common/history.hpp>
-#include <sluice/search/common/length.hpp>
-#include <sluice/search/common/prefix.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +18,7 @@
 
 namespace sluice::inline v0::detail {
 
-struct BestFirstState {
+struct BestFirstState : OutputLimits {
   /// A candidate in the queue.
   struct Waiting {
     double value = 0;  // no output that begins like this scores more
@@ -66,11 +64,7 @@ struct BestFirstState {
     bool finished = false;
   };
 
-  Bans bans;
-  Prefix prefix;
   History history;
-  Vocabulary const* vocabulary = nullptr;
-  LengthLimits::Bounds bounds{};
   std::vector<Waiting> queue;  // a heap
   std::vector<Expanded> expanded;
   std::vector<Level> levels;  // [length - prefix], for the lengths reached so far

@@ -21,8 +21,8 @@ namespace sluice::inline v0::detail::beam_loop {
 template <class Beam>
 std::int32_t looked_at(Beam const& options, BeamState const& s) {
   auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
-  if (options.finished == Finished::shrink) return s.room;
-  if (options.finished != Finished::set_aside) return options.width;
+  if (options.finished == FinishedHypotheses::shrink) return s.room;
+  if (options.finished != FinishedHypotheses::set_aside) return options.width;
   // Every live hypothesis may end in any eos token.
   return options.candidates != 0 ? options.candidates : options.width * (1 + ends);
 }

@@ -27,7 +27,7 @@ void close(Beam const& options, BeamState& s) {
   };
   for (auto const& entry : s.next) {
     if (entry.ended) {
-      if (options.finished == Finished::stay || full) join(entry, true);
+      if (options.finished == FinishedHypotheses::stay || full) join(entry, true);
     } else if (full && (fixed_length || options.at_maximum == AtMaximum::truncate ||
                         (options.at_maximum == AtMaximum::best_unfinished && !joined))) {
       join(entry, fixed_length);

@@ -25,16 +25,16 @@ struct Standing {
   bool top_ended;
 };
 
-/// Rule::count. With Finished::stay, the finished hypotheses are in the beam itself.
+/// Rule::count. With FinishedHypotheses::stay, the finished hypotheses are in the beam itself.
 template <class Beam>
 bool enough_ended(Beam const& options, Standing const& now) {
   auto count = now.ended.size();
-  if (options.finished == Finished::stay) {
+  if (options.finished == FinishedHypotheses::stay) {
     count = static_cast<std::size_t>(
         std::count_if(now.beam.begin(), now.beam.end(), [](auto const& entry) { return entry.ended; }));
     if (count == now.beam.size()) return true;
   }
-  return static_cast<std::int32_t>(count) >= options.stop.needed(options.width);
+  return static_cast<std::int32_t>(count) >= options.early_stopping.needed(options.width);
 }
 
 /// The worst score among the `rank` best finished ones, which a live hypothesis would have to beat.
@@ -61,7 +61,7 @@ bool none_can_pass(Beam const& options, Standing const& now, double bar) {
 /// Rule::heuristic and Rule::never_early.
 template <class Beam>
 bool best_falls_short(Beam const& options, Standing const& now, double bar) {
-  auto const hopeful = options.stop.rule == Stop::Rule::never_early && options.penalty.alpha > 0;
+  auto const hopeful = options.early_stopping.rule == EarlyStopping::Rule::never_early && options.penalty.alpha > 0;
   return options.penalty.score(now.beam[0].log_prob, hopeful ? now.max : now.generated) <= bar;
 }
 
@@ -70,13 +70,13 @@ template <class Beam>
 bool stops(Beam const& options, Standing const& now, std::vector<double>& scores) {
   auto const count = static_cast<std::int32_t>(now.ended.size());
   auto const full = [&](std::int32_t rank) { return count >= rank; };
-  switch (options.stop.rule) {
-    case Stop::Rule::count: return enough_ended(options, now);
-    case Stop::Rule::top_ended: return now.top_ended && full(options.n_best);
-    case Stop::Rule::exact:
+  switch (options.early_stopping.rule) {
+    case EarlyStopping::Rule::count: return enough_ended(options, now);
+    case EarlyStopping::Rule::top_ended: return now.top_ended && full(options.n_best);
+    case EarlyStopping::Rule::exact:
       return full(options.n_best) && none_can_pass(options, now, worst_of_best(now, options.n_best, scores));
-    case Stop::Rule::heuristic:
-    case Stop::Rule::never_early:
+    case EarlyStopping::Rule::heuristic:
+    case EarlyStopping::Rule::never_early:
       return full(options.width) && best_falls_short(options, now, worst_of_best(now, options.width, scores));
   }
   return false;

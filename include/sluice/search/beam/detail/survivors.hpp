@@ -32,7 +32,7 @@ template <class Beam>
 void extend(Beam const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
   auto value = pick.value;
-  if (pick.ended && !pick.carried && options.finished == Finished::stay)
+  if (pick.ended && !pick.carried && options.finished == FinishedHypotheses::stay)
     value = options.penalty.score(pick.log_prob, s.history.length(node));
   auto const from = s.beam[static_cast<std::size_t>(pick.parent)].slot;
   s.next.push_back({pick.log_prob, value, node, pick.token, from, -1, pick.ended});
@@ -55,19 +55,19 @@ void choose(Beam const& options, BeamState& s) {
   s.next.clear();
   auto const ended_before = s.out.size();
   std::size_t first = 0;
-  if (finished == Finished::leave_first) {
+  if (finished == FinishedHypotheses::leave_first) {
     while (first < picks.size() && picks[first].ended) end(options, s, picks[first++]);
     s.room = options.width - static_cast<std::int32_t>(s.out.size());
   }
-  if (finished == Finished::set_aside) s.top_ended |= !picks.empty() && picks[0].ended;
+  if (finished == FinishedHypotheses::set_aside) s.top_ended |= !picks.empty() && picks[0].ended;
 
   auto room = s.room;
   // At the maximum length, only candidates that fit into the beam may join the finished ones.
   auto const width = static_cast<std::size_t>(options.width);
-  auto const limit = s.last() && finished == Finished::set_aside ? width : picks.size();
-  auto const places = options.surplus || options.stop.rule != Stop::Rule::count
+  auto const limit = s.last() && finished == FinishedHypotheses::set_aside ? width : picks.size();
+  auto const places = options.surplus || options.early_stopping.rule != EarlyStopping::Rule::count
                           ? (std::numeric_limits<std::size_t>::max)()
-                          : static_cast<std::size_t>(options.stop.needed(options.width));
+                          : static_cast<std::size_t>(options.early_stopping.needed(options.width));
   auto const guarded = options.guard_prefix && s.prefix.size() > 0 && s.generated == s.prefix.size();
   for (auto i = first; i < (std::min)(limit, picks.size()); ++i) {
     auto const& pick = picks[i];
@@ -75,14 +75,14 @@ void choose(Beam const& options, BeamState& s) {
       if (i < width) --room;
       continue;
     }
-    if (pick.ended && finished == Finished::shrink) end(options, s, pick);
-    else if (pick.ended && finished == Finished::set_aside) {
+    if (pick.ended && finished == FinishedHypotheses::shrink) end(options, s, pick);
+    else if (pick.ended && finished == FinishedHypotheses::set_aside) {
       if (i < width && s.out.size() < places) end(options, s, pick);
     } else if (static_cast<std::int32_t>(s.next.size()) < room) {
       extend(options, s, pick);
     }
   }
-  if (finished == Finished::shrink) s.room -= static_cast<std::int32_t>(s.out.size() - ended_before);
+  if (finished == FinishedHypotheses::shrink) s.room -= static_cast<std::int32_t>(s.out.size() - ended_before);
 }
 
 /// Pruning::below_finished, applied to the next beam.

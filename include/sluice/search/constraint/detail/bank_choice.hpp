@@ -133,7 +133,7 @@ class BankChoice {
     }
   }
 
-  /// Banks::equal: every bank keeps its own places. Hypotheses that ended and left the beam earlier (Finished::shrink)
+  /// Banks::equal: every bank keeps its own places. Hypotheses that ended and left the beam earlier (FinishedHypotheses::shrink)
   /// were in the top bank; those that leave now (`live`) are replaced from their own bank.
   template <class = void>
   void share_equally(Terms const& terms, bool live) {

@@ -80,7 +80,7 @@ void ask(Search const& search, typename Search::State& s, Query& query, std::siz
   auto const& state = after(s, b.beam[rank].node);
   auto& wanted = s.wanted[rank];
   wanted.clear();
-  query.bank = bank(search, s, state);
+  query.label = bank(search, s, state);
   if (beam_loop::forced(search.beam, b)) return;
   // The best candidates of the whole beam, over all banks, may all come from one hypothesis.
   auto const ends = static_cast<std::int32_t>(b.vocabulary->eos.size());
@@ -160,7 +160,7 @@ void select(Search const& search, typename Search::State& s) {
                           .width = search.beam.width,
                           .places = s.inner.room,
                           .looked_at = looked_at,
-                          .refill = search.beam.finished == Finished::set_aside});
+                          .refill = search.beam.finished == FinishedHypotheses::set_aside});
 }
 
 /// Advances the automaton for every new hypothesis in the history.

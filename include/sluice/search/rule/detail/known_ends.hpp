@@ -72,7 +72,7 @@ class KnownEnds {
              .edits = query.edits,
              .stage = query.stage,
              .normalise = false,
-             .bank = query.bank,
+             .label = query.label,
              .noise = query.noise};
   }
 

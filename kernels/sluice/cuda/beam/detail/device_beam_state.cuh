@@ -67,9 +67,9 @@ struct BeamRules {
   std::int32_t n_best = 1, needed = 1;
   std::int32_t most_ended = 1;  ///< finished hypotheses kept: no rule needs more
   bool surplus = false, guard_prefix = false;
-  bool hopeful = false;  ///< Stop::Rule::never_early with a penalty that grows
+  bool hopeful = false;  ///< EarlyStopping::Rule::never_early with a penalty that grows
   bool log_probs = false;
-  Stop::Rule rule = Stop::Rule::count;
+  EarlyStopping::Rule rule = EarlyStopping::Rule::count;
   AtMaximum at_maximum = AtMaximum::force_eos;
   Stage stage = Stage::after_softmax;
 

@@ -23,11 +23,13 @@ class BeamStopping {
   SLUICE_DEVICE bool stops() const {
     auto const& rules = task_.rules;
     switch (rules.rule) {
-      case Stop::Rule::count: return now_.ended >= rules.needed;
-      case Stop::Rule::top_ended: return now_.top_ended != 0 && now_.ended >= rules.n_best;
-      case Stop::Rule::exact: return now_.ended >= rules.n_best && none_can_pass(best_[rules.n_best - 1].score);
-      case Stop::Rule::heuristic:
-      case Stop::Rule::never_early: return now_.ended >= rules.width && falls_short(best_[rules.width - 1].score);
+      case EarlyStopping::Rule::count: return now_.ended >= rules.needed;
+      case EarlyStopping::Rule::top_ended: return now_.top_ended != 0 && now_.ended >= rules.n_best;
+      case EarlyStopping::Rule::exact:
+        return now_.ended >= rules.n_best && none_can_pass(best_[rules.n_best - 1].score);
+      case EarlyStopping::Rule::heuristic:
+      case EarlyStopping::Rule::never_early:
+        return now_.ended >= rules.width && falls_short(best_[rules.width - 1].score);
     }
     return false;
   }

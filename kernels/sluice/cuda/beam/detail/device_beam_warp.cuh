@@ -20,7 +20,7 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-/// BeamSearch::advance with Finished::set_aside: assigns candidates to the next beam and to the finished hypotheses,
+/// BeamSearch::advance with FinishedHypotheses::set_aside: assigns candidates to the next beam and to the finished hypotheses,
 /// assigns slots to live hypotheses, and decides whether the sentence is over. Every candidate finds its place, which
 /// merge_beams has counted, in parallel. Warps are independent.
 template <class Block>
@@ -145,7 +145,7 @@ class BeamWarp {
   /// Keeps only as many as the rule still needs.
   SLUICE_DEVICE void bound_ends() {
     auto const& rules = task_.rules;
-    if (rules.surplus || rules.rule != Stop::Rule::count) return;
+    if (rules.surplus || rules.rule != EarlyStopping::Rule::count) return;
     auto const left = rules.needed > before_.ended ? rules.needed - before_.ended : 0;
     if (ends_ > left) ends_ = left;
   }

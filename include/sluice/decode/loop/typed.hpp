@@ -1,26 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Implements the interfaces of the loop for types of model, expander, schedule and trace.
+/// Implements the interfaces of the loop for types of model, expander, search, schedule and trace.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/request.hpp>
+#include <sluice/core/search.hpp>
 #include <sluice/core/trace.hpp>
-#include <sluice/decode/loop/check_answer.hpp>
+#include <sluice/decode/loop/check_needs.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
+
+/// Throws std::logic_error if the shape is not [lines, vocabulary]: an expander would read out of bounds. Checks `rows`,
+/// and `columns` if the answer holds scores. Other kinds of answer are for their expander to check.
+template <class A>
+void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
+  if constexpr (requires { answer.rows; })
+    if (answer.rows != static_cast<std::ptrdiff_t>(lines))
+      throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and gave " +
+                             std::to_string(answer.rows));
+  if constexpr (requires { answer.kind; })
+    if (answer.columns != vocabulary)
+      throw std::logic_error("sluice: the model's lines have " + std::to_string(answer.columns) +
+                             " scores, its vocabulary " + std::to_string(vocabulary));
+}
+
+/// The same for attachments.
+template <class = void>
+void check_attachments(Attachments const& attached, std::size_t lines) {
+  auto const& [values, widths] = attached;
+  if (values.rows != 0 && values.rows != static_cast<std::ptrdiff_t>(lines))
+    throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and attaches " +
+                           std::to_string(values.rows));
+  if (values.rows != 0 && !widths.empty() && widths.size() != lines)
+    throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and attaches " +
+                           std::to_string(widths.size()) + " widths");
+  for (auto const width : widths)
+    if (values.rows != 0 && (width < 0 || width > values.columns))
+      throw std::logic_error("sluice: the model attaches a width of " + std::to_string(width) + " among " +
+                             std::to_string(values.columns) + " columns");
+}
 
 template <Model M, Expander<Answer<M>> E>
 struct ModelSideOf final : AnyModelSide {
@@ -165,6 +200,62 @@ struct TraceOf final : AnyTrace {
     else return false;
   }
   T trace;
+};
+
+template <class Source, Search S>
+struct RequestOf final : AnyRequest {
+  RequestOf(Request<Source, S>&& request, AnyModelSide const& side)
+      : text(std::move(request.source)), search(std::move(request.search)), model(side) {
+    prompt = std::move(request.prompt), prefix = std::move(request.prefix);
+    seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction,
+    confidence = request.confidence;
+  }
+  void const* source() const override { return &text; }
+  void check() const override {
+    if (search) check_search(*search, model);
+  }
+  Source text;
+  std::optional<S> search;
+  AnyModelSide const& model;
+};
+
+template <class Source, Search S>
+struct SearchOf final : AnySearch {
+  explicit SearchOf(S const& one) : usual(one) {}
+  void take(AnyRequest const& request) override {
+    auto const& own = static_cast<RequestOf<Source, S> const&>(request).search;
+    search = own ? &*own : &usual;
+  }
+  std::int32_t slot_count() const override { return static_cast<std::int32_t>(search->slot_count()); }
+  void begin(Sentence const& sentence) override { search->begin(state, sentence); }
+  bool insert_into([[maybe_unused]] TokenSet& set) const override {
+    if constexpr (InsertingSearch<S>) search->insert_into(set);
+    return InsertingSearch<S>;
+  }
+  void plan(Plan& plan) override { search->plan(state, plan); }
+  bool advance(Expansion const& answer) override { return search->advance(state, answer); }
+  Progress progress() const override { return search->progress(state); }
+  bool draft([[maybe_unused]] Draft& draft) override {
+    if constexpr (DraftingSearch<S>) return search->draft(state, draft);
+    else return false;
+  }
+  void settled([[maybe_unused]] std::vector<Token>& tokens) override {
+    if constexpr (SettlingSearch<S>) search->settled(state, tokens);
+  }
+  void finish(Result& result) override { search->finish(state, result); }
+
+  S const& usual;
+  S const* search = nullptr;
+  mutable typename S::State state{};
+};
+
+template <class Source, Search S>
+struct SearchesOf final : AnySearches {
+  explicit SearchesOf(S one) : search(std::move(one)) {
+    takes_prefix = sluice::takes_prefix<S>(), drafts = DraftingSearch<S>;
+  }
+  std::unique_ptr<AnySearch> make() const override { return std::make_unique<SearchOf<Source, S>>(search); }
+  S search;
 };
 
 }  // namespace sluice::inline v0::detail

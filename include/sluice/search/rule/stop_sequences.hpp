@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Stop tokens and stop strings.
+/// Stop sequences: tokens and strings that end outputs.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -28,8 +28,8 @@
 
 namespace sluice::inline v0 {
 
-/// The stop sequences and stop strings of a request.
-struct Stops {
+/// The stop sequences and stop strings of a request, and from where on they count.
+struct StopOptions {
   std::vector<Phrase> tokens{};        ///< any of these sequences; without eos, which always ends outputs
   std::vector<std::string> strings{};  ///< any of these strings, as bytes of the text; needs `bytes`
   TokenBytes bytes{};                  ///< for every token of the vocabulary
@@ -37,14 +37,14 @@ struct Stops {
                              ///< earlier stop is ignored for good. >= 0
 };
 
-/// Whether the text includes the stop itself.
-enum class StopText : std::uint8_t {
-  cut,   ///< the text ends where the stop begins
-  kept,  ///< the text ends where the stop ends (vLLM's include_stop_str_in_output)
+/// Whether the text of an output includes the stop that ended it (vLLM's include_stop_str_in_output).
+enum class IncludeStop : std::uint8_t {
+  no,   ///< the text ends where the stop begins
+  yes,  ///< the text ends where the stop ends
 };
 
 /// Ends outputs as an engine's `stop`, `stop_token_ids` or antiprompts do. A Rule for any search: Ruled<Search,
-/// StopAt>. A hypothesis whose output completes a stop is finished there, with its log-probability up to and including
+/// StopSequences>. A hypothesis whose output completes a stop is finished there, with its log-probability up to and including
 /// that token; it competes like one that has ended in eos. `Hypothesis::stop` is then the index of the stop, those of
 /// `tokens` before those of `strings`. Hypothesis::tokens holds all tokens generated, including the whole last one;
 /// text() cuts the text.
@@ -56,7 +56,7 @@ enum class StopText : std::uint8_t {
 /// stop, unless the search spends it on eos (AtMaximum::force_eos).
 ///
 /// Costs one table lookup per byte of a token (per token, for sequences), and no model call. Copies are cheap.
-class StopAt {
+class StopSequences {
  public:
   struct State {
     std::int32_t tokens = 0, bytes = 0;  // states of the automata
@@ -65,11 +65,11 @@ class StopAt {
   };
 
   /// Never stops.
-  StopAt() = default;
+  StopSequences() = default;
   /// \throws std::invalid_argument  naming an empty stop, strings without bytes, or a negative minimum
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   template <class = void>
-  explicit StopAt(Stops stops) {
+  explicit StopSequences(StopOptions stops) {
     for (std::size_t i = 0; i < stops.tokens.size(); ++i)
       require(!stops.tokens[i].empty(), "stops.tokens[" + std::to_string(i) + "]", "[]", "is empty");
     for (std::size_t i = 0; i < stops.strings.size(); ++i)
@@ -85,8 +85,8 @@ class StopAt {
 
   /// The stops as given.
   template <class = void>
-  Stops const& stops() const {
-    static Stops const none;
+  StopOptions const& stops() const {
+    static StopOptions const none;
     return data_ == nullptr ? none : data_->stops;
   }
   /// The number of `tokens` and `strings` together.
@@ -102,7 +102,7 @@ class StopAt {
     if (size() == 0) return {};
     auto const& vocabulary = *sentence.vocabulary;
     require(!vocabulary.eos.empty(), "vocabulary.eos", "none",
-            "outputs have a fixed length, and StopAt cannot end them earlier");
+            "outputs have a fixed length, and StopSequences cannot end them earlier");
     for (std::size_t i = 0; i < stops().tokens.size(); ++i)
       for (auto const token : stops().tokens[i]) {
         auto const name = "stops.tokens[" + std::to_string(i) + "]";
@@ -145,11 +145,11 @@ class StopAt {
   /// The bytes of an output, up to its stop if it has one.
   /// \throws std::invalid_argument  if a token has no bytes, or the stop is not one of these
   template <class = void>
-  std::string text(Hypothesis const& hypothesis, StopText stop = StopText::cut) const {
+  std::string text(Hypothesis const& hypothesis, IncludeStop stop = IncludeStop::no) const {
     auto text = stops().bytes.text(hypothesis.tokens);
     if (hypothesis.stop < 0) return text;
     auto const span = where(hypothesis, text);
-    text.resize(stop == StopText::cut ? span.begin : span.end);
+    text.resize(stop == IncludeStop::no ? span.begin : span.end);
     return text;
   }
 
@@ -195,7 +195,7 @@ class StopAt {
 
  private:
   struct Data {
-    Stops stops;
+    StopOptions stops;
     PhraseMatcher tokens;
     detail::ByteMatcher bytes;
   };

@@ -10,7 +10,7 @@
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/rules.hpp>
-#include <sluice/search/rule/stop_at.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
@@ -38,7 +38,7 @@ using namespace sluice::test;
 namespace {
 
 /// A plain output, cut at its first stop.
-Hypothesis cut(Hypothesis h, Stops const& stops, Table const& table, std::size_t prefix, std::int32_t minimum) {
+Hypothesis cut(Hypothesis h, StopOptions const& stops, Table const& table, std::size_t prefix, std::int32_t minimum) {
   auto const end = !h.tokens.empty() && table.ends(h.tokens.back()) ? 1u : 0u;
   auto const first = first_stop(stops, std::span(h.tokens).first(h.tokens.size() - end), prefix,
                                 static_cast<std::size_t>(std::max(minimum, stops.minimum)));
@@ -51,7 +51,8 @@ Hypothesis cut(Hypothesis h, Stops const& stops, Table const& table, std::size_t
 }
 
 /// All outputs of a table, cut at their first stops, each once: `length` of each counts the eos that is removed.
-std::vector<Sequence> all_cut(Table const& table, std::uint64_t seed, Universe const& universe, Stops const& stops) {
+std::vector<Sequence> all_cut(Table const& table, std::uint64_t seed, Universe const& universe,
+                              StopOptions const& stops) {
   std::map<std::vector<Token>, Sequence> found;
   for (auto& one : all_sequences(table, seed, universe)) {
     auto const end = table.ends(one.tokens.back()) ? 1u : 0u;
@@ -77,7 +78,7 @@ std::vector<TableRequest<S>> some(std::size_t count, std::vector<Token> const& p
 
 }  // namespace
 
-TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row more", "[stop_at]") {
+TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row more", "[stop_sequences]") {
   std::mt19937_64 random(1);
   std::size_t stopped = 0, crossed = 0;
   for (int round = 0; round < times(150); ++round) {
@@ -85,11 +86,11 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
     auto const stops = random_stops(random, table);
     auto const prefix = round % 3 == 0 ? std::vector<Token>{3, 4, 3} : std::vector<Token>{};
     Greedy const greedy{.length = {.min = round % 4 == 0 ? 6 : 0, .max = static_cast<std::int32_t>(4 + random() % 9)}};
-    using Stopped = Ruled<Greedy, StopAt>;
+    using Stopped = Ruled<Greedy, StopSequences>;
     auto const uncut = run<everything>(table, some<Greedy>(6, prefix), greedy);
     Counters counters;
-    auto const results =
-        run<everything>(table, some<Stopped>(6, prefix), Stopped{greedy, StopAt(stops)}, Batched{}, {}, &counters);
+    auto const results = run<everything>(table, some<Stopped>(6, prefix), Stopped{greedy, StopSequences(stops)},
+                                         Batched{}, {}, &counters);
     std::size_t rows = 0;
     for (std::size_t i = 0; i < uncut.size(); ++i) {
       auto const bound = std::min(greedy.length.min, greedy.length.max);
@@ -97,7 +98,7 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
       REQUIRE(results[i].ok());
       auto const& h = results[i].hypotheses.at(0);
       CHECK(same_output(h, expected));
-      check_stopped(results[i], StopAt(stops), table, i, prefix, static_cast<std::size_t>(bound));
+      check_stopped(results[i], StopSequences(stops), table, i, prefix, static_cast<std::size_t>(bound));
       stopped += h.stop >= 0 ? 1 : 0;
       if (h.stop >= static_cast<std::int32_t>(stops.tokens.size()))
         crossed += stops.bytes.bytes(h.tokens.back()).size() <
@@ -110,7 +111,7 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
   CHECK(crossed > times(20u));
 }
 
-TEST_CASE("a wide beam under stops finds the best of all outputs cut at their first stops", "[stop_at]") {
+TEST_CASE("a wide beam under stops finds the best of all outputs cut at their first stops", "[stop_sequences]") {
   std::mt19937_64 random(2);
   for (int round = 0; round < times(60); ++round) {
     auto const table = random_table(random, 6);
@@ -124,18 +125,18 @@ TEST_CASE("a wide beam under stops finds the best of all outputs cut at their fi
       auto const end = table.ends(s.tokens.back()) || !s.finished || s.tokens.size() == 6 ? 0 : 1;
       return beam.penalty.score(s.log_prob, static_cast<std::int32_t>(s.tokens.size()) + end);
     });
-    using Stopped = Ruled<BeamSearch, StopAt>;
+    using Stopped = Ruled<BeamSearch, StopSequences>;
     auto const results = run<everything>(table, std::vector<TableRequest<Stopped>>{{.source = 7, .prefix = prefix}},
-                                         Stopped{beam, StopAt(stops)});
+                                         Stopped{beam, StopSequences(stops)});
     check_n_best(results.at(0), expected);
-    check_stopped(results.at(0), StopAt(stops), table, 7, prefix, static_cast<std::size_t>(minimum));
+    check_stopped(results.at(0), StopSequences(stops), table, 7, prefix, static_cast<std::size_t>(minimum));
   }
 }
 
-TEST_CASE("what stops behind a line that is run for its forks takes no place of others", "[stop_at]") {
+TEST_CASE("what stops behind a line that is run for its forks takes no place of others", "[stop_sequences]") {
   Table const table{.size = 20, .scale = 5, .eos_bias = -1};
-  StopAt const stop({.tokens = {{4}, {5}, {6}}});
-  using Stopped = Ruled<BeamSearch, StopAt>;
+  StopSequences const stop({.tokens = {{4}, {5}, {6}}});
+  using Stopped = Ruled<BeamSearch, StopSequences>;
   for (auto const width : {3, 5, 8}) {
     BeamSearch const narrow{.width = width, .n_best = width, .length = {.max = 15}};
     auto wide = narrow;
@@ -149,20 +150,21 @@ TEST_CASE("what stops behind a line that is run for its forks takes no place of 
   }
 }
 
-TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[stop_at]") {
+TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[stop_sequences]") {
   std::mt19937_64 random(3);
   for (int round = 0; round < 40; ++round) {
     auto table = random_table(random, static_cast<std::int32_t>(5 + random() % 6));
     table.eos_bias = -3;
     auto const stops = random_stops(random, table);
     Greedy const greedy{.length = {.max = 12}};
-    auto const expected = run<everything>(table, some<Ruled<Greedy, StopAt>>(6), Ruled{greedy, StopAt(stops)});
+    auto const expected =
+        run<everything>(table, some<Ruled<Greedy, StopSequences>>(6), Ruled{greedy, StopSequences(stops)});
     for (auto const kind : {Guesses::as_they_are, Guesses::corrupted, Guesses::eos_first, Guesses::random}) {
       TableChecker model(TableModel<everything>(table), everything), small(TableModel<everything>(table), everything);
       WithDraft drafted(model, small);
       Guessing guessing(drafted, kind, 7);
-      Ruled const exact{Blockwise<>{.block = 5, .length = greedy.length}, StopAt(stops)};
-      auto const results = decode(guessing, some<Ruled<Blockwise<>, StopAt>>(6), exact);
+      Ruled const exact{Blockwise<>{.block = 5, .length = greedy.length}, StopSequences(stops)};
+      auto const results = decode(guessing, some<Ruled<Blockwise<>, StopSequences>>(6), exact);
       for (std::size_t i = 0; i < results.size(); ++i) {
         CHECK(same_outputs(results[i], expected[i]));
         CHECK(results[i].hypotheses.at(0).stop == expected[i].hypotheses.at(0).stop);
@@ -170,23 +172,24 @@ TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[
         for (auto const n : results[i].hypotheses.at(0).blocks) settled += static_cast<std::size_t>(n);
         CHECK(settled == results[i].hypotheses.at(0).tokens.size());
       }
-      Ruled const relaxed{Blockwise<TopK>{.block = 5, .accept = {2}, .minimum = 3, .length = greedy.length},
-                          StopAt(stops)};
-      auto const guessed = decode(guessing, some<Ruled<Blockwise<TopK>, StopAt>>(6), relaxed);
-      for (std::size_t i = 0; i < guessed.size(); ++i) check_stopped(guessed[i], StopAt(stops), table, i);
+      Ruled const relaxed{Blockwise<acceptance::TopK>{.block = 5, .accept = {2}, .minimum = 3, .length = greedy.length},
+                          StopSequences(stops)};
+      auto const guessed = decode(guessing, some<Ruled<Blockwise<acceptance::TopK>, StopSequences>>(6), relaxed);
+      for (std::size_t i = 0; i < guessed.size(); ++i) check_stopped(guessed[i], StopSequences(stops), table, i);
       CHECK(model.report() == "");
     }
   }
 }
 
-TEST_CASE("samples under stops are the same samples cut at their first stops", "[stop_at]") {
+TEST_CASE("samples under stops are the same samples cut at their first stops", "[stop_sequences]") {
   std::mt19937_64 random(4);
   for (int round = 0; round < times(60); ++round) {
     auto const table = random_table(random, static_cast<std::int32_t>(5 + random() % 6));
     auto const stops = random_stops(random, table);
     Sample const sample{.temperature = 1, .top_k = round % 2 == 0 ? 0 : 3, .samples = 4, .length = {.max = 9}};
     auto const uncut = run<everything>(table, some<Sample>(4), sample);
-    auto const results = run<everything>(table, some<Ruled<Sample, StopAt>>(4), Ruled{sample, StopAt(stops)});
+    auto const results =
+        run<everything>(table, some<Ruled<Sample, StopSequences>>(4), Ruled{sample, StopSequences(stops)});
     for (std::size_t i = 0; i < uncut.size(); ++i) {
       REQUIRE(results[i].hypotheses.size() == uncut[i].hypotheses.size());
       for (std::size_t j = 0; j < 4; ++j)
@@ -195,33 +198,34 @@ TEST_CASE("samples under stops are the same samples cut at their first stops", "
   }
 }
 
-TEST_CASE("a stochastic beam under stops draws from the outputs cut at their first stops", "[stop_at]") {
+TEST_CASE("a stochastic beam under stops draws from the outputs cut at their first stops", "[stop_sequences]") {
   std::mt19937_64 random(5);
   for (int round = 0; round < 30; ++round) {
     auto const table = random_table(random, 5);
     auto const stops = random_stops(random, table);
     auto const all = all_cut(table, 3, {.maximum = 5, .must_finish = false}, stops);
     StochasticBeam const beam{.width = 300, .length = {.max = 5}};
-    auto const result = run<everything>(table, std::vector<TableRequest<Ruled<StochasticBeam, StopAt>>>{{.source = 3}},
-                                        Ruled{beam, StopAt(stops)})
-                            .at(0);
+    auto const result =
+        run<everything>(table, std::vector<TableRequest<Ruled<StochasticBeam, StopSequences>>>{{.source = 3}},
+                        Ruled{beam, StopSequences(stops)})
+            .at(0);
     CHECK(result.hypotheses.size() == all.size());
-    check_stopped(result, StopAt(stops), table, 3);
+    check_stopped(result, StopSequences(stops), table, 3);
     double mass = 0;
     for (auto const& h : result.hypotheses) mass += std::exp(h.log_prob);
     CHECK(std::abs(mass - 1) < 1e-4);
   }
 }
 
-TEST_CASE("stops hold in diverse and constrained beams and every preset, in any company", "[stop_at]") {
+TEST_CASE("stops hold in diverse and constrained beams and every preset, in any company", "[stop_sequences]") {
   std::mt19937_64 random(6);
   std::size_t stopped = 0, complete = 0;
   for (int round = 0; round < 25; ++round) {
     auto const table = random_table(random, static_cast<std::int32_t>(6 + random() % 5));
     auto const stops = random_stops(random, table);
-    StopAt const rule(stops);
+    StopSequences const rule(stops);
     auto const check = [&](auto const& search, auto const& verify) {
-      using Stopped = Ruled<std::remove_cvref_t<decltype(search)>, StopAt>;
+      using Stopped = Ruled<std::remove_cvref_t<decltype(search)>, StopSequences>;
       auto const requests = some<Stopped>(6);
       auto const alone = run<everything>(table, requests, Stopped{search, rule}, Batched{.size = 1});
       auto const together = run(plain, table, requests, Stopped{search, rule}, Streaming{.size = 4, .refill_below = 1});
@@ -259,39 +263,41 @@ TEST_CASE("stops hold in diverse and constrained beams and every preset, in any 
   CHECK(complete > 10);
 }
 
-TEST_CASE("each request has its own stops, beside other rules", "[stop_at]") {
+TEST_CASE("each request has its own stops, beside other rules", "[stop_sequences]") {
   Table const table{.size = 8, .scale = 2, .eos_bias = -9, .eos_slope = 0};
   std::vector<std::string> const strings{"", "", "", "a", "b", "ab", "c", "bc"};
   TokenBytes const bytes(strings);
-  using Both = Ruled<Greedy, Rules<NoRepeatNgram, StopAt>>;
+  using Both = Ruled<Greedy, Rules<NoRepeatNgram, StopSequences>>;
   Greedy const greedy{.length = {.max = 30}};
   auto requests = some<Both>(20);
   for (std::size_t i = 0; i < requests.size(); i += 2)
-    requests[i].search = Both{greedy, Rules(NoRepeatNgram{2}, StopAt({.strings = {"ca"}, .bytes = bytes}))};
+    requests[i].search = Both{greedy, Rules(NoRepeatNgram{2}, StopSequences({.strings = {"ca"}, .bytes = bytes}))};
   auto const results = run<everything>(
-      table, requests, Both{greedy, Rules(NoRepeatNgram{2}, StopAt({.tokens = {{6, 7}, {7, 6}}, .bytes = bytes}))});
+      table, requests,
+      Both{greedy, Rules(NoRepeatNgram{2}, StopSequences({.tokens = {{6, 7}, {7, 6}}, .bytes = bytes}))});
   for (std::size_t i = 0; i < results.size(); ++i) {
     auto const& h = results[i].hypotheses.at(0);
-    Stops const stops =
-        i % 2 == 0 ? Stops{.strings = {"ca"}, .bytes = bytes} : Stops{.tokens = {{6, 7}, {7, 6}}, .bytes = bytes};
+    StopOptions const stops = i % 2 == 0 ? StopOptions{.strings = {"ca"}, .bytes = bytes}
+                                         : StopOptions{.tokens = {{6, 7}, {7, 6}}, .bytes = bytes};
     CHECK(h.stop == first_stop(stops, h.tokens, 0, 0).stop);
     CHECK((h.stop < 0 || first_stop(stops, h.tokens, 0, 0).tokens == h.tokens.size()));
   }
   CHECK(std::ranges::count_if(results, [](Result const& r) { return r.hypotheses.at(0).stop >= 0; }) > 10);
 }
 
-TEST_CASE("a score that is forced goes past a stop", "[stop_at]") {
+TEST_CASE("a score that is forced goes past a stop", "[stop_sequences]") {
   Table const table{.size = 6};
-  Ruled const score{ForcedScore{}, StopAt({.tokens = {{3}}})};
+  Ruled const score{ForcedScore{}, StopSequences({.tokens = {{3}}})};
   auto const result =
       run<everything>(
-          table, std::vector<TableRequest<Ruled<ForcedScore, StopAt>>>{{.source = 1, .prefix = {3, 4, eos}}}, score)
+          table, std::vector<TableRequest<Ruled<ForcedScore, StopSequences>>>{{.source = 1, .prefix = {3, 4, eos}}},
+          score)
           .at(0);
   CHECK(result.hypotheses.at(0).tokens == std::vector<Token>{3, 4, eos});
   CHECK(std::abs(result.hypotheses.at(0).log_prob - log_prob(table, 1, {}, std::vector<Token>{3, 4, eos})) < 1e-5);
 }
 
-TEST_CASE("stops that make no sense are refused by name", "[stop_at]") {
+TEST_CASE("stops that make no sense are refused by name", "[stop_sequences]") {
   auto const message = [](auto&& make) -> std::string {
     try {
       make();
@@ -301,12 +307,15 @@ TEST_CASE("stops that make no sense are refused by name", "[stop_at]") {
     return "nothing";
   };
   TokenBytes const few(std::vector<std::string>{"a", "b"});
-  CHECK(message([] { StopAt({.strings = {"x"}}); }).find("stops.bytes") != std::string::npos);
-  CHECK(message([&] { StopAt({.strings = {"x", ""}, .bytes = few}); }).find("stops.strings[1]") != std::string::npos);
-  CHECK(message([] { StopAt({.tokens = {{}}}); }).find("stops.tokens[0]") != std::string::npos);
-  CHECK(message([] { StopAt({.tokens = {{3}}, .minimum = -1}); }).find("stops.minimum = -1") != std::string::npos);
-  auto const refused = [](Table const& table, Stops stops) {
-    auto const result = run_one<everything>(table, 1, Ruled{Greedy{}, StopAt(std::move(stops))});
+  CHECK(message([] { StopSequences({.strings = {"x"}}); }).find("stops.bytes") != std::string::npos);
+  CHECK(message([&] {
+          StopSequences({.strings = {"x", ""}, .bytes = few});
+        }).find("stops.strings[1]") != std::string::npos);
+  CHECK(message([] { StopSequences({.tokens = {{}}}); }).find("stops.tokens[0]") != std::string::npos);
+  CHECK(message([] { StopSequences({.tokens = {{3}}, .minimum = -1}); }).find("stops.minimum = -1") !=
+        std::string::npos);
+  auto const refused = [](Table const& table, StopOptions stops) {
+    auto const result = run_one<everything>(table, 1, Ruled{Greedy{}, StopSequences(std::move(stops))});
     CHECK(result.failure == Failure::bad_request);
     return result.message;
   };
@@ -315,13 +324,14 @@ TEST_CASE("stops that make no sense are refused by name", "[stop_at]") {
   CHECK(refused(table, {.tokens = {{eos}}}).find("end of sentence") != std::string::npos);
   CHECK(refused(table, {.strings = {"x"}, .bytes = few}).find("stops.bytes.size = 2") != std::string::npos);
   CHECK(refused({.size = 6, .has_eos = false}, {.tokens = {{3}}}).find("vocabulary.eos") != std::string::npos);
-  CHECK(run_one<everything>({.size = 6, .has_eos = false}, 1, Ruled{Greedy{.length = {.max = 4}}, StopAt()}).ok());
+  CHECK(
+      run_one<everything>({.size = 6, .has_eos = false}, 1, Ruled{Greedy{.length = {.max = 4}}, StopSequences()}).ok());
 }
 
-TEST_CASE("behind a stop nothing is run, and the end that the search is told of is shown to nobody", "[stop_at]") {
+TEST_CASE("behind a stop nothing is run, and the end that the search is told of is not shown", "[stop_sequences]") {
   Vocabulary const vocabulary{.size = 6, .bos = bos, .eos = {eos}};
   std::vector<Token> const prompt{bos};
-  Ruled const search{Greedy{}, StopAt({.tokens = {{3}}})};
+  Ruled const search{Greedy{}, StopSequences({.tokens = {{3}}})};
   std::remove_cvref_t<decltype(search)>::State state;
   search.begin(state, {.vocabulary = &vocabulary, .prompt = prompt, .last = bos});
   StepPlan step;
