@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What examples/translate makes of --constraints and --glossary: demands, terms, whole words.
+// What examples/apps/translate makes of --constraints and --glossary: demands, terms, whole words.
 #include <sluice/search/constraint/automaton.hpp>
 
 #include <support/catch.hpp>

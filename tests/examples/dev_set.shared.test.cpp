@@ -153,7 +153,7 @@ TEST_CASE("hidden vectors and log-probabilities are those of the reference", "[d
   CHECK(same.tokens_differ == 0);
 
   // The model of the repository, rounded to halves.
-  auto const half = compare(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors");
+  auto const half = compare(SLUICE_SOURCE_DIR "/examples/apps/translate/model/model.safetensors");
   std::cout << "float: hidden " << same.hidden << ", log_prob " << same.log_prob << "; half: hidden " << half.hidden
             << ", log_prob " << half.log_prob << "\n";
   CHECK(half.hidden < 0.02);
@@ -182,7 +182,7 @@ TEST_CASE("the development sentences come out as the reference says", "[dev_set]
 
 TEST_CASE("half precision changes few sentences", "[dev_set]") {
   if (missing()) return;
-  Loaded const loaded(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors");
+  Loaded const loaded(SLUICE_SOURCE_DIR "/examples/apps/translate/model/model.safetensors");
   auto const inputs = sources();
   CHECK(agreeing(decode_all(loaded, inputs, greedy, 64), "half, greedy") * 100 >= 95 * sentences);
 }

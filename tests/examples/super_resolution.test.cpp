@@ -22,7 +22,7 @@ using namespace super_resolution;
 
 namespace {
 
-std::filesystem::path const folder = std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/super_resolution/model";
+std::filesystem::path const folder = std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/apps/super_resolution/model";
 LengthLimits const all{.max = super_resolution::length};
 
 std::vector<Image> small_images(std::size_t count) {

@@ -23,7 +23,7 @@ static_assert(Model<Transformer> && ReleasingModel<Transformer> && EncodingModel
 
 std::shared_ptr<Weights const> weights(Precision layers = Precision::float32) {
   static auto const load = [](Precision precision) {
-    return Weights::load(std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/translate/model/model.safetensors",
+    return Weights::load(std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/apps/translate/model/model.safetensors",
                          precision);
   };
   static std::shared_ptr<Weights const> const shared[] = {load(Precision::float32), load(Precision::bfloat16),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shipped weights on the shipped sample against what PyTorch and plainly written searches find with them:
-// examples/translate/model/reference.py made tests/references/sample.json.
+// examples/apps/translate/model/reference.py made tests/references/sample.json.
 #include <sluice/decode/decode.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
@@ -45,7 +45,8 @@ std::int32_t longest() { return reference().at("longest").get<std::int32_t>(); }
 std::int32_t width() { return reference().at("width").get<std::int32_t>(); }
 
 std::shared_ptr<example::Weights const> const& weights() {
-  static auto const loaded = example::Weights::load(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors");
+  static auto const loaded =
+      example::Weights::load(SLUICE_SOURCE_DIR "/examples/apps/translate/model/model.safetensors");
   return loaded;
 }
 DenseProjection const& projection() {

@@ -25,7 +25,7 @@ using sluice::example::Weights;
 
 TEST_CASE("the Transformer encodes beside its steps, for several writers", "[transformer]") {
   auto const weights =
-      Weights::load(std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/translate/model/model.safetensors");
+      Weights::load(std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/apps/translate/model/model.safetensors");
   DenseProjection const projection(weights->projection(), weights->bias);
   std::mt19937 random(1);
   std::vector<std::vector<Token>> sources(24);

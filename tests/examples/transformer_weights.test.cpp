@@ -22,7 +22,8 @@ namespace {
 
 /// The vocabulary of a model whose metadata were changed: null takes an entry out.
 Vocabulary vocabulary(std::map<std::string, nlohmann::json> const& changes) {
-  std::ifstream stream(std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/super_resolution/model/model.safetensors",
+  std::ifstream stream(std::filesystem::path(SLUICE_SOURCE_DIR) /
+                           "examples/apps/super_resolution/model/model.safetensors",
                        std::ios::binary);
   std::string const file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   std::uint64_t size = 0;

@@ -1,7 +1,7 @@
 """Makes up questions about a shelf of things and their logical forms, and trains a small parser on them: the folder that the tests use.
 
-    python3 examples/semantic_parser/model/train.py      # needs torch; writes manifest.json and weights.f32 beside itself
-    python3 examples/semantic_parser/model/reference.py  # then adds what the searches must find
+    python3 examples/apps/semantic_parser/model/train.py      # needs torch; writes manifest.json and weights.f32 beside itself
+    python3 examples/apps/semantic_parser/model/reference.py  # then adds what the searches must find
 
 The grammar below is all the data there is. Training stops early, and some words have two meanings, so that beams have something
 to weigh. The network is that of Dong and Lapata (2016) as docs/semantic-parser.md has it.

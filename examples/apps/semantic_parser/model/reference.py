@@ -1,6 +1,6 @@
 """Adds to manifest.json what the searches and schedules of VAR-STREAM must find and cost over this folder's model.
 
-    python3 examples/semantic_parser/model/reference.py   # needs numpy; seconds
+    python3 examples/apps/semantic_parser/model/reference.py   # needs numpy; seconds
 
 In double precision, one sentence at a time; the schedules are played afterwards with the widths that each sentence's beam had. The
 rules are those of yangkevin2/emnlp2020-stream-beam-semantic@130cc7b (modified attention folder), restated.

@@ -1,6 +1,6 @@
 """Decodes sample.de by train.py's own definition of the model, with searches written down plainly: what the C++ must find.
 
-    python3 examples/translate/model/reference.py >tests/references/sample.json
+    python3 examples/apps/translate/model/reference.py >tests/references/sample.json
 
 Needs torch (1.13 or newer) and sentencepiece (Debian: python3-torch python3-sentencepiece); 6 minutes of one core. The weights are
 the shipped halves, widened to float32. Everything is done again in double precision, and a sentence whose lists are then others is
@@ -199,7 +199,7 @@ def main():
         for x, y in zip(hypotheses(a), hypotheses(b)):
             largest = max([largest] + [abs(p - q) for p, q in zip(x['log_probs'], y['log_probs'])])
     print(f'log-probabilities differ from double precision by {largest:.1e} at most', file=sys.stderr)
-    out = {'made_by': 'examples/translate/model/reference.py', 'width': K, 'longest': LONGEST}
+    out = {'made_by': 'examples/apps/translate/model/reference.py', 'width': K, 'longest': LONGEST}
     # A sentence a line.
     print(json.dumps(out)[:-1] + ', "sentences": [\n' +
           ',\n'.join(json.dumps(rounded(s), separators=(',', ':')) for s in sentences) + '\n], "checks": [\n' +
