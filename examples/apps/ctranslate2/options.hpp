@@ -32,7 +32,7 @@ struct Options {
 };
 
 /// Nothing where help was asked for and given.
-/// \throws text::InputError, CLI::ParseError  for invalid options
+/// \throws text::InputError  for invalid options
 std::optional<Options> parse(int argc, char const* const* argv);
 
 }  // namespace translate_ct2

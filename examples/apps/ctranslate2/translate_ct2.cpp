@@ -2,8 +2,6 @@
 // translate_ct2: sentences in, translations out, by a model of CTranslate2 under any search of sluice.
 #include <text/lines.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -99,8 +97,6 @@ int main(int argc, char** argv) {
   try {
     auto const options = translate_ct2::parse(argc, argv);
     return options ? translate_ct2::translate_lines(*options) : 0;
-  } catch (CLI::ParseError const& error) {
-    return complain(error.what(), 2);
   } catch (text::InputError const& error) {
     return complain(error.what(), 2);
   } catch (std::exception const& error) {

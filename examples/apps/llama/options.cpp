@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/version.hpp>
 
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <fstream>
 #include <iostream>
@@ -71,16 +69,12 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   std::string search = "greedy";
   std::filesystem::path lines, file;
 
-  CLI::App app("Continues prompts with a model of llama.cpp.", "llama_generate");
-  app.set_version_flag("--version", "llama_generate (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
-                                        std::to_string(SLUICE_VERSION_MINOR) + "." +
-                                        std::to_string(SLUICE_VERSION_PATCH) + ")");
-  app.get_formatter()->column_width(34);
-  auto const add = [&](char const* name, auto& value, char const* type, char const* what) {
-    return app.add_option(name, value, what)->type_name(type);
+  text::CommandLine app("Continues prompts with a model of llama.cpp.", "llama_generate");
+  auto const add = [&](char const* name, auto& value, char const* type, std::string const& what) {
+    return app.add(name, value, type, what);
   };
   auto const count = [&](char const* name, std::int32_t& value, std::int32_t lowest, char const* what) {
-    return add(name, value, "N", what)->check(CLI::Range(lowest, many).description(""));
+    return add(name, value, "N", what)->check(text::whole(static_cast<std::uint64_t>(lowest), many));
   };
 
   add("prompt", o.prompts, "TEXT", "prompts to continue; without any, standard input, one prompt per line");
@@ -98,7 +92,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   count("--batch", o.batch, 1, "maximum number of tokens in one call of llama.cpp (2048)");
   count("--chunk", o.chunk, 1, "chunked prefill: maximum number of prompt tokens fed in one step (no bound)");
   add("--share", o.share, "N", "prefix caching: tokens kept of ended prompts (0; with --system half of --context)")
-      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()).description(""));
+      ->check(text::whole(0, std::numeric_limits<std::int64_t>::max()));
   count("--gpu-layers", o.gpu_layers, 0, "layers on a device (all)");
   add("--end", o.ends, "ID", "an additional token that ends an output; may be repeated")
       ->allow_extra_args(false)
@@ -108,9 +102,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   app.add_flag("--exact", o.exact, "float32 cache, no flash attention: outputs do not depend on the batch");
 
   app.option_defaults()->group("Search");
-  add("--search", search, "NAME", "greedy, beam, diverse or sample (greedy)")->check([](std::string const& name) {
-    return searches.contains(name) ? "" : "'" + name + "' is not one of beam, diverse, greedy, sample";
-  });
+  add("--search", search, "NAME", "greedy, beam, diverse or sample (greedy)")->check(text::one_of(searches));
   count("--min-length", o.min_length, 0, "minimum number of generated tokens (0)");
   count("--max-length", o.max_length, 0, "maximum number of generated tokens (128)");
   count("--n-best", o.n_best, 1, "outputs of each prompt (1)");
@@ -147,14 +139,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   app.add_flag("--json", o.json, "print one JSON object per line for each output");
   app.add_flag("--statistics", o.statistics, "print statistics on standard error");
 
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& asked) {
-    app.exit(asked);
-    return std::nullopt;
-  } catch (CLI::ParseError const& error) {
-    throw text::InputError(error.what());
-  }
+  if (!app.read(argc, argv)) return std::nullopt;
   o.search = searches.at(search);
   for (auto const* const option : samplers) o.samplers.given = o.samplers.given || option->count() > 0;
   for (auto const& prompt : o.prompts)

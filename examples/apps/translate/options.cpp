@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/output/packed/instruction_set.hpp>
-#include <sluice/version.hpp>
 
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
 #include <translate/model.hpp>
 #include <translate/options.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -58,23 +56,11 @@ using Order = sluice::Streaming::Order;
 std::map<std::string, Order> const orders{{"shortest_only", Order::shortest_only},
                                           {"oldest_first", Order::oldest_first}};
 
-CLI::Validator range(std::int32_t lowest, std::int32_t highest) { return CLI::Range(lowest, highest).description(""); }
-
-/// A number for which `fits` holds, as `what` says.
-CLI::Validator number(bool (*fits)(float), std::string const& what) {
-  return CLI::Validator(
-      [=](std::string const& value) {
-        float x = 0;
-        auto const good = CLI::detail::lexical_cast(value, x) && std::isfinite(x) && fits(x);
-        return good ? "" : "'" + value + "' is not a number" + what;
-      },
-      "");
-}
 CLI::Validator any_number() {
-  return number([](float) { return true; }, "");
+  return text::number<float>([](float x) { return std::isfinite(x); }, "");
 }
 CLI::Validator positive() {
-  return number([](float x) { return x > 0; }, " > 0");
+  return text::number<float>([](float x) { return x > 0 && std::isfinite(x); }, " > 0");
 }
 
 CLI::Validator number_or_none() {
@@ -83,18 +69,6 @@ CLI::Validator number_or_none() {
         float x = 0;
         auto const good = value == "none" || (CLI::detail::lexical_cast(value, x) && std::isfinite(x) && x >= 0);
         return good ? "" : "'" + value + "' is neither a number >= 0 nor none";
-      },
-      "");
-}
-
-/// CLI11 takes -1 for the largest number there is.
-CLI::Validator natural() {
-  return CLI::Validator(
-      [](std::string const& value) {
-        std::uint64_t x = 0;
-        auto const* const end = value.data() + value.size();
-        auto const [rest, error] = std::from_chars(value.data(), end, x);
-        return rest == end && error == std::errc() ? "" : "'" + value + "' is not a number of 64 bits";
       },
       "");
 }
@@ -171,17 +145,6 @@ std::pair<AlignmentFormat, std::string> alignment_format(std::string const& valu
   return {{.threshold = threshold}, ""};
 }
 
-template <class Name>
-CLI::Validator one_of(std::map<std::string, Name> const& names) {
-  std::string all;
-  for (auto const& [name, value] : names) all += (all.empty() ? "" : ", ") + name;
-  return CLI::Validator(
-      [names, all](std::string const& value) {
-        return names.contains(value) ? "" : "'" + value + "' is not one of " + all;
-      },
-      "");
-}
-
 std::vector<std::filesystem::path> split(std::string const& list) {
   std::vector<std::filesystem::path> parts;
   std::istringstream stream(list);
@@ -203,42 +166,40 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   std::int32_t n_best = 0;
 
   std::string const program = mpi ? "translate_mpi" : "translate";
-  CLI::App app("Translates German to English, one sentence per line.", program);
-  app.set_version_flag("--version", program + " (sluice " + std::to_string(SLUICE_VERSION_MAJOR) + "." +
-                                        std::to_string(SLUICE_VERSION_MINOR) + "." +
-                                        std::to_string(SLUICE_VERSION_PATCH) + ")");
-  app.get_formatter()->column_width(34);
+  text::CommandLine app("Translates German to English, one sentence per line.", program);
   // Options of one group, so that it can be refused as a whole.
   using Group = std::vector<CLI::Option*>;
   auto const add = [&](char const* name, auto& value, char const* type, std::string const& what) {
-    return app.add_option(name, value, what)->type_name(type);
+    return app.add(name, value, type, what);
   };
 
   auto* const one_model = add("--model", model, "DIR|FILE", "folder of model.safetensors and spm.model, or the former");
   auto* const models = add("--ensemble", ensemble, "DIR,DIR", "average the probabilities of several models");
   add("--input", input, "FILE", "text to translate (standard input)");
   add("--output", output, "FILE", "where the translations go (standard output)");
-  auto* const searching =
-      add("--search", search, "NAME", "greedy, beam, best-first, sample or blockwise (beam)")->check(one_of(searches));
-  auto* const nbest =
-      add("--n-best", n_best, "N", "print N hypotheses per line: index ||| text ||| score")->check(range(1, 10000));
+  auto* const searching = add("--search", search, "NAME", "greedy, beam, best-first, sample or blockwise (beam)")
+                              ->check(text::one_of(searches));
+  auto* const nbest = add("--n-best", n_best, "N", "print N hypotheses per line: index ||| text ||| score")
+                          ->check(text::whole(1, 10000));
   auto* const mbr =
       add("--mbr", utility, "NAME", "minimum Bayes risk: print the hypothesis closest to the others by chrf or bleu")
-          ->check(one_of(utilities));
-  Group const lengths{
-      add("--min-length", options.min_length, "N", "minimum number of tokens before eos (1)")->check(range(0, many)),
-      add("--max-length", options.max_length, "N", "maximum number of generated tokens (256)")->check(range(1, many))};
+          ->check(text::one_of(utilities));
+  Group const lengths{add("--min-length", options.min_length, "N", "minimum number of tokens before eos (1)")
+                          ->check(text::whole(0, many)),
+                      add("--max-length", options.max_length, "N", "maximum number of generated tokens (256)")
+                          ->check(text::whole(1, many))};
   Group const beam{
       add("--preset", preset, "NAME", "rules of fairseq, ctranslate2, huggingface, sockeye, marian or varstream")
-          ->check(one_of(presets)),
-      add("--width", options.width, "K", "hypotheses in the beam (5; 10 with constraints)")->check(range(1, 10000)),
+          ->check(text::one_of(presets)),
+      add("--width", options.width, "K", "hypotheses in the beam (5; 10 with constraints)")
+          ->check(text::whole(1, 10000)),
       add("--absolute-threshold", options.absolute_threshold, "D", "drop hypotheses D below the best log-probability")
           ->check(positive()),
       add("--relative-threshold", options.relative_threshold, "R",
           "drop hypotheses less than R times as probable as the best")
-          ->check(number([](float x) { return x > 0 && x < 1; }, " between 0 and 1")),
+          ->check(text::number<float>([](float x) { return x > 0 && x < 1; }, " between 0 and 1")),
       add("--max-per-parent", options.max_per_parent, "M", "maximum number of children of one hypothesis in a step")
-          ->check(range(1, many))};
+          ->check(text::whole(1, many))};
   auto* const penalty = add("--length-penalty", options.length_penalty, "A", "score = log-probability / length^A (1)")
                             ->check(any_number());
   auto& samplers = options.samplers;
@@ -246,29 +207,31 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   sampling.insert(
       sampling.end(),
       {add("--temperature", options.temperature, "T", "temperature of sampling (1)")->check(positive()),
-       add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(range(1, many)),
+       add("--top-k", options.top_k, "K", "sample from the K most probable tokens")->check(text::whole(1, many)),
        add("--top-p", options.top_p, "P", "sample from the most probable tokens that hold P")
-           ->check(number([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
+           ->check(text::number<float>([](float x) { return x > 0 && x <= 1; }, " in (0, 1]")),
        add("--min-p", samplers.sample.min_p, "P", "sample from tokens at least P times as probable as the best"),
        add("--typical", samplers.sample.typical, "P", "sample from the most typical tokens that hold P"),
-       add("--seed", options.seed, "S", "seed of sampling (1)")->check(natural())});
+       add("--seed", options.seed, "S", "seed of sampling (1)")->check(text::whole(0))});
   Group const blockwise{
-      add("--block", options.block, "K", "maximum number of tokens settled in one round (4)")->check(range(1, 1024)),
+      add("--block", options.block, "K", "maximum number of tokens settled in one round (4)")
+          ->check(text::whole(1, 1024)),
       app.add_flag("--adaptive", options.adaptive,
                    "guess less where it does not pay (default without --block or a relaxed --accept)"),
       add("--proposer", proposer, "NAME", "source of guesses: heads, draft or ngram; ngram,heads: ngram first (heads)")
-          ->check(one_of(proposers)),
+          ->check(text::one_of(proposers)),
       add("--heads", heads, "FILE", "weights of --proposer heads (heads.safetensors beside the model)"),
       add("--draft-model", draft, "DIR|FILE", "model of --proposer draft"),
       add("--accept", accept, "RULE", "which guesses to keep: exact or top:N (exact)"),
       add("--minimum", options.minimum, "N", "tokens that every round keeps at least, with --accept top:N (1)")
-          ->check(range(1, 1024)),
+          ->check(text::whole(1, 1024)),
       app.add_flag("--explain", options.explain, "print the blocks instead of the translation"),
-      add("--branches", options.branches, "B", "guess trees of at most B paths (1: a chain)")->check(range(1, 1024)),
+      add("--branches", options.branches, "B", "guess trees of at most B paths (1: a chain)")
+          ->check(text::whole(1, 1024)),
       add("--tree-nodes", options.tree_nodes, "N", "maximum number of guesses in a tree ((K - 1) * B)")
-          ->check(range(1, 1024))};
+          ->check(text::whole(1, 1024))};
   Group const masks{add("--no-repeat-ngram", options.no_repeat_ngram, "N", "do not repeat any N tokens in a row")
-                        ->check(range(1, many)),
+                        ->check(text::whole(1, many)),
                     add("--repetition-penalty", options.repetition_penalty, "P",
                         "make tokens that occurred before less likely, if P > 1")
                         ->check(positive()),
@@ -284,7 +247,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       add("--prune-finished", prune_finished, "D", "drop hypotheses D below the best complete one; or none (20)")
           ->check(number_or_none()),
       add("--grid-base", options.grid_base, "B", "grid beam search: B hypotheses per number of constraint tokens met")
-          ->check(range(1, 10000))};
+          ->check(text::whole(1, 10000))};
   std::string alignments;
   auto* const aligning =
       add("--alignments", alignments, "KIND", "print word alignments: hard, soft, or those above a share")
@@ -292,42 +255,42 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   Group const doubting{
       app.add_flag("--confidence", options.confidence, "print the probability of each word"),
       add("--alternatives", options.alternatives, "N", "print the N best pieces at each position, for any search")
-          ->check(range(1, 1000))};
+          ->check(text::whole(1, 1000))};
   auto* const begin = add("--prefix", prefix, "FILE", "forced prefixes of the translations, one per line");
   add("--score", score, "FILE", "print scores of these translations, one per line");
   auto* const projecting = add("--projection", projection, "NAME",
                                "output layer: dense, logits or clustered; bfloat16, int8: dense, rounded (dense)")
-                               ->check(one_of(projections));
+                               ->check(text::one_of(projections));
   Group const clustering{
       add("--clusters", clusters, "FILE", "file for --projection clustered and heads (clusters.bin beside the model)"),
       add("--direction", options.model_options.direction, "NAME", "which clusters of that file, if it has several"),
       add("--nearest", options.model_options.nearest, "N", "number of clusters used for each hypothesis (2)")
-          ->check(range(1, many)),
+          ->check(text::whole(1, many)),
       add("--audit", options.model_options.audit, "N", "also project every Nth step in full, for --stats")
-          ->check(range(1, many))};
+          ->check(text::whole(1, many))};
   add("--precision", precision, "NAME",
       "precision of products: float32, bfloat16, int8, or auto: bfloat16 if fast (float32)")
-      ->check(one_of(precisions_or_automatic));
+      ->check(text::one_of(precisions_or_automatic));
   auto* const layering =
       add("--layers", layers, "NAME", "precision of encoder and decoder: float32, bfloat16 or int8 (--precision)")
-          ->check(one_of(precisions));
-  add("--schedule", schedule, "NAME", "batched or streaming (batched)")->check(one_of(schedules));
-  add("--batch", options.batch, "N", "sentences decoded at a time (64)")->check(range(1, 1000000));
+          ->check(text::one_of(precisions));
+  add("--schedule", schedule, "NAME", "batched or streaming (batched)")->check(text::one_of(schedules));
+  add("--batch", options.batch, "N", "sentences decoded at a time (64)")->check(text::whole(1, 1000000));
   add("--window", options.window, "N", "sort N lines by length (64 batches; 4 of a pipe; 0 = do not)")
-      ->check(range(0, 10000000));
+      ->check(text::whole(0, 10000000));
   add("--encode-ahead", options.encode_ahead, "N", "encode up to N sentences beside the decoder (0)")
-      ->check(range(0, 1000000));
+      ->check(text::whole(0, 1000000));
   Group const streaming{
       add("--refill-below", options.refill_below, "F", "refill when at most this fraction of the batch is left (1/6)")
-          ->check(number([](float x) { return x >= 0 && x <= 1; }, " in [0, 1]")),
+          ->check(text::number<float>([](float x) { return x >= 0 && x <= 1; }, " in [0, 1]")),
       add("--order", order, "NAME", "which sentences step: shortest_only or oldest_first (oldest_first)")
-          ->check(one_of(orders)),
+          ->check(text::one_of(orders)),
       add("--max-rows", options.max_rows, "N", "maximum number of rows in one step (0 = no bound)")
-          ->check(range(0, many)),
+          ->check(text::whole(0, many)),
       add("--drain-after", options.drain_after, "N",
           "admit none while a sentence is older than N steps (500; 0 = never)")
-          ->check(range(0, many))};
-  add("--threads", options.threads, "N", "number of decoders, each with a thread (1)")->check(range(1, 1024));
+          ->check(text::whole(0, many))};
+  add("--threads", options.threads, "N", "number of decoders, each with a thread (1)")->check(text::whole(1, 1024));
   add("--stats", stats, "FILE", "write counts, memory and times as JSON");
   auto* const tracing = add("--trace", trace, "FILE", "write a trace of the decoder: a page (.html) or lines (.jsonl)");
   app.add_flag("--progress", options.progress, "show progress even if standard error is not a terminal");
@@ -335,17 +298,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   app.add_flag("--resume", options.resume, "continue an earlier run with these options, using OUTPUT.journal");
   if (mpi)
     add("--shard-size", options.shard_size, "BYTES", "size of the shards of the input that ranks get (262144)")
-        ->check(range(1, many));
+        ->check(text::whole(1, many));
   else add("--shard", shard, "I/N", "translate only part I of N parts of the input, I from 0");
 
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& asked) {
-    app.exit(asked);
-    return std::nullopt;
-  } catch (CLI::ParseError const& error) {
-    throw text::InputError(error.what());
-  }
+  if (!app.read(argc, argv)) return std::nullopt;
 
   auto const useless = [](std::string const& with, auto const&... groups) {
     auto const refuse = [&](Group const& group) {

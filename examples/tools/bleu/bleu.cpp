@@ -2,9 +2,9 @@
 // bleu REF < HYP: the BLEU of a translation, and how sure it is.
 
 #include <bleu/bleu.hpp>
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -89,22 +89,19 @@ void run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app(
+  text::CommandLine app(
       "Corpus BLEU of the hypotheses on standard input: tokenisation 13a, n-grams up to 4, exponential smoothing.",
       "bleu");
-  app.add_option("REF", options.reference, "references, one line per line of the hypotheses")->required();
-  app.add_option("--against", options.against, "another system's hypotheses: the difference by paired bootstrap");
-  app.add_option("--resamples", options.resamples, "number of bootstrap resamples")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1000000}))
+  app.add("REF", options.reference, "FILE", "references, one line per line of the hypotheses")->required();
+  app.add("--against", options.against, "FILE", "another system's hypotheses: the difference by paired bootstrap");
+  app.add("--resamples", options.resamples, "N", "number of bootstrap resamples")
+      ->check(text::whole(1, 1000000))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "seed of the resamples")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add("--seed", options.seed, "N", "seed of the resamples")->check(text::whole(0))->capture_default_str();
   app.add_flag("--json", options.json, "print JSON");
   try {
-    app.parse(argc, argv);
-    run(options);
+    if (app.read(argc, argv)) run(options);
     return 0;
-  } catch (CLI::Success const& help) {
-    return app.exit(help);
   } catch (std::exception const& error) {
     std::cerr << "bleu: " << error.what() << '\n';
     return 2;
