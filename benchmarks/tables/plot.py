@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Charts of Markdown tables as SVG, in the style of benchmarks/simulation/svg.hpp: light or dark as the reader prefers.
-#   scripts/plot.py blocks|batches|masks FILE.md FILE.svg     draws the tables of a page
+#   benchmarks/tables/plot.py blocks|batches|masks FILE.md FILE.svg     draws the tables of a page
 # Numbers are those of the table, digit for digit: beside their points, or shown when the pointer is on them, and in <desc>.
 import math
 import re
