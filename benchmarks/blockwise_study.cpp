@@ -230,7 +230,7 @@ sluice::TreeShape learn(Options const& options, Text const& text, sluice::exampl
 
 void run(Options const& options) {
   Eigen::setNbThreads(1);
-  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
+  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/apps/translate/model/spm.model");
   auto const text = read(options, tokenizer);
   std::printf("%zu sentences, sorted by length, %s blocks, medians of %d.\n\n", text.sources.size(),
               options.adaptive ? "adaptive" : "fixed", options.rounds);
@@ -242,12 +242,12 @@ void run(Options const& options) {
   std::printf("\n");
   auto const precision = precisions.at(options.precision);
   auto const weights =
-      sluice::example::Weights::load(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors", precision);
+      sluice::example::Weights::load(SLUICE_SOURCE_DIR "/examples/apps/translate/model/model.safetensors", precision);
   sluice::DenseProjection const output(weights->projection(), weights->bias, precision);
   auto const guessing = [&] {
     if (auto const other = precisions.find(options.guesses); other != precisions.end())
       return translate::GuessOutput(sluice::DenseProjection(weights->projection(), weights->bias, other->second));
-    std::ifstream stream(SLUICE_SOURCE_DIR "/examples/translate/model/clusters.bin", std::ios::binary);
+    std::ifstream stream(SLUICE_SOURCE_DIR "/examples/apps/translate/model/clusters.bin", std::ios::binary);
     return translate::GuessOutput(sluice::ClusteredProjection(
         weights->projection(), weights->bias, sluice::read_clusters(stream).begin()->second,
         {.always = weights->vocabulary.eos, .nearest = options.nearest},
@@ -289,7 +289,7 @@ void run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  options.heads = {SLUICE_SOURCE_DIR "/examples/translate/model/heads.safetensors"};
+  options.heads = {SLUICE_SOURCE_DIR "/examples/apps/translate/model/heads.safetensors"};
   CLI::App app("Blockwise decoding with trained heads: a Markdown table.", "blockwise_study");
   app.add_option("SOURCES", options.sources, "text to translate, a sentence a line")->required();
   app.add_option("REFERENCES", options.references, "its translations")->required();

@@ -107,7 +107,7 @@ double seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 ClusterSamples record(Options const& options) {
   auto const& data = bench::data();
   std::vector<bench::Sentence> sources;
-  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
+  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/apps/translate/model/spm.model");
   for (auto const& line : text::read_lines(std::filesystem::path(options.training))) {
     if (sources.size() == options.sentences) break;
     if (auto tokens = tokenizer.encode(line); !tokens.empty()) sources.push_back(std::move(tokens));

@@ -294,7 +294,7 @@ void score_references(Options const& options, Text const& text) {
 
 void run(Options const& options) {
   Eigen::setNbThreads(1);
-  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
+  translate::Tokenizer const tokenizer(SLUICE_SOURCE_DIR "/examples/apps/translate/model/spm.model");
   auto const text = read(options, tokenizer);
   std::printf("%zu sentences%s, batches of %zu, finished hypotheses %s, seed %llu, median of %d.\n\n",
               text.sources.size(),

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- For wrk (scripts/http-table): posts the lines of the file SENTENCES in turn, one a request, from any of them on.
+-- For wrk (benchmarks/tables/http-table): posts the lines of the file SENTENCES in turn, one a request, from any of them on.
 local sentences, at = {}, 0
 
 function init(arguments)

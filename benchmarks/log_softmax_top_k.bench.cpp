@@ -72,7 +72,7 @@ constexpr char const* name(Data data) {
 std::vector<float> const& model_lines() {
   static auto const all = [] {
     auto const weights =
-        example::Weights::load(std::string(SLUICE_SOURCE_DIR) + "/examples/translate/model/model.safetensors");
+        example::Weights::load(std::string(SLUICE_SOURCE_DIR) + "/examples/apps/translate/model/model.safetensors");
     example::Transformer model(weights);
     DenseProjection projection(weights->projection(), weights->bias);
     std::vector<std::vector<Token>> const sources{{408, 459, 2615, 613, 4099, 1435, 264},

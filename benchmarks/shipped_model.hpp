@@ -35,7 +35,7 @@ inline Data const& data() {
   static auto const all = [] {
     auto const* model = std::getenv("SLUICE_MODEL");
     auto const* text = std::getenv("SLUICE_SENTENCES");
-    std::filesystem::path const shipped = SLUICE_SOURCE_DIR "/examples/translate";
+    std::filesystem::path const shipped = SLUICE_SOURCE_DIR "/examples/apps/translate";
     std::filesystem::path const folder = model != nullptr ? model : shipped / "model";
     Data d;
     d.weights = example::Weights::load(folder / "model.safetensors");

@@ -28,7 +28,7 @@ using sluice::bench::seconds;
 /// Arbitrary numbers: speed does not depend on them.
 std::shared_ptr<Weights const> weights() {
   static auto const shared =
-      Weights::load(std::string(SLUICE_SOURCE_DIR) + "/examples/translate/model/model.safetensors");
+      Weights::load(std::string(SLUICE_SOURCE_DIR) + "/examples/apps/translate/model/model.safetensors");
   return shared;
 }
 

@@ -126,6 +126,7 @@ function(sluice_missing option what package)
 endfunction()
 
 include(cmake/test-batches.cmake)
+include(cmake/small-programs.cmake)
 
 # All programs that use an engine: tests, examples, benchmarks.
 add_custom_target(sluice.engines)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice.bench.ctranslate2: the same sentences through CTranslate2's own loop and through its encoder and decoder under
 // ours, alternating, one thread each; CPU seconds. Ratios are taken within a round; the table shows their median. With
-// --compute-type, also CTranslate2's loop in another precision, compared with ours, and with examples/translate in
+// --compute-type, also CTranslate2's loop in another precision, compared with ours, and with examples/apps/translate in
 // every precision that it supports.
 #include <sluice/decode/decode.hpp>
 #include <sluice/engine/ctranslate2.hpp>
@@ -130,9 +130,9 @@ class Bench {
           *projections.emplace_back(std::make_unique<DenseProjection>(weights->projection(), weights->bias, precision));
       ways.push_back({name, [&] { return decoded(model, projection); }, {}, {}});
     };
-    add_ours("examples/translate", weights_, Precision::float32);
-    add_ours("examples/translate, bfloat16", half_, Precision::bfloat16);
-    add_ours("examples/translate, int8", rough_, Precision::int8);
+    add_ours("examples/apps/translate", weights_, Precision::float32);
+    add_ours("examples/apps/translate, bfloat16", half_, Precision::bfloat16);
+    add_ours("examples/apps/translate, int8", rough_, Precision::int8);
     Pieces expected;
     for (int round = -1; round < options_.rounds; ++round)  // the first round is not counted
       for (auto& way : ways) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The plots of scripts/plot.py: XML, with the numbers of the tables they are drawn from.   plot.test.sh ROOT PYTHON
+# The plots of benchmarks/tables/plot.py: XML, with the numbers of the tables they are drawn from.   plot.test.sh ROOT PYTHON
 set -euo pipefail
 root=$1 python=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
-draw() { "$python" "$root/scripts/plot.py" "$@"; }
+draw() { "$python" "$root/benchmarks/tables/plot.py" "$@"; }
 
 # What an SVG says beside its points, a line each: series, point: number. Fails unless it is XML of which the points are
 # where their numbers belong on the axis.
@@ -66,7 +66,7 @@ done
 while read -r kind page; do
   draw "$kind" "$root/docs/benchmarks/$page.md" "$work/$kind.svg"
   cmp "$work/$kind.svg" "$root/docs/benchmarks/$kind.svg" ||
-    fail "draw it again: scripts/plot.py $kind docs/benchmarks/$page.md docs/benchmarks/$kind.svg"
+    fail "draw it again: benchmarks/tables/plot.py $kind docs/benchmarks/$page.md docs/benchmarks/$kind.svg"
   grep -q "($kind.svg)" "$root/docs/benchmarks/$page.md" || fail "$page.md does not show $kind.svg"
 done <<'L'
 blocks blockwise

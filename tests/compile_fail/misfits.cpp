@@ -37,6 +37,7 @@ void use(sluice::Decoder<Model, sluice::Greedy>& decoder, sluice::Server<Model, 
   server.submit(Wrong());
 #ifdef MUST_FAIL
   decoder.submit(Model::Source());
+  sluice::Decoder(model, sluice::Greedy{}, sluice::Batched{}, sluice::LogSoftmaxTopK{}, sluice::Intake{});
 #endif
 }
 

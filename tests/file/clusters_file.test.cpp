@@ -192,7 +192,7 @@ TEST_CASE("a wrong length takes no memory", "[clusters_file]") {
 }
 
 TEST_CASE("the clusters that ship belong to the model that ships", "[clusters_file]") {
-  std::ifstream stream(SLUICE_SOURCE_DIR "/examples/translate/model/clusters.bin", std::ios::binary);
+  std::ifstream stream(SLUICE_SOURCE_DIR "/examples/apps/translate/model/clusters.bin", std::ios::binary);
   REQUIRE(stream);
   auto const directions = read_clusters(stream);
   REQUIRE(directions.size() == 1);

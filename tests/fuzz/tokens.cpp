@@ -85,7 +85,7 @@ inline void stops(std::string_view text) {
 
 /// The shipped model.
 inline translate::Tokenizer const& tokenizer() {
-  static translate::Tokenizer const one(SLUICE_SOURCE_DIR "/examples/translate/model/spm.model");
+  static translate::Tokenizer const one(SLUICE_SOURCE_DIR "/examples/apps/translate/model/spm.model");
   return one;
 }
 

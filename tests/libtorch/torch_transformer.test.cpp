@@ -47,7 +47,7 @@ using TorchModel = HostScores<TorchTransformer>;
 
 static_assert(Model<TorchModel> && ReleasingModel<TorchModel> && EncodingModel<TorchModel>);
 
-auto const file = std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/translate/model/model.safetensors";
+auto const file = std::filesystem::path(SLUICE_SOURCE_DIR) / "examples/apps/translate/model/model.safetensors";
 
 std::shared_ptr<Weights const> const& eigen_weights() {
   static auto const weights = Weights::load(file);
@@ -58,7 +58,7 @@ std::shared_ptr<TorchWeights const> const& torch_weights() {
   return weights;
 }
 
-/// What `pieces encode` makes of examples/translate/sample.de.
+/// What `pieces encode` makes of examples/apps/translate/sample.de.
 std::vector<Tokens> const& sample() {
   static auto const sources = [] {
     std::ifstream stream(std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/libtorch/sample.tokens");

@@ -54,7 +54,7 @@ load_ctranslate2(ctranslate2::ComputeType type = ctranslate2::ComputeType::FLOAT
   ctranslate2::set_num_threads(1);
   Folder const folder("sluice.ctranslate2");
   example::Safetensors const weights(
-      std::filesystem::path(SLUICE_SOURCE_DIR "/examples/translate/model/model.safetensors"));
+      std::filesystem::path(SLUICE_SOURCE_DIR "/examples/apps/translate/model/model.safetensors"));
   example::convert_to_ctranslate2(weights, ctranslate2_pieces(), folder.path());
   return ctranslate2::models::Model::load(folder.path().string(), ctranslate2::Device::CPU, 0, type);
 }

@@ -58,6 +58,8 @@ class Decoder {
       Expander<E, Answer<M>> || detail::is_hidden<Answer<M>>,
       "sluice: step() of this model returns neither sluice::Scores<float> nor anything else that its expander takes: "
       "return sluice::scores(data, lines, columns), or pass an expander (docs/output.md) behind the schedule");
+  static_assert(!std::same_as<T, Intake>,
+                "sluice: an Intake is not a trace: pass it behind the trace, or right behind the schedule");
 
  public:
   using Source = typename M::Source;

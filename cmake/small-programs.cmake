@@ -1,0 +1,42 @@
+# sluice_small_programs(<name> <program>=<source>...): many small programs, of which each would instantiate the same templates again.
+# With SLUICE_BATCH their files are compiled as few (cmake/test-batches.cmake). That puts each into a namespace, so each program
+# begins in a file of its own, which calls that namespace's main. The first folder of a source is an include folder of all.
+function(sluice_small_programs name)
+  set(sources)
+  foreach(pair IN LISTS ARGN)
+    string(REGEX REPLACE ".*=" "" source ${pair})
+    cmake_path(ABSOLUTE_PATH source)
+    list(APPEND sources ${source})
+  endforeach()
+  list(LENGTH sources count)
+  if(SLUICE_BATCH LESS 4 OR count LESS 2) # a batch of one file has no namespace
+    foreach(pair IN LISTS ARGN)
+      string(REPLACE "=" ";" pair ${pair})
+      sluice_program(${pair})
+    endforeach()
+    return()
+  endif()
+
+  sluice_test_batches(units ${name} ${sources})
+  add_library(sluice.${name} OBJECT ${units})
+  sluice_own(sluice.${name})
+  list(GET sources 0 source)
+  cmake_path(GET source PARENT_PATH folder)
+  target_include_directories(sluice.${name} PRIVATE ${folder})
+  foreach(pair IN LISTS ARGN)
+    string(REPLACE "=" ";" pair ${pair})
+    list(POP_FRONT pair program source)
+    cmake_path(GET source STEM stem)
+    file(STRINGS ${source} main REGEX "^int main\\(.*{$")
+    string(REGEX REPLACE " *{$" "" main "${main}")
+    string(REGEX MATCHALL "argc|argv" arguments "${main}")
+    list(REMOVE_DUPLICATES arguments)
+    list(JOIN arguments ", " arguments)
+    set(start ${CMAKE_CURRENT_BINARY_DIR}/${stem}.main.cpp)
+    file(CONFIGURE OUTPUT ${start} CONTENT
+      "namespace ${stem}_cpp {\n${main};\n}\n${main} { return ${stem}_cpp::main(${arguments}); }\n"
+      @ONLY)
+    add_executable(${program} ${start} $<TARGET_OBJECTS:sluice.${name}>)
+    target_link_libraries(${program} PRIVATE Threads::Threads)
+  endforeach()
+endfunction()
