@@ -46,8 +46,7 @@ class SwitchedOff {
     if (!sorted.empty()) layers_.push_back(std::make_shared<Layer const>(sorted, static_cast<std::uint32_t>(bound_)));
   }
   template <class = void>
-  SwitchedOff(Catalogue const& catalogue, std::span<Item const> items)
-      : SwitchedOff(catalogue, items, SwitchedOff()) {}
+  SwitchedOff(Catalogue const& catalogue, std::span<Item const> items) : SwitchedOff(catalogue, items, SwitchedOff()) {}
 
   /// The size of the catalogue it was made for; 0: the empty set, for any catalogue.
   Item catalogue_size() const { return bound_; }
