@@ -206,6 +206,7 @@ set(SLUICE_HEADERS
   include/sluice/search/blockwise/detail/tree_rows.hpp
   include/sluice/search/blockwise/rejection.hpp
   include/sluice/search/common/bans.hpp
+  include/sluice/search/common/detail/pattern_automaton.hpp
   include/sluice/search/common/detail/phrase_matcher.hpp
   include/sluice/search/common/detail/placement.hpp
   include/sluice/search/common/history.hpp
