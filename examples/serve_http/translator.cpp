@@ -38,9 +38,8 @@ class Translator final : public TracingBackend {
   std::string const& name() const override { return options_.name; }
   std::size_t size() const override { return options_.size * options_.threads; }
 
-  std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const override {
-    return std::make_unique<TranslationJob>(
-        ask, std::dynamic_pointer_cast<TranslationSettings const>(std::move(settings)), language_);
+  std::unique_ptr<Preparation> prepare(Task const& task) const override {
+    return std::make_unique<TranslationPreparation>(task, language_);
   }
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {

@@ -60,6 +60,12 @@ void Constraints::read_glossary(std::vector<std::string> const& lines) {
 
 WholeWords Constraints::of(std::size_t number, std::string const& where, std::string_view source,
                            std::vector<sluice::Token> const& prefix) const {
+  return of(number, where, terms(source), prefix);
+}
+
+WholeWords Constraints::of(std::size_t number, std::string const& where,
+                           std::vector<Glossary::Entry const*> const& terms,
+                           std::vector<sluice::Token> const& prefix) const {
   WholeWords::Lists lists;
   std::vector<Item> items;  // what must come
   auto const here = file_ + ":" + std::to_string(number) + ": ";
@@ -98,7 +104,7 @@ WholeWords Constraints::of(std::size_t number, std::string const& where, std::st
   };
   std::set<std::vector<std::string>> demanded;
   for (auto const& item : items) demanded.insert(sorted(item.phrases));
-  for (auto const* const entry : glossary_.find(source)) {
+  for (auto const* const entry : terms) {
     Item item{where + glossary_file_ + ":" + std::to_string(entry->targets.front().line) + ": '" + entry->term + "'",
               {}};
     for (auto const& target : entry->targets) item.phrases.push_back(target.text);
