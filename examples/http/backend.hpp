@@ -103,11 +103,12 @@ class Backend {
   /// \throws BadField  for invalid values
   virtual std::unique_ptr<Preparation> prepare(Task const& task) const = 0;
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
-  virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) = 0;
+  /// \param express  for a small request, which is not to wait for the steps of large ones: to a decoder of its own, if there is one
+  virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;
   virtual void cancel(Ticket ticket) = 0;
   /// Of all decoders.
   virtual sluice::Statistics statistics() const = 0;
-  /// Sentences that are decoded together.
+  /// Sentences that are decoded together, without small requests.
   virtual std::size_t size() const = 0;
 };
 

@@ -33,12 +33,12 @@ std::size_t FairQueue::withdraw(Claim& claim) {
   return claim.begun;
 }
 
-std::size_t FairQueue::waiting() const {
+bool FairQueue::fits(std::string const& client, std::size_t pieces, std::size_t weight) const {
   std::lock_guard const lock(mutex_);
-  std::size_t count = 0;
-  for (auto const& [name, client] : clients_)
-    for (auto const* const claim : client.waiting) count += claim->count - claim->begun;
-  return count;
+  if (pieces_ + pieces > room_.pieces) return false;
+  auto const found = clients_.find(client);
+  return found == clients_.end() ? weight <= room_.share
+                                 : found->second.waiting.empty() && found->second.weight + weight <= room_.share;
 }
 
 FairQueue::Claim* FairQueue::next() {

@@ -50,8 +50,8 @@ class FairQueue {
   /// What has not begun does not begin any more. Waits if a piece is just being started.
   /// \returns how many have begun
   std::size_t withdraw(Claim& claim);
-  /// Pieces that have not begun.
-  std::size_t waiting() const;
+  /// Whether so much more of a client's would begin at once.
+  bool fits(std::string const& client, std::size_t pieces, std::size_t weight) const;
 
  private:
   struct Client {

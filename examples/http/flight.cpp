@@ -56,7 +56,9 @@ Flight::Flight(House const& house, Task const& task, bool settled)
     claim_.cost += static_cast<double>(job->rows() * job->steps()) / static_cast<double>(jobs_.size());
   }
   claim_.start = [this, settled](std::size_t index) { submit(index, settled); };
-  house.decoding.enter(claim_);
+  auto const small = house.express.fits(claim_.client, claim_.count, claim_.count * claim_.weight);
+  queue_ = small ? &house.express : &house.decoding;
+  queue_->enter(claim_);
 }
 
 Flight::~Flight() { withdraw(); }
@@ -103,7 +105,7 @@ void Flight::submit(std::size_t index, bool settled) {
         letter.settled.assign(tokens.begin(), tokens.end());
         came_.raise();
       };
-    tickets_[index] = house_.backend.submit(*jobs_[index], std::move(delivery));
+    tickets_[index] = house_.backend.submit(*jobs_[index], std::move(delivery), queue_ == &house_.express);
     if (tickets_[index]) return;
     failed.fail(sluice::Failure::refused, "the server is shutting down");
   } catch (std::exception const& error) {
@@ -115,7 +117,7 @@ void Flight::submit(std::size_t index, bool settled) {
 void Flight::deliver(std::size_t index, sluice::Result result) {
   house_.metrics.sentence(result.failure, Clock::now() - began_);
   admitted_.answered();
-  house_.decoding.done(claim_);
+  queue_->done(claim_);
   std::lock_guard const lock(mutex_);
   std::erase_if(letters_, [index](Letter const& letter) { return letter.index == index; });
   letters_.push_back({.index = index, .result = std::move(result)});
@@ -148,7 +150,7 @@ std::vector<Flight::Letter> Flight::wait() {
 /// Sentences whose turn did not come.
 void Flight::expire() {
   expired_ = true;
-  for (auto i = house_.decoding.withdraw(claim_); i < jobs_.size(); ++i) {
+  for (auto i = queue_->withdraw(claim_); i < jobs_.size(); ++i) {
     sluice::Result late;
     late.fail(sluice::Failure::late, "the sentence waited too long");
     house_.metrics.sentence(late.failure, Clock::now() - began_);
@@ -160,7 +162,7 @@ void Flight::expire() {
 }
 
 void Flight::withdraw() {
-  auto const begun = house_.decoding.withdraw(claim_);
+  auto const begun = queue_->withdraw(claim_);
   for (std::size_t i = 0; i < begun; ++i)
     if (tickets_[i] && !done_[i]) house_.backend.cancel(*tickets_[i]);
   std::unique_lock lock(mutex_);

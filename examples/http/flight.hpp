@@ -31,6 +31,7 @@ struct House {
   Admission& admission;
   FairQueue& preparing;  ///< requests that are being prepared
   FairQueue& decoding;   ///< sentences in the decoders
+  FairQueue& express;    ///< small requests, beside them
   MemoryPool& memory;
   Metrics& metrics;
   Bounds const& bounds;
@@ -116,6 +117,7 @@ class Flight {
   std::size_t open_ = 0, reserved_ = 0;
   bool text_came_ = false, expired_ = false;
   FairQueue::Claim claim_;
+  FairQueue* queue_ = nullptr;
 
   std::mutex mutex_;  // of the next two
   std::vector<Letter> letters_;

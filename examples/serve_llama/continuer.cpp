@@ -51,7 +51,7 @@ class Continuer final : public Backend {
   std::unique_ptr<Preparation> prepare(Task const& task) const override {
     return std::make_unique<ContinuationPreparation>(task, texts_);
   }
-  std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) override {
+  std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool) override {
     auto const& one = dynamic_cast<ContinuationJob const&>(job);
     if (!one.asks()) {
       delivery.done({});
