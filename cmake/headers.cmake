@@ -208,6 +208,7 @@ set(SLUICE_HEADERS
   include/sluice/search/blockwise/rejection.hpp
   include/sluice/search/common/bans.hpp
   include/sluice/search/common/detail/output_limits.hpp
+  include/sluice/search/common/detail/pattern_automaton.hpp
   include/sluice/search/common/detail/placement.hpp
   include/sluice/search/common/detail/single_output.hpp
   include/sluice/search/common/history.hpp

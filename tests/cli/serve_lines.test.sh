@@ -49,4 +49,8 @@ done
 check 'no model: exit code' [ $? -eq 2 ]
 check 'no model: message' grep -q -F 'nowhere' err
 
+echo Danke. | "$program" --model "$model" >/dev/full 2>err
+check 'a full disk: exit code' [ $? -eq 1 ]
+check 'a full disk: message' grep -q -F 'standard output cannot be written' err
+
 report

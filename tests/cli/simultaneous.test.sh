@@ -84,6 +84,9 @@ refused 'nowhere' nowhere
 refused 'INPUT' --report reference
 refused '--report' --output texts
 refused '11 lines for 12' in --report <(head -n 11 reference)
+"$program" "${always[@]}" in >/dev/full 2>err
+check 'a full disk: exit code' [ $? -eq 1 ]
+check 'a full disk: message' grep -q -F 'standard output cannot be written' err
 always=()
 refused 'nowhere' --model nowhere
 report

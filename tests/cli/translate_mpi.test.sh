@@ -93,6 +93,11 @@ refused_by 2 'absent/x: cannot be written' --input text --output absent/x
 refused_by 2 'whole: is there, without the journal' --input text --output whole --resume
 refused_by 2 'made.journal: is of another run: --shard-size was .300. and is .301.' \
   --input long --output made --shard-size 301 --resume
+mkdir two.parts
+exec 9<two.parts
+flock -n 9
+refused_by 2 'two.parts: another run is at work on it' --input text --output two
+exec 9<&-
 check 'help' ranks 2 --help >help
 check 'help comes once' [ "$(grep -c -- '--shard-size' help)" -eq 1 ]
 

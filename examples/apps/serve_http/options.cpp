@@ -23,14 +23,14 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   auto& translator = options.translator;
   add("--model", translator.model, "DIR|FILE", "folder of model.safetensors and spm.model, or the former");
   add("--name", translator.name, "NAME", "name of the model, for /v1/models (sluice)");
-  add("--size", translator.size, "N", "sentences decoded together (64)")->check(range(1, 100000));
+  add("--size", translator.size, "N", "sentences decoded together (128)")->check(range(1, 100000));
   add("--threads", translator.threads, "N", "decoders (1)")->check(range(1, 1024));
   add("--precision", precision, "NAME",
       "precision of products: float32, bfloat16, int8, or auto: bfloat16 if fast (float32)")
       ->check(CLI::IsMember({"float32", "bfloat16", "int8", "auto"}).description(""));
   add("--proposer", proposer, "NAME", "heads or ngram: allow blockwise search, with guesses from these")
       ->check(CLI::IsMember({"heads", "ngram"}).description(""));
-  ServiceFlags flags(app, options.service);
+  ServiceFlags flags(app, options.service, "--share");
   if (!parse_flags(app, argc, argv)) return std::nullopt;
   flags.finish();
   std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Precision::float32},

@@ -173,10 +173,15 @@ Task read_task(Fields& fields, Bounds const& bounds, bool guesses) {
   else if (demands != nullptr && !demands->is_object())
     Fields::refuse("constraints", *demands, "an object, or a list of them");
 
+  // What is given once is there once.
+  auto const shared = [](std::string text) { return std::make_shared<std::string const>(std::move(text)); };
+  std::shared_ptr<std::string const> prefix, constraints;
+  if (prefixes.size() == 1) prefix = shared(prefixes[0]);
+  if (demands != nullptr && demands->is_object()) constraints = shared(demands->dump());
   for (std::size_t i = 0; i < texts->size(); ++i) {
     auto& ask = task.asks.emplace_back(Ask{.number = i + 1, .text = (*texts)[i]});
-    if (!prefixes.empty()) ask.prefix = prefixes.size() == 1 ? prefixes[0] : prefixes[i];
-    if (demands != nullptr) ask.constraints = (demands->is_array() ? (*demands)[i] : *demands).dump();
+    ask.prefix = prefix != nullptr || prefixes.empty() ? prefix : shared(prefixes[i]);
+    ask.constraints = constraints != nullptr || demands == nullptr ? constraints : shared((*demands)[i].dump());
   }
   auto const most = bounds.time.count();
   task.time = std::chrono::milliseconds(fields.integer("deadline_ms", 1, most).value_or(most));

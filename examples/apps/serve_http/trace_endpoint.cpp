@@ -14,24 +14,6 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{32} << 20;  // of a page
 
-/// Counts as an open sentence, like all others.
-class Entered {
- public:
-  explicit Entered(Admission& admission) : admission_(admission) {
-    switch (admission.enter(1)) {
-      case Admission::Entry::full: throw Refused(429, "the queue is full");
-      case Admission::Entry::closed: throw Refused(503, "the server is shutting down");
-      case Admission::Entry::granted: break;
-    }
-  }
-  Entered(Entered const&) = delete;
-  Entered& operator=(Entered const&) = delete;
-  ~Entered() { admission_.answered(), admission_.leave(); }
-
- private:
-  Admission& admission_;
-};
-
 }  // namespace
 
 void answer_trace(House const& house, TracingBackend& backend, bool guesses, httplib::Request const& request,
@@ -45,9 +27,14 @@ void answer_trace(House const& house, TracingBackend& backend, bool guesses, htt
     throw BadField("index", "index is not one of the " + std::to_string(task.asks.size()) + " sentences");
   auto const settings = std::make_shared<TranslationSettings>(dynamic_cast<TranslationSettings const&>(*task.settings));
   settings->scores = true;
-  auto const job = backend.prepare(task.asks[place], settings);
-  Entered const entered(house.admission);
   auto const until = Clock::now() + task.time;
+  Admitted const admitted(house.admission, Connection::current()->client(), 1);
+  Task const one{.settings = settings, .asks = {task.asks[place]}};
+  auto const job = [&] {
+    Turn const turn(house.preparing, admitted.client(), static_cast<double>(1000 + one.asks[0].text.size()), until);
+    Work const work(until);
+    return backend.prepare(one)->job(one.asks[0]);
+  }();
   Event const never;
   auto const* const connection = Connection::current();
   auto const between = [&](std::size_t bytes) {

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <http/answers.hpp>
+#include <http/memory.hpp>
+#include <http/work.hpp>
 #include <serve_http/translation_job.hpp>
 #include <utility>
 
@@ -54,19 +56,22 @@ decltype(Plain::search) plain_search(TranslationSettings const& settings, transl
   }
 }
 
-translate::WholeWords constraints_of(Ask const& ask, TranslationSettings const& settings, Language const& language,
-                                     std::vector<sluice::Token> const& prefix) {
-  if (ask.constraints.empty() && settings.glossary.empty()) return {};
-  try {
-    translate::Constraints const constraints({"constraints", "glossary"}, {ask.constraints}, settings.glossary,
-                                             language.tokenizer, language.spellings);
-    return constraints.of(1, "", ask.text, prefix);
-  } catch (text::InputError const& error) {
-    std::string what = error.what();
-    auto const glossary = what.starts_with("glossary");
-    if (auto const line = what.find("constraints:1: "); line == 0) what.erase(11, 2);  // there are no lines here
-    throw BadField(glossary ? "glossary" : "constraints", what);
-  }
+/// What is wrong with a request's constraints or glossary, which are no files.
+[[noreturn]] void refuse(std::string what) {
+  auto const glossary = what.starts_with("glossary");
+  if (auto const end = what.find(": "); what.starts_with("constraints:") && end != what.npos)
+    what.erase(11, end - 11);  // there are no lines here
+  throw BadField(glossary ? "glossary" : "constraints", what);
+}
+
+/// The same that ends as soon as the request is late, or its client has gone.
+std::shared_ptr<translate::Spellings const> cancellable(std::shared_ptr<translate::Spellings const> const& plain) {
+  auto pieces = plain->pieces();
+  pieces.inside = [inside = pieces.inside](std::string_view text) {
+    Work::checkpoint();
+    return inside(text);
+  };
+  return std::make_shared<translate::Spellings const>(std::move(pieces));
 }
 
 std::vector<std::string> texts_of(translate::Tokenizer const& tokenizer) {
@@ -86,22 +91,106 @@ std::string without_space(std::string text) {
 Language::Language(translate::Tokenizer const& its_tokenizer)
     : tokenizer(its_tokenizer),
       bytes(texts_of(its_tokenizer)),
-      spellings(translate::Constraints::spellings(its_tokenizer)) {}
+      spellings(cancellable(translate::Constraints::spellings(its_tokenizer))) {}
 
-TranslationJob::TranslationJob(Ask const& ask, std::shared_ptr<TranslationSettings const> settings,
-                               Language const& language)
-    : source(language.tokenizer.encode(ask.text)),
-      prefix(language.tokenizer.encode(ask.prefix)),
-      seed(sluice::derive(settings->search.seed, ask.number)),
+TranslationPreparation::TranslationPreparation(Task const& task, Language const& language)
+    : settings_(std::dynamic_pointer_cast<TranslationSettings const>(task.settings)), language_(language) {
+  {
+    Account::Naming const naming("stop");
+    stop_ = sluice::StopSequences({.strings = settings_->stop, .bytes = language.bytes});
+  }
+  {
+    Account::Naming const naming("forbid");
+    masks_ = translate::make_masks(settings_->search, settings_->forbid, language.tokenizer);
+  }
+  Work::checkpoint();
+  std::vector<std::string> lines;
+  for (auto const& ask : task.asks)
+    if (ask.constraints != nullptr && lines_.try_emplace(ask.constraints.get(), lines.size() + 1).second)
+      lines.push_back(*ask.constraints);
+  if (lines.empty() && settings_->glossary.empty()) return;
+  Account::Naming const naming("glossary");
+  try {
+    constraints_.emplace(translate::Constraints::Names{"constraints", "glossary"}, std::move(lines),
+                         settings_->glossary, language.tokenizer, language.spellings);
+  } catch (text::InputError const& error) {
+    refuse(error.what());
+  }
+}
+
+std::unique_ptr<Job> TranslationPreparation::job(Ask const& ask) {
+  auto const prefix_tokens = prefix(ask);
+  auto words = constraints(ask, *prefix_tokens);
+  Account::Naming const naming("text");
+  return std::make_unique<TranslationJob>(language_.tokenizer.encode(ask.text), *prefix_tokens, ask.number, settings_,
+                                          language_, std::move(words), stop_, masks_);
+}
+
+TranslationPreparation::Tokens TranslationPreparation::prefix(Ask const& ask) {
+  Account::Naming const naming("prefix");
+  auto& known = prefixes_[ask.prefix.get()];
+  if (known == nullptr)
+    known = std::make_shared<std::vector<sluice::Token> const>(
+        ask.prefix == nullptr ? std::vector<sluice::Token>{} : language_.tokenizer.encode(*ask.prefix));
+  return known;
+}
+
+translate::WholeWords TranslationPreparation::constraints(Ask const& ask, std::vector<sluice::Token> const& prefix) {
+  if (!constraints_) return {};
+  Account::Naming const naming(ask.constraints == nullptr ? "glossary" : "constraints");
+  Key key{ask.constraints.get(), ask.prefix.get(), constraints_->terms(ask.text)};
+  if (auto const known = words_.find(key); known != words_.end()) return known->second;
+  try {
+    auto const line = lines_.find(ask.constraints.get());
+    auto const words =
+        constraints_->of(line == lines_.end() ? lines_.size() + 1 : line->second, "", std::get<2>(key), prefix);
+    words_.emplace(std::move(key), words);
+    return words;
+  } catch (text::InputError const& error) {
+    refuse(error.what());
+  }
+}
+
+TranslationJob::TranslationJob(std::vector<sluice::Token> its_source, std::vector<sluice::Token> its_prefix,
+                               std::size_t number, std::shared_ptr<TranslationSettings const> settings,
+                               Language const& language, translate::WholeWords constraints, sluice::StopSequences stop,
+                               translate::Masks const& masks)
+    : source(std::move(its_source)),
+      prefix(std::move(its_prefix)),
+      seed(sluice::derive(settings->search.seed, number)),
       settings_(std::move(settings)),
       language_(language),
-      constraints_(constraints_of(ask, *settings_, language, prefix)),
-      stop_({.strings = settings_->stop, .bytes = language.bytes}),
+      constraints_(std::move(constraints)),
+      stop_(std::move(stop)),
       stream_(stop_) {
-  auto const masks = translate::make_masks(settings_->search, settings_->forbid, language.tokenizer);
   auto const& [ngrams, repetition, forbidden] = masks.rules;
   search = Search(Plain(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_)));
   if (settings_->told >= 0) search.best = settings_->told, search.notes = std::make_shared<Notes>();
+}
+
+std::size_t TranslationJob::rows() const {
+  auto const& o = settings_->search;
+  auto const told = std::size_t{settings_->told >= 0 ? 1U : 0U};
+  switch (o.search) {
+    case SearchName::beam: return static_cast<std::size_t>(o.width) + told;
+    case SearchName::sample: return static_cast<std::size_t>(o.candidates) + told;
+    default: return 1 + told;
+  }
+}
+
+/// A translation is about as long as its source.
+std::size_t TranslationJob::steps() const {
+  auto const& o = settings_->search;
+  auto const least = static_cast<std::size_t>(std::max(1, o.min_length));
+  return std::max(least, std::min(static_cast<std::size_t>(o.max_length), 2 + source.size() + source.size() / 4));
+}
+
+/// Tokens and text of each hypothesis, and how they are written; with log-probabilities some objects for each token.
+std::size_t TranslationJob::answer_bytes() const {
+  auto const& o = settings_->search;
+  auto const of_token = 24 + (settings_->told < 0 ? 0 : 500 + 300 * static_cast<std::size_t>(settings_->told));
+  return 2048 + 8 * (source.size() + prefix.size()) +
+         static_cast<std::size_t>(o.candidates) * static_cast<std::size_t>(o.max_length) * of_token;
 }
 
 std::string TranslationJob::settle(std::span<sluice::Token const> tokens) {

@@ -12,6 +12,7 @@
 #include <sluice/search/rule/text_stream.hpp>
 #include <sluice/search/sample/sample.hpp>
 
+#include <translate/constraints.hpp>
 #include <translate/masks.hpp>
 #include <translate/spelling.hpp>
 #include <translate/tokenizer.hpp>
@@ -21,10 +22,13 @@
 #include <http/backend.hpp>
 #include <http/one_of.hpp>
 #include <http/retold.hpp>
+#include <map>
 #include <memory>
+#include <optional>
 #include <serve_http/settings.hpp>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace serve {
@@ -47,14 +51,43 @@ struct Language {
   std::shared_ptr<translate::Spellings const> spellings;
 };
 
+/// What all sentences of a request share: automata and prefixes are made once.
+class TranslationPreparation final : public Preparation {
+ public:
+  /// \throws BadField  for an invalid glossary
+  TranslationPreparation(Task const& task, Language const& language);
+  std::unique_ptr<Job> job(Ask const& ask) override;
+
+ private:
+  using Tokens = std::shared_ptr<std::vector<sluice::Token> const>;
+  using Entries = std::vector<translate::Glossary::Entry const*>;
+  using Key = std::tuple<std::string const*, std::string const*, Entries>;  // constraints, prefix, terms in the source
+
+  Tokens prefix(Ask const& ask);
+  translate::WholeWords constraints(Ask const& ask, std::vector<sluice::Token> const& prefix);
+
+  std::shared_ptr<TranslationSettings const> settings_;
+  Language const& language_;
+  sluice::StopSequences stop_;
+  translate::Masks masks_;
+  std::map<std::string const*, std::size_t> lines_;  // of constraints, from 1
+  std::optional<translate::Constraints> constraints_;
+  std::map<std::string const*, Tokens> prefixes_;
+  std::map<Key, translate::WholeWords> words_;
+};
+
 class TranslationJob final : public Job {
  public:
-  /// \throws BadField  for an invalid constraint, glossary or prefix
-  TranslationJob(Ask const& ask, std::shared_ptr<TranslationSettings const> settings, Language const& language);
+  TranslationJob(std::vector<sluice::Token> its_source, std::vector<sluice::Token> its_prefix, std::size_t number,
+                 std::shared_ptr<TranslationSettings const> settings, Language const& language,
+                 translate::WholeWords constraints, sluice::StopSequences stop, translate::Masks const& masks);
 
   std::string settle(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
   Answer answer(sluice::Result const& result) override;
+  std::size_t rows() const override;
+  std::size_t steps() const override;
+  std::size_t answer_bytes() const override;
 
   std::vector<sluice::Token> source, prefix;
   std::uint64_t seed = 0;

@@ -32,29 +32,28 @@ class Translator final : public TracingBackend {
  public:
   explicit Translator(TranslatorOptions const& options)
       : options_(options), models_({options.model}, options.weights), language_(models_.tokenizer()) {
-    for (std::size_t i = 0; i < options.threads; ++i) desks_.push_back(std::make_unique<Desk>(models_, options));
+    for (std::size_t i = 0; i <= options.threads; ++i) desks_.push_back(std::make_unique<Desk>(models_, options));
   }
 
   std::string const& name() const override { return options_.name; }
   std::size_t size() const override { return options_.size * options_.threads; }
 
-  std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const override {
-    return std::make_unique<TranslationJob>(
-        ask, std::dynamic_pointer_cast<TranslationSettings const>(std::move(settings)), language_);
+  std::unique_ptr<Preparation> prepare(Task const& task) const override {
+    return std::make_unique<TranslationPreparation>(task, language_);
   }
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {
     return std::make_shared<TranslationSettings const>(completion_settings(completion, fields, bounds));
   }
 
-  std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) override {
+  std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) override {
     auto const& one = dynamic_cast<TranslationJob const&>(job);
     if (one.source.empty()) {  // nothing to translate, as in translate
       delivery.done({});
       return Ticket{desks_.size(), 0};
     }
-    std::size_t desk = 0;
-    for (std::size_t i = 1; i < desks_.size(); ++i)
+    std::size_t desk = express ? options_.threads : 0;
+    for (std::size_t i = 1; !express && i < options_.threads; ++i)
       if (desks_[i]->server.open() < desks_[desk]->server.open()) desk = i;
     auto const id = desks_[desk]->server.submit(
         {.source = one.source, .prefix = one.prefix, .search = one.search, .seed = one.seed}, std::move(delivery));
@@ -94,8 +93,8 @@ class Translator final : public TracingBackend {
   TranslatorOptions options_;
   translate::Models models_;
   Language language_;
-  std::vector<std::unique_ptr<Desk>> desks_;
-  std::timed_mutex tracing_;  // of what follows
+  std::vector<std::unique_ptr<Desk>> desks_;  // the last one for small requests
+  std::timed_mutex tracing_;                  // of what follows
   std::optional<translate::Model> traced_;
 };
 

@@ -19,7 +19,7 @@ struct TranslatorOptions {
   std::filesystem::path model = translate::default_model();
   translate::ModelOptions weights{};
   std::string name = "sluice";
-  std::size_t size = 64;     ///< sentences in the batch of each decoder
+  std::size_t size = 128;    ///< sentences in the batch of each decoder
   std::size_t threads = 1;   ///< decoders
   std::size_t queue = 1024;  ///< sentences that may wait
 };

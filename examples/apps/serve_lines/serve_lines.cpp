@@ -106,6 +106,7 @@ int serve(Options const& options) {
     server.close();
     server.drain();
   }
+  text::finish_standard_output();
   return printer.failed() > 0 ? 1 : 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <http/answers.hpp>
+#include <http/memory.hpp>
 #include <limits>
 #include <numeric>
 #include <serve_llama/continuation_job.hpp>
@@ -33,12 +34,12 @@ double mean(sluice::Hypothesis const& one) {
 }  // namespace
 
 ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings,
-                                 Texts const& texts)
+                                 Texts const& texts, sluice::StopSequences stop)
     : prompt(texts.tokenizer.tokens(ask.text, true, texts.special)),
       seed(sluice::derive(settings->seed, ask.number)),
       settings_(std::move(settings)),
       texts_(texts),
-      stop_({.strings = settings_->wants.stop, .bytes = texts.bytes}),
+      stop_(std::move(stop)),
       stream_(stop_),
       prompt_size_(prompt.size()) {
   auto const& wants = settings_->wants;
@@ -54,6 +55,21 @@ ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSet
   if (!wants.echo || prompt.empty()) return;
   search.prompt.assign(prompt.begin() + 1, prompt.end());
   prompt.resize(1);
+}
+
+std::size_t ContinuationJob::rows() const {
+  return static_cast<std::size_t>(settings_->outputs) + (settings_->wants.logprobs ? 1 : 0);
+}
+
+/// Prompts are fed in long blocks.
+std::size_t ContinuationJob::steps() const { return static_cast<std::size_t>(settings_->most) + 1 + prompt_size_ / 16; }
+
+/// Tokens and text of each output, and how they are written; with log-probabilities some objects for each token.
+std::size_t ContinuationJob::answer_bytes() const {
+  auto const& wants = settings_->wants;
+  auto const of_token = 32 + (wants.logprobs ? 500 + 300 * static_cast<std::size_t>(*wants.logprobs) : 0);
+  auto const tokens = static_cast<std::size_t>(settings_->most) + (wants.echo ? prompt_size_ : 0);
+  return 2048 + 8 * prompt_size_ + static_cast<std::size_t>(settings_->outputs) * tokens * of_token;
 }
 
 std::string ContinuationJob::settle(std::span<sluice::Token const> tokens) {
@@ -121,6 +137,17 @@ Answer ContinuationJob::answer(sluice::Result const& result) {
     for (std::size_t i = 0; i < told.size(); ++i) one.pieces.push_back(piece(hypothesis.tokens[i], told[i]));
   }
   return answer;
+}
+
+ContinuationPreparation::ContinuationPreparation(Task const& task, Texts const& texts)
+    : settings_(std::dynamic_pointer_cast<ContinuationSettings const>(task.settings)), texts_(texts) {
+  Account::Naming const naming("stop");
+  stop_ = sluice::StopSequences({.strings = settings_->wants.stop, .bytes = texts.bytes});
+}
+
+std::unique_ptr<Job> ContinuationPreparation::job(Ask const& ask) {
+  Account::Naming const naming("prompt");
+  return std::make_unique<ContinuationJob>(ask, settings_, texts_, stop_);
 }
 
 }  // namespace serve

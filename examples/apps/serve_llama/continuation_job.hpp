@@ -43,11 +43,16 @@ struct Texts {
 
 class ContinuationJob final : public Job {
  public:
-  ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings, Texts const& texts);
+  /// \param stop  of the request
+  ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings, Texts const& texts,
+                  sluice::StopSequences stop);
 
   std::string settle(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
   Answer answer(sluice::Result const& result) override;
+  std::size_t rows() const override;
+  std::size_t steps() const override;
+  std::size_t answer_bytes() const override;
 
   /// Whether there is something for the model to do.
   bool asks() const { return settings_->most > 0 || !search.prompt.empty(); }
@@ -67,6 +72,18 @@ class ContinuationJob final : public Job {
   std::string before_{};  // the prompt, where it is to be repeated
   std::string shown_{};   // all that has been
   std::size_t prompt_size_ = 0;
+};
+
+/// What all prompts of a request share.
+class ContinuationPreparation final : public Preparation {
+ public:
+  ContinuationPreparation(Task const& task, Texts const& texts);
+  std::unique_ptr<Job> job(Ask const& ask) override;
+
+ private:
+  std::shared_ptr<ContinuationSettings const> settings_;
+  Texts const& texts_;
+  sluice::StopSequences stop_;
 };
 
 }  // namespace serve

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <http/flight.hpp>
+#include <http/memory.hpp>
 #include <optional>
 #include <random>
 #include <serve_llama/continuation_settings.hpp>
@@ -65,6 +66,7 @@ sluice::Structure Grammars::read(Fields& fields, std::chrono::milliseconds time)
   if (!wanted) return {};
   auto const key = wanted->first + '\n' + wanted->second;
   if (auto const known = find(key)) return *known;
+  Account::Counting const uncounted(nullptr);  // it is kept, and has limits of its own
   std::unique_lock const alone(compiler_, time);
   if (!alone) throw Refused(504, "late: too many grammars are being compiled");
   if (auto const known = find(key)) return *known;  // the request before us compiled it

@@ -48,12 +48,10 @@ class Continuer final : public Backend {
     return std::make_shared<ContinuationSettings const>(
         continuation_settings(completion, fields, bounds, grammars_, texts_.bytes.size()));
   }
-  std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const override {
-    return std::make_unique<ContinuationJob>(
-        ask, std::dynamic_pointer_cast<ContinuationSettings const>(std::move(settings)), texts_);
+  std::unique_ptr<Preparation> prepare(Task const& task) const override {
+    return std::make_unique<ContinuationPreparation>(task, texts_);
   }
-
-  std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) override {
+  std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool) override {
     auto const& one = dynamic_cast<ContinuationJob const&>(job);
     if (!one.asks()) {
       delivery.done({});

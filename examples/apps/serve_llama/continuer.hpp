@@ -14,7 +14,7 @@ namespace serve {
 struct ContinuerOptions {
   generate::Options engine{};  ///< how to load the model; `parallel`: sequences of the context
   std::string name{};
-  std::size_t size = 16;  ///< prompts decoded together
+  std::size_t size = 32;  ///< prompts decoded together
   std::size_t queue = 1024;
 };
 

@@ -30,7 +30,7 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   count("--context", engine.context, 1, many, "size of the KV cache: cells for the tokens of all sequences (8192)");
   count("--sequences", engine.parallel, 2, 256,
         "sequences in the context: a greedy prompt needs 1, n samples need n (64)");
-  count("--size", continuer.size, 1, 256, "prompts decoded together (16)");
+  count("--size", continuer.size, 1, 256, "prompts decoded together (32)");
   count("--threads", engine.threads, 1, many, "threads of llama.cpp (as many as processors)");
   count("--batch", engine.batch, 1, many, "maximum number of tokens in one call of llama.cpp (2048)");
   count("--chunk", engine.chunk, 1, many, "chunked prefill: maximum number of prompt tokens fed in one step (256)");
@@ -43,7 +43,7 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   add("--backends", engine.backends, "DIR", "folder of ggml's backends");
   app.add_flag("--special", engine.special, "parse <|names|> of control tokens in prompts");
   app.add_flag("--exact", engine.exact, "float32 cache, no flash attention: outputs do not depend on the batch");
-  ServiceFlags flags(app, options.service);
+  ServiceFlags flags(app, options.service, "--client-share");
   if (!parse_flags(app, argc, argv)) return std::nullopt;
   flags.finish();
   if (engine.batch < engine.parallel)

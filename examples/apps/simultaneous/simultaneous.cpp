@@ -216,7 +216,9 @@ int main(int argc, char** argv) {
     if (outputs->count() > 0 && (waits || options.policy == "whole"))
       throw text::InputError("--n: has no effect with --policy " + options.policy);
     if (!options.reference.empty() && options.input.empty()) throw text::InputError("--report: needs INPUT, a file");
-    return run(options);
+    auto const code = run(options);
+    text::finish_standard_output();
+    return code;
   } catch (CLI::Success const& asked) {
     return app.exit(asked);
   } catch (CLI::ParseError const& error) {

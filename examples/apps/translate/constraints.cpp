@@ -3,6 +3,7 @@
 #include <translate/constraints.hpp>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace translate {
@@ -59,6 +60,12 @@ void Constraints::read_glossary(std::vector<std::string> const& lines) {
 
 WholeWords Constraints::of(std::size_t number, std::string const& where, std::string_view source,
                            std::vector<sluice::Token> const& prefix) const {
+  return of(number, where, terms(source), prefix);
+}
+
+WholeWords Constraints::of(std::size_t number, std::string const& where,
+                           std::vector<Glossary::Entry const*> const& terms,
+                           std::vector<sluice::Token> const& prefix) const {
   WholeWords::Lists lists;
   std::vector<Item> items;  // what must come
   auto const here = file_ + ":" + std::to_string(number) + ": ";
@@ -91,14 +98,18 @@ WholeWords Constraints::of(std::size_t number, std::string const& where, std::st
     each("ordered", demands.ordered, [&](Item const& item) { lists.ordered.push_back(item.phrases[0]); });
     each("none", demands.none, [&](Item const& item) { lists.none.push_back(item.phrases[0]); });
   }
-  for (auto const* const entry : glossary_.find(source)) {
+  auto const sorted = [](std::vector<std::string> phrases) {
+    std::ranges::sort(phrases);
+    return phrases;
+  };
+  std::set<std::vector<std::string>> demanded;
+  for (auto const& item : items) demanded.insert(sorted(item.phrases));
+  for (auto const* const entry : terms) {
     Item item{where + glossary_file_ + ":" + std::to_string(entry->targets.front().line) + ": '" + entry->term + "'",
               {}};
     for (auto const& target : entry->targets) item.phrases.push_back(target.text);
     // What the constraints demand anyway is not demanded twice.
-    if (std::ranges::none_of(
-            items, [&](Item const& other) { return std::ranges::is_permutation(other.phrases, item.phrases); }))
-      items.push_back(std::move(item));
+    if (demanded.insert(sorted(item.phrases)).second) items.push_back(std::move(item));
   }
   for (auto const& item : items) {
     if (item.exact) lists.exact.push_back(item.phrases[0]);

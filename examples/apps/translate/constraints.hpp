@@ -42,6 +42,12 @@ class Constraints {
   WholeWords of(std::size_t number, std::string const& where, std::string_view source,
                 std::vector<sluice::Token> const& prefix) const;
 
+  /// The same, with terms() of the source.
+  WholeWords of(std::size_t number, std::string const& where, std::vector<Glossary::Entry const*> const& terms,
+                std::vector<sluice::Token> const& prefix) const;
+  /// The glossary's entries whose terms are in the source.
+  std::vector<Glossary::Entry const*> terms(std::string_view source) const { return glossary_.find(source); }
+
   /// Of --constraints.
   std::size_t lines() const { return lines_.size(); }
 

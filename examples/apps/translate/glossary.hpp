@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,7 @@ class Glossary {
       Normal const& target = [](std::string_view text) { return std::string(text); })
       : normal_(std::move(source)) {
     std::map<std::string, std::size_t> known;
+    std::set<std::pair<std::size_t, std::string>> pairs;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       auto const& line = lines[i];
       if (line.starts_with('#') || text::squeezed(line).empty()) continue;
@@ -68,8 +70,7 @@ class Glossary {
       }();
       auto const [entry, fresh] = known.try_emplace(text::with_first(term, text::lower), entries_.size());
       if (fresh) entries_.push_back({term, {}});
-      auto& targets = entries_[entry->second].targets;
-      if (std::ranges::find(targets, wanted, &Target::text) == targets.end()) targets.push_back({wanted, i + 1});
+      if (pairs.emplace(entry->second, wanted).second) entries_[entry->second].targets.push_back({wanted, i + 1});
     }
     std::vector<std::vector<sluice::Token>> patterns;
     for (std::size_t e = 0; e < entries_.size(); ++e)
@@ -93,7 +94,7 @@ class Glossary {
       std::ptrdiff_t begin, end;
       std::size_t entry;
     };
-    std::vector<Match> matches, taken;
+    std::vector<Match> matches;
     auto node = sluice::PhraseMatcher::root;
     std::ptrdiff_t at = 0;
     auto const take = [&](sluice::Token symbol) {
@@ -106,14 +107,15 @@ class Glossary {
     for (auto const c : text::characters(text::squeezed(normal_(source)))) reader.read(c, take);
     reader.finish(take);
     std::ranges::sort(matches, {}, [](Match const& match) { return std::pair(match.begin - match.end, match.begin); });
-    for (auto const& match : matches)
-      if (std::ranges::all_of(taken,
-                              [&](Match const& other) { return match.end <= other.begin || match.begin >= other.end; }))
-        taken.push_back(match);
-    std::ranges::sort(taken, {}, &Match::begin);
+    std::map<std::ptrdiff_t, Match> taken;  // by their ends; none overlap
+    for (auto const& match : matches) {
+      auto const after = taken.upper_bound(match.begin);  // the first that ends behind where this one begins
+      if (after == taken.end() || after->second.begin >= match.end) taken.emplace(match.end, match);
+    }
     std::vector<Entry const*> found;
-    for (auto const& match : taken)
-      if (std::ranges::find(found, &entries_[match.entry]) == found.end()) found.push_back(&entries_[match.entry]);
+    std::set<std::size_t> known;
+    for (auto const& [end, match] : taken)
+      if (known.insert(match.entry).second) found.push_back(&entries_[match.entry]);
     return found;
   }
 

@@ -18,8 +18,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,8 @@ namespace translate {
 class WholeWords {
  public:
   static constexpr std::size_t most = 256;  ///< of Lists::some and Lists::exact
+  /// Of all that must come, alternatives included: each is looked at in every step.
+  static constexpr std::size_t most_phrases = 1024;
 
   struct Lists {
     std::vector<std::vector<std::string>> some{};  ///< of each of these one phrase; equal ones: at as many places
@@ -64,11 +68,15 @@ class WholeWords {
 
   WholeWords() = default;
   /// \param lists  texts as the tokenizer would write them
-  /// \throws text::InputError  for a phrase that it cannot write; more than `most` items
+  /// \throws text::InputError  for a phrase that it cannot write; more than `most` items or `most_phrases`
   WholeWords(Lists lists, std::shared_ptr<Spellings const> spellings) {
     if (lists.some.empty() && lists.ordered.empty() && lists.none.empty() && lists.exact.empty()) return;
     if (lists.some.size() + lists.exact.size() > most)
       throw text::InputError("more than " + std::to_string(most) + " phrases");
+    auto phrases = lists.ordered.size() + lists.exact.size();
+    for (auto const& item : lists.some) phrases += item.size();
+    if (phrases > most_phrases)
+      throw text::InputError("more than " + std::to_string(most_phrases) + " phrases, alternatives included");
     auto data = std::make_shared<Data>();
     data->lists = std::move(lists), data->tokenizer = std::move(spellings);
     Builder(*data).build();
@@ -101,11 +109,12 @@ class WholeWords {
   /// The next token of everything that has begun and of all that may begin here.
   void wanted(State const& state, std::vector<sluice::Token>& tokens) const {
     if (data_ == nullptr || ended(state).items == count()) return;
-    auto const first = static_cast<std::ptrdiff_t>(tokens.size());
+    auto const clean = data_->lists.none.empty();
+    std::vector<bool> seen(data_->tokenizer->pieces().texts.size());
     leads(state, [&](Lead const&, std::int32_t, sluice::Token token) {
-      if (token >= 0 && std::find(tokens.begin() + first, tokens.end(), token) == tokens.end() &&
-          !dead(next(state, token)))
-        tokens.push_back(token);
+      if (token < 0 || seen[at(token)]) return;
+      seen[at(token)] = true;
+      if (clean || !dead(next(state, token))) tokens.push_back(token);
     });
   }
 
@@ -168,6 +177,7 @@ class WholeWords {
   };
   struct End {
     std::int32_t kind, length;
+    friend auto operator<=>(End const&, End const&) = default;
   };
   struct Node {
     std::vector<Lead> leads;
@@ -274,10 +284,8 @@ class WholeWords {
           WordReader(before, sentence).phrase(text, [&](sluice::Token symbol, std::size_t bytes) {
             pattern.symbols.push_back(symbol), pattern.bytes.push_back(bytes);
           });
-          if (std::ranges::none_of(patterns_, [&](Pattern const& p) {
-                return p.symbols == pattern.symbols && p.owner == owner && p.bad == bad && p.capital == capital;
-              }))
-            patterns_.push_back(std::move(pattern));
+          patterns_.push_back(std::move(pattern));
+          if (!known_.insert(patterns_.size() - 1).second) patterns_.pop_back();
         }
     }
 
@@ -299,29 +307,42 @@ class WholeWords {
             add_lead(node, {pattern.owner, pattern.spelling, byte, pattern.capital, word, closes});
         }
       }
-      for (sluice::PhraseMatcher::State node = 0; node < matcher.states(); ++node)
-        for (auto n = node; n != sluice::PhraseMatcher::root; n = matcher.fallback(n))
-          for (auto const p : matcher.phrases(n)) {
-            auto& here = d_.nodes[at(node)];
-            auto const& pattern = patterns_[at(p)];
-            if (pattern.bad) here.bad = here.bad < 0 ? pattern.owner : here.bad;
-            else add_end(here.ends, {pattern.owner, matcher.depth(n)});
-          }
+      // What ends with a state's fallback ends with the state: fallbacks come first.
+      for (sluice::PhraseMatcher::State node = 1; node < matcher.states(); ++node) {
+        auto& here = d_.nodes[at(node)];
+        auto const bad_of = [&](std::int32_t p) { return patterns_[at(p)].bad; };
+        auto const& phrases = matcher.phrases(node);
+        auto const bad = std::ranges::find_if(phrases, bad_of);
+        auto const& shorter = d_.nodes[at(matcher.fallback(node))];
+        here.bad = bad != phrases.end() ? patterns_[at(*bad)].owner : shorter.bad;
+        for (auto const p : phrases)
+          if (!bad_of(p)) here.ends.push_back({patterns_[at(p)].owner, matcher.depth(node)});
+        here.ends.insert(here.ends.end(), shorter.ends.begin(), shorter.ends.end());
+        std::ranges::sort(here.ends);
+        auto const again = std::ranges::unique(here.ends, {}, &End::kind);  // of each kind the shortest stays
+        here.ends.erase(again.begin(), again.end());
+      }
     }
 
+    /// Patterns of one text come one after the other.
     void add_lead(sluice::PhraseMatcher::State node, Lead const& lead) {
       auto& leads = d_.nodes[at(node)].leads;
-      if (std::ranges::find(leads, lead) == leads.end()) leads.push_back(lead);
+      for (auto known = leads.rbegin(); known != leads.rend() && known->spelling == lead.spelling; ++known)
+        if (*known == lead) return;
+      leads.push_back(lead);
     }
-    /// Of each kind the shortest.
-    static void add_end(std::vector<End>& ends, End const& end) {
-      auto const known = std::ranges::find(ends, end.kind, &End::kind);
-      if (known == ends.end()) ends.push_back(end);
-      else known->length = std::min(known->length, end.length);
-    }
+    /// Orders patterns, by their numbers.
+    struct Before {
+      std::vector<Pattern> const& patterns;
+      bool operator()(std::size_t a, std::size_t b) const {
+        auto const key = [](Pattern const& p) { return std::tie(p.bad, p.owner, p.capital, p.symbols); };
+        return key(patterns[a]) < key(patterns[b]);
+      }
+    };
 
     Data& d_;
     std::vector<Pattern> patterns_;
+    std::set<std::size_t, Before> known_{Before{patterns_}};
   };
 
   void read(State& state, char byte) const {

@@ -8,16 +8,20 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdint>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <translate_mpi/ranks.hpp>
 #include <translate_mpi/shards.hpp>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace translate_mpi {
@@ -26,31 +30,40 @@ namespace translate_mpi {
 class Parts {
  public:
   explicit Parts(std::filesystem::path output) : output_(std::move(output)) {}
+  ~Parts() {
+    if (lock_ >= 0) ::close(lock_);
+  }
+  Parts(Parts const&) = delete;
+  Parts& operator=(Parts const&) = delete;
 
   std::filesystem::path folder() const { return output_.string() + ".parts"; }
 
-  /// Of the first rank.
+  /// Of the first rank. Until this object ends, no other run begins on the same output.
   /// \return whether an earlier run has finished, and its exit code
-  /// \throws text::InputError  if what is there does not fit
-  std::pair<bool, int> begin(bool resume, translate::Fingerprint const& fingerprint) const {
-    if (!resume) {
-      clear();
-      std::filesystem::remove(journal());
-    } else if (std::filesystem::exists(journal())) {
-      translate::Journal const before(journal(), fingerprint);
-      std::error_code missing;
-      auto const size = std::filesystem::file_size(output_, missing);
-      if (missing || before.written().empty() || before.written().back().bytes != size)
-        throw text::InputError(output_.string() + ": is not what its journal says was finished; remove " +
-                               journal().string() + " to begin anew");
-      return {true, before.written().back().code};
-    } else if (std::filesystem::exists(output_)) {
-      throw text::InputError(output_.string() + ": is there, without the journal of a run with --resume; remove it");
+  /// \throws text::InputError  if what is there does not fit, or another run is at work on it
+  std::pair<bool, int> begin(bool resume, translate::Fingerprint const& fingerprint) {
+    lock();
+    try {
+      if (!resume) {
+        clear();
+        std::filesystem::remove(journal());
+      } else if (std::filesystem::exists(journal())) {
+        translate::Journal const before(journal(), fingerprint);
+        std::error_code missing;
+        auto const size = std::filesystem::file_size(output_, missing);
+        if (missing || before.written().empty() || before.written().back().bytes != size)
+          throw text::InputError(output_.string() + ": is not what its journal says was finished; remove " +
+                                 journal().string() + " to begin anew");
+        std::filesystem::remove(folder(), missing);
+        return {true, before.written().back().code};
+      } else if (std::filesystem::exists(output_)) {
+        throw text::InputError(output_.string() + ": is there, without the journal of a run with --resume; remove it");
+      }
+    } catch (...) {
+      std::error_code error;
+      std::filesystem::remove(folder(), error);  // if nothing is in it
+      throw;
     }
-    std::error_code error;
-    std::filesystem::create_directory(folder(), error);
-    if (error || ::access(folder().c_str(), W_OK) != 0)
-      throw text::InputError(output_.string() + ": cannot be written");
     return {false, 0};
   }
 
@@ -79,13 +92,32 @@ class Parts {
       done.finish();
       done.sync();
       clear();
+      std::error_code error;
+      std::filesystem::remove(folder(), error);
     });
   }
 
  private:
   std::filesystem::path journal() const { return output_.string() + ".journal"; }
 
-  /// Removes the folder, but nothing that we have not made.
+  /// Makes the folder, and locks it. Where the file system has no locks of folders, nothing is locked.
+  void lock() {
+    for (;;) {
+      std::error_code error;
+      std::filesystem::create_directory(folder(), error);
+      if (error || ::access(folder().c_str(), W_OK) != 0)
+        throw text::InputError(output_.string() + ": cannot be written");
+      lock_ = ::open(folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      if (lock_ < 0) continue;  // a run that ends has just removed it
+      if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        throw text::InputError(folder().string() + ": another run is at work on it");
+      struct stat ours = {}, there = {};
+      if (::fstat(lock_, &ours) == 0 && ::stat(folder().c_str(), &there) == 0 && ours.st_ino == there.st_ino) return;
+      ::close(std::exchange(lock_, -1));  // likewise
+    }
+  }
+
+  /// Removes what is in the folder, but nothing that we have not made.
   void clear() const {
     std::error_code error;
     for (auto const& thousand : std::filesystem::directory_iterator(folder(), error)) {
@@ -98,7 +130,6 @@ class Parts {
       }
       std::filesystem::remove(thousand.path(), error);
     }
-    std::filesystem::remove(folder(), error);
   }
   static bool number(std::string const& name) {
     return std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -128,6 +159,7 @@ class Parts {
   }
 
   std::filesystem::path output_;
+  int lock_ = -1;
 };
 
 }  // namespace translate_mpi

@@ -91,7 +91,7 @@ int run(Ranks const& ranks, translate::Options options) {
       throw text::InputError(stats.string() + ": cannot be written");
   });
 
-  Parts const parts(options.output);
+  Parts parts(options.output);
   std::pair<bool, int> before;
   together(ranks, [&] {
     if (ranks.first()) before = parts.begin(options.resume, fingerprint);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <mutex>
+#include <string>
 
 namespace serve {
 
@@ -13,21 +15,28 @@ class Admission {
  public:
   enum class Entry { granted, full, closed };
 
-  /// \param most  maximum number of sentences, waiting or running
-  explicit Admission(std::size_t most) : most_(most) {}
+  /// \param most   maximum number of sentences, waiting or running
+  /// \param share  maximum number of one client's
+  Admission(std::size_t most, std::size_t share) : most_(most), share_(share) {}
 
   /// A request with so many sentences; if it is admitted, call leave() later.
-  Entry enter(std::size_t sentences) {
+  Entry enter(std::string const& client, std::size_t sentences) {
     std::lock_guard const lock(mutex_);
     if (closed_) return Entry::closed;
     if (sentences > most_ - sentences_) return Entry::full;
-    sentences_ += sentences, ++requests_;
+    auto& own = clients_[client];
+    if (own + sentences > share_) {
+      if (own == 0) clients_.erase(client);
+      return Entry::full;
+    }
+    own += sentences, sentences_ += sentences, ++requests_;
     return Entry::granted;
   }
   /// One of the sentences has its result.
-  void answered() {
+  void answered(std::string const& client) {
     std::lock_guard const lock(mutex_);
     --sentences_;
+    if (auto const found = clients_.find(client); --found->second == 0) clients_.erase(found);
   }
   /// The request has its answer.
   void leave() {
@@ -54,8 +63,9 @@ class Admission {
   std::size_t most() const { return most_; }
 
  private:
-  std::size_t most_;
+  std::size_t most_, share_;
   mutable std::mutex mutex_;
+  std::map<std::string, std::size_t> clients_;  // sentences of those who have some
   std::size_t sentences_ = 0, requests_ = 0;
   bool closed_ = false;
 };

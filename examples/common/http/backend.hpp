@@ -62,6 +62,25 @@ class Job {
   /// The rest of the first candidate, after the text that settle() has returned.
   virtual std::string rest(Answer const& answer) = 0;
   virtual Answer answer(sluice::Result const& result) = 0;
+
+  /// What it costs, estimated: rows of the model in each step, and steps.
+  virtual std::size_t rows() const = 0;
+  virtual std::size_t steps() const = 0;
+  /// The memory that the decoders take for it, and for its result, at most.
+  virtual std::size_t answer_bytes() const = 0;
+};
+
+/// What the sentences of a request have in common, made once.
+class Preparation {
+ public:
+  Preparation() = default;
+  Preparation(Preparation const&) = delete;
+  Preparation& operator=(Preparation const&) = delete;
+  virtual ~Preparation() = default;
+
+  /// Parses an Ask of the task, as far as no model is needed.
+  /// \throws BadField  for invalid values
+  virtual std::unique_ptr<Job> job(Ask const& ask) = 0;
 };
 
 /// Any thread may call.
@@ -79,15 +98,17 @@ class Backend {
   /// \throws BadField  for invalid or unsupported values
   virtual std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                                    Bounds const& bounds) const = 0;
-  /// Parses an Ask, as far as no model is needed.
+  /// Long work of it and of the jobs that it makes calls Work::checkpoint().
+  /// \param task  outlives what is returned
   /// \throws BadField  for invalid values
-  virtual std::unique_ptr<Job> prepare(Ask const& ask, std::shared_ptr<Settings const> settings) const = 0;
+  virtual std::unique_ptr<Preparation> prepare(Task const& task) const = 0;
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
-  virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery) = 0;
+  /// \param express  for a small request, which is not to wait for the steps of large ones: to a decoder of its own, if there is one
+  virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;
   virtual void cancel(Ticket ticket) = 0;
   /// Of all decoders.
   virtual sluice::Statistics statistics() const = 0;
-  /// Sentences that are decoded together.
+  /// Sentences that are decoded together, without small requests.
   virtual std::size_t size() const = 0;
 };
 

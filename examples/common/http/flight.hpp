@@ -6,17 +6,21 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <http/admission.hpp>
 #include <http/backend.hpp>
 #include <http/connection.hpp>
 #include <http/event.hpp>
+#include <http/fair_queue.hpp>
+#include <http/memory.hpp>
 #include <http/metrics.hpp>
 #include <http/task.hpp>
+#include <http/work.hpp>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace serve {
@@ -25,18 +29,50 @@ namespace serve {
 struct House {
   Backend& backend;
   Admission& admission;
+  FairQueue& preparing;  ///< requests that are being prepared
+  FairQueue& decoding;   ///< sentences in the decoders
+  FairQueue& express;    ///< small requests, beside them
+  MemoryPool& memory;
   Metrics& metrics;
   Bounds const& bounds;
 };
 
-/// A request that cannot be admitted.
-struct Refused : std::runtime_error {
-  Refused(int its_status, char const* what) : std::runtime_error(what), status(its_status) {}
-  int status;
+/// For messages.
+std::string megabytes(std::size_t bytes);
+
+/// A request's place among those that are admitted, for as long as it lives. Each of its sentences leaves by itself.
+class Admitted {
+ public:
+  /// \throws Refused
+  Admitted(Admission& admission, std::string client, std::size_t sentences);
+  ~Admitted();
+  Admitted(Admitted const&) = delete;
+  Admitted& operator=(Admitted const&) = delete;
+
+  std::string const& client() const { return client_; }
+  /// One of the sentences has its result, in any thread.
+  void answered() { --open_, admission_.answered(client_); }
+
+ private:
+  Admission& admission_;
+  std::string client_;
+  std::atomic<std::size_t> open_;
 };
-/// The client has closed its side.
-struct Gone : std::runtime_error {
-  Gone() : std::runtime_error("the client has disconnected") {}
+
+/// Its client's turn to prepare a request in this thread, for as long as it lives.
+class Turn {
+ public:
+  /// Waits for it.
+  /// \throws Refused, Gone
+  Turn(FairQueue& queue, std::string const& client, double cost, Clock::time_point until);
+  ~Turn();
+  Turn(Turn const&) = delete;
+  Turn& operator=(Turn const&) = delete;
+
+ private:
+  FairQueue& queue_;
+  FairQueue::Claim claim_;
+  Event mine_;
 };
 
 class Flight {
@@ -48,8 +84,9 @@ class Flight {
     std::optional<sluice::Result> result{};
   };
 
+  /// Prepares the request, when it is its client's turn; then its sentences are decoded, when it is theirs.
   /// \param settled  whether settled beginnings are wanted
-  /// \throws BadField, Refused  and then nothing has been submitted
+  /// \throws BadField, Refused, Gone, OverBudget  and then nothing has been submitted
   Flight(House const& house, Task const& task, bool settled);
   /// Cancels sentences without a result, and waits for them.
   ~Flight();
@@ -65,15 +102,22 @@ class Flight {
   std::size_t size() const { return jobs_.size(); }
 
  private:
+  void prepare(Task const& task);
+  void submit(std::size_t index, bool settled);
+  void deliver(std::size_t index, sluice::Result result);
+  void expire();
   void withdraw();
 
   House house_;
+  Clock::time_point began_ = Clock::now(), until_;
+  Admitted admitted_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<std::optional<Backend::Ticket>> tickets_;
   std::vector<bool> done_;  // returned
-  std::size_t open_ = 0;
-  Clock::time_point began_ = Clock::now();
-  bool text_came_ = false;
+  std::size_t open_ = 0, reserved_ = 0;
+  bool text_came_ = false, expired_ = false;
+  FairQueue::Claim claim_;
+  FairQueue* queue_ = nullptr;
 
   std::mutex mutex_;  // of the next two
   std::vector<Letter> letters_;

@@ -43,6 +43,19 @@ bool same(std::string_view secret, std::string_view given) {
   return different == 0;
 }
 
+/// A client with a token of its own has its own share of the server, wherever it calls from.
+bool Guard::knows(httplib::Request const& request) const {
+  constexpr std::string_view bearer = "Bearer ";
+  auto const given = request.get_header_value("Authorization");
+  if (!given.starts_with(bearer)) return false;
+  auto known = tokens_.size();
+  for (std::size_t i = 0; i < tokens_.size(); ++i)
+    if (same(tokens_[i], std::string_view(given).substr(bearer.size()))) known = i;
+  if (known == tokens_.size()) return false;
+  if (tokens_.size() > 1) Connection::current()->set_client("token " + std::to_string(known));
+  return true;
+}
+
 bool Guard::refuses(httplib::Request const& request, httplib::Response& response) const {
   auto const length = request.get_header_value("Content-Length");
   auto const chunked = request.has_header("Transfer-Encoding");
@@ -58,13 +71,9 @@ bool Guard::refuses(httplib::Request const& request, httplib::Response& response
       !origin.empty() && origin != "http://" + host && origin != "https://" + host)
     return refuse(response, 403, "Origin: requests from other sites are refused");
   auto const open = request.path == "/" || request.path == "/health";  // the page asks for the token
-  if (!open && !token_.empty()) {
-    constexpr std::string_view bearer = "Bearer ";
-    auto const given = request.get_header_value("Authorization");
-    if (!given.starts_with(bearer) || !same(token_, std::string_view(given).substr(bearer.size()))) {
-      response.set_header("WWW-Authenticate", "Bearer");
-      return refuse(response, 401, "Authorization: Bearer with the right token is required");
-    }
+  if (!tokens_.empty() && !knows(request) && !open) {
+    response.set_header("WWW-Authenticate", "Bearer");
+    return refuse(response, 401, "Authorization: Bearer with the right token is required");
   }
   if (!posts) return false;
   if (admission_.closed()) return refuse(response, 503, "the server is shutting down");
@@ -94,7 +103,6 @@ void Guard::explain(httplib::Request const&, httplib::Response& response) {
   if (!response.body.empty()) return;
   auto const* const connection = Connection::current();
   switch (connection->trouble()) {
-    case Connection::Trouble::head_too_large: return send_error(response, 431, "the headers are too large");
     case Connection::Trouble::body_too_large: return send_error(response, 413, "the body is too large");
     case Connection::Trouble::too_slow: return send_error(response, 408, "the request did not arrive in time");
     case Connection::Trouble::none: break;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace serve {
 
@@ -16,11 +17,11 @@ bool same(std::string_view secret, std::string_view given);
 
 class Guard {
  public:
-  /// \param token  that clients must send; empty: none
+  /// \param tokens  of which clients must send one; empty: none
   /// \param local  whether only this machine can connect: then Host must also name this machine, which keeps off other names
   ///               that resolve to it (DNS rebinding)
-  Guard(Admission const& admission, std::string token, bool local)
-      : admission_(admission), token_(std::move(token)), local_(local) {}
+  Guard(Admission const& admission, std::vector<std::string> tokens, bool local)
+      : admission_(admission), tokens_(std::move(tokens)), local_(local) {}
 
   /// Before a body is read. True: the request is refused, and the response says why.
   bool refuses(httplib::Request const& request, httplib::Response& response) const;
@@ -30,8 +31,10 @@ class Guard {
   static void explain(httplib::Request const& request, httplib::Response& response);
 
  private:
+  bool knows(httplib::Request const& request) const;
+
   Admission const& admission_;
-  std::string token_;
+  std::vector<std::string> tokens_;
   bool local_;
 };
 

@@ -70,7 +70,7 @@ void Metrics::first_text(Seconds took) {
   first_seconds_.add(took.count());
 }
 
-std::string Metrics::write(Backend const& backend, Admission const& admission) const {
+std::string Metrics::write(Backend const& backend, Admission const& admission, MemoryPool const& memory) const {
   auto const statistics = backend.statistics();
   auto const open = admission.sentences();
   std::ostringstream out;
@@ -80,6 +80,8 @@ std::string Metrics::write(Backend const& backend, Admission const& admission) c
   single(out, "sluice_sentences_most", "gauge", "Number of open sentences at which more are refused.",
          admission.most());
   single(out, "sluice_requests_open", "gauge", "Requests without an answer.", admission.requests());
+  single(out, "sluice_requests_bytes", "gauge", "Memory reserved for requests, in bytes.", memory.used());
+  single(out, "sluice_requests_bytes_most", "gauge", "How much there may be.", memory.most());
   single(out, "sluice_batch_size", "gauge", "Sentences that are decoded together.", backend.size());
   single(out, "sluice_steps_total", "counter", "Steps of the decoders.", statistics.steps);
   single(out, "sluice_tokens_total", "counter", "Tokens of best hypotheses.", statistics.tokens);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <http/admission.hpp>
 #include <http/backend.hpp>
+#include <http/memory.hpp>
 #include <map>
 #include <mutex>
 #include <ostream>
@@ -43,7 +44,7 @@ class Metrics {
   /// The time until the first text of a stream.
   void first_text(Seconds took);
 
-  std::string write(Backend const& backend, Admission const& admission) const;
+  std::string write(Backend const& backend, Admission const& admission, MemoryPool const& memory) const;
 
  private:
   mutable std::mutex mutex_;

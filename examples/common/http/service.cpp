@@ -10,16 +10,24 @@
 #include <http/completions_endpoint.hpp>
 #include <http/guard.hpp>
 #include <http/listener.hpp>
+#include <http/memory.hpp>
 #include <http/metrics.hpp>
 #include <http/service.hpp>
+#include <new>
+#include <pthread.h>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace serve {
 
 namespace {
+
+/// Of one client at a time, whose steps take little longer than those of one row.
+constexpr std::size_t express_rows = 8;
 
 void answer_health(House const& house, httplib::Response& response) {
   auto const closing = house.admission.closed();
@@ -35,6 +43,19 @@ void explain(std::exception_ptr const& problem, httplib::Response& response) {
     send_error(response, bad.status, bad.what(), bad.field);
   } catch (Refused const& refused) {
     send_error(response, refused.status, refused.what());
+  } catch (OverBudget const& over) {
+    std::string const field = over.field;
+    if (over.together)
+      send_error(response, 503, "the requests take " + megabytes(over.most) + " together; try again later");
+    else
+      send_error(response, 413,
+                 (field.empty() ? "the request" : field) + " takes more than is left of the request's " +
+                     megabytes(over.most),
+                 field);
+  } catch (std::bad_alloc const&) {
+    send_error(response, 503, "the server has no memory left");
+  } catch (std::system_error const& error) {  // no threads, no files
+    send_error(response, 503, error.what());
   } catch (Gone const&) {
     response.status = 499;  // the client is gone; the metrics count it
   } catch (std::exception const& error) {
@@ -66,13 +87,17 @@ void set_up(Listener& listener, Guard const& guard, House const& house, std::vec
   for (auto const& one : own) paths.insert(one.path);
   listener.set_logger([&house, paths](httplib::Request const& request, httplib::Response const& response) {
     auto const& path = paths.contains(request.path) ? request.path : "other";
+    Account::Counting const uncounted(nullptr);
     house.metrics.request(path, response.status, Clock::now() - Connection::current()->began());
   });
+  listener.set_refusal_logger(
+      [&house](int status, Clock::duration took) { house.metrics.request("other", status, took); });
 
   listener.Get("/health",
                [&house](httplib::Request const&, httplib::Response& response) { answer_health(house, response); });
   listener.Get("/metrics", [&house](httplib::Request const&, httplib::Response& response) {
-    response.set_content(house.metrics.write(house.backend, house.admission), "text/plain; version=0.0.4");
+    response.set_content(house.metrics.write(house.backend, house.admission, house.memory),
+                         "text/plain; version=0.0.4");
   });
   listener.Get("/v1/models",
                [&house](httplib::Request const&, httplib::Response& response) { answer_models(house, response); });
@@ -94,41 +119,78 @@ sigset_t ending() {
   return signals;
 }
 
-/// Waits for a signal, then refuses new requests and waits for the last answer. A second signal exits at once.
+/// Waits for a signal, then refuses new requests and waits for the last answer, which comes within `longest`. A second signal
+/// exits at once, whatever the server is doing.
 void end_gracefully(std::string const& program, sigset_t const& signals, Listener& listener, Admission& admission,
-                    std::atomic<bool> const& over) {
-  timespec const moment{.tv_sec = 0, .tv_nsec = 50'000'000};
+                    Clock::duration longest, std::atomic<bool> const& over) {
+  timespec const moment{.tv_sec = 0, .tv_nsec = 20'000'000};
   while (sigtimedwait(&signals, nullptr, &moment) < 0)
     if (over) return;
   admission.close();
   std::fprintf(stderr, "%s: closing; %zu requests to answer\n", program.c_str(), admission.requests());
-  while (admission.requests() > 0)
+  auto const until = Clock::now() + longest;
+  auto ended = false;
+  while (!over) {
     if (sigtimedwait(&signals, nullptr, &moment) >= 0) _exit(1);
-  listener.end();
+    if (!ended && admission.requests() == 0) ended = true, listener.end();
+    if (Clock::now() < until) continue;
+    std::fprintf(stderr, "%s: %zu requests are not answered\n", program.c_str(), admission.requests());
+    _exit(1);
+  }
 }
+
+/// Of threads that are made from now on: there is one for each connection, and it needs little.
+void small_stacks() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, std::size_t{1} << 20);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+/// A thread that ends with this object, even if an exception ends the other one.
+class Ending {
+ public:
+  template <class F>
+  explicit Ending(F&& f) : thread_([f = std::forward<F>(f), this] { f(over_); }) {}
+  ~Ending() { over_ = true, thread_.join(); }
+  Ending(Ending const&) = delete;
+  Ending& operator=(Ending const&) = delete;
+
+ private:
+  std::atomic<bool> over_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
 int run_service(std::string const& program, Backend& backend, ServiceOptions const& options,
                 std::vector<Endpoint> const& own) {
   sigset_t const signals = ending();
-  Admission admission(options.queue + backend.size());
-  Metrics metrics;
   auto bounds = options.bounds;
-  bounds.sentences = std::min(bounds.sentences, admission.most());  // more would never be admitted
-  House const house{backend, admission, metrics, bounds};
+  auto const most = options.queue + backend.size();
+  bounds.sentences = std::min(bounds.sentences, most);                     // more would never be admitted
+  Admission admission(most, std::max(most - most / 4, bounds.sentences));  // there is room for another client
+  auto const processors = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  FairQueue preparing({.pieces = processors + 1, .share = processors});
+  FairQueue decoding({.pieces = backend.size(),
+                      .share = options.share > 0 ? options.share : std::max<std::size_t>(1, backend.size() / 2)});
+  FairQueue express({.pieces = backend.size(), .share = express_rows});
+  MemoryPool memory(options.memory);
+  Metrics metrics;
+  House const house{backend, admission, preparing, decoding, express, memory, metrics, bounds};
   auto const local = options.address.starts_with("127.") || options.address == "::1" || options.address == "localhost";
-  Guard const guard(admission, options.token, local);
-  Listener listener(options.patience, options.connections);
+  Guard const guard(admission, options.tokens, local);
+  Listener listener(options.patience, {options.connections, options.request_memory}, memory);
   set_up(listener, guard, house, own);
   auto const port = listener.bind(options.address, options.port);
-  std::atomic<bool> over = false;
-  std::thread signalled([&] { end_gracefully(program, signals, listener, admission, over); });
+  small_stacks();
+  auto const longest = bounds.time + options.patience.read + options.patience.write + std::chrono::seconds(2);
+  Ending const ending(
+      [&](std::atomic<bool> const& over) { end_gracefully(program, signals, listener, admission, longest, over); });
   std::printf("%s: http://%s:%d/\n", program.c_str(), options.address.c_str(), port);
   std::fflush(stdout);
   listener.serve();
-  over = true;
-  signalled.join();
   return 0;
 }
 
@@ -139,6 +201,7 @@ void hold_signals() {
 }
 
 int run_program(std::string const& program, std::function<int()> const& run) {
+  spare_memory();
   auto const complain = [&](std::exception const& error, int code) {
     std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
     return code;

@@ -8,12 +8,13 @@ namespace serve {
 
 namespace {
 
-/// The first line of a file. A token on the command line could be read by every user of the machine.
-std::string read_token(std::string const& file) {
-  auto const lines = text::read_lines(file);
-  if (lines.empty() || lines[0].empty())
+/// The lines of a file. A token on the command line could be read by every user of the machine.
+std::vector<std::string> read_tokens(std::string const& file) {
+  auto tokens = text::read_lines(file);
+  if (tokens.empty() || tokens[0].empty())
     throw text::InputError("--token-file: " + file + ": its first line is missing or empty");
-  return lines[0];
+  std::erase(tokens, "");
+  return tokens;
 }
 
 std::chrono::milliseconds seconds(double count) {
@@ -22,7 +23,7 @@ std::chrono::milliseconds seconds(double count) {
 
 }  // namespace
 
-ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options) : options_(options) {
+ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options, char const* share) : options_(options) {
   auto const add = [&](char const* name, auto& value, char const* type, char const* what) {
     return app.add_option(name, value, what)->type_name(type);
   };
@@ -30,11 +31,16 @@ ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options) : options_(op
   auto& bounds = options.bounds;
   add("--address", options.address, "IP", "address to listen on (127.0.0.1: this machine only)");
   add("--port", options.port, "N", "port to listen on (8080; 0: any)")->check(range(0, 65535));
-  add("--token-file", token_file_, "FILE", "its first line is the bearer token that clients must send");
+  add("--token-file", token_file_, "FILE", "its lines are bearer tokens, of which clients must send one");
   add("--queue", options.queue, "N", "sentences or prompts that may wait; beyond that 429 (1024)")
       ->check(range(1, 1000000));
   add("--connections", options.connections, "N", "connections served at a time; more wait (512)")
       ->check(range(1, 10000));
+  add(share, options.share, "N", "rows of one client that are decoded at a time (as many as --size and --threads give)")
+      ->check(range(1, 1000000));
+  add("--request-memory", request_memory_, "MIB", "maximum memory of a request, beyond it 413 (64)")
+      ->check(range(1, 1 << 20));
+  add("--memory", memory_, "MIB", "maximum memory of all requests, beyond it 503 (512)")->check(range(1, 1 << 20));
   add("--max-body", options.patience.body, "BYTES", "maximum size of a request (1048576)")->check(range(1, 1 << 30));
   add("--max-sentences", bounds.sentences, "N", "maximum number of sentences or prompts of a request (128)")
       ->check(range(1, 1000000));
@@ -48,7 +54,8 @@ ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options) : options_(op
 void ServiceFlags::finish() {
   options_.bounds.time = seconds(time_);
   options_.patience.read = options_.patience.write = seconds(patience_);
-  if (!token_file_.empty()) options_.token = read_token(token_file_);
+  options_.request_memory = request_memory_ << 20, options_.memory = memory_ << 20;
+  if (!token_file_.empty()) options_.tokens = read_tokens(token_file_);
 }
 
 bool parse_flags(CLI::App& app, int argc, char const* const* argv) {

@@ -32,8 +32,8 @@ struct Settings {
 struct Ask {
   std::size_t number = 1;  ///< within the request, from 1
   std::string text{};
-  std::string prefix{};
-  std::string constraints{};  ///< a line of translate's --constraints; empty: none
+  std::shared_ptr<std::string const> prefix{};       ///< none: empty
+  std::shared_ptr<std::string const> constraints{};  ///< a line of translate's --constraints; none: no constraints
 };
 
 /// One request.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -84,6 +85,13 @@ inline std::vector<std::string> read_lines(std::filesystem::path const& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw InputError(file.string() + ": cannot be opened");
   return read_lines(stream, file.string());
+}
+
+/// To call when all is printed.
+/// \throws std::runtime_error  if standard output could not be written: a full disk, say
+inline void finish_standard_output() {
+  auto const before = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) != 0 || before) throw std::runtime_error("standard output cannot be written");
 }
 
 }  // namespace text

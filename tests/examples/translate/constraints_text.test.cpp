@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -411,4 +412,50 @@ TEST_CASE("terms and sources are made alike", "[glossary]") {
     CHECK(glossary.find("C++17").size() == 1);
   }
   CHECK(fault([&] { Glossary({"", "a\t?"}, "terms", normal, target); }) == "terms:2: no such word");
+}
+
+TEST_CASE("many phrases take little more than twice as long for twice as many", "[whole_words][glossary]") {
+  auto const seconds = [](auto const& work) {
+    auto best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      auto const begin = std::clock();  // of this process: others on the machine do not count
+      work();
+      best = std::min(best, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+    }
+    return best;
+  };
+  auto const numbers = [](int count) {
+    std::vector<std::string> texts;
+    for (int i = 0; i < count; ++i) texts.push_back(std::to_string(i * 7));
+    return texts;
+  };
+  auto const few = numbers(2000), many = numbers(16000);
+  CHECK(seconds([&] { none(many); }) < 20 * seconds([&] { none(few); }));  // 64 if each is compared with each
+  // One phrase whose beginnings are all ends of others.
+  auto const repeated = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += i == 0 ? "a" : " a";
+    return text;
+  };
+  CHECK(seconds([&] { none({repeated(8000)}); }) < 20 * seconds([&] { none({repeated(1000)}); }));
+  auto const glossary = [](int count) {
+    std::vector<std::string> lines;
+    for (int i = 0; i < count; ++i) lines.push_back("a\t" + std::to_string(i));
+    return Glossary(lines, "glossary");
+  };
+  CHECK(seconds([&] { glossary(16000); }) < 20 * seconds([&] { glossary(2000); }));
+  auto const one = glossary(1);
+  CHECK(seconds([&] { CHECK(one.find(repeated(16000)).size() == 1); }) <
+        20 * seconds([&] { CHECK(one.find(repeated(2000)).size() == 1); }));
+}
+
+TEST_CASE("what must come is at most a thousand phrases", "[whole_words]") {
+  std::vector<std::string> phrases(1025, "cat");
+  for (std::size_t i = 0; i < phrases.size(); ++i) phrases[i] += std::to_string(i);
+  CHECK_THROWS_WITH(words({.some = {phrases}}), "more than 1024 phrases, alternatives included");
+  CHECK_THROWS_WITH(words({.ordered = phrases}), "more than 1024 phrases, alternatives included");
+  phrases.pop_back();
+  auto const w = words({.some = {phrases}});
+  CHECK((met(w, "a cat77 here") && !met(w, "a cat7777 here")));
+  CHECK(words({.none = phrases}).judge("a cat77 here").forbidden.size() == 1);
 }

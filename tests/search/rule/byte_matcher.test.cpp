@@ -67,6 +67,51 @@ TEST_CASE("a byte matcher finds exactly what a search in the text finds", "[byte
   CHECK(none.next(ByteMatcher::root, 'a') == ByteMatcher::root);
 }
 
+TEST_CASE("a byte matcher of long strings that overlap finds the same", "[byte_matcher]") {
+  std::mt19937_64 random(2);
+  auto const draw = [&](std::size_t size, std::size_t letters) {
+    std::string text;
+    while (text.size() < size) text.push_back(static_cast<char>(0xE0 + random() % letters));  // negative as char
+    return text;
+  };
+  for (int round = 0; round < 60; ++round) {
+    auto const letters = 1 + static_cast<std::size_t>(round) % 4;
+    std::vector<std::string> strings;
+    for (auto n = 1 + random() % 6; n > 0; --n) {
+      strings.push_back(draw(1 + random() % 60, letters));
+      if (random() % 2 == 0) strings.push_back(strings.back().substr(random() % strings.back().size()));
+    }
+    if (round % 2 == 0) {  // every byte: too many for a table
+      auto& every = strings.emplace_back();
+      for (int byte = 0; byte < 256; ++byte) every.push_back(static_cast<char>(byte));
+    }
+    auto text = draw(40, letters);
+    for (auto const& string : strings) text += string + draw(random() % 3, letters);  // so that all come
+    ByteMatcher const matcher(strings);
+    auto state = ByteMatcher::root;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      state = matcher.next(state, text[i]);
+      auto const [found, depth] = longest_at_end(strings, text.substr(0, i + 1));
+      REQUIRE((matcher.string(state) == found && matcher.depth(state) == depth));
+    }
+  }
+}
+
+TEST_CASE("a stop string of a megabyte is cheap", "[byte_matcher]") {
+  std::string large;
+  for (std::size_t i = 0; large.size() < std::size_t{1} << 20; ++i) large.push_back(static_cast<char>(i * i % 251));
+  ByteMatcher const matcher(std::vector<std::string>{large, large + "x"});
+  auto state = ByteMatcher::root;
+  auto early = false;
+  for (auto const byte : large) early = early || ByteMatcher::ends(state), state = matcher.next(state, byte);
+  CHECK_FALSE(early);
+  CHECK(matcher.string(state) == 0);
+  CHECK(matcher.depth(state) == std::int32_t{1} << 20);
+  CHECK(matcher.string(matcher.next(state, 'x')) == 1);
+  // A table with a row for each of its bytes would take a gigabyte.
+  CHECK(matcher.bytes() < large.size() * 14);
+}
+
 TEST_CASE("without stops nothing stops, and nothing is held back", "[stop_sequences]") {
   StopSequences const none;
   CHECK((none.size() == 0 && none.open_bytes({}) == 0 && none.open_tokens({}) == 0));

@@ -40,10 +40,27 @@ std::string text_of(std::string const& name, std::vector<Phrase> const& phrases)
   return all;
 }
 
+/// Whether check_phrase() would let it pass. Reads each token once, and allocates nothing.
+inline bool is_sound(Sentence const& sentence, Phrase const& phrase, bool wanted = true) {
+  auto const& vocabulary = *sentence.vocabulary;
+  for (std::size_t i = 0; i < phrase.size(); ++i) {
+    auto const token = phrase[i];
+    auto const in = [&](std::vector<Token> const& list) {
+      return std::find(list.begin(), list.end(), token) != list.end();
+    };
+    if (!vocabulary.contains(token)) return false;
+    if (i == 0 && token == vocabulary.bos) continue;
+    if (in(vocabulary.eos) ? i + 1 < phrase.size() : token == vocabulary.bos || (wanted && in(vocabulary.never)))
+      return false;
+  }
+  return !phrase.empty();
+}
+
 /// Throws std::invalid_argument, naming the phrase, unless it is valid in `sentence` and, if `wanted`, can be
 /// generated.
 template <class = void>
 void check_phrase(Sentence const& sentence, std::string const& name, Phrase const& phrase, bool wanted = true) {
+  if (is_sound(sentence, phrase, wanted)) return;
   require(!phrase.empty(), name, text(phrase), "is empty");
   auto const& vocabulary = *sentence.vocabulary;
   for (std::size_t i = 0; i < phrase.size(); ++i) {

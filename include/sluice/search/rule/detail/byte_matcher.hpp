@@ -6,23 +6,25 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/search/common/detail/pattern_automaton.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
-/// The automaton of Aho and Corasick (1975) over bytes, as one table. A state is the longest prefix of any string that
-/// is a suffix of the bytes so far. One table lookup per byte. The table has one 4-byte number for each pair of a state
-/// and a distinct byte of the strings.
+/// The automaton of Aho and Corasick (1975) over bytes. A state is the longest prefix of any string that is a suffix of
+/// the bytes so far. One table lookup per byte for strings of some hundred bytes together; for longer ones, whose table
+/// would be large, a search among the bytes that go on with one. 64 KiB and 13 bytes for each byte of the strings at most.
 class ByteMatcher {
+  using Automaton = PatternAutomaton<std::string>;
+
  public:
-  /// The start of the state's table row, times two; odd where a string ends.
+  /// A number, times two; odd where a string ends.
   using State = std::int32_t;
   static constexpr State root = 0;
 
@@ -31,78 +33,67 @@ class ByteMatcher {
 
   /// \throws std::invalid_argument  naming the string, if one is empty; or if the strings are too long for a State
   template <class = void>
-  explicit ByteMatcher(std::span<std::string const> strings) {
+  explicit ByteMatcher(std::span<std::string const> strings) : automaton_(checked(strings)) {
     for (auto const& string : strings)
       for (auto const byte : string)
         if (auto& c = class_of_[index(byte)]; c == 0) c = classes_++;
-    nodes_.emplace_back(), table_.assign(static_cast<std::size_t>(classes_), none);
-    for (std::size_t i = 0; i < strings.size(); ++i) insert(strings[i], static_cast<std::int32_t>(i));
-    require(table_.size() < std::size_t{1} << 30, "stop strings", nodes_.size(), "bytes are too many");
-    link();
+    auto const rows = static_cast<std::size_t>(automaton_.states()), columns = static_cast<std::size_t>(classes_);
+    if (rows > most / columns) return;
+    table_.resize(rows * columns);
+    for (std::size_t byte = 0; byte < class_of_.size(); ++byte)
+      for (std::size_t row = 0; row < rows; ++row)
+        table_[row * columns + static_cast<std::size_t>(class_of_[byte])] =
+            marked(automaton_.next(static_cast<State>(row), static_cast<char>(byte)));
   }
 
+  template <class = void>
   State next(State state, char byte) const {
-    return table_[static_cast<std::size_t>((state >> 1) + class_of_[index(byte)])];
+    if (!table_.empty()) return table_[static_cast<std::size_t>((state >> 1) * classes_ + class_of_[index(byte)])];
+    return marked(automaton_.next(state >> 1, byte));
   }
   /// Whether any string ends here.
   static bool ends(State state) { return (state & 1) != 0; }
   /// The longest string that ends here (the first of equal ones); -1: none.
-  std::int32_t string(State state) const { return node(state).string; }
+  template <class = void>
+  std::int32_t string(State state) const {
+    if (!ends(state)) return -1;
+    for (auto at = state >> 1;; at = automaton_.fallback(at))
+      if (auto const found = automaton_.patterns(at); !found.empty()) return found.front();
+  }
   /// The number of bytes matched.
-  std::int32_t depth(State state) const { return node(state).depth; }
+  template <class = void>
+  std::int32_t depth(State state) const {
+    return automaton_.depth(state >> 1);
+  }
+  /// Of memory, without this object itself.
+  template <class = void>
+  std::size_t bytes() const {
+    return automaton_.bytes() + table_.capacity() * sizeof(State);
+  }
 
  private:
-  static constexpr std::int32_t none = -1;
-  struct Node {
-    std::int32_t depth = 0, string = -1;
-  };
+  template <class = void>
+  static std::span<std::string const> checked(std::span<std::string const> strings) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < strings.size(); ++i) {
+      require(!strings[i].empty(), "stop string", i, "is empty");
+      bytes += strings[i].size();
+    }
+    require(bytes < std::size_t{1} << 30, "stop strings", bytes, "bytes are too many");
+    return strings;
+  }
+  template <class = void>
+  State marked(Automaton::State state) const {
+    return 2 * state + (automaton_.ends(state) ? 1 : 0);
+  }
+
+  static constexpr std::size_t most = 16384;  // numbers in the table: as many as a processor's first cache holds
   static std::size_t index(char byte) { return static_cast<unsigned char>(byte); }
-  Node const& node(State state) const { return nodes_[static_cast<std::size_t>((state >> 1) / classes_)]; }
 
-  // During construction, the table holds node numbers.
-  std::int32_t& at(std::int32_t number, std::int32_t c) {
-    return table_[static_cast<std::size_t>(number) * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(c)];
-  }
-
-  template <class = void>
-  void insert(std::string_view string, std::int32_t number) {
-    require(!string.empty(), "stop string", number, "is empty");
-    std::int32_t node = 0;
-    for (auto const byte : string) {
-      auto const c = class_of_[index(byte)];
-      if (at(node, c) == none) {
-        at(node, c) = static_cast<std::int32_t>(nodes_.size());
-        nodes_.push_back({.depth = nodes_[static_cast<std::size_t>(node)].depth + 1});
-        table_.resize(table_.size() + static_cast<std::size_t>(classes_), none);
-      }
-      node = at(node, c);
-    }
-    if (auto& ended = nodes_[static_cast<std::size_t>(node)].string; ended < 0) ended = number;
-  }
-
-  /// Fills missing entries from the next shorter prefix, in order of depth; then turns node numbers into states.
-  template <class = void>
-  void link() {
-    std::vector<std::int32_t> order{0}, fallback(nodes_.size(), 0);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      auto const from = order[i];
-      auto const back = fallback[static_cast<std::size_t>(from)];
-      if (auto& ended = nodes_[static_cast<std::size_t>(from)].string; ended < 0)
-        ended = nodes_[static_cast<std::size_t>(back)].string;
-      for (std::int32_t c = 0; c < classes_; ++c) {
-        auto const shorter = from == 0 ? 0 : at(back, c);
-        auto& to = at(from, c);
-        if (to == none) to = shorter;
-        else fallback[static_cast<std::size_t>(to)] = shorter, order.push_back(to);
-      }
-    }
-    for (auto& to : table_) to = 2 * classes_ * to + (nodes_[static_cast<std::size_t>(to)].string >= 0 ? 1 : 0);
-  }
-
+  Automaton automaton_;
   std::array<std::int32_t, 256> class_of_{};  // 0: bytes in no string
   std::int32_t classes_ = 1;
-  std::vector<Node> nodes_;
-  std::vector<State> table_;  // [node][class]
+  std::vector<State> table_;  // [state][class]; none if it would be large
 };
 
 }  // namespace sluice::inline v0::detail
