@@ -99,7 +99,8 @@ Code run(Options const& options) {
     keep(name, outcome.images);
   };
   for (auto const block : blocks) {
-    using sluice::Blockwise, sluice::acceptance::Distance, sluice::acceptance::Exact;
+    using sluice::Blockwise;
+    namespace acceptance = sluice::acceptance;
     auto const exact = upscaler.enlarge(upscaler.guessing(), images,
                                         Blockwise<acceptance::Exact>{.block = block, .length = all}, options.batch);
     report(block, "exact", exact);
