@@ -16,6 +16,12 @@
 #define IN
 #define OUT
 
+// A program may declare a class before it includes it.
+namespace sluice::inline v0 {
+struct BeamSearch;
+class StopAt;
+}  // namespace sluice::inline v0
+
 #include <sluice/c/sluice.h>
 
 #include <everything.hpp>
