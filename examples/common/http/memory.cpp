@@ -46,7 +46,7 @@ Account::Naming::~Naming() {
 void spare_memory() {
   mallopt(M_ARENA_MAX, 4);
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // and not what was once freed: large blocks always go back
-  mallopt(M_TRIM_THRESHOLD, 1 << 24);
+  mallopt(M_TRIM_THRESHOLD, 1 << 21);  // malloc_trim() leaves so much to each arena
 }
 
 }  // namespace serve
