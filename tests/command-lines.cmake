@@ -53,6 +53,10 @@ if(TARGET serve_http AND TARGET translate)
     set_tests_properties(cli/serve_http PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: |\nSKIPPED: ")
   endif()
 endif()
+if(SLUICE_PYTHON AND TARGET serve_http)
+  add_test(NAME cli/attack COMMAND ${SLUICE_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/attack $<TARGET_FILE:serve_http> ${model})
+  set_tests_properties(cli/attack PROPERTIES COST 70 TIMEOUT 400 RUN_SERIAL ON LABELS cli) # it measures times
+endif()
 sluice_command_line(check_ptxas 1 ${PROJECT_SOURCE_DIR}/scripts/check-ptxas
   ${CMAKE_CUDA_COMPILER}) # without a compiler: on reports that are written out
 if(SLUICE_PYTHON)

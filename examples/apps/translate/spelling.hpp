@@ -93,7 +93,9 @@ class Spelling {
 /// Spellings by their texts: a glossary's terms come again and again. Calls from several threads are fine.
 class Spellings {
  public:
-  static constexpr std::size_t most = std::size_t{1} << 20;  ///< bytes of text that are kept
+  static constexpr std::size_t most = std::size_t{1}
+                                      << 18;    ///< bytes of text that are kept, ten times as many of memory
+  static constexpr std::size_t longest = 1024;  ///< of a text that is: long ones do not come again
 
   explicit Spellings(Pieces pieces) : pieces_(std::move(pieces)), piece_of_(pieces_.bytes()) {}
 
@@ -106,8 +108,8 @@ class Spellings {
     }
     auto made = std::make_shared<Spelling const>(pieces_, piece_of_, text, other);
     std::lock_guard const lock(mutex_);
-    if (bytes_ + text.size() > most) known_.clear(), bytes_ = 0;
-    if (text.size() <= most && known_.try_emplace(text, made).second) bytes_ += text.size();
+    if (text.size() <= longest && bytes_ + text.size() > most) known_.clear(), bytes_ = 0;
+    if (text.size() <= longest && known_.try_emplace(text, made).second) bytes_ += text.size();
     return made;
   }
 

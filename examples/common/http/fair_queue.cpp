@@ -33,6 +33,12 @@ std::size_t FairQueue::withdraw(Claim& claim) {
   return claim.begun;
 }
 
+bool FairQueue::waits(std::string const& client) const {
+  std::lock_guard const lock(mutex_);
+  auto const found = clients_.find(client);
+  return found != clients_.end() && !found->second.waiting.empty();
+}
+
 bool FairQueue::fits(std::string const& client, std::size_t pieces, std::size_t weight) const {
   std::lock_guard const lock(mutex_);
   if (pieces_ + pieces > room_.pieces) return false;

@@ -50,6 +50,8 @@ class FairQueue {
   /// What has not begun does not begin any more. Waits if a piece is just being started.
   /// \returns how many have begun
   std::size_t withdraw(Claim& claim);
+  /// Whether something of a client's waits.
+  bool waits(std::string const& client) const;
   /// Whether so much more of a client's would begin at once.
   bool fits(std::string const& client, std::size_t pieces, std::size_t weight) const;
 

@@ -56,7 +56,9 @@ Flight::Flight(House const& house, Task const& task, bool settled)
     claim_.cost += static_cast<double>(job->rows() * job->steps()) / static_cast<double>(jobs_.size());
   }
   claim_.start = [this, settled](std::size_t index) { submit(index, settled); };
-  auto const small = house.express.fits(claim_.client, claim_.count, claim_.count * claim_.weight);
+  // It overtakes others' requests, but none of its own client's.
+  auto const small = house.express.fits(claim_.client, claim_.count, claim_.count * claim_.weight) &&
+                     !house.decoding.waits(claim_.client);
   queue_ = small ? &house.express : &house.decoding;
   queue_->enter(claim_);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constinit thread_local Account* counted = nullptr;
 
-constexpr std::size_t large = std::size_t{4} << 20;  // from here on, memory is given back at once
+constexpr std::size_t large = std::size_t{1} << 20;  // from here on, memory is given back at once
 
 /// What the allocator takes for a block besides what can be used.
 constexpr std::size_t overhead = 8;
@@ -44,7 +44,7 @@ Account::Naming::~Naming() {
 }
 
 void spare_memory() {
-  mallopt(M_ARENA_MAX, 4);
+  mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // and not what was once freed: large blocks always go back
   mallopt(M_TRIM_THRESHOLD, 1 << 21);  // malloc_trim() leaves so much to each arena
 }
