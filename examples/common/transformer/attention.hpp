@@ -17,7 +17,7 @@
 
 namespace sluice::example {
 
-namespace simd = detail::simd;  // the library's own vectors, which a release may change
+namespace simd = sluice::detail::simd;  // the library's own vectors, which a release may change
 
 inline namespace SLUICE_ISA {
 
