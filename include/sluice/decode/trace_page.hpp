@@ -46,7 +46,7 @@ class TracePage {
   }
 
  private:
-  friend detail::AtEnd<TracePage>;
+  friend class detail::AtEnd<TracePage>;
   template <class = void>
   void end() {
     if (!finished_) write(detail::trace_page_after);
