@@ -64,7 +64,8 @@ class Catalogue {
   static Catalogue open(std::string const& path, CatalogueCheck check = CatalogueCheck::all) {
     auto kept = detail::map_file(path);
     try {
-      return Catalogue(std::move(kept), check);
+      Catalogue made(std::move(kept), check);
+      return made;
     } catch (std::runtime_error const& problem) {
       throw std::runtime_error(path + ": " + problem.what());
     }
@@ -73,13 +74,15 @@ class Catalogue {
   /// \throws std::runtime_error  naming what is wrong, and where
   template <class = void>
   static Catalogue from_bytes(std::span<std::byte const> bytes, CatalogueCheck check = CatalogueCheck::all) {
-    return Catalogue(detail::copy_bytes(bytes), check);
+    Catalogue made(detail::copy_bytes(bytes), check);
+    return made;
   }
 
   /// Uses bytes without copying them.
   template <class = void>
   static Catalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
-    return Catalogue(std::move(kept), check);
+    Catalogue made(std::move(kept), check);
+    return made;
   }
 
   /// The number of items.

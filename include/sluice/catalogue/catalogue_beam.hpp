@@ -162,6 +162,15 @@ struct CatalogueBeam {
   }
 
  private:
+  /// BeamSearch's order of candidates.
+  template <class = void>
+  static auto order(State const& s) {
+    return [&s](Key const& a, Key const& b) {
+      if (a.value != b.value) return a.value > b.value;
+      if (a.rank != b.rank) return a.rank < b.rank;
+      return a.token != b.token && s.lists.tokens[a.token] < s.lists.tokens[b.token];
+    };
+  }
   using Listed = detail::ChildrenLists::Listed;
   static constexpr auto none = (std::numeric_limits<std::uint32_t>::max)();
 
@@ -224,15 +233,6 @@ struct CatalogueBeam {
   float lowest_score(State const& s, std::size_t rank, double bar) const {
     auto const score = bar - s.inner.beam[rank].value + s.norms[rank];
     return static_cast<float>(score - 1e-6 * (1 + std::abs(score)));
-  }
-  /// BeamSearch's order of candidates.
-  template <class = void>
-  static auto order(State const& s) {
-    return [&s](Key const& a, Key const& b) {
-      if (a.value != b.value) return a.value > b.value;
-      if (a.rank != b.rank) return a.rank < b.rank;
-      return a.token != b.token && s.lists.tokens[a.token] < s.lists.tokens[b.token];
-    };
   }
   template <class = void>
   static void keep(State& s, std::size_t limit) {

@@ -25,6 +25,7 @@ namespace sluice::inline v0 {
 ///       ...
 ///     }
 ///     page.finish();
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
 class TracePage {
  public:
   /// Writes the part before the lines. \param page  must outlive this

@@ -39,7 +39,8 @@ class Grammar {
   static Grammar from_gbnf(std::string_view text, GrammarLimits const& limits = {}) {
     detail::Expressions expressions(limits);
     auto const root = detail::Gbnf::parse(text, expressions);
-    return Grammar(expressions, root);
+    Grammar made(expressions, root);
+    return made;
   }
 
   /// Reads a regular expression in RE2's syntax, which the whole output must match. See detail::Regex for the
@@ -52,7 +53,8 @@ class Grammar {
     auto const root = expressions.add_rule("pattern");
     auto const all = detail::Regex::parse("pattern", pattern, expressions);
     expressions.rules[0].expression = all;
-    return Grammar(expressions, root);
+    Grammar made(expressions, root);
+    return made;
   }
 
   /// Reads a JSON schema (draft 2020-12, and draft 7 where it has the same meaning): the JSON texts of all values that
@@ -63,7 +65,8 @@ class Grammar {
   static Grammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {}) {
     detail::Expressions expressions(options.limits);
     auto const root = detail::JsonSchema::compile(schema, options, expressions);
-    return Grammar(expressions, root);
+    Grammar made(expressions, root);
+    return made;
   }
 
   /// The same texts for a tokeniser that adds a space before every text and removes it again: one leading space of what

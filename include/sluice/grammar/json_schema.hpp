@@ -54,7 +54,7 @@ class JsonSchema : JsonScalars {
   std::int32_t whole() {
     auto const root = out_.add_rule("schema");
     auto const value = rule_of({&root_}, 0);
-    for (std::size_t i = 0; i < waiting_.size(); ++i) {  // grows
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
       auto const [rule, parts, nesting] = waiting_[i];
       auto const body = body_of(parts, nesting);
       out_.rules[at(rule)].expression = body;

@@ -31,6 +31,7 @@
 namespace sluice::inline v0::detail {
 
 /// The server without its types. See Server for the members.
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
 class Serving {
  public:
   using Clock = ServerClock;

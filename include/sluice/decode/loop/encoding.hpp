@@ -86,6 +86,7 @@ struct EncodedBatch {
 };
 
 /// A thread that encodes batches, first in, first out.
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
 class EncoderThread {
  public:
   template <class = void>

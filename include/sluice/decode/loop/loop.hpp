@@ -34,6 +34,7 @@
 namespace sluice::inline v0::detail {
 
 /// The decoder without its types. See Decoder for the members.
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
 class Loop {
  public:
   template <class = void>

@@ -84,6 +84,7 @@ class Roster {
   }
 
   /// While one of these lives, no sentence is removed. So a callback may end any sentence during an iteration.
+  // NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
   class Visit {
    public:
     template <class = void>

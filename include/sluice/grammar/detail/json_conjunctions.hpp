@@ -207,6 +207,7 @@ class JsonConjunctions {
                {"string", string},
                {"array", array},
                {"object", object}}};
+          // NOLINTNEXTLINE(readability-qualified-auto): an iterator, which need not be a pointer
           auto const it = std::ranges::find(names, one.text, &std::pair<std::string_view, std::uint32_t>::first);
           if (!one.is(Kind::string) || it == names.end()) fail(one, "is no type of JSON");
           own |= it->second;

@@ -24,6 +24,7 @@ class Spelling {
  public:
   struct Step {
     std::int32_t to, cost;  // cost 1: a token ends
+    // NOLINTNEXTLINE(modernize-use-nullptr): the linter misreads it
     friend auto operator<=>(Step const&, Step const&) = default;
   };
 

@@ -48,7 +48,9 @@ class ByteMatcher {
 
   template <class = void>
   State next(State state, char byte) const {
-    if (!table_.empty()) return table_[static_cast<std::size_t>((state >> 1) * classes_ + class_of_[index(byte)])];
+    if (!table_.empty())
+      return table_[static_cast<std::size_t>(state >> 1) * static_cast<std::size_t>(classes_) +
+                    static_cast<std::size_t>(class_of_[index(byte)])];
     return marked(automaton_.next(state >> 1, byte));
   }
   /// Whether any string ends here.
