@@ -31,6 +31,7 @@ class JsonDisjoint : protected JsonConjunctions {
   void check_disjoint(JsonValue const& choices) const {
     auto const& schemas = list(choices);
     std::vector<std::vector<JsonValue const*>> sides;
+    sides.reserve(schemas.size());
     for (auto const& schema : schemas) sides.push_back({&schema});
     if (all_disjoint(choices, sides, 0)) return;
     for (std::size_t i = 0; i < sides.size(); ++i)
@@ -117,6 +118,7 @@ class JsonDisjoint : protected JsonConjunctions {
     std::size_t tried = 0;
     return std::any_of(names.begin(), names.end(), [&](std::string const& name) {
       std::vector<std::vector<JsonValue const*>> parts;
+      parts.reserve(objects.size());
       for (auto const& one : objects) parts.push_back(schemas_of(one, name, choices));
       return std::ranges::none_of(parts, &std::vector<JsonValue const*>::empty) && ++tried <= 100 &&
              all_disjoint(choices, parts, depth + 1);
