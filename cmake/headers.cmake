@@ -41,6 +41,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/detail/trace_page_source.hpp
   include/sluice/decode/loop/admission.hpp
   include/sluice/decode/loop/attachments.hpp
+  include/sluice/decode/loop/begin_search.hpp
   include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_needs.hpp
   include/sluice/decode/loop/check_plan.hpp
@@ -80,6 +81,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_conjunctions.hpp
   include/sluice/grammar/detail/json_disjoint.hpp
   include/sluice/grammar/detail/json_formats.hpp
+  include/sluice/grammar/detail/json_keywords.hpp
   include/sluice/grammar/detail/json_numbers.hpp
   include/sluice/grammar/detail/json_scalars.hpp
   include/sluice/grammar/detail/json_texts.hpp
@@ -88,6 +90,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/pushdown.hpp
   include/sluice/grammar/detail/regex.hpp
   include/sluice/grammar/detail/regex_classes.hpp
+  include/sluice/grammar/detail/regex_escapes.hpp
   include/sluice/grammar/detail/rule_graph.hpp
   include/sluice/grammar/detail/source_reader.hpp
   include/sluice/grammar/detail/spelling.hpp

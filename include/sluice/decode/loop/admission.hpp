@@ -10,6 +10,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/decode/loop/begin_search.hpp>
 #include <sluice/decode/loop/encoding.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/list_running.hpp>
@@ -160,7 +161,7 @@ class Admission {
     s->id = next.id, s->request = std::move(next.request);
     s->age = s->idle = 0, s->turn = back_++, s->ended = false, s->share = 0;
     try {
-      auto const sentence = begin_search(*s);
+      auto const sentence = begin_search(state_, *s);
       state_.tell([&](AnyTrace& trace) { trace.began(s->id, sentence); });
       state_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
     } catch (std::invalid_argument const&) {
@@ -228,39 +229,6 @@ class Admission {
     results_.refuse_by_exception(s.id, why);
     state_.cache.give_back(s.base, s.slot_count, false);
     return true;
-  }
-
-  /// Begins the search. Returns what it was told.
-  template <class = void>
-  Sentence begin_search(Running& s) {
-    auto& request = *s.request;
-    auto const& vocabulary = state_.model.vocabulary;
-    auto const fed = state_.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
-    if (request.prompt.empty()) request.prompt.assign(1, vocabulary.bos);
-    if (auto& shortlist = request.shortlist) shortlist->insert(vocabulary.eos), shortlist->insert(request.prefix);
-    for (auto const token : fed)
-      require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
-    s.prefill.reset(request.prompt, fed, state_.model.abilities);
-    s.confidence.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
-    if (state_.model.attaches) s.attachments.begin(s.base, s.slot_count, request.prompt.size());
-    Sentence const sentence{.vocabulary = &vocabulary,
-                            .prompt = request.prompt,
-                            .prefix = request.prefix,
-                            .last = s.prefill.last(),
-                            .held = s.prefill.held(),
-                            .prefix_log_prob = &s.prefill.log_prob(),
-                            .source_length = request.source_length,
-                            .seed = request.seed.value_or(s.id),
-                            .abilities = state_.model.abilities,
-                            .limits = state_.model.limits};
-    s.search->begin(sentence);
-    if (auto& shortlist = request.shortlist) {
-      auto const given = *shortlist;
-      if (!s.search->insert_into(*shortlist)) return sentence;
-      for (auto const token : vocabulary.never)  // e.g. a bos that a phrase begins with
-        if (!given.contains(token)) shortlist->erase(token);
-    }
-    return sentence;
   }
 
   /// Has the model start some of those just admitted. Returns how many it started; fewer than `count` if it threw, and

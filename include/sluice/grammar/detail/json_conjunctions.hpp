@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/grammar/detail/json_keywords.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/source_reader.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -120,33 +121,7 @@ class JsonConjunctions {
 
   template <class = void>
   void check_keywords(JsonValue const& schema) const {
-    static std::set<std::string_view> const known{"$ref",
-                                                  "allOf",
-                                                  "anyOf",
-                                                  "oneOf",
-                                                  "type",
-                                                  "enum",
-                                                  "const",
-                                                  "properties",
-                                                  "required",
-                                                  "additionalProperties",
-                                                  "items",
-                                                  "prefixItems",
-                                                  "additionalItems",
-                                                  "minItems",
-                                                  "maxItems",
-                                                  "minLength",
-                                                  "maxLength",
-                                                  "pattern",
-                                                  "format",
-                                                  "minimum",
-                                                  "maximum",
-                                                  "exclusiveMinimum",
-                                                  "exclusiveMaximum"};
-    // Keywords that do not constrain values, or only hold schemas for reference.
-    static std::set<std::string_view> const notes{"$schema",  "$id",         "$comment", "$defs",
-                                                  "title",    "definitions", "default",  "description",
-                                                  "examples", "deprecated",  "readOnly", "writeOnly"};
+    auto const &known = json_keywords(), &notes = json_notes();
     for (auto const& [name, value] : schema.members) {
       if (name == "uniqueItems" && value.is(Kind::boolean) && !value.truth) continue;
       if (!known.contains(name) && !notes.contains(name))

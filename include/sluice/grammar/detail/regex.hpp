@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/grammar/detail/regex_classes.hpp>
+#include <sluice/grammar/detail/regex_escapes.hpp>
 #include <sluice/grammar/detail/source_reader.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -132,7 +133,7 @@ class Regex {
     }
     if (c == '\\') {
       std::vector<CharacterRange> ranges;
-      auto const single = escape(ranges);
+      auto const single = read_escape(in_, search_, ranges);
       return single ? one(*single, flags) : one_of(ranges);
     }
     return one(in_.character(), flags);
@@ -214,16 +215,16 @@ class Regex {
     for (auto first = true; first || !in_.at("]"); first = false) {
       if (in_.end()) in_.fail_at(place, "[ without ]");
       if (in_.at("[:") && !search_) {
-        named(ranges);
+        read_named_class(in_, ranges);
         continue;
       }
       auto const from = in_.place();
-      auto const low = in_.peek() == '\\' ? escape(ranges) : in_.character();
+      auto const low = in_.peek() == '\\' ? read_escape(in_, search_, ranges) : in_.character();
       if (!low) continue;
       auto high = *low;
       if (in_.at("-") && in_.peek(1) != ']' && in_.peek(1) != '\0') {
         in_.skip();
-        auto const last = in_.peek() == '\\' ? escape(ranges) : in_.character();
+        auto const last = in_.peek() == '\\' ? read_escape(in_, search_, ranges) : in_.character();
         if (!last || *last < *low) in_.fail_at(from, "a range whose last character comes before its first");
         high = *last;
       }
@@ -233,62 +234,6 @@ class Regex {
     if (flags.ignore_case) fold(ranges);
     normalise(ranges);
     return one_of(negative ? negated(ranges) : ranges);
-  }
-
-  /// [:alpha:], [:^alpha:] and so on, for ASCII characters.
-  template <class = void>
-  void named(std::vector<CharacterRange>& ranges) {
-    auto const place = in_.place();
-    in_.skip(2);
-    auto const negative = in_.take("^");
-    for (auto const& [name, of] : named_classes())
-      if (in_.take(std::string(name) + ":]")) {
-        auto const chosen = negative ? negated(of) : of;
-        ranges.insert(ranges.end(), chosen.begin(), chosen.end());
-        return;
-      }
-    in_.fail_at(place, "a class of characters that is not known");
-  }
-
-  /// One character; or nothing, if it appends ranges.
-  template <class = void>
-  std::optional<char32_t> escape(std::vector<CharacterRange>& ranges) {
-    auto const place = in_.place();
-    in_.skip();
-    if (in_.end()) in_.fail_at(place, "ends in the middle");
-    auto const c = in_.character();
-    if (is_class_letter(c)) {
-      auto const of = letter_class(c, search_);
-      ranges.insert(ranges.end(), of.begin(), of.end());
-      return {};
-    }
-    switch (c) {
-      case 'n': return U'\n';
-      case 'r': return U'\r';
-      case 't': return U'\t';
-      case 'f': return U'\f';
-      case 'v': return U'\v';
-      case 'a': return U'\a';
-      case '0': return U'\0';
-      case 'x':
-      case 'u': return number(c, place);
-      default: break;
-    }
-    if (c >= '1' && c <= '9') in_.fail_at(place, "back-references are not supported");
-    if (c < 0x80 && is_word(static_cast<char>(c)) && c != '_') in_.fail_at(place, "an escape that is not supported");
-    return c;
-  }
-  template <class = void>
-  char32_t number(char32_t kind, std::size_t place) {
-    char32_t value = 0;
-    if (kind == 'x' && in_.take("{")) {
-      for (int digits = 0; !in_.take("}"); ++digits) {
-        if (digits == 8) in_.fail_at(place, "} is missing");
-        value = value * 16 + in_.hexadecimal(1);
-      }
-    } else value = in_.hexadecimal(kind == 'x' ? 2 : 4);
-    if (value > last_character || is_surrogate(value)) in_.fail_at(place, "is no Unicode character");
-    return value;
   }
 
   template <class = void>
