@@ -7,7 +7,7 @@ namespace serve {
 void FairQueue::enter(Claim& claim) {
   std::unique_lock lock(mutex_);
   auto& client = clients_[claim.client];
-  // Who was away has no claim to what it did not use.
+  // A client that was away has no claim to what it did not use.
   client.served = std::max(client.served, now_);
   claim.served = 0;
   if (!client.waiting.empty()) claim.served = (*std::ranges::min_element(client.waiting, {}, &Claim::served))->served;

@@ -110,7 +110,8 @@ TEST_CASE("a beam in a catalogue finds the same with the children's logits alone
       auto const expected = decode(model, requests, search, Batched{}, layer.dense());
       Decoder decoder(model, search, Streaming{}, probing);
       for (auto const& request : requests) decoder.submit(request);
-      while (decoder.step()) {}
+      while (decoder.step()) {
+      }
       Result found;
       std::size_t count = 0;
       while (decoder.poll(found)) {
