@@ -30,6 +30,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -92,7 +93,8 @@ sluice::Catalogue build(Kind const& kind) {
     for (auto const& tokens : kind.sequences) builder.add(tokens);
   });
   auto const building = seconds([&] { catalogue = builder.build(); });
-  auto const path = (std::filesystem::temp_directory_path() / "sluice-bench.cat").string();
+  auto const name = "sluice-bench." + std::to_string(::getpid()) + ".cat";
+  auto const path = (std::filesystem::temp_directory_path() / name).string();
   {
     std::ofstream stream(path, std::ios::binary);
     catalogue.write(stream);

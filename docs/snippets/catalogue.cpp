@@ -17,6 +17,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <unistd.h>
 #include <variant>
 #include <vector>
 
@@ -75,7 +76,8 @@ int main(int argc, char** argv) {
     if (argc > 1 && argv[1] != name) std::cout.setstate(std::ios::failbit);
   };
   std::cout << std::fixed << std::setprecision(2);
-  auto const file = (std::filesystem::temp_directory_path() / "sluice-snippet-items.cat").string();
+  auto const name = "sluice-snippet-items." + std::to_string(::getpid()) + ".cat";  // others run at the same time
+  auto const file = (std::filesystem::temp_directory_path() / name).string();
   auto const sequences = draw_items();
   // [build]
   sluice::CatalogueBuilder builder(sluice::Duplicates::count);

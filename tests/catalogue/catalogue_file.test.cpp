@@ -16,6 +16,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 using namespace sluice;
@@ -83,7 +84,8 @@ void reseal(Bytes& bytes) { sluice::detail::seal(bytes); }
 }  // namespace
 
 TEST_CASE("a catalogue's file gives it back, mapped by any number", "[catalogue]") {
-  auto const path = std::filesystem::temp_directory_path() / "sluice-catalogue-test.cat";
+  auto const path =
+      std::filesystem::temp_directory_path() / ("sluice-catalogue-test." + std::to_string(::getpid()) + ".cat");
   auto const catalogue = small();
   {
     std::ofstream stream(path, std::ios::binary);

@@ -69,7 +69,7 @@ class Run {
     SlotChecker model{
         EncodingTable<>(table_, {.encode = slow, .start = start, .step = broken_steps, .release = release})};
     {
-      Moody const schedule{{.size = 16, .refill_below = 0.5}, stress_.worst ? 1024u : 0u};
+      Moody const schedule{{.size = 16, .refill_below = 0.5}, stress_.worst ? 128u : 0u};
       Server server(model, search_, schedule, stress_.options);
       std::vector<std::thread> threads;
       for (std::size_t w = 0; w < writers; ++w) threads.emplace_back([&, w] { write(server, w); });
