@@ -23,6 +23,10 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+struct ChildrenLists;
+}  // namespace detail
+
 /// Outputs are items of a catalogue, except those that are switched off: a Rule for any search, `Catalogued<S>`. An
 /// output ends where an item does; without eos, all items must have exactly as many tokens as outputs have. Impossible
 /// requests are refused at the start: a forced prefix that no remaining item begins with, or a maximum length below the
@@ -90,7 +94,7 @@ class InCatalogue {
     if (state.at != State::At::inside) return set;
     std::vector<Token> tokens;
     std::vector<Item> first, last;
-    SwitchedOff::Cursor off;
+    detail::SwitchedOffCursor off;
     off.begin(off_);
     list_left(state.node, tokens, first, last, off);
     set->insert(tokens);
@@ -122,11 +126,15 @@ class InCatalogue {
   bool may_end(Catalogue::Node node) const {
     return catalogue_.is_item(node) && !off_.contains(node.first);
   }
+
+ private:
+  friend struct detail::ChildrenLists;
+
   /// Catalogue::list_children, for children with items left.
   /// \param off  started with off(); its position moves
   template <class = void>
   void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last,
-                 SwitchedOff::Cursor& off) const {
+                 detail::SwitchedOffCursor& off) const {
     auto const begin = tokens.size();
     catalogue_.list_children(node, tokens, first, last);
     if (off_.empty() || node.empty() || off_.before(node.last) == off_.before(node.first)) return;
@@ -144,7 +152,6 @@ class InCatalogue {
     tokens.resize(kept), first.resize(kept), last.resize(kept);
   }
 
- private:
   Catalogue catalogue_;
   SwitchedOff off_;
 };
