@@ -68,9 +68,9 @@ class InCatalogue {
     require(catalogue_.largest_token() < vocabulary.size, "catalogue: token", catalogue_.largest_token(),
             "is outside the vocabulary of " + std::to_string(vocabulary.size));
     for (auto const token : vocabulary.eos)
-      require(!catalogue_.holds(token), "catalogue: token", token, "ends a sentence, and stands in an item");
+      require(!catalogue_.holds(token), "catalogue: token", token, "ends a sentence, but an item contains it");
     for (auto const token : vocabulary.never)
-      require(!catalogue_.holds(token), "catalogue: token", token, "is never generated, and stands in an item");
+      require(!catalogue_.holds(token), "catalogue: token", token, "is never generated, but an item contains it");
     return {.node = catalogue_.root(), .vocabulary = &vocabulary};
   }
   template <class = void>
@@ -108,7 +108,7 @@ class InCatalogue {
     if (trivial()) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
     require(off_.any_left(0, catalogue_.size()), "off", std::to_string(off_.size()) + " items", "leaves none");
-    require(state.at == State::At::inside, "prefix", prefix, "no item that is left begins so");
+    require(state.at == State::At::inside, "prefix", prefix, "no remaining item begins with it");
     auto const endless = state.vocabulary->eos.empty();
     auto const longest = std::to_string(catalogue_.longest()) + " tokens";
     if (left < Limits::unlimited) {
