@@ -352,11 +352,11 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line/line_select.cuh
   kernels/sluice/cuda/line/line_shape.cuh
   kernels/sluice/cuda/line/line_task.cuh
+  kernels/sluice/cuda/merge/detail/merge_behind_lines.cuh
+  kernels/sluice/cuda/merge/detail/merge_behind_lines_kernel.cuh
+  kernels/sluice/cuda/merge/detail/merge_behind_lines_launch.cuh
   kernels/sluice/cuda/merge/detail/merge_block.cuh
   kernels/sluice/cuda/merge/detail/merge_kernel.cuh
-  kernels/sluice/cuda/merge/detail/merge_tail.cuh
-  kernels/sluice/cuda/merge/detail/merge_tail_kernel.cuh
-  kernels/sluice/cuda/merge/detail/merge_tail_launch.cuh
   kernels/sluice/cuda/merge/merge_launch.cuh
   kernels/sluice/cuda/merge/merge_query.cuh
   kernels/sluice/cuda/projection/clustered_options.cuh
