@@ -352,11 +352,11 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line/line_select.cuh
   kernels/sluice/cuda/line/line_shape.cuh
   kernels/sluice/cuda/line/line_task.cuh
+  kernels/sluice/cuda/merge/detail/merge_behind_lines.cuh
+  kernels/sluice/cuda/merge/detail/merge_behind_lines_kernel.cuh
+  kernels/sluice/cuda/merge/detail/merge_behind_lines_launch.cuh
   kernels/sluice/cuda/merge/detail/merge_block.cuh
   kernels/sluice/cuda/merge/detail/merge_kernel.cuh
-  kernels/sluice/cuda/merge/detail/merge_tail.cuh
-  kernels/sluice/cuda/merge/detail/merge_tail_kernel.cuh
-  kernels/sluice/cuda/merge/detail/merge_tail_launch.cuh
   kernels/sluice/cuda/merge/merge_launch.cuh
   kernels/sluice/cuda/merge/merge_query.cuh
   kernels/sluice/cuda/projection/clustered_options.cuh
@@ -378,6 +378,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/projection/detail/union_terms.cuh
   kernels/sluice/cuda/projection/detail/union_words.cuh
   kernels/sluice/cuda/projection/resources.cuh
+  kernels/sluice/cuda/select/detail/double_precision.cuh
   kernels/sluice/cuda/select/detail/narrow.cuh
   kernels/sluice/cuda/select/detail/narrow_kernel.cuh
   kernels/sluice/cuda/select/detail/narrow_launch.cuh
@@ -390,7 +391,6 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/select/detail/select_narrow.cuh
   kernels/sluice/cuda/select/detail/select_reader.cuh
   kernels/sluice/cuda/select/detail/select_sum.cuh
-  kernels/sluice/cuda/select/detail/wide.cuh
   kernels/sluice/cuda/verify/detail/verification_kernel.cuh
   kernels/sluice/cuda/verify/detail/verification_warp.cuh
   kernels/sluice/cuda/verify/verification.cuh

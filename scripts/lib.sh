@@ -87,8 +87,8 @@ check_tools() {
 # The version of include/sluice/version.hpp. Called in the repository's root.
 version_of_headers() { sed -nE 's/.*_VERSION_(MAJOR|MINOR|PATCH) ([0-9]+)$/\2/p' include/sluice/version.hpp | paste -sd.; }
 
-# emptied <folder> <caller's folder>: makes it, or empties it, and prints its whole path. What stands in a folder that is not
-# below build/ is somebody's: such a one must be empty. Called in the repository's root.
+# emptied <folder> <caller's folder>: makes it, or empties it, and prints its whole path. A folder that is not below build/ may
+# hold files of the user: it must be empty. Called in the repository's root.
 emptied() {
   local folder=$1
   case $folder in

@@ -1,4 +1,4 @@
-// The batch over time: who has which slot in which step, who waits, who comes in.
+// The batch over time: which sentence has which slot in which step, which wait, which come in.
 
 class BatchView {
   constructor(trace, choose) {

@@ -1,4 +1,4 @@
-// The beam of one step: who was in it, what each was answered, what became of that.
+// The beam of one step: which hypotheses were in it, the answer to each, and what became of the candidates.
 
 const shownCandidates = 300;
 

@@ -96,7 +96,7 @@ class Trace {
       ++this.restarted;
       one.admission.until ??= event.step;
     }
-    for (const other of this.alive) // who lost its slots has gone back to wait
+    for (const other of this.alive) // a sentence that lost its slots has gone back to wait
       if (other.admission.base < event.base + event.slots && event.base < other.admission.base + other.slots)
         this.leave(other, event.step);
     this.alive.add(one);
@@ -105,7 +105,7 @@ class Trace {
     this.slots = Math.max(this.slots, event.base + event.slots);
   }
 
-  // After a step that was not answered, since there was no room for it, who took part waits again.
+  // A step without an answer found no room: the sentences that took part wait again.
   sendBack() {
     const last = this.steps[this.steps.length - 1];
     if (!last || last.answered || last.over) return;

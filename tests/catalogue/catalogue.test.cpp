@@ -217,7 +217,7 @@ TEST_CASE("a cursor finds what a set holds, wherever it goes", "[catalogue]") {
     for (int i = 0; i < count; ++i) items.push_back(static_cast<Item>(random() % all.size()));
     if (count == 12) items.push_back(0), items.push_back(1699);
     SwitchedOff const off(catalogue, items);
-    SwitchedOff::Cursor cursor;
+    detail::SwitchedOffCursor cursor;
     cursor.begin(off);
     for (int round = 0; round < 300; ++round) {
       auto item = static_cast<Item>(random() % 1700);

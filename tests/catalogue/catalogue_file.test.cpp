@@ -136,7 +136,7 @@ TEST_CASE("a catalogue that is cut off or damaged is refused", "[catalogue]") {
     }
   auto newer = whole;
   newer[8] = std::byte{2};
-  CHECK(problem(newer) == "catalogue: version 2 of the format is not known here, only 1 is");
+  CHECK(problem(newer) == "catalogue: version 2 of the format is unknown; only 1 is known");
 }
 
 TEST_CASE("a catalogue made to harm is refused, or is one", "[catalogue]") {

@@ -311,16 +311,16 @@ TEST_CASE("what no item can be is refused at the start", "[catalogued]") {
   };
   InCatalogue const items(catalogue);
   CHECK(both(3, items, {}) == "sluice: length.max = 3: the longest item has 3 tokens, and an end");
-  CHECK(both(9, items, {4}) == "sluice: prefix = 1 tokens: no item that is left begins so");
+  CHECK(both(9, items, {4}) == "sluice: prefix = 1 tokens: no remaining item begins with it");
   CHECK(both(9, InCatalogue(catalogue, SwitchedOff(catalogue, std::vector<Item>{0})), {3, 4}) ==
-        "sluice: prefix = 2 tokens: no item that is left begins so");
+        "sluice: prefix = 2 tokens: no remaining item begins with it");
   CHECK(both(9, InCatalogue(catalogue, SwitchedOff(catalogue, std::vector<Item>{0, 1, 2})), {}) ==
         "sluice: off = 3 items: leaves none");
   CHECK(both(9, items, {}, {.size = 7}) == "sluice: catalogue: token = 7: is outside the vocabulary of 7");
   CHECK(both(9, InCatalogue(catalogue_of({{3, eos}})), {}) ==
-        "sluice: catalogue: token = 2: ends a sentence, and stands in an item");
+        "sluice: catalogue: token = 2: ends a sentence, but an item contains it");
   CHECK(both(9, InCatalogue(catalogue_of({{3, bos}})), {}) ==
-        "sluice: catalogue: token = 1: is never generated, and stands in an item");
+        "sluice: catalogue: token = 1: is never generated, but an item contains it");
   CHECK(both(3, items, {}, {.size = 9, .has_eos = false}) == "sluice: vocabulary.eos = none: items have 1 to 3 tokens");
   CHECK(both(4, items, {}, {.size = 9, .has_eos = false}) ==
         "sluice: length.max = 4: there is no eos, and items have 3 tokens");

@@ -55,7 +55,7 @@ refused 'standard input: has no sentences' --model "$model" --output new.bin
 refused 'empty: is a directory' --model "$model" --input few --output empty
 refused 'nowhere/new.bin: cannot be written' --model "$model" --input few --output nowhere/new.bin
 cp "$sample" text.bin
-refused 'text.bin: clusters: this is no file of clusters' --model "$model" --input few --output text.bin --append
+refused 'text.bin: clusters: this is not a file of clusters' --model "$model" --input few --output text.bin --append
 same text.bin "$sample"
 
 # ---- what it does -----------------------------------------------------------------------------------------------------

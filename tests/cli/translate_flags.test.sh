@@ -68,7 +68,7 @@ useless '--score' "${beam[@]}" "${sampling[@]}" '--n-best 2' '--mbr bleu' '--min
 useless '--schedule batched' '--refill-below 1' '--order oldest_first' '--max-rows 9' '--drain-after 9'
 refused "--samplers: there is no 'taste'" --search sample --samplers top_k,taste
 refused "--samplers: 'top_k' comes twice" --search sample --samplers top_k,top_k
-refused 'order = temperature: is a sampler that is on and has no place' --search sample --temperature 2 --samplers top_k
+refused 'order = temperature: is a sampler that is on, but not in the order' --search sample --temperature 2 --samplers top_k
 refused 'xtc.probability' --search sample --xtc-probability 2
 refused 'dry.base' --search sample --dry-multiplier 1 --dry-base 0.5
 for pair in '--dry-base 2|--dry-multiplier' '--dry-allowed-length 3|--dry-multiplier' \

@@ -5,8 +5,8 @@
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/detail/line_plan.cuh>
 #include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/select/detail/double_precision.cuh>
 #include <sluice/cuda/select/detail/noise.cuh>
-#include <sluice/cuda/select/detail/wide.cuh>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
@@ -256,7 +256,8 @@ TEST_CASE("a kernel's logarithm errs by less than a unit in the last place", "[c
   auto const error = [](double x) {
     auto const exact = std::log(static_cast<long double>(x));
     auto const size = std::abs(static_cast<double>(exact));
-    return std::abs(static_cast<long double>(cuda::detail::wide_log(x)) - exact) / (std::nextafter(size, 1e300) - size);
+    return std::abs(static_cast<long double>(cuda::detail::double_log(x)) - exact) /
+           (std::nextafter(size, 1e300) - size);
   };
   long double worst = 0;
   for (int i = 0; i < 200000; ++i) {
@@ -266,5 +267,5 @@ TEST_CASE("a kernel's logarithm errs by less than a unit in the last place", "[c
   }
   CHECK(worst > 0.5L);
   CHECK(worst < 1);
-  CHECK(cuda::detail::wide_log(1.0) == 0);
+  CHECK(cuda::detail::double_log(1.0) == 0);
 }

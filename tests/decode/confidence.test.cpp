@@ -193,7 +193,7 @@ TEST_CASE("what cannot be told is refused", "[confidence]") {
   };
   auto const refused = ask({.entropy = true}, NoEntropy{});
   CHECK(refused.failure == Failure::bad_request);
-  CHECK(refused.message == "sluice: confidence.entropy = 1: the expander tells no entropy (Expander)");
+  CHECK(refused.message == "sluice: confidence.entropy = 1: the expander does not compute the entropy (Expander)");
   CHECK(ask({.alternatives = 2}, NoEntropy{}).hypotheses.at(0).choices.size() > 0);
   CHECK(ask({.alternatives = -1}, LogSoftmaxTopK{}).message ==
         "sluice: confidence.alternatives = -1: must not be negative");

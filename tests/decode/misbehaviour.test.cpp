@@ -123,7 +123,7 @@ std::vector<Case> const cases{
      [](Plan& p, std::int32_t held, Token& last) {
        p.row(0, 1, held, {&last, 1}), p.ask({}), p.release(0);
      },
-     "released slot 0 is one that a row goes on from"},
+     "released slot 0 is one that a row continues"},
     {"more lines than tokens",
      [](Plan& p, std::int32_t held, Token& last) {
        p.row(0, 0, held, {&last, 1}, 2), p.ask({}), p.ask({});
@@ -165,7 +165,7 @@ std::vector<Case> const cases{
      [](Plan& p, std::int32_t held, Token& last) {
        p.row(1, 0, held, {&last, 1}), p.ask({}), p.row(0, 1, held, {&last, 1}), p.ask({});
      },
-     "another row goes on from the slot that it forks into", true, true},
+     "another row continues the slot that it forks into", true, true},
 };
 
 template <Abilities A>
@@ -254,7 +254,7 @@ TEST_CASE("a first plan goes on from slot 0, or ends", "[misbehaviour]") {
   auto const other = among_others<everything>({.step = 0, .instead = [](Plan& p, std::int32_t held, Token& last) {
                                                  p.row(1, 1, held, {&last, 1}), p.ask({});
                                                }});
-  CHECK_THAT(other[2].message, Catch::Contains("the first plan can go on from slot 0 alone"));
+  CHECK_THAT(other[2].message, Catch::Contains("the first plan can continue only slot 0"));
   check_neighbours(other, 2);
   Odd idle{.step = 0, .instead = [](Plan&, std::int32_t, Token&) {}};
   auto const nothing = among_others<everything>(idle);

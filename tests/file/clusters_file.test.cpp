@@ -132,8 +132,8 @@ TEST_CASE("a file of clusters with changed bytes is refused", "[clusters_file]")
 }
 
 TEST_CASE("the message says what is wrong with a file of clusters", "[clusters_file]") {
-  CHECK(complaint("{\"this\": \"is JSON\", \"as\": \"one sees\"}") == "clusters: this is no file of clusters");
-  CHECK(complaint(wrapped("", 2)) == "clusters: version 2 of the format is not known here, only 1 is");
+  CHECK(complaint("{\"this\": \"is JSON\", \"as\": \"one sees\"}") == "clusters: this is not a file of clusters");
+  CHECK(complaint(wrapped("", 2)) == "clusters: version 2 of the format is unknown; only 1 is known");
   auto broken = written(example());
   broken[60] = static_cast<char>(broken[60] + 1);
   CHECK(complaint(broken) == "clusters: damaged: the checksum is wrong");

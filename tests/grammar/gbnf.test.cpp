@@ -97,7 +97,7 @@ TEST_CASE("what is no grammar is refused, with its place", "[gbnf]") {
       {"root ::= \"a\"{,2}", "column 14: a number is missing"},
       {"root ::= \"a\"{2", "} is missing"},
       {"root ::= \"a\"{99999999999999999999}", "column 14: more repetitions than limits.repetition"},
-      {"root ::= \"\\q\"", "column 11: an escape that is not known"},
+      {"root ::= \"\\q\"", "column 11: an unknown escape"},
       {"root ::= \"\\x4\"", "needs 2 hexadecimal digits"},
       {"root ::= \"\\uD800\"", "is no Unicode character"},
       {"root ::= \"\xFF\"", "column 11: is no UTF-8"},

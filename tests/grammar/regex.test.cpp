@@ -188,7 +188,7 @@ TEST_CASE("what is no expression, or looks around, is refused with its place", "
       {"a^b", "column 2: a beginning of the text within"},
       {"a$b", "column 2: an end of the text within"},
       {"(?m)a", "a flag that is not supported"},
-      {"[[:foo:]]", "a class of characters that is not known"},
+      {"[[:foo:]]", "an unknown class of characters"},
       {"a\\", "column 2: ends in the middle"},
       {"\\x{110000}", "is no Unicode character"},
       {"\xC3", "is no UTF-8"},

@@ -139,7 +139,7 @@ TEST_CASE("a maximum length within which nothing obeys is refused, and so is a p
   CHECK(decode(4, {}).failure == Failure::none);
   CHECK(refused(decode(9, {10, 5}), "breaks the grammar"));
   CHECK(refused(decode(9, {10, 3, 11, 3}), "breaks the grammar"));
-  CHECK(refused(decode(6, {10, 3, 5, 10}), "the grammar needs 3 tokens more, and the end, behind a prefix of 4"));
+  CHECK(refused(decode(6, {10, 3, 5, 10}), "the grammar needs 3 tokens more, and the end, after a prefix of 4"));
   CHECK(decode(8, {10, 3, 5, 10}).failure == Failure::none);
   auto const cannot = Structured<Greedy>{Greedy{}, language.structure("root ::= \"(x)\"")};
   CHECK(

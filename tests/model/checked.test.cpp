@@ -142,8 +142,8 @@ TEST_CASE("Checked names the clause that a model breaks", "[checked]") {
            {Mistake::neighbours_count, plain, "clause 11: a line depends on its batch"},
            {Mistake::block_is_a_bag, blocks, "clause 11: a block gives other lines than its tokens one by one"},
            {Mistake::one_line_a_row, blocks, "clause 9: the model was asked for 3 lines and gave 1"},
-           {Mistake::vocabulary_grows, plain, "vocabulary: vocabulary() is not what it was"},
-           {Mistake::limits_change, plain, "limits: limits() are not what they were"},
+           {Mistake::vocabulary_grows, plain, "vocabulary: vocabulary() has changed"},
+           {Mistake::limits_change, plain, "limits: limits() have changed"},
        }) {
     CAPTURE(clause);
     CHECK(says(found(SuspectModel(mistake, claimed), always), clause));

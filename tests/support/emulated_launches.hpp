@@ -11,9 +11,9 @@
 #include <sluice/cuda/line/detail/line_reader.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
 #include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines_launch.cuh>
 #include <sluice/cuda/merge/detail/merge_block.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
-#include <sluice/cuda/merge/detail/merge_tail_launch.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/projection/detail/matrix_product.cuh>
 #include <sluice/cuda/projection/detail/projection_launch.cuh>
@@ -146,14 +146,15 @@ int line_ring_blocks() {
 }
 
 template <class Format>
-void launch_merging_lines(LineLaunch<Format> const& launch, TailLaunch const& tail, cudaStream_t, Start start) {
+void launch_merging_lines(LineLaunch<Format> const& launch, MergeBehindLaunch const& behind, cudaStream_t,
+                          Start start) {
   ++test::HostCuda::get().use.line_launches;
-  test::HostCuda::get().add_kernel(start == Start::early, [launch, tail] {
-    using Memory = TailMemory<line_threads, SmallMerge>;
+  test::HostCuda::get().add_kernel(start == Start::early, [launch, behind] {
+    using Memory = MergeBehindMemory<line_threads, SmallMerge>;
     test::run_blocks<line_threads, Memory>(launch.rows * launch.splits, [&](auto& block, Memory& memory, int number) {
       using Block = std::remove_reference_t<decltype(block)>;
       auto const row = number / launch.splits;
-      MergingBlock<Format, SmallMerge, Block>(block, memory, launch, tail, row, number % launch.splits).run();
+      MergingBlock<Format, SmallMerge, Block>(block, memory, launch, behind, row, number % launch.splits).run();
     });
   });
 }

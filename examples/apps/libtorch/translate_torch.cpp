@@ -11,6 +11,7 @@
 
 #include <libtorch/scores.hpp>
 #include <libtorch/torch_transformer.hpp>
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
 
 #if SLUICE_TORCH_CUDA
@@ -159,9 +160,10 @@ int translate_lines(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Translates lines of tokens from German to English with torch. Text: pieces encode | translate_torch | "
-               "pieces decode.",
-               "translate_torch");
+  text::CommandLine app(
+      "Translates lines of tokens from German to English with torch. Text: pieces encode | translate_torch | "
+      "pieces decode.",
+      "translate_torch");
   app.add_option("--model", options.model, "folder of model.safetensors")->type_name("DIR");
   app.add_option("--input", options.input, "file of lines of tokens (standard input)")->type_name("FILE");
   app.add_option("--device", options.device, "cpu, cuda, cuda:1 ... (cpu)")->type_name("NAME");
@@ -193,12 +195,7 @@ int main(int argc, char** argv) {
     return code;
   };
   try {
-    app.parse(argc, argv);
-    return translate_lines(options);
-  } catch (CLI::Success const& asked) {
-    return app.exit(asked);
-  } catch (CLI::ParseError const& error) {
-    return complain(error.what(), 2);
+    return app.read(argc, argv) ? translate_lines(options) : 0;
   } catch (text::InputError const& error) {
     return complain(error.what(), 2);
   } catch (c10::Error const& error) {

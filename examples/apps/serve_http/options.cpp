@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/output/packed/instruction_set.hpp>
 
+#include <text/command_line.hpp>
+
 #include <CLI/CLI.hpp>
 
 #include <map>
@@ -12,10 +14,9 @@ namespace serve {
 std::optional<Options> parse(int argc, char const* const* argv) {
   Options options;
   std::string proposer, precision = "float32";
-  CLI::App app(
+  text::CommandLine app(
       "Translates German to English over HTTP: a page at /, POST /translate, POST /v1/completions, GET /metrics.",
       "serve_http");
-  app.get_formatter()->column_width(34);
   auto const add = [&](char const* name, auto& value, char const* type, std::string const& what) {
     return app.add_option(name, value, what)->type_name(type);
   };
@@ -31,7 +32,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--proposer", proposer, "NAME", "heads or ngram: allow blockwise search, with guesses from these")
       ->check(CLI::IsMember({"heads", "ngram"}).description(""));
   ServiceFlags flags(app, options.service, "--share");
-  if (!parse_flags(app, argc, argv)) return std::nullopt;
+  if (!app.read(argc, argv)) return std::nullopt;
   flags.finish();
   std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Precision::float32},
                                                             {"bfloat16", sluice::Precision::bfloat16},

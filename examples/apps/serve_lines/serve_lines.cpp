@@ -5,6 +5,7 @@
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
 #include <translate/model.hpp>
 
@@ -114,8 +115,9 @@ int serve(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Translates lines from German to English as they arrive: prints number, milliseconds and translation.",
-               "serve_lines");
+  text::CommandLine app(
+      "Translates lines from German to English as they arrive: prints number, milliseconds and translation.",
+      "serve_lines");
   app.add_option("--model", options.model, "folder of model.safetensors and spm.model")->type_name("DIR");
   app.add_option("--width", options.width, "hypotheses in the beam (5)")->check(CLI::Range(1, 10000))->type_name("K");
   app.add_option("--size", options.size, "sentences decoded together (16)")
@@ -127,13 +129,7 @@ int main(int argc, char** argv) {
       ->type_name("MS");
   app.add_flag("--partial", options.partial, "print settled beginnings as soon as they are certain");
   try {
-    app.parse(argc, argv);
-    return serve(options);
-  } catch (CLI::Success const& asked) {
-    return app.exit(asked);
-  } catch (CLI::ParseError const& error) {
-    std::fprintf(stderr, "serve_lines: %s\n", error.what());
-    return 2;
+    return app.read(argc, argv) ? serve(options) : 0;
   } catch (text::InputError const& error) {
     std::fprintf(stderr, "serve_lines: %s\n", error.what());
     return 2;

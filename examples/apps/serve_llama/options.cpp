@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
 
 #include <CLI/CLI.hpp>
@@ -16,9 +17,8 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   auto& continuer = options.continuer;
   auto& engine = continuer.engine;
   engine.context = 8192, engine.parallel = 64, engine.chunk = 256;
-  CLI::App app("Continues prompts with a model of llama.cpp over HTTP: POST /v1/completions, GET /metrics.",
-               "serve_llama");
-  app.get_formatter()->column_width(34);
+  text::CommandLine app("Continues prompts with a model of llama.cpp over HTTP: POST /v1/completions, GET /metrics.",
+                        "serve_llama");
   auto const add = [&](char const* name, auto& value, char const* type, char const* what) {
     return app.add_option(name, value, what)->type_name(type);
   };
@@ -44,7 +44,7 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   app.add_flag("--special", engine.special, "parse <|names|> of control tokens in prompts");
   app.add_flag("--exact", engine.exact, "float32 cache, no flash attention: outputs do not depend on the batch");
   ServiceFlags flags(app, options.service, "--client-share");
-  if (!parse_flags(app, argc, argv)) return std::nullopt;
+  if (!app.read(argc, argv)) return std::nullopt;
   flags.finish();
   if (engine.batch < engine.parallel)
     throw text::InputError("--batch = " + std::to_string(engine.batch) + ": must be at least --sequences, " +

@@ -8,6 +8,7 @@
 #include <bleu/bleu.hpp>
 #include <simultaneous/sentence.hpp>
 #include <simultaneous/translator.hpp>
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
 #include <translate/model.hpp>
 
@@ -174,8 +175,8 @@ int run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Translates lines from German to English while their words still arrive; written words stay.",
-               "simultaneous");
+  text::CommandLine app("Translates lines from German to English while their words still arrive; written words stay.",
+                        "simultaneous");
   app.add_option("INPUT", options.input, "sentences, one per line (standard input)");
   app.add_option("--policy", options.policy,
                  "what to write before the line has ended: local-agreement (the common beginning of the last N "
@@ -210,7 +211,7 @@ int main(int argc, char** argv) {
       ->type_name("N")
       ->needs(reference);
   try {
-    app.parse(argc, argv);
+    if (!app.read(argc, argv)) return 0;
     auto const waits = options.policy == "wait-k";
     if (words->count() > 0 && !waits) throw text::InputError("--k: has no effect with --policy " + options.policy);
     if (outputs->count() > 0 && (waits || options.policy == "whole"))
@@ -219,11 +220,6 @@ int main(int argc, char** argv) {
     auto const code = run(options);
     text::finish_standard_output();
     return code;
-  } catch (CLI::Success const& asked) {
-    return app.exit(asked);
-  } catch (CLI::ParseError const& error) {
-    std::fprintf(stderr, "simultaneous: %s\n", error.what());
-    return 2;
   } catch (text::InputError const& error) {
     std::fprintf(stderr, "simultaneous: %s\n", error.what());
     return 2;

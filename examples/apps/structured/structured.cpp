@@ -6,11 +6,11 @@
 #include <sluice/schedule/batched.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 
+#include <text/command_line.hpp>
 #include <text/grammar.hpp>
 #include <text/lines.hpp>
 #include <translate/model.hpp>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -116,8 +116,8 @@ int run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Fills a form, a JSON schema whose values are words, from German sentences, one per line.",
-               "structured");
+  text::CommandLine app("Fills a form, a JSON schema whose values are words, from German sentences, one per line.",
+                        "structured");
   app.add_option("--model", options.model, "folder of model.safetensors and spm.model");
   app.add_option("--schema", options.schema, "the form")->required();
   app.add_option("--sentence", options.sentence,
@@ -125,9 +125,8 @@ int main(int argc, char** argv) {
   app.add_option("--width", options.width, "width of the beam (8)");
   app.add_flag("--sentences", options.sentences, "print the sentences too");
   app.add_option("input", options.input, "sentences")->required();
-  CLI11_PARSE(app, argc, argv);
   try {
-    return run(options);
+    return app.read(argc, argv) ? run(options) : 0;
   } catch (text::InputError const& error) {
     std::cerr << "structured: " << error.what() << '\n';
     return 2;

@@ -65,7 +65,7 @@ class Admission {
  private:
   std::size_t most_, share_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::size_t> clients_;  // sentences of those who have some
+  std::map<std::string, std::size_t> clients_;  // sentences of each client that has some
   std::size_t sentences_ = 0, requests_ = 0;
   bool closed_ = false;
 };

@@ -81,7 +81,7 @@ class Connection final : public httplib::Stream {
   ssize_t write(char const* from, std::size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
-  /// Nobody's: httplib only asks whether select() could wait for it, and refuses if there are 1,024 files; we poll().
+  /// No real socket: httplib asks only whether select() could wait for it, and refuses from 1,024 files on; we poll().
   socket_t socket() const override { return 0; }
 
  private:

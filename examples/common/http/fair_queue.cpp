@@ -80,7 +80,7 @@ void FairQueue::start_all(std::unique_lock<std::mutex>& lock) {
   starting_ = false;
 }
 
-/// A client of whom nothing is left to remember.
+/// Forgets a client of which nothing is left to remember.
 void FairQueue::forget(std::string const& name) {
   auto const found = clients_.find(name);
   if (found == clients_.end()) return;

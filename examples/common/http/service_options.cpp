@@ -58,16 +58,4 @@ void ServiceFlags::finish() {
   if (!token_file_.empty()) options_.tokens = read_tokens(token_file_);
 }
 
-bool parse_flags(CLI::App& app, int argc, char const* const* argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& asked) {
-    app.exit(asked);
-    return false;
-  } catch (CLI::ParseError const& error) {
-    throw text::InputError(error.what());
-  }
-  return true;
-}
-
 }  // namespace serve

@@ -42,8 +42,4 @@ class ServiceFlags {
   std::size_t request_memory_ = 64, memory_ = 512;  // MiB
 };
 
-/// False if the command line asked for help, which is then printed.
-/// \throws text::InputError  for invalid flags and values
-bool parse_flags(CLI::App& app, int argc, char const* const* argv);
-
 }  // namespace serve

@@ -9,6 +9,7 @@
 #include <sluice/search/exact/exact_search.hpp>
 
 #include <bleu/bleu.hpp>
+#include <text/command_line.hpp>
 #include <text/lines.hpp>
 #include <translate/model.hpp>
 
@@ -194,7 +195,7 @@ void run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app(
+  text::CommandLine app(
       "How often a beam misses the most probable translation, and how that affects BLEU: for each width BLEU, length "
       "(divided by the reference's), sentences whose most probable translation was missed, and empty ones.",
       "search_errors");
@@ -215,11 +216,11 @@ int main(int argc, char** argv) {
       "print instead the rows per sentence and seconds of three searches: beams with two rules, and best first");
   app.add_option("--first", options.first, "only the first N sentences")->check(CLI::NonNegativeNumber)->type_name("N");
   try {
-    app.parse(argc, argv);
-    run(options);
+    if (app.read(argc, argv)) run(options);
     return 0;
-  } catch (CLI::Success const& help) {
-    return app.exit(help);
+  } catch (text::InputError const& error) {
+    std::cerr << "search_errors: " << error.what() << '\n';
+    return 2;
   } catch (std::exception const& error) {
     std::cerr << "search_errors: " << error.what() << '\n';
     return 1;

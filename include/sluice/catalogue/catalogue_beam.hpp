@@ -57,13 +57,13 @@ struct CatalogueBeam {
   InCatalogue items{};
   Among among = Among::all_tokens;
 
-  /// A compact candidate.
-  struct Key {
-    double value;
-    std::int32_t rank;
-    std::uint32_t token;  // index into ChildrenLists::tokens; none: it ended in an earlier step
-  };
   struct State {
+    /// A compact candidate.
+    struct Key {
+      double value;
+      std::int32_t rank;
+      std::uint32_t token;  // index into ChildrenLists::tokens; none: it ended in an earlier step
+    };
     detail::BeamState inner;
     detail::ChildrenLists lists;
     std::vector<Key> keys;
@@ -162,6 +162,7 @@ struct CatalogueBeam {
   }
 
  private:
+  using Key = State::Key;
   /// BeamSearch's order of candidates.
   template <class = void>
   static auto order(State const& s) {

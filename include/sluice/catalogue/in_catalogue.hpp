@@ -23,6 +23,10 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+struct ChildrenLists;
+}  // namespace detail
+
 /// Outputs are items of a catalogue, except those that are switched off: a Rule for any search, `Catalogued<S>`. An
 /// output ends where an item does; without eos, all items must have exactly as many tokens as outputs have. Impossible
 /// requests are refused at the start: a forced prefix that no remaining item begins with, or a maximum length below the
@@ -64,9 +68,9 @@ class InCatalogue {
     require(catalogue_.largest_token() < vocabulary.size, "catalogue: token", catalogue_.largest_token(),
             "is outside the vocabulary of " + std::to_string(vocabulary.size));
     for (auto const token : vocabulary.eos)
-      require(!catalogue_.holds(token), "catalogue: token", token, "ends a sentence, and stands in an item");
+      require(!catalogue_.holds(token), "catalogue: token", token, "ends a sentence, but an item contains it");
     for (auto const token : vocabulary.never)
-      require(!catalogue_.holds(token), "catalogue: token", token, "is never generated, and stands in an item");
+      require(!catalogue_.holds(token), "catalogue: token", token, "is never generated, but an item contains it");
     return {.node = catalogue_.root(), .vocabulary = &vocabulary};
   }
   template <class = void>
@@ -90,7 +94,7 @@ class InCatalogue {
     if (state.at != State::At::inside) return set;
     std::vector<Token> tokens;
     std::vector<Item> first, last;
-    SwitchedOff::Cursor off;
+    detail::SwitchedOffCursor off;
     off.begin(off_);
     list_left(state.node, tokens, first, last, off);
     set->insert(tokens);
@@ -104,7 +108,7 @@ class InCatalogue {
     if (trivial()) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
     require(off_.any_left(0, catalogue_.size()), "off", std::to_string(off_.size()) + " items", "leaves none");
-    require(state.at == State::At::inside, "prefix", prefix, "no item that is left begins so");
+    require(state.at == State::At::inside, "prefix", prefix, "no remaining item begins with it");
     auto const endless = state.vocabulary->eos.empty();
     auto const longest = std::to_string(catalogue_.longest()) + " tokens";
     if (left < Limits::unlimited) {
@@ -122,11 +126,15 @@ class InCatalogue {
   bool may_end(Catalogue::Node node) const {
     return catalogue_.is_item(node) && !off_.contains(node.first);
   }
+
+ private:
+  friend struct detail::ChildrenLists;
+
   /// Catalogue::list_children, for children with items left.
   /// \param off  started with off(); its position moves
   template <class = void>
   void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last,
-                 SwitchedOff::Cursor& off) const {
+                 detail::SwitchedOffCursor& off) const {
     auto const begin = tokens.size();
     catalogue_.list_children(node, tokens, first, last);
     if (off_.empty() || node.empty() || off_.before(node.last) == off_.before(node.first)) return;
@@ -144,7 +152,6 @@ class InCatalogue {
     tokens.resize(kept), first.resize(kept), last.resize(kept);
   }
 
- private:
   Catalogue catalogue_;
   SwitchedOff off_;
 };

@@ -20,6 +20,10 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+class SwitchedOffCursor;
+}  // namespace detail
+
 /// A set of items that must not be generated: sold out, or already seen. Built from a list in the time that sorting
 /// takes; a request's own set can be layered on a shared one. Counts how many of a range are in it in O(1) for large
 /// sets and O(log set) for small ones, so that a search never enters a node without remaining items. Copies are cheap.
@@ -64,25 +68,6 @@ class SwitchedOff {
     for (auto const& layer : layers_) sum += layer->marks.rank(static_cast<std::uint32_t>(item));
     return static_cast<Item>(sum);
   }
-  /// contains() for mostly ascending items; continues from the last lookup.
-  class Cursor {
-   public:
-    /// The set must live as long as this is used.
-    template <class = void>
-    void begin(SwitchedOff const& set) {
-      layers_.clear();
-      for (auto const& layer : set.layers_) layers_.emplace_back(layer->marks);
-    }
-    template <class = void>
-    bool contains(Item item) {
-      auto found = false;
-      for (auto& layer : layers_) found |= layer.contains(static_cast<std::uint32_t>(item));
-      return found;
-    }
-
-   private:
-    std::vector<detail::Marks::Cursor> layers_;
-  };
   /// Whether some item of [first, last) is not in it.
   template <class = void>
   bool any_left(Item first, Item last) const {
@@ -95,6 +80,8 @@ class SwitchedOff {
   }
 
  private:
+  friend class detail::SwitchedOffCursor;
+
   struct Layer {
     template <class = void>
     Layer(std::span<std::uint32_t const> items, std::uint32_t bound) {
@@ -112,5 +99,29 @@ class SwitchedOff {
   Item bound_ = 0;
   std::vector<std::shared_ptr<Layer const>> layers_;
 };
+
+namespace detail {
+
+/// SwitchedOff::contains for mostly ascending items; continues from the last lookup.
+class SwitchedOffCursor {
+ public:
+  /// The set must live as long as this is used.
+  template <class = void>
+  void begin(SwitchedOff const& set) {
+    layers_.clear();
+    for (auto const& layer : set.layers_) layers_.emplace_back(layer->marks);
+  }
+  template <class = void>
+  bool contains(Item item) {
+    auto found = false;
+    for (auto& layer : layers_) found |= layer.contains(static_cast<std::uint32_t>(item));
+    return found;
+  }
+
+ private:
+  std::vector<Marks::Cursor> layers_;
+};
+
+}  // namespace detail
 
 }  // namespace sluice::inline v0

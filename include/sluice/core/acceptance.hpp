@@ -24,7 +24,9 @@ namespace sluice::inline v0 {
 ///  - `own(line, seed, position, scratch)`: the model's own choice there; a token of -1 if there is none;
 ///  - `accepts(line, own, guess)`: whether `guess` may stand in its place;
 ///  - `lossless`: whether every output is one that the model would have given without guesses;
-///  - `draws`, optional: guesses must be drawn at random, and the output depends on them.
+///  - `draws`, optional: guesses must be drawn at random, and the output depends on them. Such a rule also has the members
+///    `Scratch`, `drop_nonsense(tree, vocabulary)`, `name(guesses, tokens, tree, names)` and `choose(line, ...)` of
+///    acceptance::Rejection, by which Blockwise chooses among drawn guesses.
 template <class A>
 concept Acceptance = requires(A const& rule, Query& query, Line const& line, Candidate own, Token guess,
                               std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) {

@@ -52,14 +52,14 @@ template <Model M, Search S, Schedule P = Batched, detail::ExpanderOrDefault<Ans
 class Decoder {
   static_assert(Expander<E, Answer<M>> || !detail::is_hidden<Answer<M>>,
                 "sluice: step() of this model returns hidden vectors, and nothing makes scores of them: pass an "
-                "expander, such as sluice::DenseProjection(weights, bias), behind the schedule, or wrap the model in "
+                "expander, such as sluice::DenseProjection(weights, bias), after the schedule, or wrap the model in "
                 "sluice::Projected");
   static_assert(
       Expander<E, Answer<M>> || detail::is_hidden<Answer<M>>,
       "sluice: step() of this model returns neither sluice::Scores<float> nor anything else that its expander takes: "
-      "return sluice::scores(data, lines, columns), or pass an expander (docs/output.md) behind the schedule");
+      "return sluice::scores(data, lines, columns), or pass an expander (docs/output.md) after the schedule");
   static_assert(!std::same_as<T, Intake>,
-                "sluice: an Intake is not a trace: pass it behind the trace, or right behind the schedule");
+                "sluice: an Intake is not a trace: pass it after the trace, or right after the schedule");
 
  public:
   using Source = typename M::Source;

@@ -21,7 +21,6 @@ namespace sluice::inline v0::detail {
 /// A token of a tree belongs to one sequence per leaf below it. The first path uses the slot's own sequence, the others
 /// use lent sequences. If there are more leaves than lent sequences, the batch is split into parts that reuse them: the
 /// last path of a part holds everything that the next part's first token follows.
-/// all that the next token follows.
 class LlamaBatch {
  public:
   /// Before a part is decoded, `to` must hold the first `length` tokens of `from`, which may equal `to`.

@@ -209,12 +209,12 @@ ClustersByDirection read_clusters(std::istream& stream) {
   detail::get_bytes(stream, head, file);
   auto const magic = std::string_view(file).substr(0, detail::clusters_magic.size());
   if (file.empty()) Reader::fail("there is nothing to read");
-  if (magic != detail::clusters_magic.substr(0, magic.size())) Reader::fail("this is no file of clusters");
+  if (magic != detail::clusters_magic.substr(0, magic.size())) Reader::fail("this is not a file of clusters");
   auto const cut = [&] { Reader::fail("cut off after " + std::to_string(file.size()) + " bytes"); };
   if (file.size() < head) cut();
   Reader reader(std::string_view(file).substr(magic.size()));
   if (auto const written = reader.number<std::uint32_t>("version"); written != detail::clusters_version)
-    Reader::fail("version " + std::to_string(written) + " of the format is not known here, only 1 is");
+    Reader::fail("version " + std::to_string(written) + " of the format is unknown; only 1 is known");
   auto const length = reader.number<std::uint64_t>("length");
   detail::get_bytes(stream, length, file);
   auto const end = file.size();

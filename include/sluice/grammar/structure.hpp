@@ -148,7 +148,7 @@ class Structure {
     require(left >= 1 && completion.fits(state.state, left - 1), "length.max",
             static_cast<std::int64_t>(output.prefix) + left,
             "the grammar needs " + std::to_string(completion.fewest(state.state)) +
-                " tokens more, and the end, behind a prefix of " + prefix);
+                " tokens more, and the end, after a prefix of " + prefix);
   }
 
   /// The number of grammar nodes, and of states reached so far.

@@ -188,13 +188,13 @@ class Checked : public detail::Forwarding<M> {
     Vocabulary const now = this->model_.vocabulary();
     if (now.size != vocabulary_.size || now.bos != vocabulary_.bos || now.eos != vocabulary_.eos ||
         now.never != vocabulary_.never)
-      contract_.refuse("vocabulary", "vocabulary() is not what it was");
+      contract_.refuse("vocabulary", "vocabulary() has changed");
     auto const limited = sluice::limits(std::as_const(this->model_));
     if (limited.slot_count != limits_.slot_count || limited.length != limits_.length ||
         limited.tokens != limits_.tokens)
-      contract_.refuse("limits", "limits() are not what they were");
+      contract_.refuse("limits", "limits() have changed");
     if (sluice::abilities(std::as_const(this->model_)) != contract_.terms().abilities)
-      contract_.refuse("abilities", "abilities() are not what they were");
+      contract_.refuse("abilities", "abilities() have changed");
   }
 
   Vocabulary vocabulary_;

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#define SLUICE_ROLLS_BACK "sluice: this model can roll back by itself and needs no sluice::Restarting"
+#define SLUICE_ROLLS_BACK "sluice: this model can roll back by itself and does not need sluice::Restarting"
 
 namespace sluice::inline v0 {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#define SLUICE_TAKES_BLOCKS "sluice: this model takes blocks by itself and needs no sluice::TokenByToken"
+#define SLUICE_TAKES_BLOCKS "sluice: this model takes blocks by itself and does not need sluice::TokenByToken"
 
 namespace sluice::inline v0 {
 

@@ -53,13 +53,13 @@ struct EncodedByBoth<M, D> {
 /// same numbers, feeds itself the tokens that were accepted, and rolls back by itself. It reads the same sources and
 /// has the same vocabulary.
 ///
-/// `Choice` says how the draft model chooses tokens: acceptance::Exact takes its best token; acceptance::Sampling{...} takes what Sample would
-/// draw with the sentence's seed. Use acceptance::Sampling where Blockwise samples. A guess costs one call of the draft model for
-/// all sentences that still want one.
+/// `Choice` says how the draft model chooses tokens: acceptance::Exact takes its best token; acceptance::Sampling{...}
+/// takes what Sample would draw with the sentence's seed. Use acceptance::Sampling where Blockwise samples. A guess
+/// costs one call of the draft model for all sentences that still want one.
 ///
 /// For a search that takes trees, a beam of the draft model makes them, as wide as the number of paths that the search
-/// takes, with one call for all guesses of a depth. If guesses are to be drawn (acceptance::Rejection), they are drawn from the
-/// draft model's 16 most probable tokens, at the temperature of `Choice`, if it has one.
+/// takes, with one call for all guesses of a depth. If guesses are to be drawn (acceptance::Rejection), they are drawn
+/// from the draft model's 16 most probable tokens, at the temperature of `Choice`, if it has one.
 ///
 /// Refers to both models, which must outlive it. Encodes ahead if both do.
 template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = acceptance::Exact>

@@ -15,8 +15,8 @@
 #include <sluice/cuda/line/detail/key_sort.cuh>
 #include <sluice/cuda/line/detail/line_kernel.cuh>
 #include <sluice/cuda/line/detail/line_order_kernel.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines_kernel.cuh>
 #include <sluice/cuda/merge/detail/merge_kernel.cuh>
-#include <sluice/cuda/merge/detail/merge_tail_kernel.cuh>
 #include <sluice/cuda/projection/detail/projection_kernel.cuh>
 #include <sluice/cuda/select/detail/narrow_kernel.cuh>
 #include <sluice/cuda/select/detail/select_kernel.cuh>
@@ -33,11 +33,14 @@ template void detail::launch_lines<detail::BFloat16>(detail::LineLaunch<detail::
 template int detail::line_ring_blocks<detail::line_threads>();
 
 template void detail::launch_merging_lines<detail::Float32>(detail::LineLaunch<detail::Float32> const&,
-                                                            detail::TailLaunch const&, cudaStream_t, detail::Start);
+                                                            detail::MergeBehindLaunch const&, cudaStream_t,
+                                                            detail::Start);
 template void detail::launch_merging_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&,
-                                                            detail::TailLaunch const&, cudaStream_t, detail::Start);
+                                                            detail::MergeBehindLaunch const&, cudaStream_t,
+                                                            detail::Start);
 template void detail::launch_merging_lines<detail::BFloat16>(detail::LineLaunch<detail::BFloat16> const&,
-                                                             detail::TailLaunch const&, cudaStream_t, detail::Start);
+                                                             detail::MergeBehindLaunch const&, cudaStream_t,
+                                                             detail::Start);
 template void detail::launch_merge<detail::SmallMerge>(MergeLaunch const&, cudaStream_t, detail::Start);
 template void detail::launch_merge<detail::LargeMerge>(MergeLaunch const&, cudaStream_t, detail::Start);
 template void detail::launch_verification<verification_threads>(Verification const&, cudaStream_t);

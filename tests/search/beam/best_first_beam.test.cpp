@@ -313,13 +313,12 @@ TEST_CASE("options of best first", "[best_first]") {
   refused({.pruning = {.below_finished = 1}, .early_stopping = exact},
           "pruning.below_finished = 1.000000: depends on what has ended in earlier steps: must be off");
   refused({.n_best = 2, .penalty = {.alpha = 0}, .early_stopping = {.rule = EarlyStopping::Rule::top_ended}},
-          "early_stopping.rule = top_ended: proves something for n_best = 1 without length penalty and word penalty "
-          "alone: use "
-          "exact");
+          "early_stopping.rule = top_ended: is a proof only for n_best = 1, without length penalty and word "
+          "penalty: use exact");
   refused(presets::huggingface(4),
-          "early_stopping.rule = heuristic: proves something without length penalty and word penalty alone: use exact");
+          "early_stopping.rule = heuristic: is a proof only without length penalty and word penalty: use exact");
   refused({.penalty = {.word_penalty = 1}, .early_stopping = {.rule = EarlyStopping::Rule::never_early}},
-          "early_stopping.rule = never_early: proves something without word penalty alone: use exact");
+          "early_stopping.rule = never_early: is a proof only without word penalty: use exact");
   auto const wrong = [](BestFirstBeam search, std::string const& message) {
     CHECK_THROWS_MATCHES(sluice::check(search), std::invalid_argument, Message("sluice: " + message));
   };

@@ -141,9 +141,9 @@ TEST_CASE("an order holds each sampler once", "[sample]") {
     CHECK((order.contains(sampler) && std::ranges::equal(order.samplers(), expected)));
     CHECK_NOTHROW(order.check());
   }
-  CHECK_THROWS_WITH(order.push_back(xtc), "sluice: order = 8: has more samplers than there are");
+  CHECK_THROWS_WITH(order.push_back(xtc), "sluice: order = 8: lists more samplers than there are");
   CHECK_THROWS_WITH(SamplerOrder({xtc, xtc, xtc, xtc, xtc, xtc, xtc, xtc}),
-                    "sluice: order = 8: has more samplers than there are");
+                    "sluice: order = 8: lists more samplers than there are");
   CHECK_THROWS_AS(SamplerOrder({xtc, top_k, xtc}).check(), std::invalid_argument);
 }
 

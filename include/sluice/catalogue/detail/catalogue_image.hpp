@@ -86,7 +86,7 @@ class CatalogueImage {
     auto const cut = [&] { fail_catalogue("cut off after " + std::to_string(bytes.size()) + " bytes"); };
     if (bytes.size() < catalogue_head) cut();
     if (auto const version = load_little<std::uint32_t>(bytes.data() + 8); version != catalogue_version)
-      fail_catalogue("version " + std::to_string(version) + " of the format is not known here, only 1 is");
+      fail_catalogue("version " + std::to_string(version) + " of the format is unknown; only 1 is known");
     if (load_little<std::uint64_t>(bytes.data() + 56) != hash_words(bytes.first(56)))
       fail_catalogue("damaged: the checksum of the head is wrong");
     head_ = read_head(bytes.data());

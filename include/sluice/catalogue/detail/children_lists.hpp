@@ -81,7 +81,7 @@ struct ChildrenLists {
 
  private:
   std::vector<Catalogue::Node> next_;
-  SwitchedOff::Cursor off_;
+  SwitchedOffCursor off_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -18,7 +18,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-ccYLN+OdHwICUr3ORolvN+8Re1r/ENkJc2MjLZSF+U8='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-8CIKc2iiT5PUqQ9P2V8pscQ1Xc94HwwIE/yzs0M7BiA='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -300,7 +300,7 @@ class Trace {
       ++this.restarted;
       one.admission.until ??= event.step;
     }
-    for (const other of this.alive) // who lost its slots has gone back to wait
+    for (const other of this.alive) // a sentence that lost its slots has gone back to wait
       if (other.admission.base < event.base + event.slots && event.base < other.admission.base + other.slots)
         this.leave(other, event.step);
     this.alive.add(one);
@@ -309,7 +309,7 @@ class Trace {
     this.slots = Math.max(this.slots, event.base + event.slots);
   }
 
-  // After a step that was not answered, since there was no room for it, who took part waits again.
+  // A step without an answer found no room: the sentences that took part wait again.
   sendBack() {
     const last = this.steps[this.steps.length - 1];
     if (!last || last.answered || last.over) return;
@@ -887,7 +887,7 @@ function paintFar(view, ranges, width, height, stepY, low, high) {
   context.strokeRect(one.x - 2, one.y - thick / 2 - 2, Math.max(4, 50 * view.scale) + 4, thick + 4);
 }
 )page"sv,
-    R"page(// The beam of one step: who was in it, what each was answered, what became of that.
+    R"page(// The beam of one step: which hypotheses were in it, the answer to each, and what became of the candidates.
 
 const shownCandidates = 300;
 
@@ -952,7 +952,7 @@ class BeamView {
   }
 }
 )page"sv,
-    R"page(// The batch over time: who has which slot in which step, who waits, who comes in.
+    R"page(// The batch over time: which sentence has which slot in which step, which wait, which come in.
 
 class BatchView {
   constructor(trace, choose) {

@@ -66,7 +66,7 @@ class Admission {
     auto const& confidence = r.confidence;
     require(confidence.alternatives >= 0, "confidence.alternatives", confidence.alternatives, "must not be negative");
     require(!confidence.entropy || state_.model.answers_entropy, "confidence.entropy", true,
-            "the expander tells no entropy (Expander)");
+            "the expander does not compute the entropy (Expander)");
     r.source_length = state_.model.source_length(r.source());
     waiting.push(id, std::move(request));
   }

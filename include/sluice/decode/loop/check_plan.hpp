@@ -65,7 +65,7 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
     if (!inside(row.from)) fail("slot " + std::to_string(row.from - rules.base) + of());
     if (!inside(row.to)) fail("slot " + std::to_string(row.to - rules.base) + of());
     if (i > 0 && row.to <= rows[i - 1].to) fail("rows must ascend in `to`");
-    if (rules.first && row.from != rules.base) fail("the first plan can go on from slot 0 alone");
+    if (rules.first && row.from != rules.base) fail("the first plan can continue only slot 0");
     if (row.length < 0) fail("length " + std::to_string(row.length) + " is negative");
     auto const held = rules.first ? rules.begun : rules.held[row.from - rules.base];
     if (held < 0) fail("slot " + std::to_string(row.from - rules.base) + " holds nothing");
@@ -96,7 +96,7 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
     if (row.from != row.to) at(row.to) |= 2;
   }
   for (auto const& row : rows)
-    if (at(row.to) == 3) bad_plan(row, rules.base, "another row goes on from the slot that it forks into");
+    if (at(row.to) == 3) bad_plan(row, rules.base, "another row continues the slot that it forks into");
   auto const asked = step.queries.size() - mark.queries;
   if (static_cast<std::int64_t>(asked) != lines)
     throw std::logic_error("sluice: plan: " + std::to_string(asked) + " calls of ask() for " + std::to_string(lines) +
@@ -111,7 +111,7 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
       throw std::logic_error("sluice: plan: released slot " + std::to_string(slot - rules.base) + clause);
     };
     if (!inside(slot)) fail(of());
-    if ((at(slot) & 1) != 0) fail(" is one that a row goes on from");
+    if ((at(slot) & 1) != 0) fail(" is one that a row continues");
   }
 }
 

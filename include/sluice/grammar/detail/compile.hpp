@@ -175,7 +175,7 @@ class Compiler {
       if (starts[at(node)] >= 0) callers.for_each(starts[at(node)], look);
     }
     if (useful[at(automaton_.start[at(automaton_.root)])] == 0)
-      refuse(automaton_.root, "no text obeys this rule: it never ends, or asks for what cannot be");
+      refuse(automaton_.root, "no text obeys this rule: it never ends, or demands the impossible");
     auto old = std::exchange(automaton_.byte_edges, {});
     auto old_calls = std::exchange(automaton_.call_edges, {});
     for (std::size_t n = 0; n < count; ++n) {

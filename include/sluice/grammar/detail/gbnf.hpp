@@ -170,7 +170,7 @@ class Gbnf {
       case 'x': return in_.hexadecimal(2);
       case 'u':
       case 'U': break;
-      default: in_.fail_at(place, "an escape that is not known");
+      default: in_.fail_at(place, "an unknown escape");
     }
     auto const value = in_.hexadecimal(c == 'u' ? 4 : 8);
     if (value > last_character || is_surrogate(value)) in_.fail_at(place, "is no Unicode character");

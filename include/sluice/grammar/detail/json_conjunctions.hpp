@@ -134,7 +134,7 @@ class JsonConjunctions {
       }
       if (name == "$id" && &schema != &root_) fail(value, "$id within a schema is not supported");
       if (!old_) continue;
-      if (name == "prefixItems") fail(value, "prefixItems is not known to the draft that $schema names");
+      if (name == "prefixItems") fail(value, "prefixItems is unknown in the draft that $schema names");
       if (schema.find("$ref") != nullptr && name != "$ref" && !notes.contains(name))
         fail(value, json_quoted(name) + " beside $ref says nothing in the draft that $schema names: not supported");
     }

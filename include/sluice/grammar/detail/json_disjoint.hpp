@@ -38,7 +38,7 @@ class JsonDisjoint : protected JsonConjunctions {
       for (std::size_t j = 0; j < i; ++j)
         if (!all_disjoint(schemas[i], {sides[i], sides[j]}, 0))
           fail(schemas[i],
-               "oneOf is supported where it is plain that no value fits two of its schemas: by their types, or by "
+               "oneOf is supported where it is clear that no value fits two of its schemas: by their types, or by "
                "const or enum, of themselves or of a property that both require; not so schemas " +
                    std::to_string(j) + " and " + std::to_string(i));
   }

@@ -177,7 +177,7 @@ class JsonReader {
     in_.skip();
     if (auto const at = std::string_view("\"\\/bfnrt").find(c); at != std::string_view::npos)
       return static_cast<unsigned char>("\"\\/\b\f\n\r\t"[at]);
-    if (c != 'u') in_.fail_at(place, "an escape that is not known");
+    if (c != 'u') in_.fail_at(place, "an unknown escape");
     auto const first = in_.hexadecimal(4);
     if (!is_surrogate(first)) return first;
     if (first >= 0xDC00 || !in_.take("\\u")) in_.fail_at(place, "half a surrogate pair");

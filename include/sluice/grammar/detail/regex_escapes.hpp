@@ -28,7 +28,7 @@ void read_named_class(SourceReader& in, std::vector<CharacterRange>& ranges) {
       ranges.insert(ranges.end(), chosen.begin(), chosen.end());
       return;
     }
-  in.fail_at(place, "a class of characters that is not known");
+  in.fail_at(place, "an unknown class of characters");
 }
 
 /// What \xHH, \x{H...} and \uHHHH stand for, from behind the letter on.

@@ -87,11 +87,11 @@ struct BestFirstBeam {
     require(rule != Rule::count, "early_stopping.rule", "count",
             "ends after a number of steps, and hypotheses are looked at in another order: use exact");
     require(rule != Rule::top_ended || (plain && beam.n_best == 1), "early_stopping.rule", "top_ended",
-            "proves something for n_best = 1 without length penalty and word penalty alone: use exact");
+            "is a proof only for n_best = 1, without length penalty and word penalty: use exact");
     require(rule != Rule::heuristic || plain, "early_stopping.rule", "heuristic",
-            "proves something without length penalty and word penalty alone: use exact");
+            "is a proof only without length penalty and word penalty: use exact");
     require(rule != Rule::never_early || unworded, "early_stopping.rule", "never_early",
-            "proves something without word penalty alone: use exact");
+            "is a proof only without word penalty: use exact");
     BestFirstBeam search{.width = beam.width,
                          .n_best = beam.n_best,
                          .length = beam.length,

@@ -33,13 +33,13 @@ struct DiverseBeamSearch {
   double penalty = 0.5;     ///< >= 0; 0: every group finds the same hypotheses
   std::int32_t n_best = 1;  ///< across all groups; in [1, groups * width]
 
-  /// The search of one group.
-  struct Beam {
-    BeamSearch::State state;
-    bool over = false;
-    std::size_t lines = 0;  // in this step
-  };
   struct State {
+    /// The search of one group.
+    struct Beam {
+      BeamSearch::State state;
+      bool over = false;
+      std::size_t lines = 0;  // in this step
+    };
     std::vector<Beam> beams;  // [group]
     StepPlan scratch;
     std::vector<Expansion::Entry> entries;
@@ -152,7 +152,7 @@ struct DiverseBeamSearch {
     auto& h = all.hypotheses;
     std::vector<std::size_t> order(h.size());
     for (std::size_t i = 0; i < h.size(); ++i) order[i] = i;
-    auto const over = std::all_of(s.beams.begin(), s.beams.end(), [](Beam const& beam) { return beam.over; });
+    auto const over = std::all_of(s.beams.begin(), s.beams.end(), [](State::Beam const& beam) { return beam.over; });
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       if (!over && h[a].finished != h[b].finished) return h[a].finished;  // live hypotheses come after finished ones
       return h[a].score != h[b].score ? h[a].score > h[b].score : a < b;

@@ -167,7 +167,10 @@ class StopSequences {
     return all.first(count);
   }
 
-  /// For TextStream: the position in a text of a stop that its last token has just completed.
+ private:
+  friend class TextStream;
+
+  /// The position in a text of a stop that its last token has just completed.
   struct Place {
     std::size_t begin, end;  // bytes
   };
@@ -186,14 +189,13 @@ class StopSequences {
   /// The number of bytes and of tokens at the end of an output that may still become a stop.
   template <class = void>
   std::size_t open_bytes(State state) const {
-    return data_ == nullptr ? 0 : static_cast<std::size_t>(data_->bytes.depth(state.bytes));
+    return static_cast<std::size_t>(data_->bytes.depth(state.bytes));
   }
   template <class = void>
   std::size_t open_tokens(State state) const {
-    return data_ == nullptr ? 0 : static_cast<std::size_t>(data_->tokens.depth(state.tokens));
+    return static_cast<std::size_t>(data_->tokens.depth(state.tokens));
   }
 
- private:
   struct Data {
     StopOptions stops;
     PhraseMatcher tokens;

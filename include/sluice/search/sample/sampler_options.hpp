@@ -73,7 +73,7 @@ void SamplerOptions::check() const {
   auto const all = SamplerOrder::hugging_face();  // samplers() refers to it
   for (auto const sampler : all.samplers())
     require(!on(sampler) || order.contains(sampler), "order", name(sampler),
-            "is a sampler that is on and has no place");
+            "is a sampler that is on, but not in the order");
 }
 
 template <class Void>

@@ -76,12 +76,12 @@ class SamplerOrder {
 
   /// \throws std::invalid_argument  for more than `most`
   constexpr SamplerOrder(std::initializer_list<Sampler> samplers) : count_(samplers.size()) {
-    if (samplers.size() > most) require(false, "order", samplers.size(), "has more samplers than there are");
+    if (samplers.size() > most) require(false, "order", samplers.size(), "lists more samplers than there are");
     std::copy(samplers.begin(), samplers.end(), all_.begin());
   }
   /// Appends a sampler.
   constexpr void push_back(Sampler sampler) {
-    if (count_ == most) require(false, "order", count_ + 1, "has more samplers than there are");
+    if (count_ == most) require(false, "order", count_ + 1, "lists more samplers than there are");
     all_[count_++] = sampler;
   }
   /// The order of Hugging Face transformers (4.50, GenerationMixin._get_logits_processor): temperature, top_k, top_p,
@@ -102,7 +102,8 @@ class SamplerOrder {
   bool contains(Sampler sampler) const { return std::ranges::find(samplers(), sampler) != samplers().end(); }
   void check() const {
     for (auto const sampler : samplers())
-      require(std::ranges::count(samplers(), sampler) == 1, "order", name(sampler), "is a sampler that comes twice");
+      require(std::ranges::count(samplers(), sampler) == 1, "order", name(sampler),
+              "is a sampler that is listed twice");
   }
 
  private:

@@ -25,7 +25,7 @@
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/line/line_task.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/common/prefix.hpp>
@@ -133,10 +133,10 @@ class DeviceBeam {
     require(scores.kind == kind_, "DeviceBeam: scores.kind", static_cast<int>(scores.kind),
             "must be that of DeviceBeamOptions");
     auto asked = task<T>(scores);
-    detail::TailTask tail{memory_.tail()};
-    if (step_.merge_behind_lines) asked.tail = &tail;
+    detail::MergeBehindTask behind{memory_.behind()};
+    if (step_.merge_behind_lines) asked.merge_behind = &behind;
     expander.enqueue(asked, scores.stream);
-    if (tail.merged)
+    if (behind.merged)
       detail::launch_beam_advance<detail::beam_warps>(memory_.task(), scores.stream, step_.behind_ours());
     else advance(scores.stream, step_.behind_ours());
   }

@@ -28,8 +28,8 @@
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
 #include <sluice/cuda/line/line_task.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
-#include <sluice/cuda/merge/detail/merge_tail_launch.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines_launch.cuh>
 
 #include <cuda_runtime.h>
 
@@ -212,10 +212,10 @@ class LogSoftmaxTopK {
   template <class T>
   static void add_lines(LineTask<T> const& task, detail::LineLaunch<detail::FormatOf<T>> const& launch,
                         cudaStream_t stream, detail::Start start) {
-    if (task.tail == nullptr || !detail::merges_behind(launch, task.tail->launch.merge))
+    if (task.merge_behind == nullptr || !detail::merges_behind(launch, task.merge_behind->launch.merge))
       return detail::launch_lines(launch, stream, start);
-    detail::launch_merging_lines(launch, task.tail->launch, stream, start);
-    task.tail->merged = true;
+    detail::launch_merging_lines(launch, task.merge_behind->launch, stream, start);
+    task.merge_behind->merged = true;
   }
   template <class T>
   static bool selects(LineTask<T> const& task) {

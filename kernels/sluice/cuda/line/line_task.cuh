@@ -18,7 +18,7 @@
 namespace sluice::inline v0::cuda {
 
 namespace detail {
-struct TailTask;  // in merge/, which depends on lines
+struct MergeBehindTask;  // in merge/, which depends on lines
 }  // namespace detail
 
 /// The work on lines on the device, and where the answers go. All pointers are device pointers.
@@ -48,7 +48,7 @@ struct LineTask {
   LineSelection selection{};  ///< the parts of queries that need further passes
 
   float* probe_parts = nullptr;  ///< as `probes`: values that tiles pass on to the last one; null: probe_values
-  detail::TailTask* tail =
+  detail::MergeBehindTask* merge_behind =
       nullptr;  ///< in host memory: a merge that the same launch may do; null: no merge, or a later one
 };
 
@@ -57,7 +57,7 @@ template <class T>
 LineTask<T> rows_of(LineTask<T> task, std::ptrdiff_t first, std::ptrdiff_t count) {
   task.scores.data += first * task.scores.stride, task.scores.rows = count;
   if (task.queries != nullptr) task.queries += first;
-  task.best += first * task.k, task.results += first, task.tail = nullptr;
+  task.best += first * task.k, task.results += first, task.merge_behind = nullptr;
   if (task.selection.queries != nullptr) task.selection.queries += first, task.selection.results += first;
   return task;
 }

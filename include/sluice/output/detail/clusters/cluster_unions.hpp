@@ -115,7 +115,7 @@ class ClusterUnions {
     if (count == 0) return;
     auto& part = parts_.emplace_back();
     part.first = first, part.lines = count, part.begin = tokens_.size();
-    part.full = !make_union(queries.subspan(first, count), first);
+    part.full = !collect_union(queries.subspan(first, count), first);
     if (!part.full) active_.append_to(tokens_);
     part.size = tokens_.size() - part.begin;
     ++statistics.unions, statistics.full += part.full, statistics.active += part.size;
@@ -127,7 +127,7 @@ class ClusterUnions {
   }
 
   /// Collects the union in active_; false if all tokens are to be projected.
-  bool make_union(std::span<Query const> queries, std::size_t first) {
+  bool collect_union(std::span<Query const> queries, std::size_t first) {
     active_.begin(vocabulary_size_);
     auto const* const mask = mask_of(queries.front());
     auto const each = static_cast<std::size_t>(options_.nearest);

@@ -18,7 +18,7 @@
 #include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/line/line_task.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/search/common/bans.hpp>
 
@@ -86,10 +86,10 @@ class DeviceBeamMemory {
   }
 
   /// The merge after the lines of all rows.
-  TailLaunch tail() const {
-    TailLaunch tail;
-    tail.merge = merge(), tail.each = task_.rules.width, tail.tickets = at<unsigned>(tickets_);
-    return tail;
+  MergeBehindLaunch behind() const {
+    MergeBehindLaunch behind;
+    behind.merge = merge(), behind.each = task_.rules.width, behind.tickets = at<unsigned>(tickets_);
+    return behind;
   }
 
   /// The states of `count` sentences, in `to`; valid until `to` is used again.

@@ -21,7 +21,7 @@
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/line/line_task.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
 #include <sluice/output/line/line_lists.hpp>
@@ -140,8 +140,8 @@ class QueryExchange {
       task.selection.best = part<Candidate>(tells, tell_selected);
       task.selection.draws = selection_.draws(), task.selection.cuts = selection_.cuts();
     }
-    TailTask tail;
-    auto& merge = tail.launch.merge;
+    MergeBehindTask behind;
+    auto& merge = behind.launch.merge;
     if (merges) {
       merge.best = task.best, merge.results = task.results, merge.k = task.k;
       merge.groups = part<MergeGroup>(asks, ask_groups);
@@ -152,13 +152,13 @@ class QueryExchange {
       if (mapped) merge.told = part<LineResult>(tells, tell_results);
     }
     if (tails) {
-      tail.launch.group_of = part<std::int32_t>(asks, ask_group_of);
-      tail.launch.tickets =
+      behind.launch.group_of = part<std::int32_t>(asks, ask_group_of);
+      behind.launch.tickets =
           static_cast<unsigned*>(tickets_.get(plan_.groups().size() * sizeof(unsigned), stream, true));
-      task.tail = &tail;
+      task.merge_behind = &behind;
     }
     add(std::as_const(task));
-    if (merges && !tail.merged) merge_beams(merge, stream, options_.behind_ours());
+    if (merges && !behind.merged) merge_beams(merge, stream, options_.behind_ours());
     if (!mapped)
       check(cudaMemcpyAsync(host, tells, answered.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(stream), "the answers of a step");

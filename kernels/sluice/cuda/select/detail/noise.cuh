@@ -8,7 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
-#include <sluice/cuda/select/detail/wide.cuh>
+#include <sluice/cuda/select/detail/double_precision.cuh>
 
 #include <cstdint>
 
@@ -29,15 +29,15 @@ SLUICE_DEVICE std::uint64_t derive_bits(std::uint64_t key, std::uint64_t part) {
 /// sluice::gumbel(), from the same uniform number; its logarithms may differ in the last bit.
 SLUICE_DEVICE double gumbel_number(std::uint64_t noise, Token token) {
   auto const bits = derive_bits(noise, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token))) >> 12;
-  auto const uniform = wide_product(wide_sum(static_cast<double>(bits), 0.5), 0x1p-52);
-  return -wide_log(-wide_log(uniform));
+  auto const uniform = double_product(double_sum(static_cast<double>(bits), 0.5), 0x1p-52);
+  return -double_log(-double_log(uniform));
 }
 
 /// A key of a perturbed value and its place, as make_key() makes of scores. The place replaces the lowest bits of the
 /// value, so values that differ relatively by less than 2^(place_bits - 52) count as equal (3e-11 at V = 128k; scores
 /// are rounded to 6e-8).
 SLUICE_DEVICE Key make_wide_key(double value, std::uint32_t place, int place_bits) {
-  auto const bits = __builtin_bit_cast(std::uint64_t, wide_sum(value, 0.0));  // -0 becomes 0
+  auto const bits = __builtin_bit_cast(std::uint64_t, double_sum(value, 0.0));  // -0 becomes 0
   auto const ordered = bits >> 63 != 0 ? ~bits : bits | std::uint64_t{1} << 63;
   auto const low = (std::uint64_t{1} << place_bits) - 1;
   return (ordered & ~low) | (~std::uint64_t{place} & low);

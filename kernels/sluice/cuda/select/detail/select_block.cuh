@@ -9,10 +9,10 @@
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/select/detail/double_precision.cuh>
 #include <sluice/cuda/select/detail/select_cut.cuh>
 #include <sluice/cuda/select/detail/select_reader.cuh>
 #include <sluice/cuda/select/detail/select_sum.cuh>
-#include <sluice/cuda/select/detail/wide.cuh>
 
 #include <cstdint>
 
@@ -55,7 +55,7 @@ class SelectBlock {
       reader_.softmax_scores(block_, group, x);
       SLUICE_UNROLL
       for (std::uint32_t c = 0; c < wide; ++c)
-        if (x[c] > minus_infinity) sum = wide_sum(sum, -wide_product(wide_exp(norm(x[c])), norm(x[c])));
+        if (x[c] > minus_infinity) sum = double_sum(sum, -double_product(double_exp(norm(x[c])), norm(x[c])));
     }
     return sum_in_block(block_, memory_.sum, sum);
   }
@@ -80,9 +80,9 @@ class SelectBlock {
     if (query.mass > 0) more(scores.holding(static_cast<double>(query.mass)));
     if (query.within > 0 && size > 0)
       more(scores.count_from(
-          wide_sum(static_cast<double>(scores.score(0)), wide_log(static_cast<double>(query.within)))));
+          double_sum(static_cast<double>(scores.score(0)), double_log(static_cast<double>(query.within)))));
     if (query.deviations > 0) more(scores.count_near(static_cast<double>(query.deviations)));
-    if (query.at_least > 0) more(scores.count_from(wide_log(static_cast<double>(query.at_least)) - norm(0)));
+    if (query.at_least > 0) more(scores.count_from(double_log(static_cast<double>(query.at_least)) - norm(0)));
     typename Scores::Pieces pieces{};
     if (query.typical > 0) pieces = scores.typical(static_cast<double>(query.typical), entropy);
     auto const drawn = query.draws();

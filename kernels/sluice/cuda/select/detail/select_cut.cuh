@@ -9,8 +9,8 @@
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/select/detail/double_precision.cuh>
 #include <sluice/cuda/select/detail/select_sum.cuh>
-#include <sluice/cuda/select/detail/wide.cuh>
 
 #include <cstdint>
 
@@ -29,7 +29,7 @@ class SortedScores {
  public:
   using Memory = CutMemory<Block::threads>;
 
-  SLUICE_DEVICE SortedScores(Block& block, Memory& memory, Key const* sorted, std::int32_t size, WideNorm norm)
+  SLUICE_DEVICE SortedScores(Block& block, Memory& memory, Key const* sorted, std::int32_t size, DoubleNorm norm)
       : block_(block), memory_(memory), sorted_(sorted), size_(count_reaching(sorted, size, no_key + 1)), norm_(norm) {}
 
   SLUICE_DEVICE std::int32_t size() const { return size_; }
@@ -48,13 +48,13 @@ class SortedScores {
     double sum = 0, square = 0;
     for (auto i = block_.thread(); i < size_; i += Block::threads) {
       auto const below = static_cast<double>(score(i)) - best;
-      sum = wide_sum(sum, below), square = wide_sum(square, wide_product(below, below));
+      sum = double_sum(sum, below), square = double_sum(square, double_product(below, below));
     }
     auto const count = static_cast<double>(size_);
-    auto const mean = wide_quotient(sum_in_block(block_, memory_.sum, sum), count);
+    auto const mean = double_quotient(sum_in_block(block_, memory_.sum, sum), count);
     auto const variance =
-        wide_sum(wide_quotient(sum_in_block(block_, memory_.sum, square), count), -wide_product(mean, mean));
-    return count_from(wide_sum(best, -wide_product(deviations, wide_root(variance > 0 ? variance : 0.0))));
+        double_sum(double_quotient(sum_in_block(block_, memory_.sum, square), count), -double_product(mean, mean));
+    return count_from(double_sum(best, -double_product(deviations, double_root(variance > 0 ? variance : 0.0))));
   }
 
   /// The number of best scores whose total probability reaches the bound.
@@ -122,7 +122,7 @@ class SortedScores {
           exists && low < rest_left &&
           (thread - low >= rest_right || distance(middle - 1 - from_left) <= distance(middle + from_right));
       auto const at = at_left ? middle - 1 - from_left : middle + from_right;
-      auto const sum = sum_up_to(block_, memory_.sum, held, exists ? wide_exp(norm_(score(at))) : 0.0);
+      auto const sum = sum_up_to(block_, memory_.sum, held, exists ? double_exp(norm_(score(at))) : 0.0);
       auto const first = first_in_block(block_, memory_.sum, exists && sum >= bound);
       auto const all = rest_left + rest_right;
       auto const last = first < Block::threads ? first : (all < Block::threads ? all : Block::threads) - 1;
@@ -140,7 +140,7 @@ class SortedScores {
   Memory& memory_;
   Key const* const sorted_;
   std::int32_t const size_;
-  WideNorm const norm_;
+  DoubleNorm const norm_;
 };
 
 }  // namespace sluice::inline v0::cuda::detail

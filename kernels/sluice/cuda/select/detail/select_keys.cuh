@@ -50,7 +50,7 @@ SLUICE_DEVICE void write_select_keys(Block& block, SelectLaunch<Format> const& l
       } else {
         // Uses the listed log-probability, so that drawing from the full list gives the same result.
         auto const token = launch.line.tokens != nullptr ? launch.line.tokens[place] : static_cast<Token>(place);
-        auto const value = wide_sum(static_cast<double>(norm.rounded(x[c])), gumbel_number(noise, token));
+        auto const value = double_sum(static_cast<double>(norm.rounded(x[c])), gumbel_number(noise, token));
         keys[place] = x[c] > minus_infinity ? make_wide_key(value, place, launch.place_bits) : no_key;
       }
     }

@@ -9,9 +9,9 @@
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/detail/line_order.cuh>
 #include <sluice/cuda/line/line_select.cuh>
+#include <sluice/cuda/select/detail/double_precision.cuh>
 #include <sluice/cuda/select/detail/narrow.cuh>
 #include <sluice/cuda/select/detail/select_sum.cuh>
-#include <sluice/cuda/select/detail/wide.cuh>
 
 #include <cstdint>
 
@@ -55,20 +55,20 @@ SLUICE_DEVICE void narrow_line(Block& block, NarrowMemory<Block::threads>& memor
   auto kept = narrow.gather(least, to);
   if (!counted && least > no_key + 1) {
     auto const total = launch.line.totals[row];
-    auto const norm = WideNorm::of<Block>(total, launch.line.query(row));
+    auto const norm = DoubleNorm::of<Block>(total, launch.line.query(row));
     auto const lowest = static_cast<double>(score_of(least));
     double held = 0;
     if (query.mass > 0) {
       for (auto i = block.thread(); i < kept; i += Block::threads)
-        held = wide_sum(held, wide_exp(norm(score_of(to[i]))));
+        held = double_sum(held, double_exp(norm(score_of(to[i]))));
       held = sum_in_block(block, memory.sum, held);
     }
     constexpr double margin = 1e-6;  // more than the effect of the order of summation
     auto enough = query.mass <= 0 || held > static_cast<double>(query.mass) + margin;
     if (query.within > 0)
-      enough =
-          enough && lowest < wide_sum(static_cast<double>(total.maximum), wide_log(static_cast<double>(query.within)));
-    if (query.at_least > 0) enough = enough && lowest < wide_log(static_cast<double>(query.at_least)) - norm(0);
+      enough = enough &&
+               lowest < double_sum(static_cast<double>(total.maximum), double_log(static_cast<double>(query.within)));
+    if (query.at_least > 0) enough = enough && lowest < double_log(static_cast<double>(query.at_least)) - norm(0);
     if (!enough) kept = narrow.gather(no_key + 1, to);
   }
   if (block.thread() == 0) launch.sizes[row] = kept;

@@ -8,7 +8,7 @@
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
 #include <sluice/cuda/line/line_select.cuh>
-#include <sluice/cuda/select/detail/wide.cuh>
+#include <sluice/cuda/select/detail/double_precision.cuh>
 
 #include <cstdint>
 
@@ -24,11 +24,11 @@ class SelectReader {
   template <class Block>
   SLUICE_DEVICE SelectReader(Block&, SelectLaunch<Format> const& launch, std::int32_t row)
       : reader_(launch.line, row),
-        norm_(WideNorm::of<Block>(launch.line.totals[row], launch.line.query(row))),
+        norm_(DoubleNorm::of<Block>(launch.line.totals[row], launch.line.query(row))),
         rounded_(launch.selection.queries[row].rounded != 0) {}
 
   /// Converts scores to log-probabilities.
-  SLUICE_DEVICE WideNorm norm() const { return norm_; }
+  SLUICE_DEVICE DoubleNorm norm() const { return norm_; }
 
   /// A group's scores as seen by the softmax.
   template <class Block>
@@ -51,7 +51,7 @@ class SelectReader {
 
  private:
   LineReader<Format> const reader_;
-  WideNorm const norm_;
+  DoubleNorm const norm_;
   bool const rounded_;
 };
 

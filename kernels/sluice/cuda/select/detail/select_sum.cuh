@@ -8,7 +8,7 @@
 #include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/detail/bits.cuh>
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/cuda/select/detail/wide.cuh>
+#include <sluice/cuda/select/detail/double_precision.cuh>
 
 namespace sluice::inline v0::cuda::detail {
 
@@ -23,12 +23,12 @@ struct SumMemory {
 template <class Block>
 SLUICE_DEVICE double sum_in_block(Block& block, SumMemory<Block::threads>& memory, double mine) {
   SLUICE_UNROLL
-  for (int distance = 16; distance > 0; distance /= 2) mine = wide_sum(mine, block.exchange(mine, distance));
+  for (int distance = 16; distance > 0; distance /= 2) mine = double_sum(mine, block.exchange(mine, distance));
   if (block.lane() == 0) memory.sums[block.warp()] = mine;
   block.sync(Barrier::tallied);
   double sum = 0;
   SLUICE_ROLLED
-  for (int warp = 0; warp < Block::warps; ++warp) sum = wide_sum(sum, memory.sums[warp]);
+  for (int warp = 0; warp < Block::warps; ++warp) sum = double_sum(sum, memory.sums[warp]);
   block.sync(Barrier::spent);
   return sum;
 }
@@ -40,15 +40,15 @@ SLUICE_DEVICE double sum_up_to(Block& block, SumMemory<Block::threads>& memory, 
   SLUICE_UNROLL
   for (int distance = 1; distance < 32; distance *= 2) {
     auto const other = block.exchange(all, distance);
-    if ((block.lane() & distance) != 0) mine = wide_sum(other, mine);
-    all = wide_sum(all, other);
+    if ((block.lane() & distance) != 0) mine = double_sum(other, mine);
+    all = double_sum(all, other);
   }
   if (block.lane() == 0) memory.sums[block.warp()] = all;
   block.sync(Barrier::tallied);
   SLUICE_ROLLED
-  for (int warp = 0; warp < block.warp(); ++warp) before = wide_sum(before, memory.sums[warp]);
+  for (int warp = 0; warp < block.warp(); ++warp) before = double_sum(before, memory.sums[warp]);
   block.sync(Barrier::spent);
-  return wide_sum(before, mine);
+  return double_sum(before, mine);
 }
 
 /// The sum over earlier warps, plus `before`; `mine`: this warp's sum; `all`: the sum over all warps.

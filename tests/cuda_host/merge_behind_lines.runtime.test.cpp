@@ -4,7 +4,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/detail/line_plan.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
@@ -31,8 +31,9 @@ namespace {
 constexpr auto nowhere = -std::numeric_limits<float>::infinity();
 
 /// Random groups of lines, some of them empty (all -infinity, or nothing listed) or with a NaN, many with ties.
-struct TailCase {
-  TailCase(std::uint64_t seed, std::size_t most_rows, std::size_t size, std::int32_t most_lines) : columns(size) {
+struct MergeBehindCase {
+  MergeBehindCase(std::uint64_t seed, std::size_t most_rows, std::size_t size, std::int32_t most_lines)
+      : columns(size) {
     std::mt19937_64 random(seed);
     auto const below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
     auto const width = static_cast<std::int32_t>(1 + below(static_cast<std::size_t>(most_lines)));
@@ -72,14 +73,14 @@ struct TailCase {
 };
 
 /// A launch of lines with a merge behind it, run with faults.
-class TailRun {
+class MergeBehindRun {
  public:
-  explicit TailRun(std::uint64_t seed) : seed_(seed), random_(seed) {
+  explicit MergeBehindRun(std::uint64_t seed) : seed_(seed), random_(seed) {
     for (auto& x : scores_) x = static_cast<float>(random_() % 64) / 8;
   }
   /// How many blocks merged, what is kept, and the results told; `faults` of the device.
   std::vector<std::int32_t> answer(DeviceFaults faults) {
-    using Memory = cuda::detail::TailMemory<cuda::detail::line_threads, cuda::detail::SmallMerge>;
+    using Memory = cuda::detail::MergeBehindMemory<cuda::detail::line_threads, cuda::detail::SmallMerge>;
     using Block = EmulatedDevice<cuda::detail::line_threads>::Block;
     cuda::LineTask<float> task;
     task.scores = {scores_.data(), rows, size, size};
@@ -94,18 +95,18 @@ class TailRun {
     std::array<cuda::MergeGroup, 2> const groups{{{0, 4, keep, 0}, {4, 2, 0, keep}}};
     std::array<cuda::MergeLine, rows> const lines{{{-1, 2}, {0, 0}, {-0.5, 1}, {-2, 3}, {0, 4}, {0, 5}}};
     std::array<std::int32_t, rows> const group_of{0, 0, 0, 0, 1, 1};
-    cuda::detail::TailLaunch tail;
-    tail.merge.best = best.data(), tail.merge.results = results.data(), tail.merge.k = k;
-    tail.merge.groups = groups.data(), tail.merge.group_count = 2, tail.merge.lines = lines.data();
-    tail.merge.widest = 4, tail.merge.longest = keep;
-    tail.merge.kept = kept.data(), tail.merge.told = told.data();
-    tail.group_of = group_of.data(), tail.tickets = tickets.data();
+    cuda::detail::MergeBehindLaunch behind;
+    behind.merge.best = best.data(), behind.merge.results = results.data(), behind.merge.k = k;
+    behind.merge.groups = groups.data(), behind.merge.group_count = 2, behind.merge.lines = lines.data();
+    behind.merge.widest = 4, behind.merge.longest = keep;
+    behind.merge.kept = kept.data(), behind.merge.told = told.data();
+    behind.group_of = group_of.data(), behind.tickets = tickets.data();
     auto& device = emulated_device<cuda::detail::line_threads>();
     device.uneven = true;
     auto merges = 0;
     device.run<Memory>(rows, 3, seed_, faults, [&](Block& block, Memory& memory, int number) {
       cuda::detail::MergingBlock<cuda::detail::Float32, cuda::detail::SmallMerge, Block> program(block, memory, launch,
-                                                                                                 tail, number, 0);
+                                                                                                 behind, number, 0);
       if (program.run() && block.thread() == 0) ++merges;
     });
     failed = device.failure() != "" || tickets != std::vector<unsigned>(2);
@@ -131,7 +132,7 @@ TEST_CASE("a merge behind lines keeps what a launch of its own keeps, bit for bi
   std::size_t behind = 0, split = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     auto const wide = seed % 4 == 0;
-    TailCase const one(seed, wide ? 3 : 16, wide ? 9000 : 60, 16);
+    MergeBehindCase const one(seed, wide ? 3 : 16, wide ? 9000 : 60, 16);
     OnDevice<float> const memory(one.scores);
     auto const scores = cuda::scores<float>(memory.data(), static_cast<std::ptrdiff_t>(one.queries.size()),
                                             static_cast<std::ptrdiff_t>(one.columns));
@@ -158,7 +159,7 @@ TEST_CASE("a merge behind lines keeps what a launch of its own keeps, bit for bi
 TEST_CASE("fence, ticket and barriers of the merge behind lines are missed", "[cuda]") {
   auto const missed = [](DeviceFaults faults) {
     for (std::uint64_t seed = 1; seed < 120; ++seed) {
-      TailRun run(seed);
+      MergeBehindRun run(seed);
       auto const expected = run.answer({});
       CHECK_FALSE(run.failed);
       CHECK(expected.front() == 2);

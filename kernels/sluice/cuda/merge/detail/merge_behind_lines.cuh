@@ -18,7 +18,7 @@
 namespace sluice::inline v0::cuda::detail {
 
 /// The line kernel's arguments for the merge; all pointers are device pointers. Every row is a line of one group.
-struct TailLaunch {
+struct MergeBehindLaunch {
   MergeLaunch merge{};                     ///< for lists and results of the same launch
   std::int32_t const* group_of = nullptr;  ///< [rows]; null: every `each` adjacent rows form a group, used or not
   std::int32_t each = 0;
@@ -26,20 +26,20 @@ struct TailLaunch {
 };
 
 /// The part of a LineTask in host memory.
-struct TailTask {
-  TailLaunch launch;
+struct MergeBehindTask {
+  MergeBehindLaunch launch;
   bool merged = false;  ///< set if the launch that makes the lists also merges them
 };
 
 /// The shared memory of a block: for a line first, then perhaps for a merge.
 /// \tparam Merge  a MergeMemory
 template <int threads, class Merge>
-union TailMemory {
+union MergeBehindMemory {
   LineMemory<threads> line;
   struct {
     Merge merge;
     int last;
-  } tail;
+  } behind;
 };
 
 /// A block's part of a line (LineBlock), with lists. If this finishes the last line of a group, the block also merges
@@ -47,19 +47,19 @@ union TailMemory {
 template <class Format, class Merge, class Block>
 class MergingBlock {
  public:
-  using Memory = TailMemory<Block::threads, Merge>;
+  using Memory = MergeBehindMemory<Block::threads, Merge>;
 
-  SLUICE_DEVICE MergingBlock(Block& block, Memory& memory, LineLaunch<Format> const& launch, TailLaunch const& tail,
-                             std::int32_t row, std::int32_t split)
-      : block_(block), memory_(memory), launch_(launch), tail_(tail), row_(row), split_(split) {}
+  SLUICE_DEVICE MergingBlock(Block& block, Memory& memory, LineLaunch<Format> const& launch,
+                             MergeBehindLaunch const& behind, std::int32_t row, std::int32_t split)
+      : block_(block), memory_(memory), launch_(launch), behind_(behind), row_(row), split_(split) {}
 
   /// Whether the block has merged a group.
   SLUICE_DEVICE bool run() {
     if (!LineBlock<Format, true, false, Block, DirectLoads, true>(block_, memory_.line, launch_, row_, split_).run())
       return false;
-    auto const group = tail_.group_of != nullptr ? tail_.group_of[row_] : row_ / tail_.each;
+    auto const group = behind_.group_of != nullptr ? behind_.group_of[row_] : row_ / behind_.each;
     if (!arrives_last(group)) return false;
-    MergeBlock<Merge, Block>(block_, memory_.tail.merge, tail_.merge, group).run();
+    MergeBlock<Merge, Block>(block_, memory_.behind.merge, behind_.merge, group).run();
     return true;
   }
 
@@ -69,12 +69,12 @@ class MergingBlock {
     block_.fence();
     block_.sync(Barrier::told);
     if (block_.thread() == 0) {
-      auto const rows = tail_.group_of != nullptr ? tail_.merge.groups[group].lines : tail_.each;
+      auto const rows = behind_.group_of != nullptr ? behind_.merge.groups[group].lines : behind_.each;
       auto const others = static_cast<unsigned>(rows - 1);
-      memory_.tail.last = block_.ticket(tail_.tickets + group, others) == others ? 1 : 0;
+      memory_.behind.last = block_.ticket(behind_.tickets + group, others) == others ? 1 : 0;
     }
     block_.sync(Barrier::joined);
-    if (memory_.tail.last == 0) return false;
+    if (memory_.behind.last == 0) return false;
     block_.fence();
     return true;
   }
@@ -82,7 +82,7 @@ class MergingBlock {
   Block& block_;
   Memory& memory_;
   LineLaunch<Format> const& launch_;
-  TailLaunch const& tail_;
+  MergeBehindLaunch const& behind_;
   std::int32_t row_, split_;
 };
 

@@ -7,7 +7,7 @@
 
 #include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/line/line_query.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 
 #include <cuda_runtime.h>
@@ -22,13 +22,14 @@ bool merges_behind(LineLaunch<Format> const& launch, MergeLaunch const& merge) {
 }
 
 /// launch_lines() and merge_beams() as one launch; allocates nothing and does not wait. Defined in
-/// merge_tail_kernel.cuh, see launch_lines().
+/// merge_behind_lines_kernel.cuh, see launch_lines().
 /// \throws Error  of CUDA
 template <class Format>
-void launch_merging_lines(LineLaunch<Format> const& launch, TailLaunch const& tail, cudaStream_t stream, Start start);
+void launch_merging_lines(LineLaunch<Format> const& launch, MergeBehindLaunch const& behind, cudaStream_t stream,
+                          Start start);
 
 }  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)
-#include <sluice/cuda/merge/detail/merge_tail_kernel.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines_kernel.cuh>
 #endif

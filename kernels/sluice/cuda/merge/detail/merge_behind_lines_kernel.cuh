@@ -11,8 +11,8 @@
 #include <sluice/cuda/line/detail/line_kernel.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
-#include <sluice/cuda/merge/detail/merge_tail.cuh>
-#include <sluice/cuda/merge/detail/merge_tail_launch.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines_launch.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 
 #include <cuda_runtime.h>
@@ -24,7 +24,8 @@ namespace sluice::inline v0::cuda::detail {
 /// As line_kernel.
 template <class Format>
 __global__ void __launch_bounds__(line_threads, line_residents<true, false>)
-    merging_line_kernel(__grid_constant__ LineLaunch<Format> const launch, __grid_constant__ TailLaunch const tail) {
+    merging_line_kernel(__grid_constant__ LineLaunch<Format> const launch,
+                        __grid_constant__ MergeBehindLaunch const behind) {
   using Block = DeviceBlock<line_threads>;
   using Program = MergingBlock<Format, SmallMerge, Block>;
   using Memory = typename Program::Memory;
@@ -33,14 +34,15 @@ __global__ void __launch_bounds__(line_threads, line_residents<true, false>)
   auto const number = static_cast<std::int32_t>(blockIdx.x);
   auto const row = number / launch.splits;
   await_earlier();
-  Program(block, *reinterpret_cast<Memory*>(memory), launch, tail, row, number - row * launch.splits).run();
+  Program(block, *reinterpret_cast<Memory*>(memory), launch, behind, row, number - row * launch.splits).run();
 }
 
 template <class Format>
-void launch_merging_lines(LineLaunch<Format> const& lines, TailLaunch const& tail, cudaStream_t stream, Start start) {
+void launch_merging_lines(LineLaunch<Format> const& lines, MergeBehindLaunch const& behind, cudaStream_t stream,
+                          Start start) {
   auto const blocks = static_cast<unsigned>(lines.rows) * static_cast<unsigned>(lines.splits);
   launch<merging_line_kernel<Format>>(blocks, line_threads, stream, start, "the kernel of LogSoftmaxTopK, with a merge",
-                                      lines, tail);
+                                      lines, behind);
 }
 
 }  // namespace sluice::inline v0::cuda::detail
