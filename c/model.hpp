@@ -66,12 +66,15 @@ class TableOfFunctions {
     demand(functions_.start(functions_.user, slots.size(), sources_.data(), slots.data()), "start");
   }
   Scores<float> step(std::span<Row const> rows) {
-    rows_.clear();
+    rows_.clear(), tokens_.clear();
     std::size_t lines = 0;
     for (auto const& row : rows) {
-      rows_.push_back({row.from, row.to, row.length, row.lines, row.tokens.data(), row.tokens.size()});
+      rows_.push_back({row.from, row.to, row.length, row.lines, nullptr, row.tokens.size()});
+      tokens_.insert(tokens_.end(), row.tokens.begin(), row.tokens.end());
       lines += static_cast<std::size_t>(row.lines);
     }
+    auto const* next = tokens_.data();
+    for (auto& row : rows_) row.tokens = next, next += row.count;
     auto const kind = functions_.log_probs != 0 ? Kind::log_probs : Kind::logits;
     auto const count = static_cast<std::ptrdiff_t>(lines);
     if (functions_.step_view != nullptr) {
@@ -125,6 +128,7 @@ class TableOfFunctions {
   Vocabulary vocabulary_;
   std::vector<void const*> sources_;
   std::vector<sluice_row> rows_;
+  std::vector<Token> tokens_;  // of all rows
   std::vector<float> scores_;
   std::vector<sluice_draft> drafts_;
   std::vector<Token> guesses_;

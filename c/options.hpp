@@ -121,7 +121,10 @@ inline void set(Penalties& penalties, Setter& to) {
   to("penalty_prompt", penalties.prompt);
 }
 inline void set(NoRepeatNgram& no_repeat_ngram, Setter& to) { to("no_repeat_ngram", no_repeat_ngram.n); }
-inline void set(Greedy& greedy, Setter& to) { set(greedy.length, to), set(greedy.penalty, to); }
+inline void set(Greedy& greedy, Setter& to) {
+  set(greedy.length, to), set(greedy.penalty, to);
+  to("scores", greedy.scores), to("stage", greedy.stage, Stage::after_softmax);
+}
 inline void set(BeamSearch& beam, Setter& to) {
   set(beam.length, to), set(beam.penalty, to);
   set(beam.pruning, to), set(beam.early_stopping, to);

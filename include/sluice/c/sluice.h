@@ -65,7 +65,7 @@ typedef int32_t sluice_token; /* in [0, vocabulary) */
  * then every row appends. */
 typedef struct sluice_row {
   int32_t from, to, length, lines;
-  sluice_token const* tokens; /* [count], count >= 1 */
+  sluice_token const* tokens; /* [count], count >= 1; those of all rows of a step lie behind each other */
   size_t count;
 } sluice_row;
 
@@ -135,8 +135,8 @@ SLUICE_API void sluice_search_free(sluice_search* search);
  * from 0 in the order of the C++ header; 1 and 0 for true and false. docs/c.md has a table.
  * For every kind: min_length, max_length, min_factor, max_factor, extra; repetition_penalty, frequency_penalty,
  * presence_penalty, penalty_window, penalty_prompt (Penalties), no_repeat_ngram. For greedy and beam: penalty (0 none,
- * 1 average, 2 gnmt), alpha, beta, word_penalty. For beam: width, n_best, finished, at_maximum, surplus, prefix_scored,
- * guard_prefix, candidates, sibling_penalty, stage; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
+ * 1 average, 2 gnmt), alpha, beta, word_penalty, stage. For greedy: scores. For beam: width, n_best, finished, at_maximum, surplus, prefix_scored,
+ * guard_prefix, candidates, sibling_penalty; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
  * relative_threshold, relative_local_threshold, max_per_parent, below_finished (Pruning). For sample: temperature,
  * top_k, top_p, min_p, typical, top_n_sigma, min_keep, samples, distinct. For stochastic: width, temperature. For
  * blockwise: block, adaptive, cost, branches, nodes. */
