@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ._library import CGrammarOptions, call, create, library, size_t, token_array
+from ._library import ArgumentError, CGrammarOptions, call, create, library, size_t, token_array
 
 if TYPE_CHECKING:
     from .options import NoRepeatNgram, Penalties
@@ -128,7 +128,7 @@ class Search:
         if not self._kind:
             raise TypeError("sluice: Search is no search of its own: use Greedy, BeamSearch, Sample, StochasticBeam or Blockwise")
         made = SearchHandle(create("search_create", self._kind.encode()))
-        _set_all(made.handle, self, "")
+        _set_all(made.handle, self)
         for phrase in self.forbidden:
             call("search_forbid", made.handle, *token_array(phrase, "forbidden"))
         for phrase in self.demanded:
@@ -148,50 +148,35 @@ class SearchHandle:
         weakref.finalize(self, library.sluice_search_free, handle)
 
 
-def _defaults(kind: type) -> Any:
-    if kind not in _default_objects:
-        _default_objects[kind] = kind()
-    return _default_objects[kind]
+_default_searches: dict[type, Any] = {}
 
 
-_default_objects: dict[type, Any] = {}
-
-
-def _set_all(handle: int, options: Any, path: str) -> None:
-    """Sets what differs from a new search's options, and the options within options."""
-    default = _defaults(type(options))
-    for member in dataclasses.fields(options):
-        value, usual = getattr(options, member.name), getattr(default, member.name)
-        if dataclasses.is_dataclass(usual) and not isinstance(usual, Search):
+def _set_all(handle: int, search: Search) -> None:
+    """Sets what differs from what a new search of the library has."""
+    default = _default_searches.setdefault(type(search), type(search)())
+    for member in dataclasses.fields(search):
+        name, value, usual = member.name, getattr(search, member.name), getattr(default, member.name)
+        if hasattr(usual, "_options"):  # options within options
             if type(value) is not type(usual):
-                raise TypeError(f"{path}{member.name} = {value!r}: must be a {type(usual).__name__}")
-            # Options within a search may have defaults of its own (Greedy's length penalty): all of them are set.
-            _set_all(handle, value, f"{path}{member.name}.") if path or value == usual else _set_each(handle, value, member.name)
-        elif member.name in options._options and value != usual:
-            call("search_set", handle, options._options[member.name].encode(), _number(value, usual, path + member.name))
-
-
-def _set_each(handle: int, options: Any, path: str) -> None:
-    for name, c_name in options._options.items():
-        usual = getattr(_defaults(type(options)), name)
-        call("search_set", handle, c_name.encode(), _number(getattr(options, name), usual, f"{path}.{name}"))
+                raise TypeError(f"{name} = {value!r}: must be {type(usual).__name__}(...)")
+            if value != usual:
+                for its, c_name in value._options.items():
+                    number = _number(getattr(value, its), getattr(type(usual)(), its), f"{name}.{its}")
+                    call("search_set", handle, c_name.encode(), number)
+        elif name in search._options and value != usual:
+            call("search_set", handle, search._options[name].encode(), _number(value, usual, name))
 
 
 def _number(value: Any, usual: Any, name: str) -> float:
+    """What stands for an option in C; `usual`: its default, which has its type."""
     if isinstance(usual, enum.Enum):
         kind = type(usual)
         if isinstance(value, str) and value in kind.__members__:
             return float(kind[value])
-        if isinstance(value, int) and not isinstance(value, bool) and value in list(kind):
+        if isinstance(value, kind):
             return float(value)
-        raise ArgumentErrorFor(name, value, "must be one of " + ", ".join(kind.__members__))
+        raise ArgumentError(f"sluice: {name} = {value!r}: must be one of " + ", ".join(kind.__members__))
     try:
         return float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} = {value!r}: must be a number") from None
-
-
-def ArgumentErrorFor(name: str, value: Any, rule: str) -> Exception:
-    """An ArgumentError in the words of the library."""
-    from ._library import ArgumentError
-    return ArgumentError(f"sluice: {name} = {value!r}: {rule}")
