@@ -137,8 +137,9 @@ class _State:
             submission._settled(tokens[:count])
 
 
-def _free(server: int, state: _State, _decoder: Decoder) -> None:
+def _free(server: int, _state: _State, decoder: Decoder) -> None:
     library.sluice_server_free(server)  # cancels what is left; callbacks come before it returns
+    decoder._lock.release()
 
 
 class Server:
@@ -267,7 +268,6 @@ class Server:
             self._state.changed.notify_all()
         call("server_close", self._handle)
         self._finalizer()
-        self._decoder._lock.release()
 
     def __enter__(self) -> Server:
         return self
