@@ -37,6 +37,8 @@ from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping
                       StochasticBeam)
 
 __version__ = version
+for _error in Error, ArgumentError, RefusedError, DecodingError:
+    _error.__module__ = "sluice"  # as tracebacks name it
 
 __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Blockwise", "Catalogue", "Decoder", "DecodingError", "Draft",

@@ -294,7 +294,7 @@ def decode(model: Any, requests: Iterable[Any], search: Search | None = None, *,
            errors: str = "raise") -> list[Result]:
     """Decodes requests with a model and a search: see Decoder.decode, which saves making the same things again.
 
-    >>> sluice.decode(model, [sluice.Request(prompt=[1, 4])], sluice.BeamSearch(width=4, n_best=2))[0].tokens
+        sluice.decode(model, [sluice.Request(prompt=[1, 4])], sluice.BeamSearch(width=4, n_best=2))[0].tokens
     """
     decoder = model if isinstance(model, Decoder) else Decoder(model)
     return decoder.decode(requests, search, batch=batch, errors=errors)
