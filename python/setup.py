@@ -24,25 +24,34 @@ TEXT = (ROOT / "include/sluice/version.hpp").read_text()
 VERSION = ".".join(re.search(rf"_VERSION_{part} (\d+)$", TEXT, re.M)[1] for part in ("MAJOR", "MINOR", "PATCH"))
 
 
-def compile_library(target: pathlib.Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+def compile_libraries(folder: pathlib.Path) -> None:
+    """libsluice.so.1, for any processor, and on x86-64 one more, for those of the last ten years; see _library.py."""
+    folder.mkdir(parents=True, exist_ok=True)
     if ready := os.environ.get("SLUICE_LIBRARY"):
-        shutil.copy(ready, target)
+        shutil.copy(ready, folder / "libsluice.so.1")
         return
+    running = [start_compiler(folder / "libsluice.so.1", [])]
+    if platform.machine() == "x86_64" and "-march" not in os.environ.get("CXXFLAGS", ""):
+        running.append(start_compiler(folder / "libsluice-v3.so.1", ["-march=x86-64-v3"]))
+    if any([compiler.wait() for compiler in running]):
+        raise SystemExit("sluice: the compiler failed")
+
+
+def start_compiler(target: pathlib.Path, flags: list) -> subprocess.Popen:
     command = [
         *shlex.split(os.environ.get("CXX", "g++")), "-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-pthread",
-        "-fvisibility=hidden", "-fvisibility-inlines-hidden", *shlex.split(os.environ.get("CXXFLAGS", "")),
+        "-fvisibility=hidden", "-fvisibility-inlines-hidden", *flags, *shlex.split(os.environ.get("CXXFLAGS", "")),
         f"-I{ROOT / 'include'}", *(str(ROOT / "c" / name) for name in ("sluice.cpp", "grammar.cpp", "catalogue.cpp")),
         "-static-libstdc++", "-static-libgcc", f"-Wl,--version-script={ROOT / 'c/sluice.map'}", "-Wl,-soname,libsluice.so.1",
         "-Wl,-s", "-o", str(target)]
     print(shlex.join(command), flush=True)
-    subprocess.run(command, check=True)
+    return subprocess.Popen(command)
 
 
 class Build(build_py):
     def run(self):
         super().run()
-        compile_library(pathlib.Path(self.build_lib) / "sluice/libsluice.so.1")
+        compile_libraries(pathlib.Path(self.build_lib) / "sluice")
 
 
 class Binary(Distribution):

@@ -80,10 +80,31 @@ _FUNCTIONS = {  # those that return a status, by their argument types
 }
 
 
+_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"}
+
+
+def _runs_v3() -> bool:
+    """Whether this processor runs what is compiled for x86-64-v3."""
+    try:
+        flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return False
+    return _V3 <= set(flags.split())
+
+
+def _path() -> str:
+    """The library of SLUICE_LIBRARY, or one beside this file, or the system's."""
+    if given := os.environ.get("SLUICE_LIBRARY"):
+        return given
+    folder = pathlib.Path(__file__).parent
+    quick, any_processor = folder / "libsluice-v3.so.1", folder / "libsluice.so.1"
+    if quick.exists() and _runs_v3():
+        return str(quick)
+    return str(any_processor) if any_processor.exists() else "libsluice.so.1"
+
+
 def _load() -> C.CDLL:
-    """The library of SLUICE_LIBRARY, or the one beside this file, or the system's."""
-    beside = pathlib.Path(__file__).with_name("libsluice.so.1")
-    path = os.environ.get("SLUICE_LIBRARY") or (str(beside) if beside.exists() else "libsluice.so.1")
+    path = _path()
     try:
         loaded = C.CDLL(path)
     except OSError as error:

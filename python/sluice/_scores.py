@@ -65,7 +65,10 @@ def lines_of(array: Any, lines: int, vocabulary: int, source: str) -> tuple[int,
         import numpy  # a list, other numbers, gaps within lines
 
         if hasattr(array, "__dlpack__") and not hasattr(array, "__array_interface__"):
-            array = numpy.from_dlpack(array)
+            try:
+                array = numpy.from_dlpack(array)
+            except (RuntimeError, BufferError) as error:  # bfloat16, for example
+                raise TypeError(f"{source} gave scores that NumPy cannot convert ({error}): must be float32") from error
         array = numpy.ascontiguousarray(array, numpy.float32)
         found = _described(array)
         strides = found[2]
