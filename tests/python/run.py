@@ -40,7 +40,11 @@ def unit_tests(library):
         assert run.returncode == 0 and run.stderr.endswith("\nOK\n"), name
         assert "Exception ignored" not in run.stderr, name
         passed += int(re.search(r"^Ran (\d+) tests", run.stderr, re.M)[1])
-    return passed
+    run = subprocess.run([python, ROOT / "benchmarks/python_beam.py", *"--vocabulary 60 --sentences 20 --batch 8 --times 1".split()],
+                         env=environment, capture_output=True, text=True)
+    print(run.stdout, run.stderr, sep="")
+    assert run.returncode == 0 and "20 of 20 outputs are the same" in run.stdout
+    return passed + 1
 
 
 def wheel(library):
