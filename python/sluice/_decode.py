@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._library import CBytes, CRequest, Error, call, create, library, token_array, u64
+from ._library import ArgumentError, CBytes, CRequest, Error, call, create, library, token_array, u64
 from ._model import Table
 from ._search import Grammar, Search, SearchHandle
 from .options import Greedy
@@ -188,6 +188,7 @@ class Decoder:
         self._grammars: dict[Grammar, int] = {}
         self._has_bytes = False
         self._lock = threading.Lock()
+        self._served = False  # a server has it
         weakref.finalize(self, _free, self._handle, self._grammars, self._table)  # which the library calls until then
 
     @property
@@ -236,6 +237,8 @@ class Decoder:
             to.search = searches[id(request.search)].handle
         seed = None
         if request.seed is not None:
+            if not 0 <= request.seed < 2**64:
+                raise ArgumentError(f"sluice: seed = {request.seed}: must be in [0, 2^64)")
             seed = u64(request.seed)
             to.seed = C.pointer(seed)
         to.source = number = self._table.add_source(request.source)
@@ -257,6 +260,8 @@ class Decoder:
             raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
         if batch < 0:
             raise ValueError(f"sluice: batch = {batch}: must not be negative")
+        if self._served:
+            raise Error("sluice: the model belongs to a server until that is closed")
         asked = [to_request(item) for item in requests]
         its_search = self._search(Greedy() if search is None else search)
         table = self._table

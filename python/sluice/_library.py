@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import array
 import ctypes as C
 import os
 import pathlib
@@ -146,9 +147,9 @@ def create(name: str, *arguments) -> int:
 def token_array(tokens, name: str):
     """Tokens as an array of C, from any sequence or array of integers. An empty one is null."""
     try:
-        listed = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
-        if not listed:
-            return None, 0
-        return (i32 * len(listed))(*listed), len(listed)
+        listed = array.array("i", tokens.tolist() if hasattr(tokens, "tolist") else tokens)
     except TypeError:
         raise TypeError(f"{name} = {tokens!r}: must be a sequence of tokens, which are integers") from None
+    except OverflowError:
+        raise ArgumentError(f"sluice: {name} = {tokens!r}: tokens are below 2^31") from None
+    return ((i32 * len(listed)).from_buffer(listed), len(listed)) if listed else (None, 0)

@@ -7,13 +7,14 @@ import asyncio
 import concurrent.futures
 import ctypes as C
 import queue as queues
+import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from ._decode import Decoder, Result, to_request, to_result
-from ._library import CDelivery, CRequest, Done, RefusedError, Settled, call, create, library, u64
+from ._library import CDelivery, CRequest, Done, Error, RefusedError, Settled, call, create, library, u64
 from ._search import Search
 from .options import Greedy
 
@@ -118,6 +119,7 @@ class _State:
         self.table = table
         self.submissions: dict[int, Submission] = {}
         self.changed = threading.Condition()
+        self.entered = 0  # calls of the library that need the server
         self.done, self.settled = Done(self._on_done), Settled(self._on_settled)
 
     def _on_done(self, user, seen) -> None:
@@ -134,11 +136,16 @@ class _State:
     def _on_settled(self, user, _id, tokens, count) -> None:
         submission = self.submissions.get(user)
         if submission is not None and submission._settled is not None and count:
-            submission._settled(tokens[:count])
+            try:
+                submission._settled(tokens[:count])
+            except Exception:
+                submission._settled = None
+                sys.excepthook(*sys.exc_info())  # nobody above could catch it
 
 
 def _free(server: int, _state: _State, decoder: Decoder) -> None:
     library.sluice_server_free(server)  # cancels what is left; callbacks come before it returns
+    decoder._served = False
     decoder._lock.release()
 
 
@@ -166,12 +173,15 @@ class Server:
         self._next = 0
         if getattr(self._decoder.model, "token_bytes", None) is not None:
             self._decoder._set_bytes()  # not while it runs
-        self._decoder._table.stops_at = ()
         its_search = self._decoder._search(Greedy() if search is None else search)
-        self._decoder._lock.acquire()  # until the server is freed: decode() would wait
+        if not self._decoder._lock.acquire(blocking=False):  # until the server is freed
+            raise Error("sluice: the model is in use: it belongs to a server, or another thread decodes with it")
+        self._decoder._served = True
+        self._decoder._table.stops_at, self._decoder._table.stopped_by = (), None
         try:
             self._handle = create("server_create", self._decoder._handle, its_search.handle, batch, batch + queue)
         except BaseException:
+            self._decoder._served = False
             self._decoder._lock.release()
             raise
         self._state = _State(self._decoder._table)
@@ -203,6 +213,7 @@ class Server:
             self._next += 1
             key = self._next
             state.submissions[key] = submission
+            state.entered += 1
         filled, number = CRequest(), u64()
         try:
             submission._source, _kept = self._decoder._fill(filled, to_request(request), {})
@@ -217,6 +228,8 @@ class Server:
                 state.changed.notify_all()
             self._decoder._table.remove_source(submission._source)
             raise
+        finally:
+            self._leave()
         submission.id = number.value
 
     def stream(self, request: Any, *, seconds: float = 0) -> Stream:
@@ -249,9 +262,20 @@ class Server:
             raise
         return submission.result()
 
+    def _leave(self) -> None:
+        with self._state.changed:
+            self._state.entered -= 1
+            self._state.changed.notify_all()
+
     def _cancel(self, number: int) -> None:
-        if self._finalizer.alive:
+        with self._state.changed:
+            if self._closed:
+                return  # which cancels everything
+            self._state.entered += 1
+        try:
             call("server_cancel", self._handle, number)
+        finally:
+            self._leave()
 
     def drain(self) -> None:
         """Waits until every request has its result."""
@@ -266,6 +290,7 @@ class Server:
         with self._state.changed:
             self._closed = True
             self._state.changed.notify_all()
+            self._state.changed.wait_for(lambda: not self._state.entered)
         call("server_close", self._handle)
         self._finalizer()
 

@@ -283,6 +283,16 @@ class Exported:
         return self.device, 0
 
 
+class Notebooks(unittest.TestCase):
+    def test_a_result_is_a_table(self):
+        result, = sluice.decode(TableModel(), [1], BeamSearch(n_best=3))
+        text = result._repr_html_()
+        self.assertEqual(text.count("<tr><td>"), 3)
+        self.assertEqual(text.count("<span"), sum(len(h.tokens) for h in result))
+        failed, = sluice.decode(TableModel(), [Request(1, prefix=[99])], errors="return")
+        self.assertIn("<b>bad_request</b>: sluice: prefix = 99", failed._repr_html_())
+
+
 class Rows(unittest.TestCase):
     def test_arrays_say_the_same(self):
         seen_rows = []
@@ -359,8 +369,13 @@ class Errors(unittest.TestCase):
         self.assertEqual(caught.exception.result.id, 1)
         with self.assertRaisesRegex(sluice.ArgumentError, "kind"):
             sluice.decode(TableModel(), [Request(1, search=BeamSearch())], Greedy())
-        with self.assertRaisesRegex(TypeError, "prompt = 'ab'"):
-            sluice.decode(TableModel(), [Request(1, prompt="ab")])
+        for request, kind, message in [(Request(1, prompt="ab"), TypeError, "prompt = 'ab'"),
+                                       (Request(1, prompt=[2**32 + 5]), sluice.ArgumentError, r"tokens are below 2\^31"),
+                                       (Request(1, prompt=[1.5]), TypeError, r"prompt = \[1.5\]"),
+                                       (Request(1, prompt=np.zeros((1, 2), int)), TypeError, "prompt = "),
+                                       (Request(1, seed=-1), sluice.ArgumentError, "seed = -1")]:
+            with self.assertRaisesRegex(kind, message):
+                sluice.decode(TableModel(), [request])
 
     def test_of_models(self):
         for model, kind, message in [(lambda tokens: 0, TypeError, "FunctionModel"), (TableModel, TypeError, "must be an object")]:
@@ -502,6 +517,36 @@ class Servers(unittest.TestCase):
             for thread in threads:
                 thread.join()
         self.assertEqual(seen(found), seen(wanted))
+
+    def test_one_server_for_a_decoder(self):
+        decoder = sluice.Decoder(TableModel())
+        with sluice.Server(decoder) as server:
+            with self.assertRaisesRegex(sluice.Error, "belongs to a server"):
+                sluice.Server(decoder)
+            with self.assertRaisesRegex(sluice.Error, "belongs to a server"):
+                decoder.decode([1])
+            served = server.submit(1).result()
+        self.assertEqual(seen([served]), seen(decoder.decode([1])))
+
+    def test_closing_while_others_submit(self):
+        for _ in range(20):
+            server, ended = sluice.Server(TableModel(), batch=2, queue=2), []
+
+            def ask():
+                try:
+                    while True:
+                        ended.append(server.submit(1))
+                except sluice.RefusedError:
+                    pass
+
+            threads = [threading.Thread(target=ask) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.01)
+            server.close()
+            for thread in threads:
+                thread.join()
+            self.assertTrue(all(submission.done() for submission in ended))
 
     def test_a_forgotten_server_ends(self):
         decoder = sluice.Decoder(endless())
