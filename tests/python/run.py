@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """run.py LIBRARY: the tests of the Python package over a library that is built already, with any Python of this machine that has
-NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is."""
+NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is. run.py FILE.whl: this wheel."""
 import os
 import pathlib
 import re
@@ -47,14 +47,18 @@ def unit_tests(library):
     return passed + 1
 
 
-def wheel(library):
-    python = python_with("numpy", "build", "setuptools", "wheel", "pip")
+def wheel(given):
+    """`given`: a wheel, or the library that is to be in one."""
+    python = python_with("numpy", "pip", *([] if given.endswith(".whl") else ["build", "setuptools", "wheel"]))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SLUICE"))}
     with tempfile.TemporaryDirectory() as folder:
         out, installed = pathlib.Path(folder, "out"), str(pathlib.Path(folder, "installed").resolve())
         path = os.pathsep.join([str(pathlib.Path(python).parent), environment["PATH"]])
-        subprocess.run([ROOT / "scripts/wheel", out], env=environment | {"SLUICE_LIBRARY": library, "PATH": path}, check=True)
-        made, = out.iterdir()
+        if given.endswith(".whl"):
+            made = pathlib.Path(given).resolve()
+        else:
+            subprocess.run([ROOT / "scripts/wheel", out], env=environment | {"SLUICE_LIBRARY": given, "PATH": path}, check=True)
+            made, = out.iterdir()
         assert re.fullmatch(r"sluice-[\d.]+-py3-none-linux_\w+\.whl", made.name), made.name
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", installed, made],
                        env=environment | {"PIP_ROOT_USER_ACTION": "ignore"}, check=True)
@@ -67,5 +71,5 @@ def wheel(library):
 
 
 if __name__ == "__main__":
-    count = wheel(sys.argv[1]) if sys.argv[2:] == ["wheel"] else unit_tests(sys.argv[1])
+    count = wheel(sys.argv[1]) if sys.argv[2:] == ["wheel"] or sys.argv[1].endswith(".whl") else unit_tests(sys.argv[1])
     print(f"{count} passed, 0 failed")
