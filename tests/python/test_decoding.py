@@ -8,6 +8,8 @@ import math
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -256,6 +258,10 @@ class Scores(unittest.TestCase):
             model.step = lambda rows: change(step(rows))
             self.assertEqual(seen(sluice.decode(model, range(9), BeamSearch(length=LENGTH))), wanted)
 
+    def test_without_numpy(self):
+        run = subprocess.run([sys.executable, "-c", WITHOUT_NUMPY], capture_output=True, text=True)
+        self.assertEqual((run.stdout, run.stderr), ("[[1, 2, 0], [1, 2, 0]]\n", ""))
+
     def test_what_is_wrong_is_said(self):
         for given, kind, message in [(np.zeros((3, 8), np.float32), ValueError, r"shape \(3, 8\), but 1 lines of 8 tokens"),
                                      (np.zeros(7, np.float32), ValueError, r"shape \(7,\)"), (None, (TypeError, ValueError), ""),
@@ -268,6 +274,24 @@ class Scores(unittest.TestCase):
         model.step = lambda rows: np.full((1, 8), np.nan, np.float32)
         with self.assertRaisesRegex(sluice.DecodingError, "not_a_number"):
             sluice.decode(model, [1])
+
+
+WITHOUT_NUMPY = """
+import sys
+sys.modules["numpy"] = None  # importing it fails
+import array, sluice
+
+class Model:
+    vocabulary = sluice.Vocabulary(3, eos=0)
+    def start(self, sources, slots): pass
+    def step(self, rows):
+        lines = array.array("f", [0.0] * 3 * len(rows))
+        for i, row in enumerate(rows):
+            lines[3 * i + (row.tokens[-1] + 1) % 3] = 1.0
+        return memoryview(lines).cast("B").cast("f", (len(rows), 3))
+
+print([result.tokens for result in sluice.decode(Model(), [None] * 2)])
+"""
 
 
 class Exported:
