@@ -15,7 +15,7 @@ from typing import Any
 
 from ._decode import Decoder, Result, to_request, to_result
 from ._library import CDelivery, CRequest, Done, Error, RefusedError, Settled, call, create, library, u64
-from ._search import Search
+from ._search import Search, SearchHandle
 from .options import Greedy
 
 
@@ -215,8 +215,9 @@ class Server:
             state.submissions[key] = submission
             state.entered += 1
         filled, number = CRequest(), u64()
+        searches: dict[int, SearchHandle] = {}  # they live until the call below has returned
         try:
-            submission._source, _kept = self._decoder._fill(filled, to_request(request), {})
+            submission._source, _kept = self._decoder._fill(filled, to_request(request), searches)
             delivery = CDelivery(size=C.sizeof(CDelivery), user=key, done=state.done, seconds=seconds)
             if submission._settled is not None:
                 delivery.settled = state.settled

@@ -459,6 +459,13 @@ class Servers(unittest.TestCase):
             self.assertEqual(seen(s.result() for s in submissions), seen(wanted))
             self.assertEqual([s.id for s in submissions], [s.result().id for s in submissions])
 
+    def test_requests_may_have_searches(self):
+        searches = [Greedy(length=LengthLimits(max=1 + i % 7), forbidden=[[3]]) for i in range(40)]
+        requests = [Request(i, search=search) for i, search in enumerate(searches)]
+        with sluice.Server(TableModel(), batch=4) as server:
+            submissions = [server.submit(request) for request in requests]
+        self.assertEqual(seen(s.result() for s in submissions), seen(sluice.decode(TableModel(), requests)))
+
     def test_streams(self):
         wanted = sluice.decode(TableModel(), range(8), Greedy(length=LENGTH))
         with sluice.Server(TableModel(), Greedy(length=LENGTH)) as server:
