@@ -25,7 +25,7 @@ def python_with(*modules):
     """The first Python, from 3.10 on, that has these modules; else says so and ends."""
     test = "import sys, " + ", ".join(modules) + "; assert sys.version_info >= (3, 10)"
     for python in (sys.executable, "/usr/bin/python3"):
-        if pathlib.Path(python).exists() and subprocess.run([python, "-c", test], capture_output=True).returncode == 0:
+        if pathlib.Path(python).exists() and subprocess.run([python, "-I", "-c", test], capture_output=True).returncode == 0:
             return python
     print(f"SKIPPED: needs Python 3.10 or newer with {', '.join(modules)}")
     sys.exit(0)
@@ -49,7 +49,7 @@ def unit_tests(library):
 
 def wheel(given):
     """`given`: a wheel, or the library that is to be in one."""
-    python = python_with("numpy", "pip", *([] if given.endswith(".whl") else ["build", "setuptools", "wheel"]))
+    python = python_with("numpy", *([] if given.endswith(".whl") else ["build", "setuptools", "wheel"]), "pip")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SLUICE"))}
     with tempfile.TemporaryDirectory() as folder:
         out, installed = pathlib.Path(folder, "out"), str(pathlib.Path(folder, "installed").resolve())
