@@ -62,8 +62,9 @@ sluice_status sluice_grammar_create(sluice_model const* model, char const* kind,
     std::string_view const wanted = &not_null(kind, "kind");
     std::string_view const source = &not_null(text, "text");
     auto& made = not_null(grammar, "grammar");
+    auto const how = options == nullptr ? sluice_grammar_options{} : taken(*options);
+    require(how.reserved == 0, "reserved", how.reserved, "must be 0");
     require(!its.tokens.empty(), "model", "without bytes", "needs sluice_model_set_bytes before it takes a grammar");
-    auto const how = options == nullptr ? sluice_grammar_options{} : *options;
     sluice::StructureOptions const structure{.certain = flag(how.longest, "longest") ? sluice::CertainText::longest
                                                                                      : sluice::CertainText::any};
     auto const behind_space = flag(how.behind_space, "behind_space");

@@ -30,7 +30,8 @@ class TableOfFunctions {
   explicit TableOfFunctions(sluice_model_functions const& functions) : functions_(functions) {
     constexpr auto all = SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK;
     require(functions.start != nullptr, "start", "null", "must be a function");
-    require(functions.step != nullptr, "step", "null", "must be a function");
+    require(functions.step != nullptr || functions.step_view != nullptr, "step", "null", "must be a function");
+    require(functions.reserved == 0, "reserved", functions.reserved, "must be 0");
     require(functions.eos != nullptr || functions.eos_count == 0, "eos", "null", "must be eos_count tokens");
     require(functions.never != nullptr || functions.never_count == 0, "never", "null", "must be never_count tokens");
     require((functions.abilities & ~all) == 0, "abilities", functions.abilities, "has what is no ability");
@@ -65,16 +66,30 @@ class TableOfFunctions {
     demand(functions_.start(functions_.user, slots.size(), sources_.data(), slots.data()), "start");
   }
   Scores<float> step(std::span<Row const> rows) {
-    rows_.clear();
+    rows_.clear(), tokens_.clear();
     std::size_t lines = 0;
     for (auto const& row : rows) {
-      rows_.push_back({row.from, row.to, row.length, row.lines, row.tokens.data(), row.tokens.size()});
+      rows_.push_back({row.from, row.to, row.length, row.lines, nullptr, row.tokens.size()});
+      tokens_.insert(tokens_.end(), row.tokens.begin(), row.tokens.end());
       lines += static_cast<std::size_t>(row.lines);
+    }
+    auto const* next = tokens_.data();
+    for (auto& row : rows_) row.tokens = next, next += row.count;
+    auto const kind = functions_.log_probs != 0 ? Kind::log_probs : Kind::logits;
+    auto const count = static_cast<std::ptrdiff_t>(lines);
+    if (functions_.step_view != nullptr) {
+      float const* first = nullptr;
+      std::size_t stride = 0;
+      demand(functions_.step_view(functions_.user, rows_.size(), rows_.data(), &first, &stride), "step_view");
+      if (first == nullptr || stride < static_cast<std::size_t>(vocabulary_.size))
+        throw std::runtime_error("the model's step_view gave " +
+                                 (first == nullptr ? "no scores" : "lines " + std::to_string(stride) + " apart") +
+                                 ", of " + std::to_string(vocabulary_.size) + " tokens");
+      return scores(first, count, vocabulary_.size, kind, static_cast<std::ptrdiff_t>(stride));
     }
     scores_.resize(lines * static_cast<std::size_t>(vocabulary_.size));
     demand(functions_.step(functions_.user, rows_.size(), rows_.data(), scores_.data()), "step");
-    return scores(scores_.data(), static_cast<std::ptrdiff_t>(lines), vocabulary_.size,
-                  functions_.log_probs != 0 ? Kind::log_probs : Kind::logits);
+    return scores(scores_.data(), count, vocabulary_.size, kind);
   }
   void release(std::span<Slot const> slots) {
     if (functions_.release != nullptr) functions_.release(functions_.user, slots.size(), slots.data());
@@ -113,6 +128,7 @@ class TableOfFunctions {
   Vocabulary vocabulary_;
   std::vector<void const*> sources_;
   std::vector<sluice_row> rows_;
+  std::vector<Token> tokens_;  // of all rows
   std::vector<float> scores_;
   std::vector<sluice_draft> drafts_;
   std::vector<Token> guesses_;

@@ -15,20 +15,23 @@
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 namespace sluice::c {
 
-using Law = Rules<Forbidden, Structure, InCatalogue>;
+using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue>;
 using GreedySearch = Ruled<Greedy, Law>;
 using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it is BeamSearch
 using Sampling = Ruled<Sample, Law>;
@@ -36,15 +39,17 @@ using Drawing = Ruled<StochasticBeam, Law>;
 using Blocks = Ruled<Blockwise<>, Law>;
 using AnySearch = std::variant<GreedySearch, Beam, Sampling, Drawing, Blocks>;
 
-/// A search before its phrases, grammar and catalogue are applied, and these.
+/// A search before its rules are applied, and these.
 struct SearchOptions {
   std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>> plain;
   std::vector<Phrase> demanded{}, forbidden{};
+  Penalties penalties{};
+  NoRepeatNgram no_repeat_ngram{};
   Structure structure{};
   InCatalogue items{};
 
   AnySearch make() const {
-    Law const rule(Forbidden(forbidden), structure, items);
+    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, structure, items);
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
     if (auto const* const sample = std::get_if<Sample>(&plain)) return Sampling(*sample, rule);
     if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return Drawing(*drawing, rule);
@@ -73,10 +78,14 @@ class Setter {
     require(value_ == 0 || value_ == 1, name_, value_, "must be 0 or 1");
     member = value_ == 1, found_ = true;
   }
-  void operator()(std::string_view name, LengthPenalty::Kind& member) {
+  /// One of the names from 0 to `last`.
+  template <class E>
+  void operator()(std::string_view name, E& member, E last) {
     if (name != name_) return;
-    require(value_ == 0 || value_ == 1 || value_ == 2, name_, value_, "must be 0 (none), 1 (average) or 2 (gnmt)");
-    member = static_cast<LengthPenalty::Kind>(whole()), found_ = true;
+    auto const value = whole();
+    if (value < 0 || value > static_cast<std::int32_t>(last))
+      require(false, name_, value_, "must be a number from 0 to " + std::to_string(static_cast<std::int32_t>(last)));
+    member = static_cast<E>(value), found_ = true;
   }
 
  private:
@@ -94,19 +103,43 @@ inline void set(LengthLimits& length, Setter& to) {
   to("min_factor", length.min_factor), to("max_factor", length.max_factor);
 }
 inline void set(LengthPenalty& penalty, Setter& to) {
-  to("penalty", penalty.kind), to("alpha", penalty.alpha), to("beta", penalty.beta);
+  to("penalty", penalty.kind, LengthPenalty::Kind::gnmt), to("alpha", penalty.alpha), to("beta", penalty.beta);
   to("word_penalty", penalty.word_penalty);
 }
-inline void set(Greedy& greedy, Setter& to) { set(greedy.length, to), set(greedy.penalty, to); }
+inline void set(Pruning& pruning, Setter& to) {
+  to("absolute_threshold", pruning.absolute_threshold), to("relative_threshold", pruning.relative_threshold);
+  to("relative_local_threshold", pruning.relative_local_threshold), to("max_per_parent", pruning.max_per_parent);
+  to("below_finished", pruning.below_finished);
+}
+inline void set(EarlyStopping& early_stopping, Setter& to) {
+  to("early_stopping", early_stopping.rule, EarlyStopping::Rule::never_early);
+  to("patience", early_stopping.patience);
+}
+inline void set(Penalties& penalties, Setter& to) {
+  to("repetition_penalty", penalties.repetition), to("frequency_penalty", penalties.frequency);
+  to("presence_penalty", penalties.presence), to("penalty_window", penalties.window);
+  to("penalty_prompt", penalties.prompt);
+}
+inline void set(NoRepeatNgram& no_repeat_ngram, Setter& to) { to("no_repeat_ngram", no_repeat_ngram.n); }
+inline void set(Greedy& greedy, Setter& to) {
+  set(greedy.length, to), set(greedy.penalty, to);
+  to("scores", greedy.scores), to("stage", greedy.stage, Stage::after_softmax);
+}
 inline void set(BeamSearch& beam, Setter& to) {
   set(beam.length, to), set(beam.penalty, to);
-  to("width", beam.width), to("n_best", beam.n_best), to("patience", beam.early_stopping.patience);
+  set(beam.pruning, to), set(beam.early_stopping, to);
+  to("width", beam.width), to("n_best", beam.n_best);
+  to("finished", beam.finished, FinishedHypotheses::leave_first);
+  to("at_maximum", beam.at_maximum, AtMaximum::drop);
+  to("surplus", beam.surplus), to("prefix_scored", beam.prefix_scored), to("guard_prefix", beam.guard_prefix);
+  to("candidates", beam.candidates), to("sibling_penalty", beam.sibling_penalty);
+  to("stage", beam.stage, Stage::after_softmax);
 }
 inline void set(Sample& sample, Setter& to) {
   set(sample.length, to);
   to("temperature", sample.temperature), to("top_k", sample.top_k), to("top_p", sample.top_p);
-  to("min_p", sample.min_p), to("typical", sample.typical), to("samples", sample.samples);
-  to("distinct", sample.distinct);
+  to("min_p", sample.min_p), to("typical", sample.typical), to("top_n_sigma", sample.top_n_sigma);
+  to("min_keep", sample.min_keep), to("samples", sample.samples), to("distinct", sample.distinct);
 }
 inline void set(StochasticBeam& beam, Setter& to) {
   set(beam.length, to);

@@ -58,7 +58,8 @@ struct sluice_server {
 namespace {
 
 template <class S>
-Request<S> make_request(sluice_request const& request) {
+Request<S> make_request(sluice_request const& given) {
+  auto const request = taken(given);
   Request<S> made{.source = request.source,
                   .prompt = copy(request.prompt, request.prompt_count, "prompt"),
                   .prefix = copy(request.prefix, request.prefix_count, "prefix")};
@@ -69,6 +70,15 @@ Request<S> make_request(sluice_request const& request) {
     made.search = std::get<S>(std::move(search));
   }
   return made;
+}
+
+/// Element `index` of an array of requests, whose distance is the size that the first one says.
+sluice_request const& request_of(sluice_request const* requests, std::size_t index) {
+  auto const* const bytes = reinterpret_cast<char const*>(requests) + index * requests->size;
+  auto const& request = *reinterpret_cast<sluice_request const*>(bytes);
+  require(index == 0 || request.size == requests->size, "requests[" + std::to_string(index) + "].size", request.size,
+          "must be that of requests[0], " + std::to_string(requests->size));
+  return request;
 }
 
 sluice::Streaming schedule(std::size_t batch) { return {.size = batch == 0 ? 64 : batch, .refill_below = 1}; }
@@ -85,9 +95,11 @@ char const* sluice_version(void) {
   return SLUICE_TEXT(SLUICE_VERSION_MAJOR) "." SLUICE_TEXT(SLUICE_VERSION_MINOR) "." SLUICE_TEXT(SLUICE_VERSION_PATCH);
 }
 
+int32_t sluice_abi_version(void) { return SLUICE_ABI_VERSION; }
+
 sluice_status sluice_model_create(sluice_model_functions const* functions, sluice_model** model) {
   return guarded([&] {
-    auto const& table = not_null(functions, "functions");
+    auto const table = taken(not_null(functions, "functions"));
     auto& made = not_null(model, "model");
     LookingModel held(table);
     auto its_model = held.model();
@@ -117,9 +129,10 @@ void sluice_search_free(sluice_search* search) { delete search; }
 
 sluice_status sluice_search_set(sluice_search* search, char const* name, double value) {
   return guarded([&] {
-    auto& plain = not_null(search, "search").options.plain;
+    auto& options = not_null(search, "search").options;
     Setter setter(&not_null(name, "name"), value);
-    std::visit([&](auto& options) { set(options, setter); }, plain);
+    std::visit([&](auto& plain) { set(plain, setter); }, options.plain);
+    set(options.penalties, setter), set(options.no_repeat_ngram, setter);
     require(setter.found(), "name", name, "is no option of this kind of search");
     return SLUICE_OK;
   });
@@ -150,7 +163,7 @@ sluice_status sluice_decode(sluice_model* model, sluice_search const* search, sl
     std::visit(
         [&]<class S>(S const& its_search) {
           std::vector<Request<S>> wanted;
-          for (std::size_t i = 0; i < count; ++i) wanted.push_back(make_request<S>(requests[i]));
+          for (std::size_t i = 0; i < count; ++i) wanted.push_back(make_request<S>(request_of(requests, i)));
           made->results = sluice::decode(its_model, std::move(wanted), its_search, schedule(batch));
         },
         not_null(search, "search").options.make());
@@ -186,7 +199,7 @@ sluice_status sluice_server_create(sluice_model* model, sluice_search const* sea
 sluice_status sluice_server_submit(sluice_server* server, sluice_request const* request,
                                    sluice_delivery const* delivery, uint64_t* id) {
   return guarded([&] {
-    auto const its = not_null(delivery, "delivery");
+    auto const its = taken(not_null(delivery, "delivery"));
     require(its.done != nullptr, "done", "null", "must be a function");
     require(its.seconds >= 0, "seconds", its.seconds, "must be a number >= 0");
     sluice::Delivery to{.done = [its](sluice::Result const& result) {

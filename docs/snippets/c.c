@@ -38,12 +38,18 @@ static int say(sluice_status status) {
 
 int main(void) {
   sluice_token const eos = stop;
-  sluice_model_functions const functions = {
-      .vocabulary = words, .bos = stop, .eos = &eos, .eos_count = 1, .log_probs = 1, .start = start, .step = step};
+  sluice_model_functions const functions = {.size = sizeof functions,
+                                            .vocabulary = words,
+                                            .bos = stop,
+                                            .eos = &eos,
+                                            .eos_count = 1,
+                                            .log_probs = 1,
+                                            .start = start,
+                                            .step = step};
   sluice_model* model = NULL;
   sluice_search* search = NULL;
   sluice_results* results = NULL;
-  sluice_request const request = {.source = NULL};  // no input: it just generates text
+  sluice_request const request = {.size = sizeof request, .source = NULL};  // no input: it just generates text
   sluice_token const wanted[] = {fruit};
   if (!say(sluice_model_create(&functions, &model)) || !say(sluice_search_create("beam", &search)) ||
       !say(sluice_search_set(search, "width", 3)) || !say(sluice_search_set(search, "n_best", 2)) ||

@@ -31,7 +31,7 @@ static int say(sluice_status status) {
 }
 
 static int show(sluice_model* model, sluice_search* search) {
-  sluice_request const request = {.source = NULL};
+  sluice_request const request = {.size = sizeof request, .source = NULL};
   sluice_results* results = NULL;
   calls = 0;
   if (!say(sluice_decode(model, search, &request, 1, 0, &results))) return 0;
@@ -45,7 +45,8 @@ static int show(sluice_model* model, sluice_search* search) {
 int main(void) {
   // [model]
   sluice_token const eos = stop;
-  sluice_model_functions const functions = {.vocabulary = vocabulary,
+  sluice_model_functions const functions = {.size = sizeof functions,
+                                            .vocabulary = vocabulary,
                                             .bos = stop,
                                             .eos = &eos,
                                             .eos_count = 1,

@@ -26,12 +26,17 @@ static int say(sluice_status status) {
 
 int main(void) {
   sluice_token const eos = stop;
-  sluice_model_functions const functions = {
-      .vocabulary = vocabulary, .bos = stop, .eos = &eos, .eos_count = 1, .start = start, .step = step};
+  sluice_model_functions const functions = {.size = sizeof functions,
+                                            .vocabulary = vocabulary,
+                                            .bos = stop,
+                                            .eos = &eos,
+                                            .eos_count = 1,
+                                            .start = start,
+                                            .step = step};
   sluice_model* model = NULL;
   sluice_search* search = NULL;
   sluice_results* results = NULL;
-  sluice_request const request = {.source = NULL};
+  sluice_request const request = {.size = sizeof request, .source = NULL};
   if (!say(sluice_model_create(&functions, &model)) || !say(sluice_search_create("beam", &search)) ||
       !say(sluice_search_set(search, "width", 4)) || !say(sluice_search_set(search, "max_length", 40)))
     return 1;

@@ -18,10 +18,10 @@ Start = C.CFUNCTYPE(C.c_int, void, size, C.POINTER(void), Tokens)
 def structure(name, **fields): return type(name, (C.Structure,), {"_fields_": list(fields.items())})
 Row = structure("Row", from_=i32, to=i32, length=i32, lines=i32, tokens=Tokens, count=size)
 Step = C.CFUNCTYPE(C.c_int, void, size, C.POINTER(Row), C.POINTER(C.c_float))
-Model = structure("Model", vocabulary=i32, bos=i32, eos=Tokens, eos_count=size, never=Tokens, never_count=size, abilities=i32,
+Model = structure("Model", size=size, vocabulary=i32, bos=i32, eos=Tokens, eos_count=size, never=Tokens, never_count=size, abilities=i32,
                   log_probs=i32, max_slots=i32, max_length=i32, user=void, start=Start, step=Step, release=void,
-                  source_length=void, destroy=void, propose=void, lookup=i32)
-Request = structure("Request", source=void, prompt=Tokens, prompt_count=size, prefix=Tokens, prefix_count=size, search=void,
+                  source_length=void, destroy=void, propose=void, lookup=i32, reserved=i32, step_view=void)
+Request = structure("Request", size=size, source=void, prompt=Tokens, prompt_count=size, prefix=Tokens, prefix_count=size, search=void,
                     seed=C.POINTER(C.c_uint64))
 Hypothesis = structure("Hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size, log_prob=C.c_double,
                        score=C.c_double, finished=i32, met=i32, total=i32, blocks=Tokens, block_count=size)
@@ -43,14 +43,14 @@ def decode(kind, demanded=(), **options):
     call("search_create", kind, C.byref(search := void()))
     for name, value in options.items(): call("search_set", search, name.encode(), C.c_double(value))
     for word in demanded: call("search_demand", search, (i32 * 1)(words.index(word)), size(1))
-    call("decode", model, search, C.byref(Request()), size(1), size(0), C.byref(results := void()))
+    call("decode", model, search, C.byref(Request(C.sizeof(Request))), size(1), size(0), C.byref(results := void()))
     result = sluice.sluice_results_at(results, size(0)).contents
     print(f"{kind.decode()} {options or ''}{' with ' + ', '.join(demanded) if demanded else ''}: {result.failure.decode()}")
     for h in result.found[:result.count]:
         print(f"  {np.exp(h.log_prob):.3f}", *(words[token] for token in h.tokens[:h.count]))
     sluice.sluice_results_free(results), sluice.sluice_search_free(search)
 
-functions = Model(vocabulary=len(words), eos=(i32 * 1)(0), eos_count=1, log_probs=1, start=Start(lambda *_: 0), step=step)
+functions = Model(size=C.sizeof(Model), vocabulary=len(words), eos=(i32 * 1)(0), eos_count=1, log_probs=1, start=Start(lambda *_: 0), step=step)
 call("model_create", C.byref(functions), C.byref(model := void()))
 decode(b"greedy")
 decode(b"beam", width=4, n_best=2)

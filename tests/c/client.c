@@ -4,6 +4,7 @@
 
 #include "expected.h"
 #include "grammars.h"
+#include "sizes.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ static sluice_search* made(char const* kind) {
 
 /* Of the ways of expected.h. */
 static int samples(int way) { return way == 2 || way == 11; }
-static int blocks(int way) { return way >= blocks_guessed && way != chosen; }
+static int blocks(int way) { return way >= blocks_guessed && way < engine && way != chosen; }
 static int looks_up(int way) { return way == blocks_looked_up || way == blocks_both; }
 enum { all_abilities = SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK };
 
@@ -53,8 +54,7 @@ static sluice_model* spelling(table* t, int32_t abilities, int way) {
 
 static void obey(sluice_search* search, sluice_model* model, char const* kind, char const* text, int longest) {
   sluice_grammar* grammar = NULL;
-  sluice_grammar_options options;
-  memset(&options, 0, sizeof options);
+  sluice_grammar_options options = sluice_grammar_options_init();
   options.longest = longest;
   CHECK(sluice_grammar_create(model, kind, text, longest ? &options : NULL, &grammar) == SLUICE_OK);
   CHECK(sluice_search_obey(search, grammar) == SLUICE_OK);
@@ -64,11 +64,11 @@ static void obey(sluice_search* search, sluice_model* model, char const* kind, c
 /* The searches of expected.cpp. */
 static sluice_search* search_of(int way, sluice_model* model) {
   static sluice_token const demanded[] = {5, 6, 7}, forbidden[] = {3, 4, 5}, undone[] = {5, 3, 7};
-  sluice_search* const search = made(way == 0 || way == 4 || way == 8 ? "greedy"
-                                     : samples(way)                   ? "sample"
-                                     : way == drawing                 ? "stochastic"
-                                     : blocks(way)                    ? "blockwise"
-                                                                      : "beam");
+  sluice_search* const search = made(way == 0 || way == 4 || way == 8 || way == penalised ? "greedy"
+                                     : samples(way)                                       ? "sample"
+                                     : way == drawing                                     ? "stochastic"
+                                     : blocks(way)                                        ? "blockwise"
+                                                                                          : "beam");
   if (way == drawing) {
     CHECK(sluice_search_set(search, "width", 3) == SLUICE_OK);
     CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
@@ -104,6 +104,18 @@ static sluice_search* search_of(int way, sluice_model* model) {
   }
   if (way == 9 || way == 10) obey(search, model, "gbnf", nested_gbnf, 0);
   if (way == 11 || way == 12) obey(search, model, "json_schema", numbers_schema, way == 12);
+  if (way == engine) { /* presets::huggingface */
+    CHECK(sluice_search_set(search, "early_stopping", 3) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "at_maximum", 2) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "surplus", 1) == SLUICE_OK);
+  }
+  if (way == penalised) {
+    CHECK(sluice_search_set(search, "repetition_penalty", 1.5) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "presence_penalty", 0.25) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "penalty_window", -1) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "penalty_prompt", 0) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "no_repeat_ngram", 2) == SLUICE_OK);
+  }
   if (way == 7) {
     CHECK(sluice_search_set(search, "penalty", 2) == SLUICE_OK);
     CHECK(sluice_search_set(search, "alpha", 0.6) == SLUICE_OK);
@@ -114,8 +126,8 @@ static sluice_search* search_of(int way, sluice_model* model) {
 static void make_requests(int way, uint64_t* sources, sluice_request* requests) {
   static sluice_token const prefix[] = {4, 4};
   int i;
-  memset(requests, 0, sentences * sizeof *requests);
   for (i = 0; i < sentences; ++i) {
+    requests[i] = sluice_request_init();
     sources[i] = 1000u * (uint64_t)way + (uint64_t)i;
     requests[i].source = &sources[i];
     if (way == 6) requests[i].prefix = prefix, requests[i].prefix_count = 2;
@@ -203,9 +215,8 @@ static void on_withdrawn(void* user, sluice_result const* result) {
 }
 static void on_first(void* user, sluice_result const* result) {
   withdrawal* const w = user;
-  sluice_delivery delivery;
+  sluice_delivery delivery = sluice_delivery_init();
   uint64_t id = 0;
-  memset(&delivery, 0, sizeof delivery);
   delivery.user = w, delivery.done = on_withdrawn;
   w->first += strcmp(result->failure, "none") == 0;
   w->wrong += sluice_server_submit(w->server, &w->request, &delivery, &id) != SLUICE_OK;
@@ -229,9 +240,8 @@ static void serves(table* t) {
     CHECK(sluice_server_create(model, search, 4, 3, &server) == SLUICE_OK);
     sluice_search_free(search);
     for (i = 0; i < sentences; ++i) {
-      sluice_delivery delivery;
+      sluice_delivery delivery = sluice_delivery_init();
       uint64_t id = 0;
-      memset(&delivery, 0, sizeof delivery);
       delivery.user = &answers[i], delivery.done = on_done, delivery.settled = on_settled;
       answers[i].way = way, answers[i].source = sources[i], answers[i].seed = 77;
       requests[i].seed = &answers[i].seed;
@@ -249,8 +259,7 @@ static void serves(table* t) {
     /* Samples settle nothing, and of some short items nothing is certain before the end. */
     CHECK(samples(way) || way == drawing || way == chosen || settled > 0);
     {
-      sluice_delivery delivery;
-      memset(&delivery, 0, sizeof delivery);
+      sluice_delivery delivery = sluice_delivery_init();
       delivery.done = on_done;
       CHECK(sluice_server_submit(server, &requests[0], &delivery, NULL) == SLUICE_REFUSED);
     }
@@ -260,10 +269,11 @@ static void serves(table* t) {
   model = spelling(t, 0, 0);
   {
     sluice_search* const search = made("greedy");
-    sluice_delivery delivery;
+    sluice_delivery delivery = sluice_delivery_init();
     withdrawal w;
     uint64_t source = 5;
-    memset(&w, 0, sizeof w), memset(&delivery, 0, sizeof delivery);
+    memset(&w, 0, sizeof w);
+    w.request = sluice_request_init();
     w.request.source = &source;
     delivery.user = &w, delivery.done = on_first;
     CHECK(sluice_server_create(model, search, 0, 0, &w.server) == SLUICE_OK);
@@ -292,10 +302,9 @@ static void refuses(table* t) {
   sluice_model* model = NULL;
   sluice_search *search = NULL, *beam = made("beam");
   sluice_results* results = NULL;
-  sluice_request request;
+  sluice_request request = sluice_request_init();
   sluice_token const outside[] = {table_size};
   uint64_t source = 1;
-  memset(&request, 0, sizeof request);
   request.source = &source;
 
   functions.step = NULL;
@@ -319,6 +328,9 @@ static void refuses(table* t) {
   REFUSED(sluice_search_set(search, "width", 3), "name = width");
   REFUSED(sluice_search_set(search, "max_length", 2.5), "max_length");
   REFUSED(sluice_search_set(search, "penalty", 3), "penalty");
+  REFUSED(sluice_search_set(beam, "at_maximum", 5), "at_maximum = 5");
+  REFUSED(sluice_search_set(beam, "early_stopping", -1), "early_stopping = -1");
+  REFUSED(sluice_search_set(search, "early_stopping", 1), "name = early_stopping");
   REFUSED(sluice_search_set(NULL, "alpha", 1), "search");
   REFUSED(sluice_search_demand(search, outside, 1), "beam");
   REFUSED(sluice_search_forbid(search, NULL, 1), "tokens");
@@ -365,7 +377,7 @@ static void obeys(table* t) {
   sluice_model_functions const functions = table_functions(t, 0);
   sluice_model* silent = NULL;
   sluice_grammar* grammar = NULL;
-  sluice_grammar_options options;
+  sluice_grammar_options options = sluice_grammar_options_init();
   sluice_search *search = made("greedy"), *lists = made("greedy"), *plain = made("greedy");
   sluice_results* results = NULL;
   sluice_request requests[3];
@@ -374,10 +386,9 @@ static void obeys(table* t) {
   sluice_bytes const nothing = {NULL, 3};
   uint64_t source = 7, zero = 0;
   size_t i;
-  memset(requests, 0, sizeof requests), memset(&options, 0, sizeof options);
   obey(lists, model, "regex", list_regex, 0), obey(plain, model, "regex", list_regex, 0);
   CHECK(sluice_search_obey(plain, NULL) == SLUICE_OK);
-  for (i = 0; i < 3; ++i) requests[i].source = &source, requests[i].seed = &zero;
+  for (i = 0; i < 3; ++i) requests[i] = sluice_request_init(), requests[i].source = &source, requests[i].seed = &zero;
   requests[0].search = lists, requests[2].search = plain;
   CHECK(sluice_decode(model, search, requests, 3, 0, &results) == SLUICE_OK);
   CHECK(differs(8, source, 0, sluice_results_at(results, 0)) == 0);
@@ -444,9 +455,8 @@ static void chooses(table* t) {
   sluice_search *search = made("blockwise"), *plain = made("greedy");
   sluice_catalogue* catalogue = NULL;
   sluice_results* results = NULL;
-  sluice_request request;
+  sluice_request request = sluice_request_init();
   uint64_t source = 3;
-  memset(&request, 0, sizeof request);
   request.source = &source;
   REFUSED(sluice_catalogue_create(tokens, lengths, 2, &catalogue), "is there twice");
   REFUSED(sluice_catalogue_create(tokens + 4, lengths + 2, 1, &catalogue), "must not be negative");
@@ -502,6 +512,7 @@ int main(void) {
   refuses(t);
   obeys(t);
   chooses(t);
+  failures += sizes(t, &passed);
   free(t);
   printf("%d passed, %d failed\n", passed, failures);
   return failures == 0 ? 0 : 1;

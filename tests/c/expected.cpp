@@ -10,12 +10,15 @@
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/version.hpp>
@@ -95,6 +98,15 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case blocks_both: return decoded(source, id, Greedy{.length = length});
     case chosen: return decoded(source, id, Ruled{beam, items()});
     case blocks_chosen: return decoded(source, id, Ruled{Greedy{.length = length}, items()});
+    case engine: {
+      auto like = presets::huggingface(4);
+      like.n_best = 3, like.length = length;
+      return decoded(source, id, like);
+    }
+    case penalised: {
+      Penalties const penalties{.repetition = 1.5f, .presence = 0.25f, .window = -1, .prompt = false};
+      return decoded(source, id, Ruled{Greedy{.length = length}, Rules(penalties, NoRepeatNgram{2})});
+    }
     case 12:
       return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});
     default: {

@@ -101,8 +101,7 @@ static void release(void* user, size_t count, int32_t const* slots) {
 static void destroy(void* user) { ++((table*)user)->destroyed; }
 
 sluice_model_functions table_functions(table* t, int32_t abilities) {
-  sluice_model_functions f;
-  memset(&f, 0, sizeof f);
+  sluice_model_functions f = sluice_model_functions_init();
   memset(t, 0, sizeof *t);
   f.vocabulary = table_size, f.bos = 1;
   f.eos = ends, f.eos_count = 1;

@@ -5,18 +5,33 @@
  * Functions that may fail return a sluice_status; sluice_last_error() says what failed, per thread. No exception leaves
  * the library. Pointers that you pass need to stay valid only during the call, unless stated otherwise. A source is any
  * pointer of yours: your model gets it back, and it must stay valid until its request has its result.
+ *
+ * Structs that you fill begin with their size: begin with sluice_request_init() and so on, or write
+ * `.size = sizeof(sluice_request)`. They may grow at the end in later versions; a program that was compiled with an
+ * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result may grow
+ * at its end, too. sluice_row, sluice_draft, sluice_bytes and sluice_hypothesis never change.
  */
 #ifndef SLUICE_C_SLUICE_H
 #define SLUICE_C_SLUICE_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(_WIN32)
 #define SLUICE_API
 #else
 #define SLUICE_API __attribute__((visibility("default")))
 #endif
+
+/* sluice_request_init() and so on: a struct that says its size, every other member zero, which is the default. */
+#define SLUICE_INITIALISER(type)           \
+  static inline type type##_init(void) {   \
+    type made;                             \
+    memset(&made, 0, sizeof(type));        \
+    made.size = sizeof(type);              \
+    return made;                           \
+  }
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +51,10 @@ enum {
 SLUICE_API char const* sluice_last_error(void);
 /* The version that the library was built from, for example 0.1.0. */
 SLUICE_API char const* sluice_version(void);
+/* The version of this interface: it counts up whenever a function or a member is added. A library serves every program
+ * whose header says the same or less, unless the name of the library, libsluice.so.1, has changed. */
+#define SLUICE_ABI_VERSION 1
+SLUICE_API int32_t sluice_abi_version(void);
 
 /* ---- your model ------------------------------------------------------------------------------------------------------------ */
 
@@ -46,7 +65,7 @@ typedef int32_t sluice_token; /* in [0, vocabulary) */
  * then every row appends. */
 typedef struct sluice_row {
   int32_t from, to, length, lines;
-  sluice_token const* tokens; /* [count], count >= 1 */
+  sluice_token const* tokens; /* [count], count >= 1; those of all rows of a step lie behind each other */
   size_t count;
 } sluice_row;
 
@@ -63,9 +82,10 @@ typedef struct sluice_draft {
   size_t made; /* write their number here, at most `wanted`; 0 before */
 } sluice_draft;
 
-/* A model. Set unknown fields to zero. Functions return 0 for success and anything else for failure. They are called by
+/* A model. Set unused members to zero. Functions return 0 for success and anything else for failure. They are called by
  * one thread at a time: the caller of sluice_decode, or the server's own thread. */
 typedef struct sluice_model_functions {
+  size_t size;               /* sizeof(sluice_model_functions) */
   int32_t vocabulary;        /* number of tokens */
   sluice_token bos;          /* fed first if a request has no prompt */
   sluice_token const* eos;   /* these end an output; copied */
@@ -80,7 +100,7 @@ typedef struct sluice_model_functions {
   /* Begin sources[i] in slots[i], which then holds no token. */
   int (*start)(void* user, size_t count, void const* const* sources, int32_t const* slots);
   /* Write the scores of all tokens after each line asked for: [lines of all rows][vocabulary], -INFINITY for impossible
-   * tokens. */
+   * tokens. May be null if there is a step_view. */
   int (*step)(void* user, size_t count, sluice_row const* rows, float* scores);
   void (*release)(void* user, size_t count, int32_t const* slots); /* may be null: these slots are no longer needed */
   int32_t (*source_length)(void* user, void const* source);        /* may be null: for limits that are a factor of it */
@@ -90,7 +110,13 @@ typedef struct sluice_model_functions {
   int (*propose)(void* user, size_t count, sluice_draft* drafts);
   int32_t lookup; /* n > 0: prompt lookup; guess what followed the last n or fewer tokens earlier, and call
                      `propose` only if there is no match. 0: no lookup */
+  int32_t reserved;  /* 0 */
+  /* may be null: called instead of `step`, for scores that lie somewhere already. Set *scores to the first line and
+   * *stride to the distance of lines in floats, at least the vocabulary. They must stay until the next call of start,
+   * step_view or destroy. */
+  int (*step_view)(void* user, size_t count, sluice_row const* rows, float const** scores, size_t* stride);
 } sluice_model_functions;
+SLUICE_INITIALISER(sluice_model_functions)
 
 typedef struct sluice_model sluice_model;
 /* Copies the table. If it fails, `destroy` is not called. */
@@ -105,10 +131,15 @@ typedef struct sluice_search sluice_search;
  * needs a model with SLUICE_BLOCKS and SLUICE_ROLL_BACK). */
 SLUICE_API sluice_status sluice_search_create(char const* kind, sluice_search** search);
 SLUICE_API void sluice_search_free(sluice_search* search);
-/* Sets an option by its C++ name; options that are not set have their defaults. For every kind: min_length, max_length,
- * min_factor, max_factor, extra. For greedy and beam: alpha, beta, word_penalty, and penalty (0 none, 1 average, 2
- * gnmt). For beam: width, n_best, patience. For sample: temperature, top_k, top_p, min_p, typical, samples, distinct.
- * For stochastic: width, temperature. For blockwise: block, adaptive, cost, branches, nodes. */
+/* Sets an option by its C++ name; options that are not set have their defaults. A number stands for a name of an enum,
+ * from 0 in the order of the C++ header; 1 and 0 for true and false. docs/c.md has a table.
+ * For every kind: min_length, max_length, min_factor, max_factor, extra; repetition_penalty, frequency_penalty,
+ * presence_penalty, penalty_window, penalty_prompt (Penalties), no_repeat_ngram. For greedy and beam: penalty (0 none,
+ * 1 average, 2 gnmt), alpha, beta, word_penalty, stage. For greedy: scores. For beam: width, n_best, finished, at_maximum, surplus, prefix_scored,
+ * guard_prefix, candidates, sibling_penalty; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
+ * relative_threshold, relative_local_threshold, max_per_parent, below_finished (Pruning). For sample: temperature,
+ * top_k, top_p, min_p, typical, top_n_sigma, min_keep, samples, distinct. For stochastic: width, temperature. For
+ * blockwise: block, adaptive, cost, branches, nodes. */
 SLUICE_API sluice_status sluice_search_set(sluice_search* search, char const* name, double value);
 /* The output must contain this phrase; for beam. Copied. */
 SLUICE_API sluice_status sluice_search_demand(sluice_search* search, sluice_token const* tokens, size_t count);
@@ -126,12 +157,15 @@ typedef struct sluice_bytes {
 SLUICE_API sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* tokens, size_t count);
 
 typedef struct sluice_grammar sluice_grammar;
-/* Set unused fields to zero. */
+/* Set unused members to zero. */
 typedef struct sluice_grammar_options {
+  size_t size;          /* sizeof(sluice_grammar_options) */
   int32_t behind_space; /* 1: a leading space of the output is not part of the text that must match */
   int32_t white_space;  /* for json_schema: at most this many where JSON allows some; 0: compact, -1: any number */
   int32_t longest;      /* 1: forced text is spelt with the longest tokens; 0: with any */
+  int32_t reserved;     /* 0 */
 } sluice_grammar_options;
+SLUICE_INITIALISER(sluice_grammar_options)
 /* kind: "gbnf", "regex" or "json_schema"; text: the grammar, in UTF-8. Errors in it are reported with line and column.
  * `options` may be null. Any number of searches over this model may use it, in all threads; it may outlive the model. */
 SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
@@ -159,8 +193,10 @@ SLUICE_API sluice_status sluice_search_choose(sluice_search* search, sluice_cata
 
 /* ---- requests and results -------------------------------------------------------------------------------------------------- */
 
-/* Set unused fields to zero. Everything is copied except what the source points to. */
+/* Set unused members to zero. Everything is copied except what the source points to. All requests of an array have the
+ * same size. */
 typedef struct sluice_request {
+  size_t size; /* sizeof(sluice_request) */
   void const* source;
   sluice_token const* prompt; /* fed, not part of the output; none: bos */
   size_t prompt_count;
@@ -169,6 +205,7 @@ typedef struct sluice_request {
   sluice_search const* search; /* replaces the call's (or the server's) search, of the same kind; null: that one */
   uint64_t const* seed;        /* for its random numbers; null: the request's number */
 } sluice_request;
+SLUICE_INITIALISER(sluice_request)
 
 typedef struct sluice_hypothesis {
   sluice_token const* tokens; /* [count], including prefix and final eos */
@@ -204,12 +241,14 @@ SLUICE_API void sluice_results_free(sluice_results* results);
 /* Passed with each request to a server. Callbacks run in the server's thread, one at a time; their arguments are valid
  * during the call. They may submit, cancel and close, but must neither drain nor free the server. */
 typedef struct sluice_delivery {
+  size_t size;                                           /* sizeof(sluice_delivery) */
   void* user;                                            /* passed to both */
   void (*done)(void* user, sluice_result const* result); /* called exactly once */
   /* may be null: called with all settled tokens, whenever there are more of them */
   void (*settled)(void* user, uint64_t id, sluice_token const* tokens, size_t count);
   double seconds; /* time limit: then the request ends with the failure "late" and its output so far; 0: none */
 } sluice_delivery;
+SLUICE_INITIALISER(sluice_delivery)
 
 typedef struct sluice_server sluice_server;
 /* batch: requests decoded together, 0: 64; queue: how many may wait, 0: 1024. Submitting blocks while the queue is

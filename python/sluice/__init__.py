@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sluice: decoding algorithms for sequence models.
+
+You bring a model; sluice brings greedy and beam search with the rules of other engines, sampling, beams without replacement,
+speculative decoding in blocks, grammars, catalogues, batching and a server.
+
+A model is an object with a vocabulary, `start(sources, slots)` and `step(rows)` (see Model), or, for first experiments, a function
+from tokens to scores:
+
+>>> import numpy, sluice
+>>> follows = numpy.log([[0.1, 0.6, 0.3], [0.7, 0.1, 0.2], [0.5, 0.4, 0.1]])
+>>> model = sluice.FunctionModel(lambda tokens: follows[tokens[-1]], sluice.Vocabulary(size=3, eos=0), kind="log_probs")
+>>> result, = sluice.decode(model, [None], sluice.BeamSearch(width=2, n_best=2))
+>>> result.tokens
+[1, 0]
+
+decode(model, requests, search)     results of many requests, in their order
+generate(model, inputs, ...)        the same, with the arguments of Hugging Face's generate
+Server(model, search)               requests as they come: futures, streams of tokens, asyncio
+Greedy, BeamSearch, Sample, StochasticBeam, Blockwise
+                                    searches: dataclasses with the options of the C++ library
+presets                             the beam searches of other engines
+Grammar, Catalogue                  what outputs must be
+
+Decoding lets other Python threads run, except while it is in the model. docs/python.md has more.
+"""
+
+from . import presets
+from ._decode import Decoder, DecodingError, Hypothesis, Request, Result, decode
+from ._generate import generate
+from ._library import ArgumentError, Error, RefusedError, version
+from ._model import Abilities, Draft, FunctionModel, Limits, Model, Row, Rows, Vocabulary
+from ._search import Catalogue, Grammar, Search
+from ._server import Server, Stream, Submission
+from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping, EarlyStoppingRule, FinishedHypotheses, Greedy,
+                      LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, Penalties, Pruning, Sample, Stage,
+                      StochasticBeam)
+
+__version__ = version
+for _error in Error, ArgumentError, RefusedError, DecodingError:
+    _error.__module__ = "sluice"  # as tracebacks name it
+
+__all__ = [
+    "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Blockwise", "Catalogue", "Decoder", "DecodingError", "Draft",
+    "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FunctionModel", "Grammar", "Greedy", "Hypothesis",
+    "LengthLimits", "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NoRepeatNgram", "Penalties", "Pruning",
+    "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam", "Stream",
+    "Submission", "UNLIMITED", "Vocabulary", "decode", "generate", "presets",
+]

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests, results, and decoding them together."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes as C
+import html
+import signal
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._library import ArgumentError, CBytes, CRequest, Error, call, create, library, token_array, u64
+from ._model import Table
+from ._search import Grammar, Search, SearchHandle
+from .options import Greedy
+
+
+@dataclass
+class Request:
+    """What one output is decoded from."""
+
+    source: Any = None
+    """Any object: only the model interprets it (encoder input, an image, nothing)."""
+    prompt: Sequence[int] = ()
+    """Fed, not part of the output; none: bos."""
+    prefix: Sequence[int] = ()
+    """The output begins with these."""
+    search: Search | None = None
+    """Replaces the call's (or the server's) search, of the same kind."""
+    seed: int | None = None
+    """For its random numbers; None: the request's number."""
+
+
+@dataclass
+class Hypothesis:
+    """One output sequence."""
+
+    tokens: list[int]
+    """Forced prefix and generated tokens, final eos included; the prompt is not."""
+    log_probs: list[float]
+    """Of each token given those before it; natural logarithm."""
+    log_prob: float
+    """Their sum."""
+    score: float
+    """Hypotheses are ranked by this: log_prob after length penalty and the like."""
+    finished: bool
+    """Ended by eos, or, without eos, at its fixed length; else cut off."""
+    constraints_met: int = 0
+    """Demanded phrases that are in it."""
+    constraints_total: int = 0
+    """Of how many."""
+    blocks: list[int] = field(default_factory=list)
+    """Of Blockwise: tokens settled in each round."""
+
+
+@dataclass
+class Result:
+    """The outcome of one request."""
+
+    id: int
+    """The request's number, from 0."""
+    hypotheses: list[Hypothesis]
+    """Best first (samples: in their order); those so far if it failed."""
+    failure: str = "none"
+    """"none", or why there is no, or no complete, result: "bad_request", "source", "search", "model", "not_a_number",
+    "no_token_left", "late", "refused", "cancelled", "schedule", "no_room"."""
+    message: str = ""
+    """What failed, with names and values."""
+    cause: BaseException | None = None
+    """What the model raised, with its traceback, if that was why."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return self.failure == "none"
+
+    @property
+    def best(self) -> Hypothesis:
+        """The first hypothesis."""
+        if not self.hypotheses:
+            raise DecodingError(self)
+        return self.hypotheses[0]
+
+    @property
+    def tokens(self) -> list[int]:
+        """Of the first hypothesis."""
+        return self.best.tokens
+
+    @property
+    def score(self) -> float:
+        """Of the first hypothesis."""
+        return self.best.score
+
+    def __iter__(self):
+        return iter(self.hypotheses)
+
+    def __len__(self) -> int:
+        return len(self.hypotheses)
+
+    def __getitem__(self, index: int) -> Hypothesis:
+        return self.hypotheses[index]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def error(self) -> BaseException | None:
+        """What `decode` raises for this result: what the model raised, or a DecodingError; None if nothing failed."""
+        if self.ok:
+            return None
+        return self.cause if self.cause is not None else DecodingError(self)
+
+    def _repr_html_(self) -> str:
+        """A table of the hypotheses, for notebooks."""
+        head = "" if self.ok else f"<p><b>{html.escape(self.failure)}</b>: {html.escape(self.message)}</p>"
+        rows = "".join(
+            f"<tr><td>{h.score:.3f}</td><td>{h.log_prob:.3f}</td><td>{'yes' if h.finished else 'no'}</td><td style='text-align:left'>"
+            + " ".join(f"<span title='{p:.3f}' style='background:rgba(214,120,40,{max(0.0, min(0.7, -p / 8)):.2f})'>{t}</span>"
+                       for t, p in zip(h.tokens, h.log_probs)) + "</td></tr>"
+            for h in self.hypotheses)
+        return (f"{head}<table><thead><tr><th>score</th><th>log_prob</th><th>finished</th><th>tokens</th></tr></thead>"
+                f"<tbody>{rows}</tbody></table>")
+
+
+class DecodingError(Error):
+    """A request failed: `result` has its failure, its message and its hypotheses so far."""
+
+    def __init__(self, result: Result):
+        super().__init__(f"request {result.id}: {result.failure}: {result.message}" if not result.ok else
+                         f"request {result.id} has no hypotheses: {result.message}")
+        self.result = result
+
+
+def to_request(item: Any) -> Request:
+    return item if isinstance(item, Request) else Request(source=item)
+
+
+def to_result(seen: Any, table: Table) -> Result:
+    """A copy of a sluice_result, and the exception behind it."""
+    hypotheses = []
+    for i in range(seen.count):
+        h = seen.hypotheses[i]
+        tokens, log_probs = (h.tokens[:h.count], h.log_probs[:h.count]) if h.count else ([], [])
+        hypotheses.append(Hypothesis(tokens, log_probs, h.log_prob, h.score, bool(h.finished), h.constraints_met,
+                                     h.constraints_total, h.blocks[:h.block_count] if h.block_count else []))
+    message = seen.message.decode(errors="replace")
+    return Result(seen.id, hypotheses, seen.failure.decode(), message, table.cause_of(message))
+
+
+def _free(model: int, grammars: dict[Grammar, int], _table: Table) -> None:
+    for handle in grammars.values():
+        library.sluice_grammar_free(handle)
+    library.sluice_model_free(model)
+
+
+@contextlib.contextmanager
+def _interruptible(table: Table):
+    """Ctrl-C ends the decoding. Between calls of the model it would be lost: no Python runs there that could raise it further."""
+    if (threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(signal.SIGINT) is not signal.default_int_handler):
+        yield
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        if table.in_model:
+            signal.default_int_handler(number, frame)
+        table.stopped_by = table.stopped_by or KeyboardInterrupt()
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Decoder:
+    """A model, ready to decode: keeps what `decode` would make for each call, above all compiled grammars.
+
+    One thread at a time uses the model; other threads wait. Freed by itself.
+    """
+
+    def __init__(self, model: Any):
+        self._table = Table(model)
+        self._handle = create("model_create", C.byref(self._table.functions))
+        self._grammars: dict[Grammar, int] = {}
+        self._has_bytes = False
+        self._lock = threading.Lock()
+        self._served = False  # a server has it
+        weakref.finalize(self, _free, self._handle, self._grammars, self._table)  # which the library calls until then
+
+    @property
+    def model(self) -> Any:
+        """The model that it was made of."""
+        return self._table.model
+
+    def check(self, grammar: Grammar) -> None:
+        """Compiles a grammar for this model; raises what is wrong with it, with line and column."""
+        self._compiled(grammar)
+
+    def _set_bytes(self) -> None:
+        if self._has_bytes:
+            return
+        texts = getattr(self.model, "token_bytes", None)
+        if texts is None:
+            raise TypeError("sluice: model: needs token_bytes, the bytes of each token, before it takes a grammar")
+        kept = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
+        array = (CBytes * len(kept))(*((text, len(text)) for text in kept))
+        call("model_set_bytes", self._handle, array, len(kept))
+        self._has_bytes = True
+
+    def _compiled(self, grammar: Grammar) -> int:
+        if grammar not in self._grammars:
+            self._set_bytes()
+            self._grammars[grammar] = grammar._create(self._handle)
+        return self._grammars[grammar]
+
+    def _search(self, search: Search) -> SearchHandle:
+        if not isinstance(search, Search):
+            raise TypeError(f"sluice: search = {search!r}: must be Greedy, BeamSearch, Sample, StochasticBeam or Blockwise")
+        return search._create(self._compiled)
+
+    def _fill(self, to: Any, request: Request, searches: dict[int, SearchHandle]) -> tuple[int | None, Any]:
+        """Fills a sluice_request. Returns the number of its source, and what has to live during the call."""
+        prompt, prompt_count = token_array(request.prompt, "prompt")
+        prefix, prefix_count = token_array(request.prefix, "prefix")
+        to.size, to.prompt_count, to.prefix_count = C.sizeof(CRequest), prompt_count, prefix_count
+        if prompt_count:
+            to.prompt = prompt
+        if prefix_count:
+            to.prefix = prefix
+        if request.search is not None:
+            if id(request.search) not in searches:
+                searches[id(request.search)] = self._search(request.search)
+            to.search = searches[id(request.search)].handle
+        seed = None
+        if request.seed is not None:
+            if not 0 <= request.seed < 2**64:
+                raise ArgumentError(f"sluice: seed = {request.seed}: must be in [0, 2^64)")
+            seed = u64(request.seed)
+            to.seed = C.pointer(seed)
+        to.source = number = self._table.add_source(request.source)
+        return number, (prompt, prefix, seed)
+
+    def decode(self, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
+               errors: str = "raise") -> list[Result]:
+        """Decodes requests, `batch` of them together, and returns their results in order. The batch changes speed, never results.
+
+        requests
+            Requests; anything else is the source of one.
+        search
+            Greedy() if none is given.
+        errors
+            "raise": what the model raises is raised, once and at once, and so is the first failure of a request, at the end
+            (DecodingError). "return": each result says what failed.
+        """
+        if errors not in ("raise", "return"):
+            raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
+        if batch < 0:
+            raise ValueError(f"sluice: batch = {batch}: must not be negative")
+        if self._served:
+            raise Error("sluice: the model belongs to a server until that is closed")
+        asked = [to_request(item) for item in requests]
+        its_search = self._search(Greedy() if search is None else search)
+        table = self._table
+        with self._lock:
+            table.errors, table.stopped_by = {}, None
+            table.stops_at = BaseException if errors == "raise" else (KeyboardInterrupt, SystemExit)
+            searches: dict[int, SearchHandle] = {}
+            filled, kept, numbers = (CRequest * len(asked))(), [], []
+            try:
+                for i, request in enumerate(asked):
+                    number, keep = self._fill(filled[i], request, searches)
+                    numbers.append(number)
+                    kept.append(keep)
+                with _interruptible(table):
+                    handle = create("decode", self._handle, its_search.handle, filled, len(asked), batch)
+                try:
+                    results = [to_result(library.sluice_results_at(handle, i).contents, table) for i in range(len(asked))]
+                finally:
+                    library.sluice_results_free(handle)
+            finally:
+                for number in numbers:
+                    table.remove_source(number)
+                table._kept = None
+            if table.stopped_by is not None:
+                stopped, table.stopped_by, table.errors = table.stopped_by, None, {}
+                raise stopped
+        if errors == "raise":
+            for result in results:
+                if not result.ok:
+                    raise DecodingError(result)
+        return results
+
+
+def decode(model: Any, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
+           errors: str = "raise") -> list[Result]:
+    """Decodes requests with a model and a search: see Decoder.decode, which saves making the same things again.
+
+        sluice.decode(model, [sluice.Request(prompt=[1, 4])], sluice.BeamSearch(width=4, n_best=2))[0].tokens
+    """
+    decoder = model if isinstance(model, Decoder) else Decoder(model)
+    return decoder.decode(requests, search, batch=batch, errors=errors)

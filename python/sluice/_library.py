@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library and its structs: include/sluice/c/sluice.h, in ctypes. A test compares the two."""
+
+from __future__ import annotations
+
+import array
+import ctypes as C
+import os
+import pathlib
+
+i32, u64, size_t, void_p = C.c_int32, C.c_uint64, C.c_size_t, C.c_void_p
+Tokens = C.POINTER(i32)
+
+ABI_VERSION = 1
+RAGGED, BLOCKS, ROLL_BACK = 1, 2, 4
+OK, BAD_ARGUMENT, REFUSED, FAILED = range(4)
+
+
+class Error(Exception):
+    """What the library refuses, or cannot do."""
+
+
+class ArgumentError(Error, ValueError):
+    """An argument that cannot be: the message names it and its value."""
+
+
+class RefusedError(Error):
+    """A server's queue is full, or it has closed."""
+
+
+def _struct(name: str, **fields) -> type[C.Structure]:
+    return type(name, (C.Structure,), {"_fields_": [(key.rstrip("_"), kind) for key, kind in fields.items()]})
+
+
+CRow = _struct("sluice_row", from_=i32, to=i32, length=i32, lines=i32, tokens=void_p, count=size_t)
+CDraft = _struct("sluice_draft", slot=i32, length=i32, pending=Tokens, pending_count=size_t, guesses=Tokens, wanted=size_t,
+                 made=size_t)
+CBytes = _struct("sluice_bytes", data=C.c_char_p, count=size_t)
+
+# Structs that come as arrays are passed by address.
+Start = C.CFUNCTYPE(C.c_int, void_p, size_t, C.POINTER(void_p), Tokens)
+StepView = C.CFUNCTYPE(C.c_int, void_p, size_t, void_p, C.POINTER(void_p), C.POINTER(size_t))
+Release = C.CFUNCTYPE(None, void_p, size_t, Tokens)
+SourceLength = C.CFUNCTYPE(i32, void_p, void_p)
+Propose = C.CFUNCTYPE(C.c_int, void_p, size_t, C.POINTER(CDraft))
+
+CModelFunctions = _struct(
+    "sluice_model_functions", size=size_t, vocabulary=i32, bos=i32, eos=Tokens, eos_count=size_t, never=Tokens,
+    never_count=size_t, abilities=i32, log_probs=i32, max_slots=i32, max_length=i32, user=void_p, start=Start, step=void_p,
+    release=Release, source_length=SourceLength, destroy=void_p, propose=Propose, lookup=i32, reserved=i32, step_view=StepView)
+CGrammarOptions = _struct("sluice_grammar_options", size=size_t, behind_space=i32, white_space=i32, longest=i32, reserved=i32)
+CRequest = _struct("sluice_request", size=size_t, source=void_p, prompt=Tokens, prompt_count=size_t, prefix=Tokens,
+                   prefix_count=size_t, search=void_p, seed=C.POINTER(u64))
+CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size_t, log_prob=C.c_double,
+                      score=C.c_double, finished=i32, constraints_met=i32, constraints_total=i32, blocks=Tokens,
+                      block_count=size_t)
+CResult = _struct("sluice_result", id=u64, failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CHypothesis),
+                  count=size_t)
+Done = C.CFUNCTYPE(None, void_p, C.POINTER(CResult))
+Settled = C.CFUNCTYPE(None, void_p, u64, Tokens, size_t)
+CDelivery = _struct("sluice_delivery", size=size_t, user=void_p, done=Done, settled=Settled, seconds=C.c_double)
+
+_FUNCTIONS = {  # those that return a status, by their argument types
+    "model_create": [C.POINTER(CModelFunctions), C.POINTER(void_p)],
+    "model_set_bytes": [void_p, C.POINTER(CBytes), size_t],
+    "search_create": [C.c_char_p, C.POINTER(void_p)],
+    "search_set": [void_p, C.c_char_p, C.c_double],
+    "search_demand": [void_p, Tokens, size_t],
+    "search_forbid": [void_p, Tokens, size_t],
+    "search_obey": [void_p, void_p],
+    "search_choose": [void_p, void_p],
+    "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
+    "catalogue_open": [C.c_char_p, C.POINTER(void_p)],
+    "catalogue_create": [Tokens, C.POINTER(size_t), size_t, C.POINTER(void_p)],
+    "decode": [void_p, void_p, C.POINTER(CRequest), size_t, size_t, C.POINTER(void_p)],
+    "server_create": [void_p, void_p, size_t, size_t, C.POINTER(void_p)],
+    "server_submit": [void_p, C.POINTER(CRequest), C.POINTER(CDelivery), C.POINTER(u64)],
+    "server_cancel": [void_p, u64],
+    "server_close": [void_p],
+    "server_drain": [void_p],
+}
+
+
+_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"}
+
+
+def _runs_v3() -> bool:
+    """Whether this processor runs what is compiled for x86-64-v3."""
+    try:
+        flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return False
+    return _V3 <= set(flags.split())
+
+
+def _path() -> str:
+    """The library of SLUICE_LIBRARY, or one beside this file, or the system's."""
+    if given := os.environ.get("SLUICE_LIBRARY"):
+        return given
+    folder = pathlib.Path(__file__).parent
+    quick, any_processor = folder / "libsluice-v3.so.1", folder / "libsluice.so.1"
+    if quick.exists() and _runs_v3():
+        return str(quick)
+    return str(any_processor) if any_processor.exists() else "libsluice.so.1"
+
+
+def _load() -> C.CDLL:
+    path = _path()
+    try:
+        loaded = C.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"sluice: no library: {error}. Install the wheel, or set SLUICE_LIBRARY to libsluice.so.1") from error
+    if not hasattr(loaded, "sluice_abi_version") or loaded.sluice_abi_version() < ABI_VERSION:
+        raise ImportError(f"sluice: {path} is older than this package, which needs version {ABI_VERSION} of its interface")
+    for name, arguments in _FUNCTIONS.items():
+        function = getattr(loaded, "sluice_" + name)
+        function.argtypes, function.restype = arguments, i32
+    for name in ("model_free", "search_free", "grammar_free", "catalogue_free", "results_free", "server_free"):
+        function = getattr(loaded, "sluice_" + name)
+        function.argtypes, function.restype = [void_p], None
+    loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p
+    loaded.sluice_results_at.argtypes, loaded.sluice_results_at.restype = [void_p, size_t], C.POINTER(CResult)
+    loaded.sluice_results_count.argtypes, loaded.sluice_results_count.restype = [void_p], size_t
+    return loaded
+
+
+library = _load()
+version: str = library.sluice_version().decode()
+
+
+def call(name: str, *arguments) -> None:
+    """Calls a function that returns a status, and raises what it reports. Python's lock is not held meanwhile."""
+    status = getattr(library, "sluice_" + name)(*arguments)
+    if status != OK:
+        message = library.sluice_last_error().decode(errors="replace")
+        raise {BAD_ARGUMENT: ArgumentError, REFUSED: RefusedError}.get(status, Error)(message)
+
+
+def create(name: str, *arguments) -> int:
+    """Calls a function whose last argument is where it writes a handle, and returns that."""
+    handle = void_p()
+    call(name, *arguments, C.byref(handle))
+    assert handle.value is not None
+    return handle.value
+
+
+def token_array(tokens, name: str):
+    """Tokens as an array of C, from any sequence or array of integers. An empty one is null."""
+    try:
+        listed = array.array("i", tokens.tolist() if hasattr(tokens, "tolist") else tokens)
+    except TypeError:
+        raise TypeError(f"{name} = {tokens!r}: must be a sequence of tokens, which are integers") from None
+    except OverflowError:
+        raise ArgumentError(f"sluice: {name} = {tokens!r}: tokens are below 2^31") from None
+    return ((i32 * len(listed)).from_buffer(listed), len(listed)) if listed else (None, 0)

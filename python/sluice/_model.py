@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model is, and how the library sees it."""
+
+from __future__ import annotations
+
+import ctypes as C
+import re
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from ._library import (BLOCKS, RAGGED, ROLL_BACK, CModelFunctions, CRow, Propose, Release, SourceLength, Start, StepView, Tokens,
+                       token_array)
+from ._scores import lines_of
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A model's tokens, which are numbers in [0, size)."""
+
+    size: int
+    """V; tokens are 0 .. V - 1."""
+    bos: int = 0
+    """Fed first if a request has no prompt."""
+    eos: int | Sequence[int] = ()
+    """Each of these ends an output; none: outputs have a fixed length."""
+    never: Sequence[int] = ()
+    """Never generated (padding, bos); may still stand in a prompt."""
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a model claims to support: docs/model.md. Nothing by default: then every row of a step has the same length and one token."""
+
+    ragged: bool = False
+    """Rows of one step may differ in length and in number of tokens."""
+    blocks: bool = False
+    """A row may have several tokens and ask for several lines."""
+    roll_back: bool = False
+    """`Row.length` may be less than the slot holds."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a model can hold."""
+
+    slot_count: int | None = None
+    """Slots at once; slot numbers stay below. None: no limit."""
+    length: int | None = None
+    """Tokens in one slot, prompt included. None: no limit."""
+
+
+class Row(NamedTuple):
+    """One row of a step: continue slot `from_` in slot `to`, after its first `length` tokens, with `tokens`, and answer after each
+    of the last `lines` of them."""
+
+    from_: int
+    to: int
+    length: int
+    lines: int
+    tokens: list[int]
+
+
+_ROW = struct.Struct("@iiiiPN")  # CRow
+assert _ROW.size == C.sizeof(CRow)
+
+
+class Rows(Sequence):
+    """The rows of a step: a sequence of Row, and the same as arrays of NumPy (`rows.to`, `rows.tokens` and so on).
+
+    All forks of a step (from_ != to) copy first, then every row is cut to its length, then every row appends its tokens.
+    """
+
+    def __init__(self, address: int, count: int):
+        self._raw = C.string_at(address, count * _ROW.size)  # a copy: it may be kept
+        self._rows = list(_ROW.iter_unpack(self._raw))  # from_, to, length, lines, address of tokens, their number
+        self._tokens = C.string_at(self._rows[0][4], 4 * sum(row[5] for row in self._rows)) if count else b""
+        self._table: Any = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        tokens, at = memoryview(self._tokens).cast("i"), 0
+        for from_, to, length, lines, _, count in self._rows:
+            yield Row(from_, to, length, lines, tokens[at:at + count].tolist())
+            at += count
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
+
+    def _column(self, name: str) -> Any:
+        if self._table is None:
+            import numpy
+
+            self._table = numpy.frombuffer(self._raw, _row_type())
+        return self._table[name]
+
+    @property
+    def line_count(self) -> int:
+        """The number of lines to answer with: those of all rows."""
+        return sum(row[3] for row in self._rows)
+
+    @property
+    def from_(self) -> Any:
+        """[rows]: the slot that each row continues."""
+        return self._column("from")
+
+    @property
+    def to(self) -> Any:
+        """[rows]: the slot that each row continues in."""
+        return self._column("to")
+
+    @property
+    def length(self) -> Any:
+        """[rows]: how many tokens of its slot each row keeps."""
+        return self._column("length")
+
+    @property
+    def lines(self) -> Any:
+        """[rows]: lines asked of each row."""
+        return self._column("lines")
+
+    @property
+    def count(self) -> Any:
+        """[rows]: tokens of each row."""
+        return self._column("count")
+
+    @property
+    def tokens(self) -> Any:
+        """The tokens of all rows behind each other: [rows] if each has one."""
+        import numpy
+
+        return numpy.frombuffer(self._tokens, numpy.int32)
+
+
+def _row_type() -> Any:
+    global _row_dtype
+    if _row_dtype is None:
+        import numpy
+
+        _row_dtype = numpy.dtype(CRow)
+    return _row_dtype
+
+
+_row_dtype: Any = None
+
+
+class Draft(NamedTuple):
+    """An output of a Blockwise search whose next tokens may be guessed."""
+
+    slot: int
+    """Its slot."""
+    length: int
+    """The first `length` tokens of the slot stay."""
+    pending: list[int]
+    """Tokens chosen since, not yet in the slot."""
+    wanted: int
+    """The maximum number of guesses."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What a model has: any object with these. docs/model.md has the contract.
+
+    It may also have
+
+    - `abilities: Abilities`, `limits: Limits`;
+    - `kind: str`: "logits" (the default) or "log_probs", what its scores are;
+    - `token_bytes: Sequence[bytes]`, of every token, for grammars; empty for control tokens;
+    - `release(slots)`: these slots are no longer needed;
+    - `source_length(source) -> int`, for limits that are a factor of it;
+    - `propose(drafts: list[Draft]) -> list[Sequence[int]]`: guesses for Blockwise, each following the one before;
+    - `lookup: int`: prompt lookup with the last so many tokens, before `propose`;
+    - `is_encoder_decoder: bool`, for `generate`: inputs are sources, not prompts.
+    """
+
+    vocabulary: Vocabulary
+
+    def start(self, sources: list[Any], slots: list[int]) -> None:
+        """Begins sources[i] in slots[i], which then holds no token."""
+
+    def step(self, rows: Rows) -> Any:
+        """The scores of all tokens after each line asked for: float32 [lines of all rows, V], -inf for impossible tokens.
+
+        Arrays of NumPy, tensors with `__dlpack__` on the CPU and buffers are read where they lie: they must stay as they are
+        until the next call.
+        """
+
+
+class FunctionModel:
+    """A model made of a function from all tokens so far (bos or prompt included) to the scores of the next one; no cache.
+
+    For first experiments: every line runs the function over all its tokens.
+
+    function
+        `function(tokens) -> scores`, [V], or with `takes_source` `function(tokens, source) -> scores`.
+    batched
+        The function gets a list of token lists (and a list of sources), and returns [lines, V].
+    """
+
+    abilities = Abilities(ragged=True, blocks=True, roll_back=True)
+
+    def __init__(self, function: Callable, vocabulary: Vocabulary, *, kind: str = "logits", batched: bool = False,
+                 takes_source: bool = False, token_bytes: Sequence[bytes] | None = None, lookup: int = 0,
+                 is_encoder_decoder: bool = False):
+        self.function, self.vocabulary, self.kind, self.batched = function, vocabulary, kind, batched
+        self.takes_source, self.token_bytes, self.lookup = takes_source, token_bytes, lookup
+        self.is_encoder_decoder = is_encoder_decoder
+        self._slots: dict[int, tuple[Any, list[int]]] = {}
+
+    def start(self, sources: list[Any], slots: list[int]) -> None:
+        for source, slot in zip(sources, slots):
+            self._slots[slot] = source, []
+
+    def step(self, rows: Rows) -> Any:
+        before = {row.from_: self._slots[row.from_] for row in rows}
+        contexts, sources = [], []
+        for row in rows:
+            source, held = before[row.from_]
+            tokens = held[:row.length] + row.tokens
+            self._slots[row.to] = source, tokens
+            for end in range(len(tokens) - row.lines + 1, len(tokens) + 1):
+                contexts.append(tokens[:end])
+                sources.append(source)
+        if self.batched:
+            return self.function(contexts, sources) if self.takes_source else self.function(contexts)
+        import numpy
+
+        scores = numpy.empty((len(contexts), self.vocabulary.size), numpy.float32)
+        for line, tokens, source in zip(scores, contexts, sources):
+            found = numpy.asarray(self.function(tokens, source) if self.takes_source else self.function(tokens))
+            if found.shape != line.shape:
+                raise ValueError(f"the function gave scores of shape {found.shape}: must be {line.shape}")
+            line[:] = found
+        return scores
+
+    def release(self, slots: list[int]) -> None:
+        for slot in slots:
+            self._slots.pop(slot, None)
+
+
+_ABILITIES = {"ragged": RAGGED, "blocks": BLOCKS, "roll_back": ROLL_BACK}
+
+
+class Table:
+    """A model as the library's table of functions. What the model raises is kept, and returned as a number."""
+
+    STOPPED = -1
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.sources: dict[int, Any] = {}  # by the number that stands for each; 0: None
+        self.errors: dict[int, BaseException] = {}
+        self.stops_at: type[BaseException] | tuple = ()  # after such an error the model is not called again
+        self.stopped_by: BaseException | None = None
+        self.in_model = False  # whether its code runs now
+        self._kept: Any = None  # the scores of the last step
+        self._lock = threading.Lock()
+        self._next = self._error_count = 0
+        if isinstance(model, type) or not callable(getattr(model, "step", None)) or not callable(getattr(model, "start", None)):
+            raise TypeError(f"sluice: model = {model!r}: must be an object with vocabulary, start(sources, slots) and step(rows); a "
+                            "function becomes one by FunctionModel(function, Vocabulary(...))")
+        vocabulary = model.vocabulary
+        self.size = int(vocabulary.size)
+        eos = [vocabulary.eos] if hasattr(vocabulary.eos, "__index__") else vocabulary.eos
+        kind = getattr(model, "kind", "logits")
+        if kind not in ("logits", "log_probs"):
+            raise ValueError(f'sluice: kind = {kind!r}: must be "logits" or "log_probs"')
+        abilities = getattr(model, "abilities", Abilities())
+        limits = getattr(model, "limits", Limits())
+        eos_array, eos_count = token_array(eos, "vocabulary.eos")
+        never_array, never_count = token_array(vocabulary.never, "vocabulary.never")
+        self.functions = CModelFunctions(
+            size=C.sizeof(CModelFunctions), vocabulary=self.size, bos=vocabulary.bos, eos=eos_array, eos_count=eos_count,
+            never=never_array, never_count=never_count,
+            abilities=sum(bit for name, bit in _ABILITIES.items() if getattr(abilities, name, False)),
+            log_probs=kind == "log_probs", max_slots=limits.slot_count or 0, max_length=limits.length or 0,
+            start=Start(self._start), step_view=StepView(self._step), lookup=getattr(model, "lookup", 0))
+        if hasattr(model, "release"):
+            self.functions.release = Release(self._release)
+        if hasattr(model, "source_length"):
+            self.functions.source_length = SourceLength(self._source_length)
+        if hasattr(model, "propose"):
+            self.functions.propose = Propose(self._propose)
+
+    def add_source(self, source: Any) -> int | None:
+        """The number that stands for a source; None for None."""
+        if source is None:
+            return None
+        with self._lock:
+            self._next += 1
+            self.sources[self._next] = source
+            return self._next
+
+    def remove_source(self, number: int | None) -> None:
+        if number is not None:
+            self.sources.pop(number, None)
+
+    def _failed(self, error: BaseException) -> int:
+        """Keeps an error; the number that stands for it."""
+        with self._lock:
+            self._error_count += 1
+            number = self._error_count % 2**30 + 1
+            self.errors[number] = error
+            if len(self.errors) > 256:
+                del self.errors[next(iter(self.errors))]
+            if self.stopped_by is None and isinstance(error, self.stops_at):
+                self.stopped_by = error
+        return number
+
+    def cause_of(self, message: str) -> BaseException | None:
+        """The exception behind a result whose message is this."""
+        found = re.search(r"the model's \w+ returned (-?\d+)$", message)
+        if found is None:
+            return None
+        number = int(found[1])
+        return self.stopped_by if number == self.STOPPED else self.errors.get(number)
+
+    def _start(self, _user, count, sources, slots) -> int:
+        try:
+            if self.stopped_by is not None:
+                return self.STOPPED
+            self.in_model = True
+            self.model.start([self.sources.get(source) for source in sources[:count]], slots[:count])
+            return 0
+        except BaseException as error:
+            return self._failed(error)
+        finally:
+            self.in_model = False
+
+    def _step(self, _user, count, address, scores, stride) -> int:
+        try:
+            if self.stopped_by is not None:
+                return self.STOPPED
+            rows = Rows(address, count)
+            self.in_model = True
+            answer = self.model.step(rows)
+            self.in_model = False
+            found, stride[0], self._kept = lines_of(answer, rows.line_count, self.size, "the model's step")
+            scores[0] = found
+            return 0
+        except BaseException as error:
+            return self._failed(error)
+        finally:
+            self.in_model = False
+
+    def _release(self, _user, count, slots) -> None:
+        try:
+            if self.stopped_by is None:
+                self.in_model = True
+                self.model.release(slots[:count])
+        except BaseException as error:
+            self._failed(error)
+        finally:
+            self.in_model = False
+
+    def _source_length(self, _user, source) -> int:
+        try:
+            self.in_model = True
+            return self.model.source_length(self.sources.get(source))
+        except BaseException as error:
+            self._failed(error)
+            return -1
+        finally:
+            self.in_model = False
+
+    def _propose(self, _user, count, drafts) -> int:
+        try:
+            if self.stopped_by is not None:
+                return self.STOPPED
+            asked = [Draft(d.slot, d.length, d.pending[:d.pending_count], d.wanted) for d in drafts[:count]]
+            self.in_model = True
+            answers = self.model.propose(asked)
+            self.in_model = False
+            if len(answers) != count:
+                raise ValueError(f"the model's propose answered {len(answers)} of {count} drafts")
+            for i, guesses in enumerate(answers):
+                draft = drafts[i]
+                draft.made = min(len(guesses), draft.wanted)
+                for k in range(draft.made):
+                    draft.guesses[k] = int(guesses[k])
+            return 0
+        except BaseException as error:
+            return self._failed(error)
+        finally:
+            self.in_model = False

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all searches share; rules: grammars and catalogues."""
+
+from __future__ import annotations
+
+import ctypes as C
+import dataclasses
+import enum
+import json
+import os
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ._library import ArgumentError, CGrammarOptions, call, create, library, size_t, token_array
+
+if TYPE_CHECKING:
+    from .options import NoRepeatNgram, Penalties
+
+Phrase = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Outputs must match it: guided (structured) decoding. The model needs `token_bytes`.
+
+    `Grammar.gbnf(text)`, `Grammar.regex(pattern)` and `Grammar.json_schema(schema)` make one; docs/structure.md says what they
+    accept. It is compiled once for each model that meets it, and checked then.
+    """
+
+    kind: str
+    """"gbnf", "regex" or "json_schema"."""
+    text: str
+    behind_space: bool = False
+    """A leading space of the output is not part of the text that must match."""
+    white_space: int = 0
+    """For json_schema: at most this many where JSON allows some; 0: compact, -1: any number."""
+    longest: bool = False
+    """Forced text is spelt with the longest tokens; else with any."""
+
+    @classmethod
+    def gbnf(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """A grammar in the notation of llama.cpp."""
+        return cls("gbnf", text, behind_space=behind_space, longest=longest)
+
+    @classmethod
+    def regex(cls, pattern: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """A regular expression that all of the output must match."""
+        return cls("regex", pattern, behind_space=behind_space, longest=longest)
+
+    @classmethod
+    def json_schema(cls, schema: str | dict | bool, *, white_space: int = 0, behind_space: bool = False,
+                    longest: bool = False) -> Grammar:
+        """JSON that is valid under a schema: its text, or what `json.loads` makes of it."""
+        text = schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
+        return cls("json_schema", text, behind_space=behind_space, white_space=white_space, longest=longest)
+
+    def _create(self, model: int) -> int:
+        options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=self.behind_space, white_space=self.white_space,
+                                  longest=self.longest)
+        return create("grammar_create", model, self.kind.encode(), self.text.encode(), C.byref(options))
+
+
+class Catalogue:
+    """Outputs must be one of its sequences of tokens: generative retrieval; docs/catalogues.md.
+
+    `Catalogue(sequences)` takes different sequences in any order. `Catalogue.open(file)` maps a file of `build_catalogue`, whose
+    memory processes share.
+    """
+
+    def __init__(self, sequences: Iterable[Sequence[int]]):
+        tokens: list[int] = []
+        lengths: list[int] = []
+        for sequence in sequences:
+            tokens += sequence
+            lengths.append(len(sequence))
+        array, _ = token_array(tokens, "sequences")
+        self._own(create("catalogue_create", array, (size_t * len(lengths))(*lengths), len(lengths)))
+
+    @classmethod
+    def open(cls, file: str | os.PathLike) -> Catalogue:
+        """The catalogue in a file. It must not change while it is used."""
+        made = cls.__new__(cls)
+        made._own(create("catalogue_open", os.fsencode(file)))
+        return made
+
+    def _own(self, handle: int) -> None:
+        self._handle = handle
+        weakref.finalize(self, library.sluice_catalogue_free, handle)
+
+
+def _no_penalties() -> Penalties:
+    from .options import Penalties
+    return Penalties()
+
+
+def _no_ngrams() -> NoRepeatNgram:
+    from .options import NoRepeatNgram
+    return NoRepeatNgram()
+
+
+@dataclass(kw_only=True)
+class Search:
+    """What all searches have: the rules that their outputs obey. Use Greedy, BeamSearch, Sample, StochasticBeam or Blockwise."""
+
+    forbidden: Sequence[Phrase] = ()
+    """Phrases that no output contains (Forbidden)."""
+    demanded: Sequence[Phrase] = ()
+    """Phrases that every output contains (ConstrainedBeamSearch): for BeamSearch."""
+    penalties: Penalties = field(default_factory=_no_penalties)
+    """For tokens that have occurred before."""
+    no_repeat_ngram: NoRepeatNgram = field(default_factory=_no_ngrams)
+    """No n-gram occurs twice in an output."""
+    grammar: Grammar | None = None
+    """Outputs match it (Structured)."""
+    catalogue: Catalogue | None = None
+    """Outputs are sequences of it (InCatalogue)."""
+
+    _options: ClassVar[dict[str, str]] = {}
+    _kind: ClassVar[str] = ""
+
+    def replace(self, **changes: Any) -> Any:
+        """A copy with some of the options changed."""
+        return dataclasses.replace(self, **changes)
+
+    def _create(self, compile_grammar) -> SearchHandle:
+        if not self._kind:
+            raise TypeError("sluice: Search is no search of its own: use Greedy, BeamSearch, Sample, StochasticBeam or Blockwise")
+        made = SearchHandle(create("search_create", self._kind.encode()))
+        _set_all(made.handle, self)
+        for phrase in self.forbidden:
+            call("search_forbid", made.handle, *token_array(phrase, "forbidden"))
+        for phrase in self.demanded:
+            call("search_demand", made.handle, *token_array(phrase, "demanded"))
+        if self.grammar is not None:
+            call("search_obey", made.handle, compile_grammar(self.grammar))
+        if self.catalogue is not None:
+            call("search_choose", made.handle, self.catalogue._handle)
+        return made
+
+
+class SearchHandle:
+    """A sluice_search, freed with this object."""
+
+    def __init__(self, handle: int):
+        self.handle = handle
+        weakref.finalize(self, library.sluice_search_free, handle)
+
+
+_default_searches: dict[type, Any] = {}
+
+
+def _set_all(handle: int, search: Search) -> None:
+    """Sets what differs from what a new search of the library has."""
+    default = _default_searches.setdefault(type(search), type(search)())
+    for member in dataclasses.fields(search):
+        name, value, usual = member.name, getattr(search, member.name), getattr(default, member.name)
+        if hasattr(usual, "_options"):  # options within options
+            if type(value) is not type(usual):
+                raise TypeError(f"{name} = {value!r}: must be {type(usual).__name__}(...)")
+            if value != usual:
+                for its, c_name in value._options.items():
+                    number = _number(getattr(value, its), getattr(type(usual)(), its), f"{name}.{its}")
+                    call("search_set", handle, c_name.encode(), number)
+        elif name in search._options and value != usual:
+            call("search_set", handle, search._options[name].encode(), _number(value, usual, name))
+
+
+def _number(value: Any, usual: Any, name: str) -> float:
+    """What stands for an option in C; `usual`: its default, which has its type."""
+    if isinstance(usual, enum.Enum):
+        kind = type(usual)
+        if isinstance(value, str) and value in kind.__members__:
+            return float(kind[value])
+        if isinstance(value, kind):
+            return float(value)
+        raise ArgumentError(f"sluice: {name} = {value!r}: must be one of " + ", ".join(kind.__members__))
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} = {value!r}: must be a number") from None

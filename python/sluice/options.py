@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by scripts/python-options from the C++ headers; do not edit.
+"""The options of searches, with the names, the defaults and the descriptions of the C++ library."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ._search import Search
+
+UNLIMITED = 2**31 - 1
+"""Of a length: until the model's slots are full. Of a number: as many as there are."""
+
+
+class LengthPenaltyKind(enum.IntEnum):
+    """What the sum of log-probabilities is divided by."""
+
+    none = 0
+    """Score = log_prob - word_penalty * length."""
+    average = 1
+    """That / length^alpha (fairseq, CTranslate2, Marian, Hugging Face; alpha = 1: the mean per token)."""
+    gnmt = 2
+    """That / ((beta + length) / (beta + 1))^alpha (Wu et al. 2016, eq. 14; Sockeye)."""
+
+
+class EarlyStoppingRule(enum.IntEnum):
+    """When the search ends, besides at the maximum length."""
+
+    count = 0
+    """When `finished` hypotheses have ended."""
+    top_ended = 1
+    """When the best candidate of some step was an end and n_best have ended (CTranslate2 without penalty)."""
+    exact = 2
+    """When no live hypothesis can still enter the n-best list. Needs scores that only fall: see LengthPenalty."""
+    heuristic = 3
+    """When width have ended and the best live one, scored as if it ended now, is no better than the worst of the width
+    best finished ones (Hugging Face, early_stopping = False).
+    """
+    never_early = 4
+    """The same, but scored at the maximum length where alpha > 0 (Hugging Face, early_stopping = "never")."""
+
+
+class FinishedHypotheses(enum.IntEnum):
+    """What happens to a hypothesis that ends while its beam goes on."""
+
+    set_aside = 0
+    """Eos among the `width` best candidates goes to a list, and the beam is refilled (fairseq, CTranslate2, Hugging Face).
+    """
+    shrink = 1
+    """It leaves, and its place stays empty (Marian)."""
+    stay = 2
+    """It keeps its place and competes with its final score (Sockeye)."""
+    leave_first = 3
+    """It stays and competes with its log_prob; once no live hypothesis is better, it leaves and its place stays empty
+    (VAR-STREAM).
+    """
+
+
+class AtMaximum(enum.IntEnum):
+    """What happens to hypotheses that are still alive at the maximum length."""
+
+    force_eos = 0
+    """Their last token is eos, with its own log-probability (fairseq, Sockeye)."""
+    force_eos_free = 1
+    """Their last token is eos, at no cost (VAR-STREAM)."""
+    truncate = 2
+    """They join the finished ones, without eos (CTranslate2, Hugging Face, Marian)."""
+    best_unfinished = 3
+    """The best of them joins the finished ones, without eos."""
+    drop = 4
+    """They are discarded."""
+
+
+class Stage(enum.IntEnum):
+    """When edits and `only` are applied."""
+
+    before_softmax = 0
+    """To the scores: the remaining probabilities sum to one."""
+    after_softmax = 1
+    """To the log-probabilities, which are not normalised again. Tokens are still ranked by scores: `add` is added to the
+    score and rounded there; a penalised log-probability is converted back to a score.
+    """
+
+
+@dataclass
+class LengthLimits:
+    """Bounds on the number of generated tokens of one sentence. A forced prefix counts, the prompt does not."""
+
+    min: int = 0
+    """Minimum number generated before eos (eos is forbidden until then); >= 0."""
+    max: int = 256
+    """Maximum number generated, eos included; >= 0. (fairseq's max_len excludes eos: this is one more.)."""
+    min_factor: float = 0
+    """> 0: also at least this times the source's length, rounded up."""
+    max_factor: float = 0
+    """> 0: also at most this times the source's length, rounded up, plus."""
+    extra: int = 0
+    """This."""
+
+    _options: ClassVar[dict[str, str]] = {"min": "min_length", "max": "max_length", "min_factor": "min_factor", "max_factor": "max_factor", "extra": "extra"}
+
+
+@dataclass
+class LengthPenalty:
+    """The final score by which hypotheses are ranked. Lengths include the forced prefix and the final eos."""
+
+    kind: LengthPenaltyKind | str = LengthPenaltyKind.average
+    """See LengthPenaltyKind."""
+    alpha: float = 1
+    """0 = none; larger favours longer outputs; negative favours shorter ones."""
+    beta: float = 5
+    """For gnmt; > -1."""
+    word_penalty: float = 0
+    """Per token; negative rewards length."""
+
+    _options: ClassVar[dict[str, str]] = {"kind": "penalty", "alpha": "alpha", "beta": "beta", "word_penalty": "word_penalty"}
+
+
+@dataclass
+class Pruning:
+    """Which candidates a beam drops even though it has room (Freitag and Al-Onaizan 2017, "Beam Search Strategies for
+    Neural Machine Translation"). All are off by default: the beam has a fixed width. A candidate exactly at a threshold
+    is dropped.
+    """
+
+    absolute_threshold: float = math.inf
+    """Keep log_prob > best - this, where best is the best of the kept candidates and of the finished hypotheses (an empty
+    output does not count); >= 0.
+    """
+    relative_threshold: float = 0
+    """Keep probability > this times that of the same best; in [0, 1)."""
+    relative_local_threshold: float = 0
+    """Keep candidates whose last token alone is more than this times as probable as the most probable last token of all
+    candidates; in [0, 1).
+    """
+    max_per_parent: int = UNLIMITED
+    """Maximum number of children of one hypothesis, finished ones included; >= 1."""
+    below_finished: float = math.inf
+    """Drop hypotheses more than this below the best finished one, as Sockeye's beam_prune and Post and Vilar (2018,
+    section 6.3) do: compares the log_prob of a live one, or the score of a finished one, with the best score of a
+    finished one. With a length penalty that is nearly a bound on log_prob itself; >= 0.
+    """
+
+    _options: ClassVar[dict[str, str]] = {"absolute_threshold": "absolute_threshold", "relative_threshold": "relative_threshold", "relative_local_threshold": "relative_local_threshold", "max_per_parent": "max_per_parent", "below_finished": "below_finished"}
+
+
+@dataclass
+class EarlyStopping:
+    """When a sentence ends before its beam is empty and before the maximum length."""
+
+    rule: EarlyStoppingRule | str = EarlyStoppingRule.count
+    """See EarlyStoppingRule."""
+    patience: float = 1
+    """(CTranslate2; Kasai et al. 2022); rounded, at least 1."""
+
+    _options: ClassVar[dict[str, str]] = {"rule": "early_stopping", "patience": "patience"}
+
+
+@dataclass
+class Penalties:
+    """Llama.cpp's penalties sampler (llama_sampler_init_penalties). If a token occurs n >= 1 times in the window, its
+    score is divided by `repetition` (multiplied if it is not positive; Keskar et al. 2019), then reduced by n *
+    frequency + presence. OpenAI's service and vLLM have the same frequency and presence penalties, over the whole
+    output and without the prompt. Without prompt and window, `repetition` alone is RepetitionPenalty. Off by default.
+
+    O(w log w) per line, with w the number of tokens in the window; one edit per distinct token; more than 64 edits cost
+    a copy of the line.
+    """
+
+    repetition: float = 1
+    """> 0; 1 = off; llama.cpp: penalty_repeat."""
+    frequency: float = 0
+    """Finite; llama.cpp: penalty_freq."""
+    presence: float = 0
+    """Finite; llama.cpp: penalty_present."""
+    window: int = 64
+    """Number of most recent tokens to look at; 0 = off; -1 = all; llama.cpp: penalty_last_n."""
+    prompt: bool = True
+    """Whether to include the prompt, as llama.cpp does."""
+
+    _options: ClassVar[dict[str, str]] = {"repetition": "repetition_penalty", "frequency": "frequency_penalty", "presence": "presence_penalty", "window": "penalty_window", "prompt": "penalty_prompt"}
+
+
+@dataclass
+class NoRepeatNgram:
+    """No n-gram occurs twice in one output, forced prefix included (Paulus et al. 2017; no_repeat_ngram_size)."""
+
+    n: int = 0
+    """0 = off; 1: no token twice."""
+
+    _options: ClassVar[dict[str, str]] = {"n": "no_repeat_ngram"}
+
+
+@dataclass(kw_only=True)
+class Greedy(Search):
+    """Takes the best token at every step (ties: the lower token) until eos or the maximum length; an output cut at the
+    maximum length is not `finished`. One slot, one row per step.
+
+    The score is log_prob, the plain sum, since nothing is ranked by it. Engines whose greedy search is a beam of one
+    divide it by the length (CTranslate2: presets::ctranslate2_greedy; fairseq): set `penalty` to make scores comparable
+    with a beam's.
+    """
+
+    length: LengthLimits = field(default_factory=LengthLimits)
+    scores: bool = True
+    """False: no softmax; log-probabilities and score are then NaN, and a rule's penalties (not its bans) act on the
+    model's scores instead of on log-probabilities.
+    """
+    penalty: LengthPenalty = field(default_factory=lambda: LengthPenalty(kind=LengthPenaltyKind.none))
+    """For the score."""
+    stage: Stage | str = Stage.after_softmax
+    """When eos (output too short) and tokens never generated are forbidden."""
+
+    _options: ClassVar[dict[str, str]] = {"scores": "scores", "stage": "stage"}
+    _kind: ClassVar[str] = "greedy"
+
+
+@dataclass(kw_only=True)
+class BeamSearch(Search):
+    """Keeps the `width` best hypotheses of every length. There is one algorithm; engines differ in its options
+    (presets.hpp). The default is fairseq's beam search: the width is fixed, finished hypotheses are set aside, and the
+    search ends when `width` hypotheses have finished.
+
+    At every step, the candidates are the best tokens of every live hypothesis, plus the finished hypotheses that are
+    still in the beam. At most `candidates` of them are considered, in order of log-probability. Ties go to the better-
+    ranked parent, then to the parent's own order (higher score, then lower token). Decisions for one sentence never
+    depend on another sentence.
+
+    A step costs O(width^2 log width) on top of the model; a fork costs one node. Nothing is allocated once warm.
+    """
+
+    width: int = 5
+    """Maximum number of live hypotheses; >= 1."""
+    n_best: int = 1
+    """Maximum number of hypotheses returned; in [1, width], or up to the number that early_stopping.patience lets finish.
+    """
+    length: LengthLimits = field(default_factory=LengthLimits)
+    penalty: LengthPenalty = field(default_factory=LengthPenalty)
+    pruning: Pruning = field(default_factory=Pruning)
+    finished: FinishedHypotheses | str = FinishedHypotheses.set_aside
+    """See FinishedHypotheses."""
+    early_stopping: EarlyStopping = field(default_factory=EarlyStopping)
+    at_maximum: AtMaximum | str = AtMaximum.force_eos
+    """See AtMaximum."""
+    surplus: bool = False
+    """set_aside, Rule::count: whether all hypotheses that end in the last step count, or only as many as the rule still
+    needs, best first.
+    """
+    prefix_scored: bool = True
+    """Whether the log-probabilities of a forced prefix count."""
+    guard_prefix: bool = False
+    """set_aside: right after a forced prefix only the best candidate may end; any other that ends is dropped, and its
+    place stays empty for that step (CTranslate2).
+    """
+    candidates: int = 0
+    """Considered per step; 0 = as many as `finished` needs to keep the beam full."""
+    sibling_penalty: float = 0
+    """The i-th best child of a parent (from 0) is ranked i times this lower, and so are its own children (Li and Jurafsky
+    2016: diverse beams); >= 0. Scores do not include it.
+    """
+    stage: Stage | str = Stage.after_softmax
+    """When eos (output too short) and tokens never generated are forbidden."""
+
+    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "finished": "finished", "at_maximum": "at_maximum", "surplus": "surplus", "prefix_scored": "prefix_scored", "guard_prefix": "guard_prefix", "candidates": "candidates", "sibling_penalty": "sibling_penalty", "stage": "stage"}
+    _kind: ClassVar[str] = "beam"
+
+
+@dataclass(kw_only=True)
+class Sample(Search):
+    """Draws outputs token by token from p(v) ~ exp(x(v) / temperature), where x are the model's scores, optionally
+    restricted to a part of the tokens (see Truncation) or by the samplers of SamplerChain, until eos or the maximum
+    length. An output cut at the maximum length is not `finished`.
+
+    Tokens never generated, and eos while the output is too short, are forbidden before the softmax: the remaining
+    tokens are normalised. `log_prob` and `score` are the log-probability of the output under that model, before any
+    truncation. They include the temperature only if no active cut comes before it in `order` and it is not dynamic.
+
+    Samplers that look at the tokens generated so far are rules (Ruled): Penalties, Dry, TokenBias. Presets:
+    sample_presets.hpp.
+
+    The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the remaining
+    tokens. So the same seed gives the same text in any batch and under any schedule. A sample does not depend on the
+    number of samples, and continues in the same way if its beginning is given as a prefix (except that Mirostat and
+    AdaptiveP do not take a prefix into account).
+
+    The samples of one sentence share the prompt: it is run once, in one slot. One row per step for each sample that has
+    not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
+    whole line, sorted once, O(V log V).
+    """
+
+    temperature: float = 1
+    """> 0; the nearer to 0, the nearer to Greedy."""
+    top_k: int = 0
+    """For this and the next three see Truncation; 0 = off."""
+    top_p: float = 1
+    """1 = off."""
+    min_p: float = 0
+    """0 = off."""
+    typical: float = 1
+    """1 = off."""
+    top_n_sigma: float = 0
+    """Only tokens whose score is at most this many standard deviations of the line's scores below the best (Tang et al.
+    2024; as llama.cpp's top-n-sigma); 0 = off.
+    """
+    min_keep: int = 1
+    """Minimum number of tokens that top_p, min_p, typical and xtc leave (Hugging Face's min_tokens_to_keep); not more than
+    top_k.
+    """
+    samples: int = 1
+    """Per sentence; >= 1. Returned in their order; a sample that has no possible token left is omitted."""
+    distinct: bool = False
+    """Drop duplicates, and sort by log_prob (ties by tokens): up to `samples` different hypotheses, best first."""
+    length: LengthLimits = field(default_factory=LengthLimits)
+
+    _options: ClassVar[dict[str, str]] = {"temperature": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "typical": "typical", "top_n_sigma": "top_n_sigma", "min_keep": "min_keep", "samples": "samples", "distinct": "distinct"}
+    _kind: ClassVar[str] = "sample"
+
+
+@dataclass(kw_only=True)
+class StochasticBeam(Search):
+    """Draws `width` different outputs. The first is drawn from the model; each further one as if the earlier ones were
+    impossible (Kool, van Hoof and Welling 2019, "Stochastic Beams and Where to Find Them").
+
+    Every output y has a perturbed log-probability G(y) = log p(y) + a Gumbel variate of its own; the outputs with the k
+    largest are the sample. They are found top-down, since the largest G among the completions of a partial output S
+    with log_prob f(S) is itself distributed as f(S) + Gumbel. The children's values are drawn, then shifted so that
+    their maximum equals the parent's value,
+
+    G~(S') = -log(exp(-G(S)) - exp(-Z) + exp(-G(S'))), Z = max over the children S' of G(S').
+
+    Computed as in the paper's appendix B. A beam ranked by G~ never loses one of the k largest.
+
+    Hypotheses are sorted by G, which is their `score`; log_prob is that of the model at this temperature. The noise
+    depends on the sentence's seed and a hypothesis's own tokens, not on rank or slot: the same seed gives the same
+    sample in any batch, and a narrower beam gives the first hypotheses of a wider one. Tokens never generated, and eos
+    while the output is too short, are forbidden before the softmax: the distribution is that of the restricted model.
+    An output cut at the maximum length is an outcome like any other, and not `finished`. A forced prefix counts in
+    log_prob and score.
+
+    Averages over the sample need weights, and the weights need a threshold: the (k + 1)-th largest G. Search with width
+    k + 1 and call importance_log_weights(hypotheses, k).
+
+    A step costs what a BeamSearch step costs, plus the noise: a hash for each of `width` times V tokens.
+    """
+
+    width: int = 5
+    """Outputs drawn; fewer if the model has fewer; >= 1."""
+    temperature: float = 1
+    """The model's scores are divided by it; > 0; larger: more diverse."""
+    length: LengthLimits = field(default_factory=LengthLimits)
+
+    _options: ClassVar[dict[str, str]] = {"width": "width", "temperature": "temperature"}
+    _kind: ClassVar[str] = "stochastic"
+
+
+@dataclass(kw_only=True)
+class Blockwise(Search):
+    """Predict, verify, accept (Stern, Shazeer and Uszkoreit 2018). Every round feeds the model, as one row, its own last
+    token followed by a proposer's guesses, and looks at all lines. Guesses are kept up to the first that the rule
+    rejects; the model's own token takes its place. The KV cache is rolled back by the next row's length. One model call
+    per round, for any number of sentences; each sentence has its own accepted length.
+
+    The proposer is a wrapper of the model: WithHeads, WithDraft, WithLookup (prompt lookup), or any model with
+    `propose`. Without one this is greedy decoding (or sampling) in steps of one token. Guesses outside the vocabulary,
+    or beyond the number requested, are dropped, along with all that follow them.
+
+    `block` counts as in the paper: the model's own token plus block - 1 guesses. A round settles 1 to `block` tokens;
+    see Hypothesis::blocks.
+
+    Guesses may form a tree (`branches` > 1; SpecInfer: Miao et al. 2024; Medusa: Cai et al. 2024; EAGLE-2: Li et al.
+    2024): the rule then walks down the tree to the child that the model itself chooses. The whole tree is verified in
+    one call: as one row where the model takes trees, otherwise with a fork for each path. If the accepted path is not
+    the first, its tokens are fed again in the next round, before the guesses. With a rule that draws
+    (acceptance::Rejection), the proposer is asked to draw its guesses.
+    """
+
+    block: int = 4
+    """Maximum number of tokens verified in a round on one path; >= 1; 1: no guesses."""
+    length: LengthLimits = field(default_factory=LengthLimits)
+    adaptive: bool = False
+    """Choose the block size of each round, up to `block`, by how many of this sentence's guesses have been right so far.
+    """
+    cost: float = 0
+    """Adaptive: the cost of drafting and verifying one guess per sentence, as a fraction of a step; > 0, or 0: the decoder
+    measures it at run time. A rule that is relaxed, or draws, needs a fixed value, since its output depends on the
+    block sizes.
+    """
+    branches: int = 1
+    """Maximum number of paths of guesses per round; >= 1. The sentence has as many slots."""
+    nodes: int = 0
+    """Maximum number of guesses per round, in a tree or a chain; 0: (block - 1) * branches."""
+
+    _options: ClassVar[dict[str, str]] = {"block": "block", "adaptive": "adaptive", "cost": "cost", "branches": "branches", "nodes": "nodes"}
+    _kind: ClassVar[str] = "blockwise"
+
+
+LengthPenalty.Kind = LengthPenaltyKind
+EarlyStopping.Rule = EarlyStoppingRule

@@ -1,0 +1,682 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches from Python find what enumeration and other authors' programs find, whatever the batch; what goes wrong is said."""
+import array
+import asyncio
+import collections
+import json
+import math
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import unittest
+
+import numpy as np
+
+import sluice
+from sluice import (Abilities, BeamSearch, Blockwise, Grammar, Greedy, LengthLimits, LengthPenalty, NoRepeatNgram, Penalties, Request,
+                    Sample, StochasticBeam, presets)
+from sluice._scores import lines_of
+from table import BOS, EOS, Table, TableModel, exact, huggingface
+
+ORACLES = pathlib.Path(__file__).resolve().parents[1] / "oracles"
+ALL = Abilities(ragged=True, blocks=True, roll_back=True)
+LENGTH = LengthLimits(max=12)
+TEXTS = [b"", b"", b"", b"[", b"]", b",", b"1", b"1,"]
+
+
+def seen(results):
+    """All numbers of results, to be compared bit for bit."""
+    return [[(h.tokens, h.log_probs, h.log_prob, h.score, h.finished) for h in result] for result in results]
+
+
+class Searches(unittest.TestCase):
+    def setUp(self):
+        self.small = Table(V=6, eos_slope=0.8)
+
+    def test_greedy(self):
+        for seed in range(20):
+            model = TableModel(kind="log_probs")
+            result, = sluice.decode(model, [seed], Greedy(length=LENGTH))
+            tokens, log_probs = [], []
+            while len(tokens) < 12 and tokens[-1:] != [EOS]:
+                line = model.table.log_probs(seed, tuple(tokens)).astype(np.float32)
+                tokens.append(int(np.argmax(line)))
+                log_probs.append(float(line[tokens[-1]]))
+            self.assertEqual(result.tokens, tokens)
+            self.assertEqual(result.best.log_probs, log_probs)
+            self.assertAlmostEqual(result.best.log_prob, sum(log_probs), 5)
+            self.assertEqual(result.best.finished, tokens[-1] == EOS)
+            self.assertFalse(model.slots)
+
+    def test_a_wide_beam_finds_the_best_output(self):
+        search = BeamSearch(width=400, length=LengthLimits(max=5))
+        for seed in range(4):
+            score, tokens = exact(self.small, seed, 5)
+            result, = sluice.decode(TableModel(self.small), [seed], search)
+            self.assertEqual(tuple(result.tokens), tokens)
+            self.assertAlmostEqual(result.score, score, 4)
+
+    def test_rules(self):
+        def holds(tokens, phrase):
+            return any(tokens[i:i + len(phrase)] == phrase for i in range(len(tokens)))
+
+        for seed in range(3):
+            for search, allowed in [
+                    (dict(forbidden=[[3], [4, 5]]), lambda t: 3 not in t and not holds(t, (4, 5))),
+                    (dict(demanded=[[5, 3]]), lambda t: holds(t, (5, 3))),
+                    (dict(no_repeat_ngram=NoRepeatNgram(1)), lambda t: len(set(t)) == len(t)),
+                    (dict(catalogue=sluice.Catalogue([[3, 3, 4], [5], [4, 5, 3]])), lambda t: t[:-1] in [(3, 3, 4), (5,), (4, 5, 3)])]:
+                _, tokens = exact(self.small, seed, 5, allowed=allowed)
+                # Rules act on log-probabilities, which stay as they are.
+                result, = sluice.decode(TableModel(self.small), [seed], BeamSearch(width=400, length=LengthLimits(max=5), **search))
+                self.assertEqual(tuple(result.tokens), tokens, search)
+        self.assertEqual(result.best.constraints_total, 0)
+
+    def test_penalties(self):
+        model = TableModel(Table(eos_bias=-20), kind="log_probs")
+        for seed in range(5):
+            plain, = sluice.decode(model, [seed], Greedy(length=LENGTH))
+            result, = sluice.decode(model, [seed], Greedy(length=LENGTH, penalties=Penalties(repetition=50.0, window=-1, prompt=False)))
+            for i, token in enumerate(result.tokens):
+                line = model.table.log_probs(seed, tuple(result.tokens[:i]))
+                line[result.tokens[:i]] *= 50
+                self.assertEqual(token, int(np.argmax(line)))
+        self.assertNotEqual(plain.tokens, result.tokens)
+
+    def test_grammars(self):
+        model = TableModel()
+        model.token_bytes = TEXTS
+        lists = Grammar.regex(r"\[1(,1)*\]")
+        requests = [Request(seed, search=search) for seed in range(6) for search in (
+            Greedy(length=LENGTH, grammar=lists), Greedy(length=LENGTH),
+            Greedy(length=LENGTH, grammar=Grammar.gbnf('root ::= "[" ("1" | "11") "]"')),
+            Greedy(length=LENGTH, grammar=Grammar.json_schema({"type": "array", "items": {"enum": [1, 11]}, "minItems": 2})))]
+        decoder = sluice.Decoder(model)
+        texts = [b"".join(TEXTS[t] for t in result.tokens) for result in decoder.decode(requests, Greedy())]
+        for plain, text in zip(texts[1::4], texts[0::4]):
+            self.assertRegex(text, rb"^\[1(,1)*\]$")
+        self.assertTrue(any(text != plain for text, plain in zip(texts[0::4], texts[1::4])))
+        self.assertTrue(all(text in (b"[1]", b"[11]") for text in texts[2::4]))
+        for text in texts[3::4]:
+            self.assertTrue(set(json.loads(text)) <= {1, 11} and len(json.loads(text)) >= 2)
+        self.assertEqual(len(decoder._grammars), 3)
+        with self.assertRaisesRegex(sluice.ArgumentError, "pattern, line 1, column 1"):
+            decoder.check(Grammar.regex("[a-z"))
+        with self.assertRaisesRegex(TypeError, "token_bytes"):
+            sluice.decode(TableModel(), [1], Greedy(grammar=lists))
+
+    def test_blocks(self):
+        for kwargs, fewer in (dict(guess=True), True), (dict(lookup=2), False), (dict(guess=True, lookup=2), True):
+            plain = TableModel(abilities=ALL)
+            wanted = sluice.decode(plain, range(20), Greedy(length=LENGTH))
+            model = TableModel(abilities=ALL, **kwargs)
+            results = sluice.decode(model, range(20), Blockwise(block=5, length=LENGTH))
+            for one, other in zip(results, wanted):
+                self.assertEqual((one.tokens, one.best.log_probs), (other.tokens, other.best.log_probs))
+                self.assertEqual(sum(one.best.blocks), len(one.tokens))
+            if fewer:
+                self.assertLess(2 * model.calls, plain.calls + 4)
+        with self.assertRaisesRegex(sluice.ArgumentError, "roll_back"):
+            sluice.decode(TableModel(), [1], Blockwise())
+
+    def test_samples(self):
+        model = TableModel(Table(eos_bias=-20), limits=sluice.Limits())
+        search = Sample(samples=2000, length=LengthLimits(max=1))
+        result, = sluice.decode(model, [7], search)
+        counts = collections.Counter(h.tokens[0] for h in result)
+        for token, p in enumerate(np.exp(model.table.log_probs(7, ()))):
+            self.assertLess(abs(counts[token] / 2000 - p), 5 * math.sqrt(p * (1 - p) / 2000) + 1e-9)
+        greedy, sharp = (sluice.decode(model, [3], s)[0].tokens for s in (Greedy(length=LENGTH), Sample(top_k=1, length=LENGTH)))
+        self.assertEqual(greedy, sharp)
+        once = sluice.decode(model, [Request(3, seed=5)] * 3 + [Request(3, seed=6)], Sample(length=LENGTH))
+        self.assertEqual(once[0].tokens, once[2].tokens)
+        self.assertNotEqual(once[0].tokens, once[3].tokens)
+        three, = sluice.decode(model, [3], StochasticBeam(width=3, length=LENGTH))
+        two, = sluice.decode(model, [3], StochasticBeam(width=2, length=LENGTH))
+        self.assertEqual(seen([three])[0][:2], seen([two])[0])
+
+    def test_no_result_depends_on_the_batch(self):
+        model = TableModel()
+        model.token_bytes = TEXTS
+        kinds = [Greedy(length=LENGTH), BeamSearch(width=4, n_best=3, length=LENGTH), presets.huggingface(4, length=LENGTH, n_best=4),
+                 BeamSearch(width=4, length=LENGTH, demanded=[[5, 6]], forbidden=[[3]]), Sample(samples=3, top_p=0.8, length=LENGTH),
+                 StochasticBeam(length=LENGTH), BeamSearch(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH)]
+        for search in kinds:
+            one, many = (sluice.decode(model, range(33), search, batch=batch) for batch in (1, 16))
+            self.assertEqual(seen(one), seen(many))
+            other = TableModel(abilities=ALL)
+            other.token_bytes = TEXTS
+            self.assertEqual(seen(one), seen(sluice.decode(other, range(33), search)))
+            self.assertEqual([result.id for result in one], list(range(33)))
+        self.assertFalse(model.slots)
+        one, many = (sluice.decode(TableModel(abilities=ALL, guess=True), range(33), Blockwise(length=LENGTH), batch=batch)
+                     for batch in (1, 16))
+        self.assertEqual(seen(one), seen(many))
+
+    def test_prompts_and_prefixes(self):
+        table = Table()
+        model = TableModel(table, abilities=ALL)
+        for prompt, prefix in ([], [5, 6]), ([BOS, 4], []), ([BOS, 4, 3], [7]):
+            result, = sluice.decode(model, [Request(9, prompt=np.array(prompt, np.int64), prefix=prefix)], Greedy(length=LENGTH))
+            self.assertEqual(result.tokens[:len(prefix)], prefix)
+            context = tuple(prompt[1:] + result.tokens)
+            for i in range(len(prompt[1:] + prefix), len(context)):
+                self.assertEqual(context[i], int(np.argmax(table.logits(9, context[:i]))))
+
+    def test_functions(self):
+        table = Table()
+        plain = sluice.decode(TableModel(table), range(9), BeamSearch(length=LENGTH))
+
+        def one(tokens, source):
+            return table.logits(source, tokens[1:])
+
+        def many(lists, sources):
+            return [table.logits(source, tokens[1:]).tolist() for tokens, source in zip(lists, sources)]
+
+        vocabulary = sluice.Vocabulary(8, BOS, EOS, [0, 1])
+        for model in (sluice.FunctionModel(one, vocabulary, takes_source=True),
+                      sluice.FunctionModel(many, vocabulary, takes_source=True, batched=True)):
+            self.assertEqual(seen(plain), seen(sluice.decode(model, range(9), BeamSearch(length=LENGTH))))
+        model = sluice.FunctionModel(one, vocabulary, takes_source=True, lookup=2)
+        blocks, greedy = (sluice.decode(model, range(9), search) for search in (Blockwise(length=LENGTH), Greedy(length=LENGTH)))
+        self.assertEqual([r.tokens for r in blocks], [r.tokens for r in greedy])
+
+
+class Oracles(unittest.TestCase):
+    """What other authors' programs found over the same table: tests/oracles/README.md."""
+
+    def compare(self, file, search_of, limit, close):
+        compared = 0
+        for case in json.loads((ORACLES / file).read_text())["cases"][:limit]:
+            search = search_of(case)
+            if search is None:
+                continue
+            prefixes = case.get("prefix") or [[]] * len(case["seeds"])
+            requests = [Request(seed, prefix=prefix) for seed, prefix in zip(case["seeds"], prefixes)]
+            results = sluice.decode(TableModel(Table(**case["model"])), requests, search, errors="return")
+            for result, wanted in zip(results, case["nbest"]):
+                self.assertEqual([h.tokens for h in result], [one["tokens"] for one in wanted])
+                for h, one in zip(result, wanted):
+                    self.assertAlmostEqual(h.score, one["score"], delta=close)
+                compared += len(result)
+        return compared
+
+    def test_fairseq(self):
+        def search(case):
+            length = LengthLimits(min=case["min_len"], max=case["max_len"] + 1)
+            return presets.fairseq(case["beam"], n_best=case["beam"], length=length, penalty=LengthPenalty(alpha=case["lenpen"]))
+
+        self.assertGreater(self.compare("fairseq_beam.json", search, 12, 1e-4), 100)
+
+    def test_ctranslate2(self):
+        def search(case):
+            o = case["options"]
+            plain = {"beam_size", "length_penalty", "max_length", "min_length", "num_hypotheses", "patience"}
+            if o.get("beam_size", 1) == 1 or any(o[name] not in (0, 1, False, [], None) for name in set(o) - plain):
+                return None
+            made = presets.ctranslate2(o["beam_size"], o["length_penalty"], n_best=o["num_hypotheses"])
+            made.length = LengthLimits(min=o["min_length"], max=o["max_length"])
+            made.early_stopping.patience = o.get("patience", 1)
+            return made
+
+        self.assertGreater(self.compare("ctranslate2_beam.json", search, 60, 1e-4), 20)
+
+
+class Scores(unittest.TestCase):
+    def test_are_not_copied(self):
+        held = np.zeros((4, 11), np.float32)
+        for view, address, stride in [(held, held.ctypes.data, 11), (held[:, :8], held.ctypes.data, 11),
+                                      (held[1:3, 2:10], held[1:, 2:].ctypes.data, 11), (held[::2, :8], held.ctypes.data, 22)]:
+            self.assertEqual(lines_of(view, *view.shape, "it")[:2], (address, stride))
+            self.assertEqual(lines_of(Exported(view), *view.shape, "it")[:2], (address, stride))
+        flat = array.array("f", range(8))
+        self.assertEqual(lines_of(flat, 1, 8, "it")[0], flat.buffer_info()[0])
+        shaped = memoryview(array.array("f", range(16))).cast("B").cast("f", (2, 8))
+        self.assertEqual(lines_of(shaped, 2, 8, "it")[1], 8)
+
+    def test_are_converted(self):
+        wanted = np.arange(6, dtype=np.float32).reshape(2, 3)
+        ways = [wanted.astype(np.float64), wanted.astype(np.float16), wanted.tolist(), np.asfortranarray(wanted), wanted[:, ::-1][:, ::-1],
+                wanted[::-1], Exported(wanted.astype(np.float64)), Exported(np.asfortranarray(wanted))]
+        for given in ways:
+            address, stride, _kept = lines_of(given, 2, 3, "it")
+            found = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_float * (stride + 3)).from_address(address))
+            first = wanted[::-1] if given is ways[5] else wanted
+            self.assertEqual([found[:3].tolist(), found[stride:stride + 3].tolist()], first.tolist())
+
+    def test_models_may_give_any_of_them(self):
+        wanted = seen(sluice.decode(TableModel(), range(9), BeamSearch(length=LENGTH)))
+        for change in (Exported, lambda a: a.tolist(), lambda a: a.astype(np.float64), np.asfortranarray,
+                       lambda a: np.pad(a, ((0, 0), (0, 5)))[:, :8], lambda a: memoryview(a)):
+            model = TableModel()
+            step = model.step
+            model.step = lambda rows: change(step(rows))
+            self.assertEqual(seen(sluice.decode(model, range(9), BeamSearch(length=LENGTH))), wanted)
+
+    def test_without_numpy(self):
+        run = subprocess.run([sys.executable, "-c", WITHOUT_NUMPY], capture_output=True, text=True)
+        self.assertEqual((run.stdout, run.stderr), ("[[1, 2, 0], [1, 2, 0]]\n", ""))
+
+    def test_what_is_wrong_is_said(self):
+        for given, kind, message in [(np.zeros((3, 8), np.float32), ValueError, r"shape \(3, 8\), but 1 lines of 8 tokens"),
+                                     (np.zeros(7, np.float32), ValueError, r"shape \(7,\)"), (None, (TypeError, ValueError), ""),
+                                     (Exported(np.zeros((1, 8), np.float32), device=2), TypeError, "on a device"),
+                                     (["a"] * 8, ValueError, "")]:
+            model = TableModel()
+            model.step = lambda rows: given
+            with self.assertRaisesRegex(kind, message):
+                sluice.decode(model, [1])
+        model.step = lambda rows: np.full((1, 8), np.nan, np.float32)
+        with self.assertRaisesRegex(sluice.DecodingError, "not_a_number"):
+            sluice.decode(model, [1])
+
+
+WITHOUT_NUMPY = """
+import sys
+sys.modules["numpy"] = None  # importing it fails
+import array, sluice
+
+class Model:
+    vocabulary = sluice.Vocabulary(3, eos=0)
+    def start(self, sources, slots): pass
+    def step(self, rows):
+        lines = array.array("f", [0.0] * 3 * len(rows))
+        for i, row in enumerate(rows):
+            lines[3 * i + (row.tokens[-1] + 1) % 3] = 1.0
+        return memoryview(lines).cast("B").cast("f", (len(rows), 3))
+
+print([result.tokens for result in sluice.decode(Model(), [None] * 2)])
+"""
+
+
+class Exported:
+    """An array that only speaks DLPack, as tensors do."""
+
+    def __init__(self, held, device=1):
+        self.held, self.device = np.asarray(held), device
+
+    def __dlpack__(self, stream=None):
+        return self.held.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+
+class Notebooks(unittest.TestCase):
+    def test_a_result_is_a_table(self):
+        result, = sluice.decode(TableModel(), [1], BeamSearch(n_best=3))
+        text = result._repr_html_()
+        self.assertEqual(text.count("<tr><td>"), 3)
+        self.assertEqual(text.count("<span"), sum(len(h.tokens) for h in result))
+        failed, = sluice.decode(TableModel(), [Request(1, prefix=[99])], errors="return")
+        self.assertIn("<b>bad_request</b>: sluice: prefix = 99", failed._repr_html_())
+
+
+class Rows(unittest.TestCase):
+    def test_arrays_say_the_same(self):
+        seen_rows = []
+
+        class Watching(TableModel):
+            def step(self, rows):
+                self_rows = list(rows)
+                assert rows.from_.tolist() == [row.from_ for row in self_rows]
+                assert rows.to.tolist() == [row.to for row in self_rows]
+                assert rows.length.tolist() == [row.length for row in self_rows]
+                assert rows.lines.tolist() == [row.lines for row in self_rows]
+                assert rows.count.tolist() == [len(row.tokens) for row in self_rows]
+                assert rows.tokens.tolist() == sum((row.tokens for row in self_rows), [])
+                assert len(rows) == len(self_rows) and rows[0] == self_rows[0] and rows.line_count == sum(rows.lines)
+                seen_rows.append(rows)
+                return super().step(rows)
+
+        sluice.decode(Watching(abilities=ALL, guess=True), range(5), Blockwise(length=LENGTH))
+        sluice.decode(Watching(), range(5), BeamSearch(length=LENGTH))
+        self.assertGreater(sum(len(list(rows)) for rows in seen_rows), 50)  # they may be kept
+
+
+class Failing(TableModel):
+    def __init__(self, at, **kwargs):
+        super().__init__(**kwargs)
+        self.at, self.steps_after = at, 0
+
+    def start(self, sources, slots):
+        if 13 in sources:
+            raise LookupError("no such source")
+        super().start(sources, slots)
+
+    def step(self, rows):
+        if self.calls >= self.at:
+            self.calls += 1
+            self.where_it_happens()
+        return super().step(rows)
+
+    def where_it_happens(self):
+        raise ZeroDivisionError("deep in the model")
+
+
+class Errors(unittest.TestCase):
+    def test_of_the_model_are_raised_with_their_traceback(self):
+        model = Failing(at=2)
+        try:
+            sluice.decode(model, range(100), batch=8)
+            self.fail("nothing was raised")
+        except ZeroDivisionError as error:  # assertRaises would clear it
+            self.assertIn("where_it_happens", [frame.name for frame in traceback.extract_tb(error.__traceback__)])
+        self.assertEqual(model.calls, 3)  # nothing was asked afterwards
+        with self.assertRaisesRegex(LookupError, "no such source"):
+            sluice.decode(Failing(at=99), [1, 13, 2])
+        self.assertEqual(len(sluice.decode(Failing(at=99), [1, 2])), 2)
+
+    def test_may_be_returned(self):
+        results = sluice.decode(Failing(at=99), [1, 13, 2], errors="return", batch=1)
+        self.assertEqual([r.failure for r in results], ["none", "source", "none"])
+        self.assertIsInstance(results[1].cause, LookupError)
+        self.assertIn("start returned", results[1].message)
+        self.assertIsNone(results[0].error())
+        self.assertIsInstance(results[1].error(), LookupError)
+        results = sluice.decode(Failing(at=0), range(3), errors="return")
+        self.assertTrue(all(isinstance(r.cause, ZeroDivisionError) and r.failure == "model" for r in results))
+        result, = sluice.decode(TableModel(), [Request(1, prefix=[99])], errors="return")
+        self.assertEqual(result.failure, "bad_request")
+        self.assertFalse(result.ok)
+        with self.assertRaisesRegex(sluice.DecodingError, "prefix = 99"):
+            result.best
+
+    def test_of_requests(self):
+        with self.assertRaisesRegex(sluice.DecodingError, "request 1: bad_request: .*prefix = 99") as caught:
+            sluice.decode(TableModel(), [1, Request(1, prefix=[99])])
+        self.assertEqual(caught.exception.result.id, 1)
+        with self.assertRaisesRegex(sluice.ArgumentError, "kind"):
+            sluice.decode(TableModel(), [Request(1, search=BeamSearch())], Greedy())
+        for request, kind, message in [(Request(1, prompt="ab"), TypeError, "prompt = 'ab'"),
+                                       (Request(1, prompt=[2**32 + 5]), sluice.ArgumentError, r"tokens are below 2\^31"),
+                                       (Request(1, prompt=[1.5]), TypeError, r"prompt = \[1.5\]"),
+                                       (Request(1, prompt=np.zeros((1, 2), int)), TypeError, "prompt = "),
+                                       (Request(1, seed=-1), sluice.ArgumentError, "seed = -1")]:
+            with self.assertRaisesRegex(kind, message):
+                sluice.decode(TableModel(), [request])
+
+    def test_of_models(self):
+        for model, kind, message in [(lambda tokens: 0, TypeError, "FunctionModel"), (TableModel, TypeError, "must be an object")]:
+            with self.assertRaisesRegex(kind, message):
+                sluice.decode(model, [1])
+        model = TableModel()
+        model.kind = "scores"
+        with self.assertRaisesRegex(ValueError, "kind = 'scores'"):
+            sluice.decode(model, [1])
+        model = TableModel()
+        model.vocabulary = sluice.Vocabulary(8, bos=8)
+        with self.assertRaisesRegex(sluice.ArgumentError, "vocabulary.bos = 8"):
+            sluice.decode(model, [1])
+        model = TableModel(abilities=ALL)
+        model.propose = lambda drafts: []
+        with self.assertRaisesRegex(ValueError, "propose answered 0 of 1 drafts"):
+            sluice.decode(model, [1], Blockwise())
+        model = TableModel()
+        model.source_length = lambda source: 1 // 0
+        with self.assertRaises(ZeroDivisionError):
+            sluice.decode(model, [1], Greedy(length=LengthLimits(max_factor=2)))
+        model.source_length = lambda source: 2
+        result, = sluice.decode(model, [1], Greedy(length=LengthLimits(max_factor=2, min=4)))
+        self.assertEqual(len(result.tokens), 4)
+
+    def test_catalogues(self):
+        with self.assertRaisesRegex(sluice.ArgumentError, "is there twice"):
+            sluice.Catalogue([[3], [3]])
+        with self.assertRaisesRegex(sluice.Error, "no/such"):
+            sluice.Catalogue.open(pathlib.Path("no/such"))
+
+    def test_interrupt(self):
+        """Ctrl-C while the model runs, and while the library does: 0.3 s after the beginning, whatever runs then."""
+        slow, quick = TableModel(), TableModel()
+        step, line = slow.step, np.zeros((512, 8), np.float32)
+        line[:, EOS] = -np.inf
+        slow.step = lambda rows: time.sleep(0.05) or step(rows)
+        quick.step = lambda rows: line[:len(rows)]
+        quick.limits = sluice.Limits()
+        for model, requests, search in (slow, range(1000), Greedy()), (quick, range(10**6), Greedy(length=LengthLimits(max=1000))):
+            timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+            model.release = lambda slots: None
+            decoder = sluice.Decoder(model)
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                decoder.decode(requests if model is slow else range(20000), search, errors="return")
+            timer.join()
+            self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+
+
+class Servers(unittest.TestCase):
+    def test_finds_what_decode_finds(self):
+        for search in BeamSearch(length=LENGTH), Sample(samples=2, length=LENGTH):
+            wanted = sluice.decode(TableModel(), range(40), search)
+            with sluice.Server(TableModel(), search, batch=4, queue=3) as server:
+                submissions = [server.submit(seed) for seed in range(40)]
+            self.assertEqual(seen(s.result() for s in submissions), seen(wanted))
+            self.assertEqual([s.id for s in submissions], [s.result().id for s in submissions])
+
+    def test_requests_may_have_searches(self):
+        searches = [Greedy(length=LengthLimits(max=1 + i % 7), forbidden=[[3]]) for i in range(40)]
+        requests = [Request(i, search=search) for i, search in enumerate(searches)]
+        with sluice.Server(TableModel(), batch=4) as server:
+            submissions = [server.submit(request) for request in requests]
+        self.assertEqual(seen(s.result() for s in submissions), seen(sluice.decode(TableModel(), requests)))
+
+    def test_streams(self):
+        wanted = sluice.decode(TableModel(), range(8), Greedy(length=LENGTH))
+        with sluice.Server(TableModel(), Greedy(length=LENGTH)) as server:
+            streams = [server.stream(seed) for seed in range(8)]
+            parts = [list(stream) for stream in streams]
+            self.assertEqual([sum(part, []) for part in parts], [result.tokens for result in wanted])
+            self.assertGreater(max(map(len, parts)), 2)
+            self.assertEqual(streams[0].result.tokens, wanted[0].tokens)
+
+    def test_asyncio(self):
+        wanted = sluice.decode(TableModel(), range(8), BeamSearch(length=LENGTH))
+
+        async def stream(server, seed):
+            return [token async for tokens in server.stream(seed) for token in tokens]
+
+        async def all_of(server):
+            results = await asyncio.gather(*(server.decode(seed) for seed in range(8)))
+            return results, await asyncio.gather(*(stream(server, seed) for seed in range(8)))
+
+        with sluice.Server(TableModel(), BeamSearch(length=LENGTH), batch=2, queue=1) as server:
+            results, streams = asyncio.run(all_of(server))
+        self.assertEqual(seen(results), seen(wanted))
+        self.assertEqual(streams, [result.tokens for result in wanted])
+
+    def test_an_awaited_request_can_be_cancelled(self):
+        model = endless()
+
+        async def waits(server):
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(server.decode(1), 0.1)
+
+        with sluice.Server(model, Greedy(length=LengthLimits(max=10**6))) as server:
+            asyncio.run(waits(server))
+            server.drain()  # it would take minutes otherwise
+
+    def test_cancel_and_time(self):
+        with sluice.Server(endless(), Greedy(length=LengthLimits(max=10**6)), errors="return") as server:
+            late, cancelled = server.submit(1, seconds=0.1), server.submit(2)
+            self.assertTrue(cancelled.cancel())
+            self.assertEqual(cancelled.result().failure, "cancelled")
+            self.assertEqual(late.result().failure, "late")
+            self.assertGreater(len(late.result().tokens), 0)
+            self.assertFalse(late.cancel())
+        server = sluice.Server(endless(), Greedy(length=LengthLimits(max=10**6)))
+        left = server.submit(1)
+        server.close()
+        with self.assertRaisesRegex(sluice.DecodingError, "cancelled"):
+            left.result()
+        with self.assertRaises(sluice.RefusedError):
+            server.submit(1)
+
+    def test_errors(self):
+        with sluice.Server(Failing(at=99), batch=1) as server:
+            bad, good = server.submit(13), server.submit(1)
+            with self.assertRaises(LookupError):
+                bad.result()
+            self.assertTrue(good.result().ok)
+            with self.assertRaisesRegex(sluice.DecodingError, "prefix = 99"):
+                server.submit(Request(1, prefix=[99])).result()
+            with self.assertRaisesRegex(sluice.ArgumentError, "seconds = -1"):
+                server.submit(1, seconds=-1)
+            with self.assertRaisesRegex(sluice.ArgumentError, "kind"):
+                server.submit(Request(1, search=BeamSearch()))
+            stream = server.stream(13)
+            with self.assertRaises(LookupError):
+                list(stream)
+        with self.assertRaisesRegex(ValueError, "batch = 0"):
+            sluice.Server(TableModel(), batch=0)
+
+    def test_other_threads_submit(self):
+        wanted = sluice.decode(TableModel(), range(32), Greedy(length=LENGTH))
+        found = [None] * 32
+        with sluice.Server(TableModel(), Greedy(length=LENGTH), batch=3, queue=2) as server:
+            def ask(i):
+                found[i] = server.submit(i).result()
+
+            threads = [threading.Thread(target=ask, args=[i]) for i in range(32)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(seen(found), seen(wanted))
+
+    def test_one_server_for_a_decoder(self):
+        decoder = sluice.Decoder(TableModel())
+        with sluice.Server(decoder) as server:
+            with self.assertRaisesRegex(sluice.Error, "belongs to a server"):
+                sluice.Server(decoder)
+            with self.assertRaisesRegex(sluice.Error, "belongs to a server"):
+                decoder.decode([1])
+            served = server.submit(1).result()
+        self.assertEqual(seen([served]), seen(decoder.decode([1])))
+
+    def test_closing_while_others_submit(self):
+        for _ in range(20):
+            server, ended = sluice.Server(TableModel(), batch=2, queue=2), []
+
+            def ask():
+                try:
+                    while True:
+                        ended.append(server.submit(1))
+                except sluice.RefusedError:
+                    pass
+
+            threads = [threading.Thread(target=ask) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.01)
+            server.close()
+            for thread in threads:
+                thread.join()
+            self.assertTrue(all(submission.done() for submission in ended))
+
+    def test_a_forgotten_server_ends(self):
+        decoder = sluice.Decoder(endless())
+        submission = sluice.Server(decoder, Greedy(length=LengthLimits(max=10**6))).submit(1)
+        submission.cancel()
+        with self.assertRaises(sluice.DecodingError):
+            submission.result()
+        del submission
+        self.assertTrue(decoder._lock.acquire(timeout=10))
+        decoder._lock.release()
+
+
+def endless():
+    """A model that never ends, and takes a while for each step."""
+    model = TableModel()
+    line = np.zeros((512, 8), np.float32)
+    line[:, EOS] = -np.inf
+
+    def step(rows):
+        time.sleep(0.001)
+        return line[:len(rows)]
+
+    model.step, model.release, model.limits = step, lambda slots: None, sluice.Limits()
+    return model
+
+
+class Generate(unittest.TestCase):
+    def setUp(self):
+        self.table = Table()
+        self.model = TableModel(self.table, kind="log_probs", abilities=ALL)
+        self.model.is_encoder_decoder = True
+
+    def test_beams_are_those_of_transformers(self):
+        compared = 0
+        for early in (False, True, "never"):
+            for power in (1.0, 0.0, 2.0, -1.0):
+                for seed in range(15):
+                    wanted = huggingface(self.table, seed, 4, 9, power, early, 4, minimum=2)
+                    result, = sluice.generate(self.model, [seed], num_beams=4, num_return_sequences=4, length_penalty=power,
+                                              early_stopping=early, max_length=10, min_new_tokens=2)
+                    self.assertEqual([tuple(h.tokens) for h in result], [tokens for _, tokens in wanted], (early, power, seed))
+                    for h, (score, _) in zip(result, wanted):
+                        self.assertAlmostEqual(h.score, score, 4)
+                    compared += len(result)
+        self.assertEqual(compared, 720)
+
+    def test_prompts(self):
+        model = TableModel(self.table, abilities=ALL)
+        model.line = lambda source, tokens: self.table.logits(3, tokens)
+        results = sluice.generate(model, np.array([[5, 3, 4], [7, 7, 7]]), max_new_tokens=6)
+        for result, prompt in zip(results, ([5, 3, 4], [7, 7, 7])):
+            self.assertLessEqual(len(result.tokens), 6)
+            for i, token in enumerate(result.tokens):
+                self.assertEqual(token, int(np.argmax(self.table.logits(3, prompt + result.tokens[:i]))))
+        self.assertTrue(all(len(r.tokens) <= 5 for r in sluice.generate(model, [[3] * 5, [4] * 7], max_length=10)))
+        with self.assertRaisesRegex(ValueError, "max_length = 7: input 1 has 7 tokens"):
+            sluice.generate(model, [[3] * 5, [4] * 7], max_length=7)
+        with self.assertRaisesRegex(TypeError, "inputs: must be a batch"):
+            sluice.generate(model, [3, 4])
+
+    def test_rules(self):
+        results = sluice.generate(self.model, range(9), max_new_tokens=9, bad_words_ids=[[3], [4, 5]], suppress_tokens=[6],
+                                  no_repeat_ngram_size=2, repetition_penalty=1.3, num_beams=3)
+        for result in results:
+            pairs = list(zip(result.tokens, result.tokens[1:]))
+            self.assertFalse({3, 6} & set(result.tokens) or (4, 5) in pairs or len(set(pairs)) < len(pairs))
+        for result in sluice.generate(self.model, range(9), num_beams=6, force_words_ids=[[6, 3]], max_new_tokens=12):
+            self.assertIn((6, 3), list(zip(result.tokens, result.tokens[1:])))
+
+    def test_samples(self):
+        one, other = (sluice.generate(self.model, range(9), do_sample=True, top_k=0, temperature=1.5, num_return_sequences=3,
+                                      max_new_tokens=9, seed=seed) for seed in (1, 2))
+        self.assertNotEqual(seen(one), seen(other))
+        self.assertEqual(seen(one[1:]), seen(sluice.generate(
+            self.model, range(1, 9), do_sample=True, top_k=0, temperature=1.5, num_return_sequences=3, max_new_tokens=9, seed=2)))
+        self.assertEqual([len(result) for result in one], [3] * 9)
+
+    def test_what_cannot_be_is_refused(self):
+        for arguments, kind, message in [
+                (dict(num_beam=4), TypeError, "unexpected arguments: num_beam$"), (dict(a=1, b=2), TypeError, "arguments: a, b$"),
+                (dict(num_beam_groups=2), NotImplementedError, "num_beam_groups = 2"),
+                (dict(penalty_alpha=0.6), NotImplementedError, "penalty_alpha = 0.6"),
+                (dict(stop_strings=["a"]), NotImplementedError, "stop_strings"),
+                (dict(do_sample=True, num_beams=2), NotImplementedError, "StochasticBeam"),
+                (dict(temperature=0.5), ValueError, "needs do_sample=True"),
+                (dict(num_beams=2, num_return_sequences=3), ValueError, "num_return_sequences = 3"),
+                (dict(eos_token_id=3), NotImplementedError, "eos_token_id = 3"),
+                (dict(early_stopping="always"), ValueError, "early_stopping = 'always'"),
+                (dict(num_beams=2, force_words_ids=[[[3], [4]]]), NotImplementedError, "alternatives"),
+                (dict(input_ids=[[1]]), TypeError, "both inputs and input_ids"), (dict(use_cache=False), NotImplementedError, "use_cache")]:
+            if "early_stopping" in arguments:
+                arguments["num_beams"] = 2
+            with self.assertRaisesRegex(kind, message):
+                sluice.generate(self.model, [1], **arguments)
+        model = TableModel(abilities=ALL)
+        with self.assertRaisesRegex(NotImplementedError, "no_repeat_ngram_size"):
+            sluice.generate(model, [[3, 4]], no_repeat_ngram_size=2)
+        sluice.generate(self.model, [1], num_beam_groups=1, pad_token_id=0, eos_token_id=EOS, use_cache=True, attention_mask=None)
+
+
+if __name__ == "__main__":
+    unittest.main()
