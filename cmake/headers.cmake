@@ -401,6 +401,7 @@ set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/ctranslate2.hpp
   include/sluice/engine/ctranslate2_batch.hpp
   include/sluice/engine/ctranslate2_loaded.hpp
+  include/sluice/engine/eigen.hpp
   include/sluice/engine/llama.hpp
   include/sluice/engine/llama_batch.hpp
   include/sluice/engine/llama_tokenizer.hpp)
