@@ -29,8 +29,7 @@ struct Weights {
 class Gru {
  public:
   using Source = std::monostate;
-  static constexpr sluice::Abilities abilities{.ragged =
-                                                   true};  // a state has no position: rows of all lengths go together
+  static constexpr sluice::Abilities abilities{.ragged = true};  // a state has no position
 
   Gru(Weights const& weights, int slots)
       : embedding_(weights.embedding),
