@@ -31,6 +31,17 @@ function table(headings, rows, caption) {
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// How wide a text is at a height of 13, bold, in the fonts that this screen has; each is measured once.
+const widths = new Map(), ruler = document.createElement('canvas').getContext('2d');
+function widthOf(text) {
+  let width = widths.get(text);
+  if (width === undefined) {
+    if (widths.size === 0) ruler.font = `650 13px ${getComputedStyle(document.body).fontFamily}`;
+    widths.set(text, width = ruler.measureText(text).width);
+  }
+  return width;
+}
+
 // Draws once a frame, however often it is asked.
 function throttled(draw) {
   let due = false;
