@@ -1,7 +1,7 @@
 // Where the nodes of a tree lie: a row for every leaf, a column for every token. O(nodes).
 
 const down = 26; // of a row, before zoom
-const narrowest = 84, widest = 220, between = 32; // of a column; between what is written in two of them
+const narrowest = 64, widest = 220, between = 26; // of a column; between what is written in two of them
 const letters = 13; // how tall, before zoom
 
 // \param pruned  whether candidates that did not go on are shown

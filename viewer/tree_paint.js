@@ -4,9 +4,9 @@ const wordOf = (view, node) => label(view.trace, node === node.sentence.start ? 
 
 // What of a word, its value and the number of its hidden candidates has room: of the word as much as there is, but three letters
 // before any number.
-function fitting(word, value, more, room, size) {
-  const wide = (text, small = 1) => (text === null ? 0 : (widthOf(text) * small * size) / letters);
-  const beside = () => (value === null ? 0 : 5 + wide(value, 0.8)) + (more === null ? 0 : 5 + wide(more, 0.8));
+function fitting(word, bold, value, more, room, size) {
+  const wide = (text) => (widthOf(text, bold) * size) / letters, small = (text) => (text === null ? 0 : 5 + (0.8 * widthOf(text) * size) / letters);
+  const beside = () => small(value) + small(more);
   const least = [...word].slice(0, 3).join('') + '…', all = wide(word);
   if (more !== null && Math.min(all, wide(least)) + beside() > room) more = null;
   if (value !== null && Math.min(all, wide(least)) + beside() > room) value = null;
@@ -34,7 +34,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), small = { dx: 5, 'font-size': size * 0.8 };
-      const [word, value, more] = fitting(wordOf(view, node), node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
+      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, word),
         value === null ? null : svg('tspan', { class: 'value', ...small }, value), more === null ? null : svg('tspan', { class: 'more', ...small }, more));
       nodes.push([node, svg('g', {

@@ -18,7 +18,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-UNG78aah7bIig2ldzjnhmn9M4tnFENHq4iP3pyORdHo='; style-src 'sha256-Kzm+16izZeBixdc+19+G62PNPc5m9MNzOws/Z7Qhs9g='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-RWRHyTZLkw5iJwwq77SZAWL9L30fQh/H9sDwS+KX6u4='; style-src 'sha256-w7JsoyoFUVEutOZxvE1WmbDWbCl13NK1BnRye2cCGQs='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -60,7 +60,7 @@ button.plain { border: 0; background: none; padding: 0 4px; text-decoration: und
 .split { display: grid; grid-template-columns: minmax(0, 1fr) 260px; gap: 14px; }
 .frame { position: relative; height: min(62vh, 620px); min-height: 300px; overflow: hidden; background: var(--raised); border: 1px solid var(--rule); border-radius: 8px; touch-action: none; }
 .frame canvas, .frame svg { position: absolute; left: 0; top: 0; }
-#tree-frame { cursor: grab; } #tree-frame text { cursor: text; }
+#batch-frame { margin-top: 10px; } #tree-frame { cursor: grab; } #tree-frame text { cursor: text; }
 aside { background: var(--raised); border: 1px solid var(--rule); border-radius: 8px; padding: 10px 14px; overflow: auto; max-height: min(62vh, 620px); }
 dl { margin: 0; } dt { color: var(--muted); font-size: 12.5px; } dd { margin: 0 0 7px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 svg text { fill: var(--on); } svg .value, svg .more { fill: var(--muted); }
@@ -186,14 +186,16 @@ function table(headings, rows, caption) {
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// How wide a text is at a height of 13, bold, in the fonts that this screen has; each is measured once.
-const widths = new Map(), ruler = document.createElement('canvas').getContext('2d');
-function widthOf(text) {
-  let width = widths.get(text);
-  if (width === undefined) {
-    if (widths.size === 0) ruler.font = `650 13px ${getComputedStyle(document.body).fontFamily}`;
-    widths.set(text, width = ruler.measureText(text).width);
-  }
+// How wide a text is at a height of 13 in the fonts that this screen has; each is measured once.
+const widths = [new Map(), new Map()], rulers = [400, 650].map((weight) => {
+  const ruler = document.createElement('canvas').getContext('2d');
+  ruler.font = `${weight} 13px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler;
+});
+function widthOf(text, bold = false) {
+  const known = widths[Number(bold)];
+  let width = known.get(text);
+  if (width === undefined) known.set(text, width = rulers[Number(bold)].measureText(text).width);
   return width;
 }
 
@@ -541,7 +543,7 @@ function fate(trace, node) {
     R"page(// Where the nodes of a tree lie: a row for every leaf, a column for every token. O(nodes).
 
 const down = 26; // of a row, before zoom
-const narrowest = 84, widest = 220, between = 32; // of a column; between what is written in two of them
+const narrowest = 64, widest = 220, between = 26; // of a column; between what is written in two of them
 const letters = 13; // how tall, before zoom
 
 // \param pruned  whether candidates that did not go on are shown
@@ -674,7 +676,7 @@ class TreeView {
     this.draw();
   }
   arrange() {
-    this.layout = layOut(this.sentence, this.pruned, (node) => widthOf(wordOf(this, node)) +
+    this.layout = layOut(this.sentence, this.pruned, (node) => widthOf(wordOf(this, node), node.winner) +
       (node.logProb === null ? 0 : 5 + 0.8 * widthOf(node.logProb <= -10 ? '−00.00' : '−0.00')) + (node.hidden ? 5 + 0.8 * widthOf(`+${node.hidden}`) : 0));
     this.described = null;
     const { nodes, columns } = this.layout;
@@ -855,9 +857,9 @@ const wordOf = (view, node) => label(view.trace, node === node.sentence.start ? 
 
 // What of a word, its value and the number of its hidden candidates has room: of the word as much as there is, but three letters
 // before any number.
-function fitting(word, value, more, room, size) {
-  const wide = (text, small = 1) => (text === null ? 0 : (widthOf(text) * small * size) / letters);
-  const beside = () => (value === null ? 0 : 5 + wide(value, 0.8)) + (more === null ? 0 : 5 + wide(more, 0.8));
+function fitting(word, bold, value, more, room, size) {
+  const wide = (text) => (widthOf(text, bold) * size) / letters, small = (text) => (text === null ? 0 : 5 + (0.8 * widthOf(text) * size) / letters);
+  const beside = () => small(value) + small(more);
   const least = [...word].slice(0, 3).join('') + '…', all = wide(word);
   if (more !== null && Math.min(all, wide(least)) + beside() > room) more = null;
   if (value !== null && Math.min(all, wide(least)) + beside() > room) value = null;
@@ -885,7 +887,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), small = { dx: 5, 'font-size': size * 0.8 };
-      const [word, value, more] = fitting(wordOf(view, node), node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
+      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, word),
         value === null ? null : svg('tspan', { class: 'value', ...small }, value), more === null ? null : svg('tspan', { class: 'more', ...small }, more));
       nodes.push([node, svg('g', {
