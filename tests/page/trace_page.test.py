@@ -466,7 +466,7 @@ def take_pictures(page, folder, pictures):
             ("viewer-beam-tree", "beam", ["1"], False, 2, 720),
             ("viewer-beam-steps-dark", "beam", ["2"] + ["."] * 3, True, 2, 770),
             ("viewer-attention", "beam", ["3"], False, 2, 560),
-            ("viewer-greedy-results", "greedy", ["4"], False, 2, 420),
+            ("viewer-greedy-results", "greedy", ["4"], False, 2, 460),
             ("viewer-constrained-banks", "constrained", ["3"], False, 0, 760),
             ("viewer-blockwise", "blockwise", ["3"], False, 3, 460),
             ("viewer-sampling-tree-dark", "sampling", ["1"], True, 1, 640),
