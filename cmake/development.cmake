@@ -7,12 +7,8 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
-# Models of examples and references of tests use Eigen; the library does not. Two calls: Eigen 3.4.0 rejects a version
-# range, Eigen 5 rejects a bare "3.4".
-find_package(Eigen3 3.4...<6 CONFIG QUIET)
-if(NOT Eigen3_FOUND)
-  find_package(Eigen3 3.4 CONFIG QUIET)
-endif()
+# Models of examples and references of tests use Eigen; of the library, only engine/eigen.hpp does.
+sluice_find_eigen_package()
 if(NOT TARGET Eigen3::Eigen)
   message(FATAL_ERROR "sluice's own programs need Eigen 3.4 or newer (Debian: libeigen3-dev)")
 endif()

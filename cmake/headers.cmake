@@ -68,6 +68,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
+  include/sluice/decode/trace_each.hpp
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
   include/sluice/file/clusters_file.hpp
@@ -401,6 +402,7 @@ set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/ctranslate2.hpp
   include/sluice/engine/ctranslate2_batch.hpp
   include/sluice/engine/ctranslate2_loaded.hpp
+  include/sluice/engine/eigen.hpp
   include/sluice/engine/llama.hpp
   include/sluice/engine/llama_batch.hpp
   include/sluice/engine/llama_tokenizer.hpp)

@@ -12,9 +12,9 @@ class BatchView {
     }, this.canvas);
     this.now = h('p', { id: 'batch-now', 'aria-live': 'polite' });
     this.element = h('div', {},
-      h('div', { class: 'bar legend' }, h('span', { class: 'swatch run' }), 'a row', h('span', { class: 'swatch idle' }), 'alive, not in this step',
-        h('span', { class: 'swatch spare' }), 'its slot is free', h('span', { class: 'swatch refill' }), 'comes in'),
       this.frame, this.now,
+      h('div', { class: 'bar legend' }, 'A colour is a sentence: ', h('span', { class: 'swatch run' }), 'a row', h('span', { class: 'swatch idle' }), 'alive, not in this step',
+        h('span', { class: 'swatch spare' }), 'its slot is free', h('span', { class: 'swatch refill' }), 'comes in'),
       h('p', { id: 'batch-help', class: 'muted' }, 'Arrows: step and slot. Enter: that sentence. + − 0: zoom. Above the slots: rows of every step.'));
     this.intervals = [];
     for (const one of trace.list) {

@@ -10,7 +10,9 @@ class BeamView {
     const button = (text, name, by) => h('button', { type: 'button', 'aria-label': name, onclick: () => this.go(this.step + by) }, text);
     this.body = h('div', {});
     this.element = h('div', {},
-      h('div', { class: 'bar' }, button('‹', 'Step before', -1), this.slider, button('›', 'Next step', 1), this.where), this.body);
+      h('div', { class: 'bar' }, button('‹', 'Step before', -1), this.slider, button('›', 'Next step', 1), this.where), this.body,
+      h('p', { id: 'beam-legend', class: 'legend' }, 'Sum: of the natural logarithms of the probabilities of all tokens so far. Entropy, in nats: how undecided the model is about what follows. ',
+        'In its list: its place among what may follow that hypothesis. ', h('span', { id: 'beam-bank' }, `Bank: ${bankWords}.`)));
   }
   show(sentence) {
     if (this.sentence !== sentence) this.step = 0;
@@ -28,6 +30,7 @@ class BeamView {
       return;
     }
     const now = steps[this.step];
+    byId('beam-bank').hidden = !this.sentence.banks;
     this.where.textContent = `step ${this.step} of ${steps.length - 1} (${now.step} of the batch)`;
     this.body.replaceChildren(this.rows(now), this.candidates(now));
   }
@@ -41,7 +44,8 @@ class BeamView {
         h('td', { class: 'number' }, String(i + 1)), h('td', { class: 'number' }, String(row.to)),
         h('td', {}, row.forked ? `forked from ${row.from}` : 'stays'), h('td', {}, row.nodes.map((n) => label(this.trace, n.token)).join(' ')),
         cell(last.sum), cell(line?.entropy), banks ? h('td', { class: 'number' }, line && line.bank >= 0 ? String(line.bank) : '–') : null,
-        h('td', { class: 'text' }, last.depth <= this.sentence.prompt.length ? '' : textOf(this.trace, pathOf(last))));
+        h('td', { class: 'text' }, last.depth <= this.sentence.prompt.length ? '' : textOf(this.trace, pathOf(last)),
+          stuck(last) ? h('span', { class: 'nothing' }, ` ∅ What follows: ${stuckWords}`) : null));
     });
     return table(['Rank', 'Slot', 'From', 'Fed', 'Sum', 'Entropy', ...(banks ? ['Bank'] : []), 'Output so far'], lines, 'Hypotheses of the step');
   }

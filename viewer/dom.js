@@ -31,6 +31,19 @@ function table(headings, rows, caption) {
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// How wide a text is at a height of 13 in the fonts that this screen has; each is measured once.
+const widths = [new Map(), new Map()], rulers = [400, 650].map((weight) => {
+  const ruler = document.createElement('canvas').getContext('2d');
+  ruler.font = `${weight} 13px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler;
+});
+function widthOf(text, bold = false) {
+  const known = widths[Number(bold)];
+  let width = known.get(text);
+  if (width === undefined) known.set(text, width = rulers[Number(bold)].measureText(text).width);
+  return width;
+}
+
 // Draws once a frame, however often it is asked.
 function throttled(draw) {
   let due = false;

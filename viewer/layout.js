@@ -1,11 +1,12 @@
 // Where the nodes of a tree lie: a row for every leaf, a column for every token. O(nodes).
 
 const down = 26; // of a row, before zoom
-const narrowest = 84, widest = 200; // of a column
+const narrowest = 64, widest = 220, between = 26; // of a column; between what is written in two of them
+const letters = 13; // how tall, before zoom
 
 // \param pruned  whether candidates that did not go on are shown
-// \param letters  how long what is written of a node is
-function layOut(sentence, pruned, letters) {
+// \param wide  how wide what is written of a node is, before zoom
+function layOut(sentence, pruned, wide) {
   const shown = (node) => pruned || node.kept || node.results !== null || (node.state & went) !== 0;
   const columns = [], root = sentence.start;
   const stack = [root];
@@ -33,8 +34,8 @@ function layOut(sentence, pruned, letters) {
   const lefts = [0]; // of the columns, and where the last one ends
   for (const column of columns) {
     let most = 0;
-    for (const node of column) if (node.kept) most = Math.max(most, letters(node));
-    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 84 + 7.6 * most)));
+    for (const node of column) most = Math.max(most, wide(node));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, most + between)));
   }
   return { columns, lefts, rows: row, nodes, root };
 }

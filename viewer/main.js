@@ -41,6 +41,7 @@ function open(name) {
     tab.tabIndex = on ? 0 : -1;
     tab.hidden = !has(other);
     byId(`panel-${other}`).hidden = !on;
+    if (on) byId('tabs').scrollLeft = tab.offsetLeft - byId('tabs').offsetLeft - 40; // where they are wider than the screen
   }
   views[opened].view.show(current);
   remember();
@@ -98,7 +99,11 @@ document.addEventListener('keydown', (event) => {
   };
   const names = current ? Object.keys(views).filter(has) : [];
   names.forEach((name, i) => (acts[String(i + 1)] = () => open(name)));
-  if (!acts[event.key]) return;
+  if (!acts[event.key]) { // the view's own keys, before anybody has clicked into it; a control keeps those that move it
+    const typed = event.key.length === 1 && event.key !== ' ' && !event.target.matches('input[type=range]');
+    if (current && (typed || (event.target === document.body && event.key !== ' '))) views[opened].view.key?.(event);
+    return;
+  }
   event.preventDefault();
   acts[event.key]();
 });

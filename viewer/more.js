@@ -52,8 +52,8 @@ class BanksView {
         }));
     });
     this.element.replaceChildren(
-      h('p', { class: 'muted' }, 'Hypotheses in every bank, step by step: how many, the last token of the best, its sum. Outlined: holds the result.'),
-      table(['Step', ...Array.from({ length: banks }, (_, bank) => `${bank} met`)], lines, 'Banks of the constrained beam'));
+      table(['Step', ...Array.from({ length: banks }, (_, bank) => `${bank} met`)], lines, 'Banks of the constrained beam'),
+      h('p', { class: 'legend' }, `Bank: ${bankWords}. In each, step by step: how many hypotheses, the last token of the best, its sum of log-probabilities. Darker: more of them. Outlined: holds the result.`));
   }
 }
 
@@ -104,7 +104,7 @@ class ResultsView {
     this.element.replaceChildren(
       end.failure ? h('p', { class: 'failure', role: 'alert' }, h('strong', {}, end.failure), `: ${end.message}`) : '',
       best ? table(['', 'Score', 'Log-probability', 'Tokens', 'Finished', ...(met ? ['Constraints'] : []), ...(blocks ? ['Blocks'] : []), 'Text'], rows, 'Hypotheses') : '',
-      best ? h('section', {}, h('h2', {}, 'The best, token by token'), h('ol', { class: 'tokens' }, best.tokens.map((token, i) =>
+      best ? h('section', {}, h('h2', {}, 'The best, token by token'), h('p', { class: 'legend' }, 'Below each token its log-probability (natural logarithm), and a bar as long as it is probable. Score: what the search ranks by.'), h('ol', { class: 'tokens' }, best.tokens.map((token, i) =>
         h('li', {}, h('span', { class: 'word' }, label(this.trace, token)), h('span', { class: 'meter' }, sizedBar(best.log_probs[i])),
           h('small', { class: 'number', 'data-value': best.log_probs[i] === null ? '' : best.log_probs[i] }, number(best.log_probs[i], 2)))))) : '');
   }

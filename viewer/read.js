@@ -180,7 +180,7 @@ class Trace {
       row.lists.push(listed);
       node.line = {
         entropy: line.entropy ?? null, bank: line.label ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
-        plain: line.plain === true, invalid: line.invalid === true, count: (line.best ?? []).length / 2,
+        plain: line.plain === true, invalid: line.invalid === true, impossible: line.impossible === true, count: (line.best ?? []).length / 2,
       };
       if (node.line.bank >= 0) sentence.banks = true;
       for (const [list, ranked] of [[line.best, true], [line.probes, false]])

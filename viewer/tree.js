@@ -2,6 +2,14 @@
 
 const readable = 0.55, most = 900; // below this zoom, or with more nodes in sight: the canvas
 
+// What is written of a node, and what its colours mean.
+function treeLegend() {
+  const kinds = { winner: 'the best', on: 'went on', stuck: 'went on, but nothing may follow (∅)', lost: 'pruned', guess: 'rejected guess', end: 'unused end' };
+  return h('div', { id: 'tree-legend', class: 'legend', role: 'note', 'aria-label': 'Legend' },
+    h('div', {}, h('b', {}, '␣word'), ' token, ␣ a blank; ', h('b', {}, '−0.44'), ' its log-probability; ', h('b', {}, '+3'), ' candidates after it that are not shown; boxed: ends a result'),
+    h('div', {}, Object.entries(kinds).map(([kind, words]) => h('span', { class: 'kind' }, h('span', { class: `mark ${kind}` }), words))));
+}
+
 class TreeView {
   constructor(trace, choose) {
     this.trace = trace;
@@ -18,17 +26,15 @@ class TreeView {
     this.check = h('input', { type: 'checkbox', id: 'show-pruned', onchange: () => this.showPruned(this.check.checked) });
     const button = (text, name, act) => h('button', { type: 'button', 'aria-label': name, onclick: act }, text);
     this.extent = h('span', { id: 'tree-extent', class: 'muted' });
-    this.element = h('div', {},
+    this.element = h('div', { class: 'tree' },
       h('div', { class: 'bar' },
         button('−', 'Zoom out', () => this.zoom(1 / 1.4)), button('+', 'Zoom in', () => this.zoom(1.4)),
         button('Fit', 'Show all of the tree', () => this.fit()),
         button('Result', 'Go to the end of the best hypothesis', () => this.toWinner()),
-        h('label', {}, this.check, ' pruned candidates'), this.extent,
-        h('span', { class: 'legend' }, ['winner', 'the best', 'on', 'went on', 'lost', 'pruned', 'guess', 'rejected guess', 'end', 'unused end'].map((text, i, all) =>
-          i % 2 ? null : [h('span', { class: `mark ${text}` }), all[i + 1]]))),
+        h('label', {}, this.check, ' pruned', h('span', { class: 'roomy' }, ' candidates'))), treeLegend(),
       h('div', { class: 'split' }, this.frame, h('aside', { 'aria-label': 'The selected token' }, this.details)),
-      h('p', { id: 'tree-help', class: 'muted' },
-        'Arrows: parent, child, above, below. Enter: fold. + − 0: zoom. w: the result. p: pruned candidates.'));
+      h('p', { id: 'tree-help', class: 'muted' }, this.extent,
+        '. Arrows: parent, child, above, below. Enter: fold. + − 0: zoom. w: the result, w again: its end. p: pruned candidates.'));
     this.draw = throttled(() => this.paint());
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.frame);
@@ -75,7 +81,8 @@ class TreeView {
     this.draw();
   }
   arrange() {
-    this.layout = layOut(this.sentence, this.pruned, (node) => label(this.trace, node.token).length);
+    this.layout = layOut(this.sentence, this.pruned, (node) => widthOf(wordOf(this, node), node.winner) +
+      (node.logProb === null ? 0 : 5 + 0.8 * widthOf(node.logProb <= -10 ? '−00.00' : '−0.00')) + (node.hidden ? 5 + 0.8 * widthOf(`+${node.hidden}`) : 0));
     this.described = null;
     const { nodes, columns } = this.layout;
     this.extent.textContent =
@@ -148,7 +155,9 @@ class TreeView {
     if (reveal) this.reveal(node);
     else this.draw();
   }
+  // The result from its beginning, where all of it is too long to be seen; once more: its end.
   toWinner() {
+    const again = this.selected.winner && this.selected.results?.[0] === 0;
     let node = this.sentence.start;
     for (let next = node; next; next = node.children?.find((child) => child.winner)) {
       node = next;
@@ -156,7 +165,11 @@ class TreeView {
     }
     this.arrange();
     if (this.tall < readable) this.zoom(0.9 / this.tall);
-    this.select(node);
+    if (again) return this.select(node);
+    this.select(node, false);
+    this.left = 14;
+    this.top = this.frame.clientHeight / 2 - node.y * down * this.tall;
+    this.draw();
   }
   fold(node) {
     if (!node || !node.children) return;
@@ -208,13 +221,14 @@ class TreeView {
       ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb)],
       ['Sum', number(node.sum, 5)], ['Rank in its list', node.listed ? `${node.listed} of ${node.parent.line.count}` : '–'],
       ['Listed in step', node.at < 0 ? '–' : String(node.at)], ['Fate', root ? 'the output begins here' : fate(trace, node)[1]],
-      ['What follows: entropy', number(node.line?.entropy, 3)],
+      ['What follows', stuck(node) ? stuckWords : null],
+      ['What follows: entropy', stuck(node) ? null : number(node.line?.entropy, 3)],
       ['Bank', node.line && node.line.bank >= 0 ? String(node.line.bank) : null],
       ['Not shown', node.hidden ? count(node.hidden, 'candidate') + (node.folded ? ' (folded)' : '') : null],
       ['Output so far', textOf(trace, pathOf(node)) || '–'],
     ];
     this.details.replaceChildren(...rows.filter(([, value]) => value !== null && value !== '–').flatMap(([name, value]) =>
-      [h('dt', {}, name), h('dd', { 'data-of': name }, value)]));
+      [h('dt', { title: name === 'Bank' ? bankWords : null }, name), h('dd', { 'data-of': name }, value)]));
   }
 
   paint() {

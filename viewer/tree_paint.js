@@ -1,9 +1,26 @@
 // The two ways in which the tree is drawn.
 
+const wordOf = (view, node) => label(view.trace, node === node.sentence.start ? -1 : node.token) + (stuck(node) ? ' ∅' : '');
+
+// What of a word, its value and the number of its hidden candidates has room: of the word as much as there is, but three letters
+// before any number.
+function fitting(word, bold, value, more, room, size) {
+  const wide = (text) => (widthOf(text, bold) * size) / letters, small = (text) => (text === null ? 0 : 5 + (0.8 * widthOf(text) * size) / letters);
+  const beside = () => small(value) + small(more);
+  const least = [...word].slice(0, 3).join('') + '…', all = wide(word);
+  if (more !== null && Math.min(all, wide(least)) + beside() > room) more = null;
+  if (value !== null && Math.min(all, wide(least)) + beside() > room) value = null;
+  if (all + beside() <= room) return [word, value, more];
+  const left = room - beside(), text = [...word];
+  let count = Math.min(text.length - 1, Math.floor((text.length * left) / all));
+  while (count > 1 && wide(text.slice(0, count).join('') + '…') > left) --count;
+  return [text.slice(0, Math.max(1, count)).join('') + '…', value, more];
+}
+
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
 function paintNear(view, ranges, width, height, stepY, low, high) {
-  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.72, view.tall)));
+  const edges = [], nodes = [], size = Math.round(letters * Math.min(1.15, Math.max(0.72, view.tall)));
   const edge = (parent, child) => {
     const a = view.place(parent), b = view.place(child), wide = parent.wide || 50 * view.scale, bend = 18 * view.scale, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
@@ -16,12 +33,10 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
   for (const { column, from, to, wide } of ranges)
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
-      const kind = kindOf(view, node), word = label(view.trace, node === node.sentence.start ? -1 : node.token);
-      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : size * 2.4)) / (size * 0.56)));
-      const short = word.length > room ? [...word].slice(0, room - 1).join('') + '…' : word;
-      const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, short),
-        node.logProb === null ? null : svg('tspan', { class: 'value', dx: 5, 'font-size': size * 0.8 }, number(node.logProb, 2)),
-        node.hidden ? svg('tspan', { class: 'more', dx: 5, 'font-size': size * 0.8 }, `+${node.hidden}`) : null);
+      const kind = kindOf(view, node), small = { dx: 5, 'font-size': size * 0.8 };
+      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
+      const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, word),
+        value === null ? null : svg('tspan', { class: 'value', ...small }, value), more === null ? null : svg('tspan', { class: 'more', ...small }, more));
       nodes.push([node, svg('g', {
         'data-node': node.number, class: `node ${kind}${node === view.selected ? ' selected' : ''}${node.results ? ' ends' : ''}`,
       }, svg('rect', { x: x - 4, y: y - stepY * 0.42, height: stepY * 0.84, rx: 3 }), text)]);
@@ -50,7 +65,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
 
 function paintFar(view, ranges, width, height, stepY, low, high) {
   const context = fitCanvas(view.canvas, width, height), thick = Math.max(1, Math.min(8, stepY * 0.6));
-  const colours = Object.fromEntries(['winner', 'result', 'on', 'end', 'guess', 'lost', 'edge'].map((k) => [k, colour(`--${k}`)]));
+  const colours = Object.fromEntries(['winner', 'result', 'on', 'stuck', 'end', 'guess', 'lost', 'edge'].map((k) => [k, colour(`--${k}`)]));
   context.lineWidth = 1;
   context.strokeStyle = colours.edge;
   context.beginPath();

@@ -34,6 +34,19 @@ const percent = (x) => {
 };
 const count = (n, one, many = one + 's') => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 
+// What the search's own number for a hypothesis is, as those know it who see it most: users of constrained beams.
+const bankWords = 'the search’s own number for the hypothesis (Query::label). In a constrained beam: how many tokens of its constraints it has met';
+
+// Whether nothing could follow a hypothesis: whatever its search asked about is forbidden, or has no probability.
+function stuck(node) {
+  const { line } = node;
+  if (!line || line.invalid) return false;
+  if (line.impossible) return true;
+  const asked = (node.children ?? []).filter((child) => child.at >= 0);
+  return line.count === 0 && asked.length > 0 && asked.every((child) => child.logProb === null);
+}
+const stuckWords = 'nothing: every continuation was forbidden, or has probability 0';
+
 // The tokens that were fed after a step's answer: what went on of its candidates.
 function survivors(sentence, step) {
   if (sentence.worst[step]) return sentence.worst[step];
@@ -47,7 +60,7 @@ function survivors(sentence, step) {
   return (sentence.worst[step] = found);
 }
 
-// What became of a node, and why: [kind, words]. Kinds: result, on, end, guess, lost.
+// What became of a node, and why: [kind, words]. Kinds: result, on, stuck, end, guess, lost.
 function fate(trace, node) {
   const s = node.sentence, { prompt, prefix } = s;
   if (node.depth <= prompt.length) return ['on', 'prompt'];
@@ -57,8 +70,10 @@ function fate(trace, node) {
     return ['result', `hypothesis ${node.results.map((r) => r + 1).join(', ')} of the result, score ${number(score)}`];
   }
   if (node.kept && node.state & guessed) return ['on', 'a guess that was accepted'];
+  if (node.kept && stuck(node)) return ['stuck', `went on in slot ${node.slot}, and ended there: every continuation was forbidden, or has probability 0`];
   if (node.kept) return ['on', node.slot < 0 ? 'went on to the result' : `went on in slot ${node.slot}`];
   if (node.state & guessed) return ['guess', 'a guess that was rejected'];
+  if (node.at >= 0 && node.logProb === null && !node.parent.line?.invalid) return ['lost', 'was forbidden, or has probability 0'];
   if (trace.eos.has(node.token)) return ['end', 'an end: outside the beam, or not among the results'];
   if (node.at >= s.steps.length - 1)
     return s.end ? ['lost', 'the search was over'] : ['lost', 'the trace ends here'];

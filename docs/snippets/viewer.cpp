@@ -2,8 +2,11 @@
 // The snippets of docs/viewer.md.
 #include "typist.hpp"
 
+#include <cstdint>
+#include <map>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 
 int main() {
   Typist typist;
@@ -22,6 +25,33 @@ int main() {
     }
     page.finish();  // throws if the page could not be written
     // [/page]
+  }
+  std::map<std::uint64_t, std::ostringstream> traces;
+  std::string shown;
+  {
+    // [each]
+    auto const make = [&](std::uint64_t id) {
+      sluice::TraceFile trace(traces[id]);
+      trace.describe(id, "request " + std::to_string(id));
+      return trace;
+    };
+    sluice::Server server(typist, sluice::BeamSearch{.width = 4}, sluice::Streaming{.size = 8, .refill_below = 1}, {},
+                          Typist::keyboard(), sluice::TraceEach<sluice::TraceFile>(make));
+    for (std::string const word : {"hello", "world", "sluice"}) {
+      auto const done = [&](sluice::Result const& result) {
+        if (!traces.contains(result.id)) return;  // it was not traced
+        std::istringstream lines(traces[result.id].str());
+        std::ostringstream page;  // in yours: a file, or what a client gets
+        sluice::write_trace_page(lines, page);
+        shown = page.str();
+        traces.erase(result.id);
+      };
+      server.submit({.source = word, .traced = word == "world"}, {.done = done});
+    }
+    // [/each]
+    server.drain();
+    if (!shown.ends_with("</html>\n") || shown.find("request 1") == shown.npos)
+      throw std::logic_error("this is no page");
   }
   std::ostringstream lines;
   {

@@ -26,6 +26,7 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/decode/server_options.hpp>
+#include <sluice/decode/trace_each.hpp>
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/decode/trace_page.hpp>
 #include <sluice/file/clusters_file.hpp>

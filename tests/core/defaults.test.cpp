@@ -36,9 +36,10 @@ TEST_CASE("a query asks for the best token, and for nothing else", "[defaults]")
 TEST_CASE("an answer that was not given is empty", "[defaults]") {
   Expansion::Entry const entry;
   CHECK((entry.best == 0 && entry.probes == 0 && entry.best_count == 0 && entry.probe_count == 0));
-  CHECK((entry.log_sum_exp == 0 && entry.entropy == 0 && entry.valid));
+  CHECK((entry.log_sum_exp == 0 && entry.entropy == 0 && entry.valid && !entry.impossible));
   Line const line;
   CHECK((line.best.empty() && line.probes.empty() && line.log_sum_exp == 0 && line.entropy == 0 && line.valid));
+  CHECK(!line.impossible);
   MatrixView<float> const view;
   CHECK((view.data == nullptr && view.rows == 0 && view.columns == 0 && view.stride == 0));
   Result const result;

@@ -131,6 +131,7 @@ struct Told {
       entry.entropy = 1.5f;
       if ((query.entropy = often())) answer["entropy"] = 1.5f;
       if (!(entry.valid = often())) answer["invalid"] = true;
+      if ((entry.impossible = often())) answer["impossible"] = true;
       lines.push_back(answer);
     }
     trace.answered(plan, Expansion(entries, best, probes));

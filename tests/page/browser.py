@@ -59,7 +59,8 @@ class Browser:
         # --no-sandbox: in a container, as root, there is none to be had; the page is ours.
         self.process = subprocess.Popen(
             [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-             "--no-first-run", "--disable-background-networking", "--remote-debugging-pipe",
+             "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             "--disable-quic", "--remote-debugging-pipe",
              f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
             preexec_fn=as_three_and_four, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)

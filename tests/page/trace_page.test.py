@@ -248,19 +248,155 @@ def check_contrast(style):
         names = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", theme))
         for text, on in [("ink", "paper"), ("muted", "paper"), ("ink", "soft"), ("winner", "soft"), ("guess", "guess-soft"),
                          ("accepted", "accepted-soft")] + [(name, "raised") for name in (
-                             "ink", "muted", "winner", "on", "result", "end", "guess", "lost")]:
+                             "ink", "muted", "winner", "on", "result", "end", "guess", "stuck", "lost")]:
             light, dark = sorted((luminance(names[text]), luminance(names[on])), reverse=True)
             check(f"contrast of {text} on {on}: {(light + 0.05) / (dark + 0.05):.2f}", (light + 0.05) / (dark + 0.05) >= 4.5)
 
 
-def check_narrow(page):
-    """Nothing lies beside the window of a telephone."""
-    page.resize(390, 780)
-    for key in "12345":
-        page.press(key)
-        check(f"view {key} is {page.evaluate('document.documentElement.scrollWidth')} wide",
-              page.evaluate("document.documentElement.scrollWidth") <= 390)
+def check_narrow(page, name):
+    """Nothing lies beside the window of a telephone, and two thirds of it are for what is looked at."""
+    for width, height in ((390, 780), (360, 640)):
+        page.resize(width, height)
+        for key, tab in enumerate(page.texts("[role=tab]:not([hidden])"), 1):
+            page.press(str(key))
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            check(f"{name}: {tab} is {wide} wide of {width}", wide <= width)
+            top = page.evaluate("document.querySelector('[role=tabpanel]:not([hidden]) :is(.frame, .scroll, ol, .failure)').getBoundingClientRect().top + scrollY")
+            check(f"{name}: {tab} begins at {top} of {height}", top <= height / 3)
+            shown = page.evaluate("(() => { const tab = document.querySelector('[aria-selected=true]').getBoundingClientRect(); return tab.left >= 0 && tab.right <= innerWidth })()")
+            check(f"{name}: the name of {tab} is in sight at {width}", shown)
     page.resize(1280, 860)
+
+
+def in_sight(page, number):
+    """Where the node of a tree is drawn: its left and right in its frame, None: not in it."""
+    return page.evaluate(f"""(() => {{
+        const frame = document.getElementById("tree-frame").getBoundingClientRect();
+        const box = document.querySelector('#tree-frame [data-node="{number}"] rect')?.getBoundingClientRect();
+        return box && box.top >= frame.top && box.bottom <= frame.bottom && box.left >= frame.left && box.right <= frame.right
+            ? [box.left - frame.left, box.right - frame.left] : null }})()""")
+
+
+def overlaps(page):
+    """How many labels the tree has, and pairs of them that are not four dots apart."""
+    return page.evaluate("""(() => {
+        const all = [...document.querySelectorAll("#tree-frame svg:not([hidden]) text")].map((one) => [one.textContent, one.getBoundingClientRect()]);
+        const found = [];
+        all.forEach(([text, a], i) => all.slice(i + 1).forEach(([other, b]) => {
+            const rows = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > Math.min(a.height, b.height) / 2;
+            if (rows && a.left < b.right + 4 && b.left < a.right + 4) found.push(text + " | " + other) }));
+        return [all.length, found] })()""")
+
+
+def check_labels(page, name):
+    """At every zoom, with and without candidates, no label covers another, and none is without letters of its token."""
+    page.press("1")
+    readable = 0
+    for zooms in ([], ["+"], ["-"], ["-"], ["p"], ["+"], ["+"], ["w"], ["p"]):
+        page.press(*zooms)
+        count, found = overlaps(page)
+        readable += count > 5
+        check(f"{name}: of {count} labels cover each other: {found[:3]}", not found)
+        words = page.texts("#tree-frame svg:not([hidden]) .word")
+        check(f"{name}: words {[w for w in words if len(w) < 1 or w == '…']}", all(w and w != "…" for w in words))
+    check(f"{name}: labels at {readable} zooms", readable >= 4)
+
+
+def check_untouched(page, address, told, name):
+    """Keys of the tree where nothing has been clicked, nor has the focus."""
+    one = min(told.results)
+    page.load(address)
+    check(f"{name}: nothing has the focus", page.evaluate("document.activeElement === document.body"))
+    shown = number_of(page, "#tree-extent")
+    page.press("p")
+    check(f"{name}: p shows what was pruned", (name == "greedy" or number_of(page, "#tree-extent") != shown) and
+          page.evaluate("document.getElementById('show-pruned').checked"))
+    page.press("p", "w")
+    check(f"{name}: p hides it, w goes to the result", number_of(page, "#tree-extent") == shown and
+          (detail(page, "Fate") or "").startswith("hypothesis 1"))
+    page.press("ArrowLeft")
+    check(f"{name}: arrows move", detail(page, "Number") == str(told.results[one]["hypotheses"][0]["tokens"][-2]))
+    page.evaluate("document.getElementById('tab-tree').click(), document.getElementById('tab-tree').focus()")
+    page.press("p")
+    check(f"{name}: p where a button has the focus", page.evaluate("document.getElementById('show-pruned').checked"))
+
+
+def check_legends(page, told, name):
+    """Each view says what its numbers, colours and Bank are."""
+    def seen(selector):
+        return page.evaluate(f"""(() => {{ const one = document.querySelector({json.dumps(selector)});
+                             return one && one.offsetParent !== null ? one.textContent : "" }})()""")
+    page.press("1")
+    legend = seen("#tree-legend")
+    for words in ("log-probability", "candidates after it that are not shown", "a blank", "the best", "went on", "pruned",
+                  "rejected guess", "unused end", "boxed"):
+        check(f"{name}: the tree's legend says {words}", words in legend)
+    kinds = page.evaluate("[...document.querySelectorAll('#tree-legend .mark')].map((one) => getComputedStyle(one).backgroundColor)")
+    check(f"{name}: colours {kinds}", len(set(kinds)) == 6)
+    page.press("2")
+    check(f"{name}: the beam's legend", "Entropy, in nats" in seen("#beam-legend"))
+    one = int(page.evaluate("document.getElementById('sentence').value"))
+    check(f"{name}: what a bank is", ("tokens of its constraints" in seen("#beam-bank")) == (one in told.banks))
+    tabs = page.texts("[role=tab]:not([hidden])")
+    page.press(str(tabs.index("Results") + 1))
+    check(f"{name}: the results' legend", "its log-probability" in seen("#panel-results .legend"))
+    page.press(str(tabs.index("Batch") + 1))
+    check(f"{name}: the batch's legend", "A colour is a sentence" in seen("#panel-batch .legend"))
+    if "Banks" in tabs:
+        page.press(str(tabs.index("Banks") + 1))
+        check(f"{name}: the banks' legend", "tokens of its constraints" in seen("#panel-banks .legend"))
+
+
+def check_long_result(page, html, folder):
+    """A result of sixty tokens begins at its left; once more, its end is in sight."""
+    lines = [{"sluice_trace": 1}, {"eos": [2]}, *({"token": t, "text": " " + "w" * 3 * (t % 3) + "!"} for t in range(3, 9)),
+             {"admit": 0, "step": 0, "base": 0, "slots": 1, "prompt": [1]}]
+    tokens = [3 + i % 6 for i in range(59)] + [2]
+    for step, token in enumerate(tokens):
+        lines += [{"step": step, "rows": [[0, 0, 0, step, [1 if step == 0 else tokens[step - 1]]]]},
+                  {"answer": step, "lines": [{"best": [token, -0.5, *(x for i in range(step % 13) for x in (9 + i, -1.54 - i))]}]}]
+    lines.append({"end": 0, "step": 60, "hypotheses": [{"tokens": tokens, "log_probs": [-0.5] * 60, "log_prob": -30.0, "score": -0.5,
+                                                        "finished": True}]})
+    page.load(page_of(html, "\n".join(map(json.dumps, lines)), f"{folder}/long.html"))
+    first = page.evaluate("Number(document.querySelector('#tree-frame g.winner').dataset.node)")
+    check(f"a long tree opens at its left: {in_sight(page, first)}", (in_sight(page, first) or [99])[0] < 40)
+    page.press("w")
+    check("w has the end of a long result", detail(page, "Token") == "⟨end⟩" and detail(page, "Sum") == "−30.00000")
+    check(f"and shows its beginning: {in_sight(page, first)}", (in_sight(page, first) or [99])[0] < 40)
+    page.press("w")
+    ends = page.evaluate("Number(document.querySelector('#tree-frame g.ends')?.dataset.node ?? -1)")
+    check(f"w again shows its end: {in_sight(page, ends)}", in_sight(page, ends) is not None and in_sight(page, first) is None)
+    page.press("w")
+    check(f"and stays there: {in_sight(page, ends)}", in_sight(page, ends) is not None)
+    page.load(f"file://{folder}/long.html")
+    check_labels(page, "a long one")
+
+
+def check_forbidden(page, html, folder):
+    """Hypotheses behind which nothing was possible say so: as the trace says it, and where all that was asked about is impossible."""
+    lines = [{"sluice_trace": 1}, {"eos": [2]}, {"admit": 0, "step": 0, "base": 0, "slots": 3, "prompt": [1]},
+             {"step": 0, "rows": [[0, 0, 0, 0, [1]]]}, {"answer": 0, "lines": [{"best": [3, -0.5, 4, -1.5, 5, -2.5]}]},
+             {"step": 1, "rows": [[0, 0, 0, 1, [3]], [0, 0, 1, 1, [4]], [0, 0, 2, 1, [5]]]},
+             {"answer": 1, "lines": [{"best": [6, -0.5], "rank": 0}, {"impossible": True, "rank": 1}, {"probes": [2, None], "rank": 2}]},
+             {"step": 2, "rows": [[0, 0, 0, 2, [6]]]}, {"answer": 2, "lines": [{"best": [2, -0.25, 7, -2]}]},
+             {"end": 0, "step": 3, "hypotheses": [{"tokens": [3, 6, 2], "log_probs": [-0.5, -0.5, -0.25], "log_prob": -1.25, "score": -0.4,
+                                                   "finished": True}]}]
+    page.load(page_of(html, "\n".join(map(json.dumps, lines)), f"{folder}/forbidden.html"))
+    page.press("ArrowRight")
+    check("what has a continuation", detail(page, "Fate") == "went on in slot 0" and detail(page, "What follows") is None)
+    for token, slot in (("4", 1), ("5", 2)):
+        page.press("ArrowDown")
+        check(f"token {token} is selected", detail(page, "Number") == token)
+        check(f"the fate of {token}: {detail(page, 'Fate')}",
+              detail(page, "Fate") == f"went on in slot {slot}, and ended there: every continuation was forbidden, or has probability 0")
+        check(f"what follows {token}: {detail(page, 'What follows')}", (detail(page, "What follows") or "").startswith("nothing: "))
+    marks = [word for word in page.texts("#tree-frame .word") if "∅" in word]
+    check(f"marks in the tree: {marks}", marks == ["⟨4⟩ ∅", "⟨5⟩ ∅"])
+    page.press("2", ".")
+    notes = page.texts("#panel-beam .scroll:nth-child(1) tbody tr")
+    check(f"the beam: {notes}", [("∅" in note and "every continuation was forbidden" in note) for note in notes] == [False, True, True])
+    became = [row for row in page.texts("#panel-beam .scroll:nth-child(2) tbody tr") if "⟨end⟩" in row]
+    check(f"a forbidden end: {became}", len(became) == 1 and became[0].endswith("was forbidden, or has probability 0"))
 
 
 def large_trace(steps, width, lists):
@@ -330,7 +466,7 @@ def take_pictures(page, folder, pictures):
             ("viewer-beam-tree", "beam", ["1"], False, 2, 720),
             ("viewer-beam-steps-dark", "beam", ["2"] + ["."] * 3, True, 2, 770),
             ("viewer-attention", "beam", ["3"], False, 2, 560),
-            ("viewer-greedy-results", "greedy", ["4"], False, 2, 420),
+            ("viewer-greedy-results", "greedy", ["4"], False, 2, 460),
             ("viewer-constrained-banks", "constrained", ["3"], False, 0, 760),
             ("viewer-blockwise", "blockwise", ["3"], False, 3, 460),
             ("viewer-sampling-tree-dark", "sampling", ["1"], True, 1, 640),
@@ -367,11 +503,19 @@ def main(path, translate, model, sample, pictures=None):
         try:
             for name in searches:
                 page.load(f"file://{folder}/{name}.html")
-                check_search(page, Told(f"{folder}/{name}.jsonl"), name)
+                told = Told(f"{folder}/{name}.jsonl")
+                check_search(page, told, name)
+                page.load(f"file://{folder}/{name}.html")
+                check_labels(page, name)
+                check_legends(page, told, name)
+                check_narrow(page, name)
+                check_untouched(page, f"file://{folder}/{name}.html", told, name)
+            page.load(f"file://{folder}/beam.html")
             check_ways(page)
-            check_narrow(page)
             check_contrast(page.evaluate("document.querySelector('style').textContent"))
             html = open(f"{folder}/beam.html", encoding="utf-8").read()
+            check_long_result(page, html, folder)
+            check_forbidden(page, html, folder)
             broken(page, html, folder)
             large(page, html, folder)
             check(f"errors in the console: {page.errors}", not page.errors)

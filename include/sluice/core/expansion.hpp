@@ -29,6 +29,9 @@ struct Line {
   float log_sum_exp = 0;  ///< of the scores, after edits before the softmax and temperature; 0 if not normalised
   float entropy = 0;      ///< of the line, in nats, if Query::entropy asks
   bool valid = true;      ///< false: the scores, masks and edits applied, held a NaN or +infinity; all else is empty
+  bool impossible =
+      false;  ///< true: `best` is empty since every token is forbidden or -infinity. False where an expander on a
+              ///< device does not say, and where Group::keep left nothing of the list
 };
 
 /// The answers to the queries of a step, or of one sentence's part of it: a view into an expander's memory, valid until
@@ -42,6 +45,7 @@ class Expansion {
     float log_sum_exp = 0;
     float entropy = 0;
     bool valid = true;
+    bool impossible = false;
   };
 
   Expansion() = default;
@@ -51,8 +55,12 @@ class Expansion {
   std::size_t size() const { return entries_.size(); }
   Line operator[](std::size_t i) const {
     auto const& e = entries_[i];
-    return {best_.subspan(e.best, e.best_count), probes_.subspan(e.probes, e.probe_count), e.log_sum_exp, e.entropy,
-            e.valid};
+    return {best_.subspan(e.best, e.best_count),
+            probes_.subspan(e.probes, e.probe_count),
+            e.log_sum_exp,
+            e.entropy,
+            e.valid,
+            e.impossible};
   }
   Line back() const { return (*this)[size() - 1]; }
   /// Only the lines first .. first + count - 1.

@@ -42,6 +42,7 @@ struct Request {
   std::optional<TokenSet> shortlist{};
   std::int32_t direction = 0;  ///< of a multilingual model: goes to the expander unchanged. See ClusteredProjection
   Confidence confidence{};     ///< which logprobs to return; none by default
+  bool traced = false;         ///< whether a TraceEach follows it
 };
 
 namespace detail {

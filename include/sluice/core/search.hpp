@@ -44,6 +44,7 @@ struct Sentence {
   std::uint64_t seed = 0;                   ///< of the sentence's random numbers
   Abilities abilities{};                    ///< of the model: which rows it may plan
   Limits limits{};                          ///< of the model
+  bool traced = false;                      ///< Request::traced
 };
 
 /// The progress of a sentence, for schedules.

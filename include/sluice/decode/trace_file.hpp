@@ -151,6 +151,7 @@ class TraceFile {
     if (!query.normalise) line_.key("plain").boolean(true);
     if (query.entropy) line_.key("entropy").number(line.entropy);
     if (!line.valid) line_.key("invalid").boolean(true);
+    if (line.impossible) line_.key("impossible").boolean(true);
     line_.close('}');
   }
 

@@ -256,6 +256,7 @@ TEST_CASE("log_softmax_top_k never lists an impossible token", "[log_softmax_top
     auto const line = ask(expander, {none, 0, none}, {.best = 3, .probes = probes});
     CHECK(line.valid);
     CHECK(tokens(line) == std::vector<Token>{1});
+    CHECK_FALSE(line.impossible);
     CHECK(line.probes[0] == none);
     CHECK_THAT(line.probes[1], WithinAbs(0.0, 1e-6));
   }
@@ -268,6 +269,9 @@ TEST_CASE("log_softmax_top_k never lists an impossible token", "[log_softmax_top
                 {.best = 3, .mass = 0.5f, .within = 0.1f, .typical = 0.5f, .probes = probes, .entropy = true}, kind);
         CHECK(line.valid);
         CHECK(line.best.empty());
+        CHECK(line.impossible);
+        CHECK_FALSE(ask(expander, row, {.best = 0, .probes = probes}, kind).impossible);
+        CHECK(ask(expander, row, {.best = 2}, kind).impossible);
         REQUIRE(line.probes.size() == 2);
         CHECK(line.probes[0] == none);
         CHECK(line.probes[1] == none);
@@ -283,6 +287,8 @@ TEST_CASE("log_softmax_top_k never lists an impossible token", "[log_softmax_top
       CHECK(ask(expander, {1, 2, 3}, {.best = 3, .edits = all, .stage = stage}).best.empty());
       CHECK(ask(expander, {1, 2, 3}, {.best = 3, .stage = stage, .only = &nothing}).best.empty());
       CHECK(ask(expander, {1, 2, 3}, {.best = 3, .edits = all, .stage = stage}).valid);
+      CHECK(ask(expander, {1, 2, 3}, {.best = 3, .edits = all, .stage = stage}).impossible);
+      CHECK(ask(expander, {1, 2, 3}, {.best = 3, .stage = stage, .only = &nothing}).impossible);
     }
   }
 }

@@ -18,18 +18,18 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-8CIKc2iiT5PUqQ9P2V8pscQ1Xc94HwwIE/yzs0M7BiA='; style-src 'sha256-KfAldRyrE3RwZpIPthVBKxwKq6L0Q+QXoemVSRgi1RA='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-QQJnUN533FiRTJFXPk98uYa8JXLTr675paNL9YWC6yg='; style-src 'sha256-w7JsoyoFUVEutOZxvE1WmbDWbCl13NK1BnRye2cCGQs='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
   --paper: #fcfbf8; --raised: #ffffff; --ink: #1c2227; --muted: #58626b; --edge: #c3c8c6; --rule: #dddfdb;
-  --winner: #0a6870; --on: #2f4858; --result: #0a6870; --end: #7a5310; --guess: #a5342a; --lost: #6b7178;
+  --winner: #0a6870; --on: #2f4858; --result: #0a6870; --end: #7a5310; --guess: #a5342a; --stuck: #8a2f6b; --lost: #6b7178;
   --soft: #e3f0ef; --idle: #8f9aa0; --bar: #7fa9ab; --accepted: #2e6b37; --accepted-soft: #e4f1e3; --guess-soft: #f9e6e2;
   color-scheme: light;
 }
 :root[data-dark='true'] {
   --paper: #14181b; --raised: #1b2125; --ink: #e8eae8; --muted: #a3adb4; --edge: #4a545b; --rule: #323a40;
-  --winner: #63cfcf; --on: #c2d3de; --result: #63cfcf; --end: #dfb36a; --guess: #f0917f; --lost: #949ea6;
+  --winner: #63cfcf; --on: #c2d3de; --result: #63cfcf; --end: #dfb36a; --guess: #f0917f; --stuck: #e59acb; --lost: #949ea6;
   --soft: #17383a; --idle: #7d8990; --bar: #3f7478; --accepted: #8fd296; --accepted-soft: #1d3a22; --guess-soft: #43231e;
   color-scheme: dark;
 }
@@ -60,14 +60,14 @@ button.plain { border: 0; background: none; padding: 0 4px; text-decoration: und
 .split { display: grid; grid-template-columns: minmax(0, 1fr) 260px; gap: 14px; }
 .frame { position: relative; height: min(62vh, 620px); min-height: 300px; overflow: hidden; background: var(--raised); border: 1px solid var(--rule); border-radius: 8px; touch-action: none; }
 .frame canvas, .frame svg { position: absolute; left: 0; top: 0; }
-#tree-frame { cursor: grab; } #tree-frame text { cursor: text; }
+#batch-frame { margin-top: 10px; } #tree-frame { cursor: grab; } #tree-frame text { cursor: text; }
 aside { background: var(--raised); border: 1px solid var(--rule); border-radius: 8px; padding: 10px 14px; overflow: auto; max-height: min(62vh, 620px); }
 dl { margin: 0; } dt { color: var(--muted); font-size: 12.5px; } dd { margin: 0 0 7px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 svg text { fill: var(--on); } svg .value, svg .more { fill: var(--muted); }
 svg rect { fill: var(--raised); stroke: none; } svg .edge { fill: none; stroke: var(--edge); stroke-width: 1.2; }
 svg .winner text, svg .result text { fill: var(--winner); } svg .winner .word { font-weight: 650; } svg .winner rect { fill: var(--soft); }
 svg .edge.winner { stroke: var(--winner); stroke-width: 2.6; } svg .edge.lost, svg .edge.guess, svg .edge.end { stroke-dasharray: 3 3; }
-svg .lost text { fill: var(--lost); } svg .end text { fill: var(--end); } svg .guess text { fill: var(--guess); text-decoration: line-through; }
+svg .stuck text { fill: var(--stuck); } svg .lost text { fill: var(--lost); } svg .end text { fill: var(--end); } svg .guess text { fill: var(--guess); text-decoration: line-through; }
 svg .ends rect { stroke: var(--winner); stroke-width: 1.2; } svg .selected rect { stroke: var(--ink); stroke-width: 2; }
 .scroll { overflow: auto; max-height: 70vh; border: 1px solid var(--rule); border-radius: 8px; background: var(--raised); margin: 10px 0; }
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; padding: 8px 10px; font-weight: 600; }
@@ -75,7 +75,11 @@ th, td { text-align: left; padding: 4px 10px; border-top: 1px solid var(--rule);
 thead th { color: var(--muted); font-weight: 500; font-size: 13px; position: sticky; top: 0; background: var(--raised); border-top: 0; }
 td.number, th.number { text-align: right; white-space: nowrap; } td.text { min-width: 16em; } tr.winner td { background: var(--soft); } tr.lost td { color: var(--lost); }
 .mark { display: inline-block; width: 9px; height: 9px; border-radius: 50%; margin-right: 7px; background: var(--lost); }
-.legend .mark { margin-left: 12px; margin-right: 5px; } .mark.winner { background: var(--winner); } .mark.on { background: var(--on); } .mark.result { background: var(--winner); } .mark.end { background: var(--end); } .mark.guess { background: var(--guess); }
+.legend .mark { margin-left: 12px; margin-right: 5px; } .mark.winner { background: var(--winner); } .mark.on { background: var(--on); } .mark.result { background: var(--winner); } .mark.end { background: var(--end); } .mark.guess { background: var(--guess); } .mark.stuck { background: var(--stuck); }
+.nothing { color: var(--stuck); font-size: 13px; }
+.tree { display: grid; grid-template: 'bar legend' 'split split' 'help help' / auto minmax(0, 1fr); column-gap: 18px; align-items: center; }
+.tree > .split { grid-area: split; } #tree-legend { grid-area: legend; font-size: 12.5px; } #tree-help { grid-area: help; } #tree-legend b { color: var(--ink); font-weight: 600; }
+#tree-legend .mark { margin-left: 0; } .kind { display: inline-block; margin-right: 12px; }
 #step { flex: 1 1 200px; max-width: 560px; }
 .legend { font-size: 13px; color: var(--muted); } .swatch { width: 16px; height: 11px; border-radius: 2px; margin-left: 10px; }
 .swatch.run { background: hsl(190 42% 46%); } .swatch.spare { background: var(--soft); border: 1px solid var(--rule); } .swatch.refill { width: 3px; height: 15px; background: var(--ink); }
@@ -96,7 +100,15 @@ ol.tokens li { display: grid; justify-items: center; gap: 2px; } ol.tokens .word
 .failure, #faults { border-left: 4px solid var(--guess); background: var(--guess-soft); padding: 8px 12px; }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 dialog { background: var(--raised); color: var(--ink); border: 1px solid var(--edge); border-radius: 10px; max-width: 560px; } dialog td { border: 0; } kbd { font: 13px ui-monospace, monospace; border: 1px solid var(--edge); border-radius: 4px; padding: 0 5px; }
-@media (max-width: 800px) { body { padding: 12px; } .split { grid-template-columns: minmax(0, 1fr); } aside { max-height: none; } .frame { height: 52vh; } #totals { order: 3; flex-basis: 100%; } h1 { flex: 1; } }
+@media (max-width: 800px) { /* what is looked at begins in the upper third: what describes comes after it */
+  body { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px; padding: 8px 10px; } header { display: contents; } h1 { flex: 1; font-size: 16px; }
+  main, #faults { flex: 1 1 100%; min-width: 0; } #totals { order: 3; flex: 1 1 100%; } main { display: flex; flex-direction: column; }
+  #about, #summary { order: 1; margin: 6px 0 0; } #about { font-size: 15px; }
+  button, select { padding: 3px 9px; } .choose { margin: 0; flex-wrap: nowrap; } .choose select { flex: 1; } .choose label { position: absolute; clip-path: inset(50%); }
+  #tabs { flex-wrap: nowrap; overflow-x: auto; } [role='tab'] { padding: 5px 10px; flex: none; } .bar { margin: 6px 0; gap: 6px; } .roomy { display: none; }
+  .tree { grid-template: 'bar' 'split' 'legend' 'help' / minmax(0, 1fr); } #tree-legend { margin-top: 6px; }
+  #step { flex-basis: 120px; } #step-now { font-size: 13px; } .split { grid-template-columns: minmax(0, 1fr); } aside { max-height: none; } .frame { height: 52vh; } p { margin: 6px 0; }
+}
 )page"sv,
     R"page(</style>
 </head>
@@ -125,7 +137,7 @@ dialog { background: var(--raised); color: var(--ink); border: 1px solid var(--e
 <tr><td>arrows</td><td>in the tree: parent, child, above, below; in the batch: step and slot</td></tr>
 <tr><td><kbd>Enter</kbd></td><td>in the tree: fold, unfold; in the batch: the tree of that sentence</td></tr>
 <tr><td><kbd>+</kbd> <kbd>-</kbd> <kbd>0</kbd></td><td>zoom; all of it. With a mouse: Ctrl and wheel; drag</td></tr>
-<tr><td><kbd>w</kbd> <kbd>p</kbd></td><td>in the tree: to the result; show or hide pruned candidates</td></tr>
+<tr><td><kbd>w</kbd> <kbd>p</kbd></td><td>in the tree: the result from its beginning, again: its end; show or hide pruned candidates</td></tr>
 <tr><td><kbd>t</kbd> <kbd>?</kbd></td><td>light or dark; these keys</td></tr>
 </table>
 <form method="dialog"><button>Close</button></form>
@@ -173,6 +185,19 @@ function table(headings, rows, caption) {
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// How wide a text is at a height of 13 in the fonts that this screen has; each is measured once.
+const widths = [new Map(), new Map()], rulers = [400, 650].map((weight) => {
+  const ruler = document.createElement('canvas').getContext('2d');
+  ruler.font = `${weight} 13px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler;
+});
+function widthOf(text, bold = false) {
+  const known = widths[Number(bold)];
+  let width = known.get(text);
+  if (width === undefined) known.set(text, width = rulers[Number(bold)].measureText(text).width);
+  return width;
+}
 
 // Draws once a frame, however often it is asked.
 function throttled(draw) {
@@ -384,7 +409,7 @@ class Trace {
       row.lists.push(listed);
       node.line = {
         entropy: line.entropy ?? null, bank: line.label ?? -1, rank: line.rank ?? 0, noise: line.noise === true,
-        plain: line.plain === true, invalid: line.invalid === true, count: (line.best ?? []).length / 2,
+        plain: line.plain === true, invalid: line.invalid === true, impossible: line.impossible === true, count: (line.best ?? []).length / 2,
       };
       if (node.line.bank >= 0) sentence.banks = true;
       for (const [list, ranked] of [[line.best, true], [line.probes, false]])
@@ -461,6 +486,19 @@ const percent = (x) => {
 };
 const count = (n, one, many = one + 's') => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 
+// What the search's own number for a hypothesis is, as those know it who see it most: users of constrained beams.
+const bankWords = 'the search’s own number for the hypothesis (Query::label). In a constrained beam: how many tokens of its constraints it has met';
+
+// Whether nothing could follow a hypothesis: whatever its search asked about is forbidden, or has no probability.
+function stuck(node) {
+  const { line } = node;
+  if (!line || line.invalid) return false;
+  if (line.impossible) return true;
+  const asked = (node.children ?? []).filter((child) => child.at >= 0);
+  return line.count === 0 && asked.length > 0 && asked.every((child) => child.logProb === null);
+}
+const stuckWords = 'nothing: every continuation was forbidden, or has probability 0';
+
 // The tokens that were fed after a step's answer: what went on of its candidates.
 function survivors(sentence, step) {
   if (sentence.worst[step]) return sentence.worst[step];
@@ -474,7 +512,7 @@ function survivors(sentence, step) {
   return (sentence.worst[step] = found);
 }
 
-// What became of a node, and why: [kind, words]. Kinds: result, on, end, guess, lost.
+// What became of a node, and why: [kind, words]. Kinds: result, on, stuck, end, guess, lost.
 function fate(trace, node) {
   const s = node.sentence, { prompt, prefix } = s;
   if (node.depth <= prompt.length) return ['on', 'prompt'];
@@ -484,8 +522,10 @@ function fate(trace, node) {
     return ['result', `hypothesis ${node.results.map((r) => r + 1).join(', ')} of the result, score ${number(score)}`];
   }
   if (node.kept && node.state & guessed) return ['on', 'a guess that was accepted'];
+  if (node.kept && stuck(node)) return ['stuck', `went on in slot ${node.slot}, and ended there: every continuation was forbidden, or has probability 0`];
   if (node.kept) return ['on', node.slot < 0 ? 'went on to the result' : `went on in slot ${node.slot}`];
   if (node.state & guessed) return ['guess', 'a guess that was rejected'];
+  if (node.at >= 0 && node.logProb === null && !node.parent.line?.invalid) return ['lost', 'was forbidden, or has probability 0'];
   if (trace.eos.has(node.token)) return ['end', 'an end: outside the beam, or not among the results'];
   if (node.at >= s.steps.length - 1)
     return s.end ? ['lost', 'the search was over'] : ['lost', 'the trace ends here'];
@@ -503,11 +543,12 @@ function fate(trace, node) {
     R"page(// Where the nodes of a tree lie: a row for every leaf, a column for every token. O(nodes).
 
 const down = 26; // of a row, before zoom
-const narrowest = 84, widest = 200; // of a column
+const narrowest = 64, widest = 220, between = 26; // of a column; between what is written in two of them
+const letters = 13; // how tall, before zoom
 
 // \param pruned  whether candidates that did not go on are shown
-// \param letters  how long what is written of a node is
-function layOut(sentence, pruned, letters) {
+// \param wide  how wide what is written of a node is, before zoom
+function layOut(sentence, pruned, wide) {
   const shown = (node) => pruned || node.kept || node.results !== null || (node.state & went) !== 0;
   const columns = [], root = sentence.start;
   const stack = [root];
@@ -535,8 +576,8 @@ function layOut(sentence, pruned, letters) {
   const lefts = [0]; // of the columns, and where the last one ends
   for (const column of columns) {
     let most = 0;
-    for (const node of column) if (node.kept) most = Math.max(most, letters(node));
-    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, 84 + 7.6 * most)));
+    for (const node of column) most = Math.max(most, wide(node));
+    lefts.push(lefts[lefts.length - 1] + Math.min(widest, Math.max(narrowest, most + between)));
   }
   return { columns, lefts, rows: row, nodes, root };
 }
@@ -556,6 +597,14 @@ function lowerBound(nodes, y, of = (node) => node.y) {
 
 const readable = 0.55, most = 900; // below this zoom, or with more nodes in sight: the canvas
 
+// What is written of a node, and what its colours mean.
+function treeLegend() {
+  const kinds = { winner: 'the best', on: 'went on', stuck: 'went on, but nothing may follow (∅)', lost: 'pruned', guess: 'rejected guess', end: 'unused end' };
+  return h('div', { id: 'tree-legend', class: 'legend', role: 'note', 'aria-label': 'Legend' },
+    h('div', {}, h('b', {}, '␣word'), ' token, ␣ a blank; ', h('b', {}, '−0.44'), ' its log-probability; ', h('b', {}, '+3'), ' candidates after it that are not shown; boxed: ends a result'),
+    h('div', {}, Object.entries(kinds).map(([kind, words]) => h('span', { class: 'kind' }, h('span', { class: `mark ${kind}` }), words))));
+}
+
 class TreeView {
   constructor(trace, choose) {
     this.trace = trace;
@@ -572,17 +621,15 @@ class TreeView {
     this.check = h('input', { type: 'checkbox', id: 'show-pruned', onchange: () => this.showPruned(this.check.checked) });
     const button = (text, name, act) => h('button', { type: 'button', 'aria-label': name, onclick: act }, text);
     this.extent = h('span', { id: 'tree-extent', class: 'muted' });
-    this.element = h('div', {},
+    this.element = h('div', { class: 'tree' },
       h('div', { class: 'bar' },
         button('−', 'Zoom out', () => this.zoom(1 / 1.4)), button('+', 'Zoom in', () => this.zoom(1.4)),
         button('Fit', 'Show all of the tree', () => this.fit()),
         button('Result', 'Go to the end of the best hypothesis', () => this.toWinner()),
-        h('label', {}, this.check, ' pruned candidates'), this.extent,
-        h('span', { class: 'legend' }, ['winner', 'the best', 'on', 'went on', 'lost', 'pruned', 'guess', 'rejected guess', 'end', 'unused end'].map((text, i, all) =>
-          i % 2 ? null : [h('span', { class: `mark ${text}` }), all[i + 1]]))),
+        h('label', {}, this.check, ' pruned', h('span', { class: 'roomy' }, ' candidates'))), treeLegend(),
       h('div', { class: 'split' }, this.frame, h('aside', { 'aria-label': 'The selected token' }, this.details)),
-      h('p', { id: 'tree-help', class: 'muted' },
-        'Arrows: parent, child, above, below. Enter: fold. + − 0: zoom. w: the result. p: pruned candidates.'));
+      h('p', { id: 'tree-help', class: 'muted' }, this.extent,
+        '. Arrows: parent, child, above, below. Enter: fold. + − 0: zoom. w: the result, w again: its end. p: pruned candidates.'));
     this.draw = throttled(() => this.paint());
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.frame);
@@ -629,7 +676,8 @@ class TreeView {
     this.draw();
   }
   arrange() {
-    this.layout = layOut(this.sentence, this.pruned, (node) => label(this.trace, node.token).length);
+    this.layout = layOut(this.sentence, this.pruned, (node) => widthOf(wordOf(this, node), node.winner) +
+      (node.logProb === null ? 0 : 5 + 0.8 * widthOf(node.logProb <= -10 ? '−00.00' : '−0.00')) + (node.hidden ? 5 + 0.8 * widthOf(`+${node.hidden}`) : 0));
     this.described = null;
     const { nodes, columns } = this.layout;
     this.extent.textContent =
@@ -702,7 +750,9 @@ class TreeView {
     if (reveal) this.reveal(node);
     else this.draw();
   }
+  // The result from its beginning, where all of it is too long to be seen; once more: its end.
   toWinner() {
+    const again = this.selected.winner && this.selected.results?.[0] === 0;
     let node = this.sentence.start;
     for (let next = node; next; next = node.children?.find((child) => child.winner)) {
       node = next;
@@ -710,7 +760,11 @@ class TreeView {
     }
     this.arrange();
     if (this.tall < readable) this.zoom(0.9 / this.tall);
-    this.select(node);
+    if (again) return this.select(node);
+    this.select(node, false);
+    this.left = 14;
+    this.top = this.frame.clientHeight / 2 - node.y * down * this.tall;
+    this.draw();
   }
   fold(node) {
     if (!node || !node.children) return;
@@ -762,13 +816,14 @@ class TreeView {
       ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb)],
       ['Sum', number(node.sum, 5)], ['Rank in its list', node.listed ? `${node.listed} of ${node.parent.line.count}` : '–'],
       ['Listed in step', node.at < 0 ? '–' : String(node.at)], ['Fate', root ? 'the output begins here' : fate(trace, node)[1]],
-      ['What follows: entropy', number(node.line?.entropy, 3)],
+      ['What follows', stuck(node) ? stuckWords : null],
+      ['What follows: entropy', stuck(node) ? null : number(node.line?.entropy, 3)],
       ['Bank', node.line && node.line.bank >= 0 ? String(node.line.bank) : null],
       ['Not shown', node.hidden ? count(node.hidden, 'candidate') + (node.folded ? ' (folded)' : '') : null],
       ['Output so far', textOf(trace, pathOf(node)) || '–'],
     ];
     this.details.replaceChildren(...rows.filter(([, value]) => value !== null && value !== '–').flatMap(([name, value]) =>
-      [h('dt', {}, name), h('dd', { 'data-of': name }, value)]));
+      [h('dt', { title: name === 'Bank' ? bankWords : null }, name), h('dd', { 'data-of': name }, value)]));
   }
 
   paint() {
@@ -798,10 +853,27 @@ class TreeView {
 )page"sv,
     R"page(// The two ways in which the tree is drawn.
 
+const wordOf = (view, node) => label(view.trace, node === node.sentence.start ? -1 : node.token) + (stuck(node) ? ' ∅' : '');
+
+// What of a word, its value and the number of its hidden candidates has room: of the word as much as there is, but three letters
+// before any number.
+function fitting(word, bold, value, more, room, size) {
+  const wide = (text) => (widthOf(text, bold) * size) / letters, small = (text) => (text === null ? 0 : 5 + (0.8 * widthOf(text) * size) / letters);
+  const beside = () => small(value) + small(more);
+  const least = [...word].slice(0, 3).join('') + '…', all = wide(word);
+  if (more !== null && Math.min(all, wide(least)) + beside() > room) more = null;
+  if (value !== null && Math.min(all, wide(least)) + beside() > room) value = null;
+  if (all + beside() <= room) return [word, value, more];
+  const left = room - beside(), text = [...word];
+  let count = Math.min(text.length - 1, Math.floor((text.length * left) / all));
+  while (count > 1 && wide(text.slice(0, count).join('') + '…') > left) --count;
+  return [text.slice(0, Math.max(1, count)).join('') + '…', value, more];
+}
+
 const kindOf = (view, node) => (node.winner ? 'winner' : fate(view.trace, node)[0]);
 
 function paintNear(view, ranges, width, height, stepY, low, high) {
-  const edges = [], nodes = [], size = Math.round(13 * Math.min(1.15, Math.max(0.72, view.tall)));
+  const edges = [], nodes = [], size = Math.round(letters * Math.min(1.15, Math.max(0.72, view.tall)));
   const edge = (parent, child) => {
     const a = view.place(parent), b = view.place(child), wide = parent.wide || 50 * view.scale, bend = 18 * view.scale, from = b.x - bend * 1.4;
     const line = parent.first === parent.last && Math.abs(a.y - b.y) < 0.5
@@ -814,12 +886,10 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
   for (const { column, from, to, wide } of ranges)
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
-      const kind = kindOf(view, node), word = label(view.trace, node === node.sentence.start ? -1 : node.token);
-      const room = Math.max(3, Math.floor((wide - 26 * view.scale - (node.logProb === null ? 0 : size * 2.4)) / (size * 0.56)));
-      const short = word.length > room ? [...word].slice(0, room - 1).join('') + '…' : word;
-      const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, short),
-        node.logProb === null ? null : svg('tspan', { class: 'value', dx: 5, 'font-size': size * 0.8 }, number(node.logProb, 2)),
-        node.hidden ? svg('tspan', { class: 'more', dx: 5, 'font-size': size * 0.8 }, `+${node.hidden}`) : null);
+      const kind = kindOf(view, node), small = { dx: 5, 'font-size': size * 0.8 };
+      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
+      const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, word),
+        value === null ? null : svg('tspan', { class: 'value', ...small }, value), more === null ? null : svg('tspan', { class: 'more', ...small }, more));
       nodes.push([node, svg('g', {
         'data-node': node.number, class: `node ${kind}${node === view.selected ? ' selected' : ''}${node.results ? ' ends' : ''}`,
       }, svg('rect', { x: x - 4, y: y - stepY * 0.42, height: stepY * 0.84, rx: 3 }), text)]);
@@ -848,7 +918,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
 
 function paintFar(view, ranges, width, height, stepY, low, high) {
   const context = fitCanvas(view.canvas, width, height), thick = Math.max(1, Math.min(8, stepY * 0.6));
-  const colours = Object.fromEntries(['winner', 'result', 'on', 'end', 'guess', 'lost', 'edge'].map((k) => [k, colour(`--${k}`)]));
+  const colours = Object.fromEntries(['winner', 'result', 'on', 'stuck', 'end', 'guess', 'lost', 'edge'].map((k) => [k, colour(`--${k}`)]));
   context.lineWidth = 1;
   context.strokeStyle = colours.edge;
   context.beginPath();
@@ -899,7 +969,9 @@ class BeamView {
     const button = (text, name, by) => h('button', { type: 'button', 'aria-label': name, onclick: () => this.go(this.step + by) }, text);
     this.body = h('div', {});
     this.element = h('div', {},
-      h('div', { class: 'bar' }, button('‹', 'Step before', -1), this.slider, button('›', 'Next step', 1), this.where), this.body);
+      h('div', { class: 'bar' }, button('‹', 'Step before', -1), this.slider, button('›', 'Next step', 1), this.where), this.body,
+      h('p', { id: 'beam-legend', class: 'legend' }, 'Sum: of the natural logarithms of the probabilities of all tokens so far. Entropy, in nats: how undecided the model is about what follows. ',
+        'In its list: its place among what may follow that hypothesis. ', h('span', { id: 'beam-bank' }, `Bank: ${bankWords}.`)));
   }
   show(sentence) {
     if (this.sentence !== sentence) this.step = 0;
@@ -917,6 +989,7 @@ class BeamView {
       return;
     }
     const now = steps[this.step];
+    byId('beam-bank').hidden = !this.sentence.banks;
     this.where.textContent = `step ${this.step} of ${steps.length - 1} (${now.step} of the batch)`;
     this.body.replaceChildren(this.rows(now), this.candidates(now));
   }
@@ -930,7 +1003,8 @@ class BeamView {
         h('td', { class: 'number' }, String(i + 1)), h('td', { class: 'number' }, String(row.to)),
         h('td', {}, row.forked ? `forked from ${row.from}` : 'stays'), h('td', {}, row.nodes.map((n) => label(this.trace, n.token)).join(' ')),
         cell(last.sum), cell(line?.entropy), banks ? h('td', { class: 'number' }, line && line.bank >= 0 ? String(line.bank) : '–') : null,
-        h('td', { class: 'text' }, last.depth <= this.sentence.prompt.length ? '' : textOf(this.trace, pathOf(last))));
+        h('td', { class: 'text' }, last.depth <= this.sentence.prompt.length ? '' : textOf(this.trace, pathOf(last)),
+          stuck(last) ? h('span', { class: 'nothing' }, ` ∅ What follows: ${stuckWords}`) : null));
     });
     return table(['Rank', 'Slot', 'From', 'Fed', 'Sum', 'Entropy', ...(banks ? ['Bank'] : []), 'Output so far'], lines, 'Hypotheses of the step');
   }
@@ -966,9 +1040,9 @@ class BatchView {
     }, this.canvas);
     this.now = h('p', { id: 'batch-now', 'aria-live': 'polite' });
     this.element = h('div', {},
-      h('div', { class: 'bar legend' }, h('span', { class: 'swatch run' }), 'a row', h('span', { class: 'swatch idle' }), 'alive, not in this step',
-        h('span', { class: 'swatch spare' }), 'its slot is free', h('span', { class: 'swatch refill' }), 'comes in'),
       this.frame, this.now,
+      h('div', { class: 'bar legend' }, 'A colour is a sentence: ', h('span', { class: 'swatch run' }), 'a row', h('span', { class: 'swatch idle' }), 'alive, not in this step',
+        h('span', { class: 'swatch spare' }), 'its slot is free', h('span', { class: 'swatch refill' }), 'comes in'),
       h('p', { id: 'batch-help', class: 'muted' }, 'Arrows: step and slot. Enter: that sentence. + − 0: zoom. Above the slots: rows of every step.'));
     this.intervals = [];
     for (const one of trace.list) {
@@ -1179,8 +1253,8 @@ class BanksView {
         }));
     });
     this.element.replaceChildren(
-      h('p', { class: 'muted' }, 'Hypotheses in every bank, step by step: how many, the last token of the best, its sum. Outlined: holds the result.'),
-      table(['Step', ...Array.from({ length: banks }, (_, bank) => `${bank} met`)], lines, 'Banks of the constrained beam'));
+      table(['Step', ...Array.from({ length: banks }, (_, bank) => `${bank} met`)], lines, 'Banks of the constrained beam'),
+      h('p', { class: 'legend' }, `Bank: ${bankWords}. In each, step by step: how many hypotheses, the last token of the best, its sum of log-probabilities. Darker: more of them. Outlined: holds the result.`));
   }
 }
 
@@ -1231,7 +1305,7 @@ class ResultsView {
     this.element.replaceChildren(
       end.failure ? h('p', { class: 'failure', role: 'alert' }, h('strong', {}, end.failure), `: ${end.message}`) : '',
       best ? table(['', 'Score', 'Log-probability', 'Tokens', 'Finished', ...(met ? ['Constraints'] : []), ...(blocks ? ['Blocks'] : []), 'Text'], rows, 'Hypotheses') : '',
-      best ? h('section', {}, h('h2', {}, 'The best, token by token'), h('ol', { class: 'tokens' }, best.tokens.map((token, i) =>
+      best ? h('section', {}, h('h2', {}, 'The best, token by token'), h('p', { class: 'legend' }, 'Below each token its log-probability (natural logarithm), and a bar as long as it is probable. Score: what the search ranks by.'), h('ol', { class: 'tokens' }, best.tokens.map((token, i) =>
         h('li', {}, h('span', { class: 'word' }, label(this.trace, token)), h('span', { class: 'meter' }, sizedBar(best.log_probs[i])),
           h('small', { class: 'number', 'data-value': best.log_probs[i] === null ? '' : best.log_probs[i] }, number(best.log_probs[i], 2)))))) : '');
   }
@@ -1287,6 +1361,7 @@ function open(name) {
     tab.tabIndex = on ? 0 : -1;
     tab.hidden = !has(other);
     byId(`panel-${other}`).hidden = !on;
+    if (on) byId('tabs').scrollLeft = tab.offsetLeft - byId('tabs').offsetLeft - 40; // where they are wider than the screen
   }
   views[opened].view.show(current);
   remember();
@@ -1344,7 +1419,11 @@ document.addEventListener('keydown', (event) => {
   };
   const names = current ? Object.keys(views).filter(has) : [];
   names.forEach((name, i) => (acts[String(i + 1)] = () => open(name)));
-  if (!acts[event.key]) return;
+  if (!acts[event.key]) { // the view's own keys, before anybody has clicked into it; a control keeps those that move it
+    const typed = event.key.length === 1 && event.key !== ' ' && !event.target.matches('input[type=range]');
+    if (current && (typed || (event.target === document.body && event.key !== ' '))) views[opened].view.key?.(event);
+    return;
+  }
   event.preventDefault();
   acts[event.key]();
 });

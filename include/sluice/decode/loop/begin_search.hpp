@@ -39,7 +39,8 @@ Sentence begin_search(LoopState const& state, Running& s) {
                           .source_length = request.source_length,
                           .seed = request.seed.value_or(s.id),
                           .abilities = state.model.abilities,
-                          .limits = state.model.limits};
+                          .limits = state.model.limits,
+                          .traced = request.traced};
   s.search->begin(sentence);
   if (auto& shortlist = request.shortlist) {
     auto const given = *shortlist;

@@ -45,6 +45,7 @@ struct AnyRequest : Interface {
   std::int32_t direction = 0;
   Confidence confidence{};
   std::int32_t source_length = -1;
+  bool traced = false;
 };
 
 /// A search and its state for one sentence.

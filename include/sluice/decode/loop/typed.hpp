@@ -208,7 +208,7 @@ struct RequestOf final : AnyRequest {
       : text(std::move(request.source)), search(std::move(request.search)), model(side) {
     prompt = std::move(request.prompt), prefix = std::move(request.prefix);
     seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction,
-    confidence = request.confidence;
+    confidence = request.confidence, traced = request.traced;
   }
   void const* source() const override { return &text; }
   void check() const override {

@@ -121,6 +121,7 @@ class LinePass {
       rank_edited(norm);
       for (auto const& found : ranked_) lists.list(token(found.place), norm.rounded(found.value));
     }
+    entry.impossible = query_->lists() && entry.best_count == 0;
     for (std::size_t i = 0; i < probes_.size(); ++i)
       lists.probe(norm.rounded(changed(probes_[i], query_->probes[i], after_, norm)));
   }

@@ -78,6 +78,7 @@ class LineSelection {
     } else {
       select(line, norm, query);
     }
+    entry.impossible = query.lists() && entry.best_count == 0;
   }
 
  private:

@@ -120,6 +120,7 @@ class KnownEnds {
         best_.insert(best_.end(), own.best.begin(), own.best.end());
         all_probes_.insert(all_probes_.end(), own.probes.begin(), own.probes.end());
         entry.log_sum_exp = own.log_sum_exp, entry.entropy = own.entropy, entry.valid = own.valid;
+        entry.impossible = own.impossible;
       }
       entry.best_count = best_.size() - entry.best, entry.probe_count = all_probes_.size() - entry.probes;
     }
