@@ -61,8 +61,8 @@ template void detail::launch_lists<detail::Float16>(detail::OrderLaunch<detail::
                                                     detail::Start);
 template void detail::launch_lists<detail::BFloat16>(detail::OrderLaunch<detail::BFloat16> const&, cudaStream_t,
                                                      detail::Start);
-template void detail::sort_keys<detail::Key>(void*, std::size_t&, detail::Key const*, detail::Key*, std::int64_t,
-                                             std::int64_t, std::int32_t const*, cudaStream_t);
+template detail::Key* detail::sort_keys<detail::Key>(void*, std::size_t&, detail::Key*, detail::Key*, std::int64_t,
+                                                     std::int64_t, std::int32_t const*, cudaStream_t);
 
 template void
 detail::launch_narrowing<detail::OrderLaunch<detail::Float32>>(detail::OrderLaunch<detail::Float32> const&,

@@ -86,7 +86,7 @@ class SelectedLines {
       launch.place_bits = (std::max)(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
       launch.words = static_cast<std::int32_t>(words_);
       launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
-      launch.sorted = launch.keys;
+      launch.sorted = launch.keys;  // if nothing is sorted
       launch.sizes = part<std::int32_t>(memory, sizes_), launch.drawn = part<std::uint32_t>(memory, drawn_);
       if (some.selection.draws) {
         check(cudaMemsetAsync(launch.drawn, 0, drawn_words() * sizeof(std::uint32_t), stream), "cudaMemsetAsync");
@@ -103,13 +103,12 @@ class SelectedLines {
  private:
   std::size_t drawn_words() const { return static_cast<std::size_t>(most_ * words_); }
 
-  void sort(SelectLaunch<FormatOf<T>> const& launch, void* memory, cudaStream_t stream, Start start,
-            Start behind) const {
+  void sort(SelectLaunch<FormatOf<T>>& launch, void* memory, cudaStream_t stream, Start start, Start behind) const {
     launch_select_keys(launch, stream, start);
     launch_narrowing(launch, stream, behind);
     auto bytes = sort_bytes_;
-    sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, launch.line.rows, size_,
-                   launch.sizes, stream);
+    launch.sorted = sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, launch.line.rows,
+                                   size_, launch.sizes, stream);
   }
 
   std::ptrdiff_t size_, words_, most_ = 1;

@@ -73,12 +73,12 @@ class SortedLines {
       start = Start::after;
       launch.line.k = task.k, launch.line.best = best;
       launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
-      launch.sizes = part<std::int32_t>(memory, sizes_), launch.sorted = launch.keys;
+      launch.sizes = part<std::int32_t>(memory, sizes_);
       launch_keys(launch, stream, behind);
       launch_narrowing(launch, stream, behind);
       auto bytes = sort_bytes_;
-      sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, some.scores.rows, size_,
-                     launch.sizes, stream);
+      launch.sorted = sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, some.scores.rows,
+                                     size_, launch.sizes, stream);
       launch_lists(launch, stream, Start::after);
       best += some.scores.rows * task.k;
     });

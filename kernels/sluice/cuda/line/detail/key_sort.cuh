@@ -35,12 +35,14 @@ struct RowBound {
 };
 
 template <class AnyKey>
-void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
-               std::int64_t size, std::int32_t const* sizes, cudaStream_t stream) {
+AnyKey* sort_keys(void* memory, std::size_t& bytes, AnyKey* keys, AnyKey* other, std::int64_t rows, std::int64_t size,
+                  std::int32_t const* sizes, cudaStream_t stream) {
   RowBound const begin{size, 0}, end = sizes != nullptr ? RowBound{size, 0, sizes} : begin + 1;
-  check(cub::DeviceSegmentedRadixSort::SortKeysDescending(memory, bytes, keys, sorted, rows * size, rows, begin, end, 0,
+  cub::DoubleBuffer<AnyKey> both(keys, other);  // with one buffer to read and one to write, CUB would want a third
+  check(cub::DeviceSegmentedRadixSort::SortKeysDescending(memory, bytes, both, rows * size, rows, begin, end, 0,
                                                           8 * static_cast<int>(sizeof(AnyKey)), stream),
         "cub::DeviceSegmentedRadixSort");
+  return both.Current();
 }
 
 }  // namespace sluice::inline v0::cuda::detail

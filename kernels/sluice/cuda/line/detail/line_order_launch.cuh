@@ -24,12 +24,13 @@ void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t stream, Start s
 /// Makes the lists, from `sorted`.
 template <class Format>
 void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t stream, Start start);
-/// Sorts the keys of each of `rows` rows of `size`, best first. Defined in key_sort.cuh, for instances.cuh only.
+/// Sorts the keys of each of `rows` rows of `size`, best first. Defined in key_sort.cuh, for instances.cuh only. Returns where the
+/// sorted keys will be: `keys` or `other`. Both are overwritten, so that no third buffer of their size is needed.
 /// \param memory  of `bytes` bytes; nullptr: only writes the required size to `bytes`
 /// \param sizes   device pointer: the number of keys at the start of each row; nullptr: all rows are full
 template <class AnyKey>
-void sort_keys(void* memory, std::size_t& bytes, AnyKey const* keys, AnyKey* sorted, std::int64_t rows,
-               std::int64_t size, std::int32_t const* sizes, cudaStream_t stream);
+AnyKey* sort_keys(void* memory, std::size_t& bytes, AnyKey* keys, AnyKey* other, std::int64_t rows, std::int64_t size,
+                  std::int32_t const* sizes, cudaStream_t stream);
 
 }  // namespace sluice::inline v0::cuda::detail
 
