@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <span>
@@ -151,6 +152,7 @@ class EmulatedDevice {
     }
     void fence() {
       if (device_->faults_.no_fence) return;
+      team_->publish();
       device_->current().publish();
     }
     unsigned ticket(unsigned* counter, unsigned last) {
@@ -286,6 +288,12 @@ class EmulatedDevice {
     }
   };
   struct Team {
+    /// Stores that precede the last barrier: a fence of any of the block's threads orders them, too.
+    std::vector<std::function<void()>> passed;
+    void publish() {
+      for (auto const& store : passed) store();
+      passed.clear();
+    }
     std::array<Fiber, threads_> fibers;
     std::array<std::array<std::uint64_t, threads_>, 2> slots;
     std::vector<std::uint64_t> memory;
@@ -344,8 +352,9 @@ class EmulatedDevice {
     swapcontext(&scheduler_, &fiber.context);
     if (fiber.waits == nowhere) team.ready.push_back(thread);
     if (fiber.waits == in_warp) release_warp(team, thread / 32);
-    if (fiber.waits == ended) ++team.done, fiber.publish();
+    if (fiber.waits == ended) ++team.done, team.publish(), fiber.publish();
     if (one_of(16)) fiber.publish();  // stores may also become visible early
+    if (one_of(16 * threads)) team.publish();
     if (team.copies.pending() && one_of(threads)) deliver(team);
   }
 
@@ -392,7 +401,10 @@ class EmulatedDevice {
     for (auto& fiber : team.fibers)
       if (fiber.waits != barrier || barrier < 0) return fail_team(team);
     for (int t = 0; t < threads; ++t) {
-      team.fibers[static_cast<std::size_t>(t)].waits = running;
+      auto& fiber = team.fibers[static_cast<std::size_t>(t)];
+      std::move(fiber.stores.begin(), fiber.stores.end(), std::back_inserter(team.passed));
+      fiber.stores.clear();
+      fiber.waits = running;
       team.ready.push_back(t);
     }
   }

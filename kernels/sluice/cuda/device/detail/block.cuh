@@ -72,8 +72,8 @@ struct DeviceBlock {
     *static_cast<uint4*>(to) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
   }
 
-  // Data exchanged between blocks, bypassing the L1 caches. Needs a fence between store() and a ticket, and between a
-  // ticket and load(). Does what __stcg does, which Clang 22 lacks.
+  // Data exchanged between blocks, bypassing the L1 caches. Needs a barrier and a fence between store() and a ticket, a
+  // fence and a barrier between a ticket and load(). Does what __stcg does, which Clang 22 lacks.
   __device__ __forceinline__ void store(std::uint64_t* to, std::uint64_t value) {
     asm volatile("st.global.cg.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
   }

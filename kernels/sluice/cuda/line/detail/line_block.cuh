@@ -70,7 +70,6 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   SLUICE_DEVICE void leave(int k, int found) {
     for (int i = block_.thread(); i < k; i += threads)
       block_.store(keys() + std::int64_t{i} * launch_.splits + split_, i < found ? memory_.best[i] : no_key);
-    block_.fence();
     block_.sync(Barrier::written);
   }
 
@@ -84,17 +83,18 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
     }
   }
 
-  /// Whether all other blocks of the line have written their lists.
+  /// Whether all other blocks of the line have written their lists. Fences are cumulative: one thread's, behind a barrier, releases what
+  /// the whole block has stored, and in front of a barrier it acquires for the whole block (PTX ISA, "Memory Consistency Model").
   SLUICE_DEVICE bool arrives_last() {
     if (block_.thread() == 0) {
       auto const others = static_cast<unsigned>(launch_.splits - 1);
+      block_.fence();
       memory_.last = block_.ticket(launch_.tickets + row_, others) == others ? 1 : 0;
+      block_.fence();
       memory_.element_count = 0;
     }
     block_.sync(Barrier::ticket);
-    if (memory_.last == 0) return false;
-    block_.fence();
-    return true;
+    return memory_.last != 0;
   }
 
   /// Neighbouring threads read neighbouring blocks' keys of one rank, which spreads the best keys over many threads.

@@ -64,19 +64,18 @@ class MergingBlock {
   }
 
  private:
-  /// Whether all other lines of the group are finished.
+  /// Whether all other lines of the group are finished. Fences as in LineBlock.
   SLUICE_DEVICE bool arrives_last(std::int32_t group) {
-    block_.fence();
     block_.sync(Barrier::told);
     if (block_.thread() == 0) {
       auto const rows = behind_.group_of != nullptr ? behind_.merge.groups[group].lines : behind_.each;
       auto const others = static_cast<unsigned>(rows - 1);
+      block_.fence();
       memory_.behind.last = block_.ticket(behind_.tickets + group, others) == others ? 1 : 0;
+      block_.fence();
     }
     block_.sync(Barrier::joined);
-    if (memory_.behind.last == 0) return false;
-    block_.fence();
-    return true;
+    return memory_.behind.last != 0;
   }
 
   Block& block_;
