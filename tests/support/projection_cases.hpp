@@ -263,7 +263,10 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection multiplies on matrix units fr
   auto const usual = cuda::ClusteredOptions{}.matrix_lines;
   CHECK(same(answers(12, usual), answers(12, 1)));
   CHECK(same(answers(8, usual), answers(8, 17)));
-  CHECK(same(answers(12, 1), answers(12, 17)) == std::is_same_v<TestType, float>);
+  if constexpr (std::is_same_v<TestType, float>) CHECK(same(answers(12, 1), answers(12, 17)));
+#ifdef SLUICE_EMULATED_DEVICE  // a device's matrix units may round these sums as its other units do
+  else CHECK_FALSE(same(answers(12, 1), answers(12, 17)));
+#endif
 }
 
 TEST_CASE("cuda clustered_projection gathers weights once while the union stays", "[cuda]") {

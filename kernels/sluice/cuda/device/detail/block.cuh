@@ -28,6 +28,8 @@ struct DeviceBlock {
 
   __device__ __forceinline__ void sync(Barrier) { __syncthreads(); }
   __device__ __forceinline__ void sync_warp(Barrier) { __syncwarp(); }
+  /// Brings the lanes of a warp together, without an exchange of memory.
+  __device__ __forceinline__ void converge() { __syncwarp(); }
   /// The value of the lane whose number differs in the bit `distance` (a warp shuffle).
   template <class Value>
   __device__ __forceinline__ Value exchange(Value value, int distance) {

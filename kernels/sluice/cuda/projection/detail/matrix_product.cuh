@@ -45,6 +45,7 @@ class MatrixProduct {
     for (auto first = begin + (block_.warp() * blocks + number) * tokens; first < end;
          first += Block::warps * blocks * tokens) {
       float sums[4];
+      block_.converge();  // products are of whole warps, and write() has branches
       multiply(first + row_ < end ? first + row_ : end - 1, sums);
       write(first, end, sums);
     }
