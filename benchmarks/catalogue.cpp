@@ -152,7 +152,6 @@ void measure_sets(Kind const& kind, sluice::Catalogue const& catalogue, sluice::
   double sum = 0;
   std::vector<Token> tokens_of;
   std::vector<Item> first, last;
-  sluice::SwitchedOff::Cursor cursor;
   for (int round = 0; round < 20'000; ++round) {
     auto const& tokens = kind.sequences[random() % some];
     auto const length = random() % tokens.size();
@@ -162,7 +161,7 @@ void measure_sets(Kind const& kind, sluice::Catalogue const& catalogue, sluice::
     without.push_back(1e6 * seconds([&] { sum += fewer.may_follow(state, 0)->contains(tokens[length]) ? 1 : 0; }));
     listing.push_back(1e6 * seconds([&] {
                         tokens_of.clear(), first.clear(), last.clear();
-                        items.list_left(state.node, tokens_of, first, last, cursor);
+                        catalogue.list_children(state.node, tokens_of, first, last);
                       }));
     next.push_back(1e6 * seconds([&] { sum += catalogue.child(state.node, tokens[length]).first; }));
     mapped.push_back(1e6 * seconds([&] {
