@@ -2,6 +2,7 @@
 // Boosted phrases against a scan of whole outputs. Mutants that these tests notice: a boost counted twice (paid() of the
 // suffix too under Matches::longest, or of a second spelling), no refund (bias() returns 0), no refund at the end (no shift
 // of lines that a stop ends), edits of the suffixes in place of the deeper state's, no edits of probes.
+#include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
@@ -23,6 +24,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -224,4 +226,105 @@ TEST_CASE("bias under constraints, bans, stops, groups and narrow beams: scores 
       CHECK(h.log_prob == Approx(sum).margin(2e-5));
     }
   }
+}
+
+TEST_CASE("bias before the softmax: every step is a distribution over the boosted scores", "[bias]") {
+  Table const table{.size = 7, .scale = 3};
+  for (std::uint64_t seed = 40; seed < 60; ++seed) {
+    auto const drawn = draw(seed, 3);
+    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    auto const greedy = decoded(table, Biased<Greedy>({.length = {.max = 8}}, bias), 4);
+    auto const sampled = decoded(table, Biased<Sample>({.length = {.max = 8}}, bias), 4);
+    for (auto const& results : {greedy, sampled})
+      for (std::uint64_t source = 0; source < 4; ++source) {
+        auto const& h = results[source].hypotheses.front();
+        Text text;
+        for (std::size_t i = 0; i < h.tokens.size(); ++i) {
+          std::vector<double> line(static_cast<std::size_t>(table.size));
+          table.logits(source, text, line);
+          for (Token v = 2; v < table.size; ++v) {
+            auto longer = text;
+            longer.push_back(v);
+            line[static_cast<std::size_t>(v)] += earned(drawn, longer) + lent(drawn, longer);
+          }
+          auto sum = 0.0;
+          for (auto const x : line) sum += std::exp(x);
+          auto const chosen = line[static_cast<std::size_t>(h.tokens[i])];
+          if (&results == &greedy) CHECK(chosen == *std::max_element(line.begin(), line.end()));
+          CHECK(static_cast<double>(h.log_probs[i]) == Approx(chosen - std::log(sum)).margin(2e-5));
+          text.push_back(h.tokens[i]);
+        }
+      }
+  }
+}
+
+TEST_CASE("guesses that are verified under a bias change nothing", "[bias]") {
+  Table const table{.size = 9, .scale = 2, .order = 2};
+  std::size_t rounds = 0, tokens = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto const drawn = draw(seed, 3);
+    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    TableModel<everything> model(table);
+    WithLookup guessing(model, Lookup{.longest = 2, .shortest = 1});
+    std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5};
+    auto const plain_ones = decode(model, sources, Biased<Greedy>({.length = {.max = 20}}, bias));
+    auto const guessed =
+        decode(guessing, sources, Biased<Blockwise<>>(Blockwise<>{.block = 4, .length = {.max = 20}}, bias));
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      CHECK(guessed[i].hypotheses[0].tokens == plain_ones[i].hypotheses[0].tokens);
+      rounds += guessed[i].hypotheses[0].blocks.size(), tokens += guessed[i].hypotheses[0].tokens.size();
+    }
+  }
+  CHECK(rounds < tokens);  // some guesses were right
+}
+
+TEST_CASE("shared beginnings, suffixes and spellings are paid as written", "[bias]") {
+  auto const paid = [](std::vector<BiasedPhrase> const& phrases, ContextOptions const& options, Text const& text) {
+    ContextGraph const graph(phrases, options);
+    auto state = ContextGraph::root;
+    auto sum = 0.0f;
+    for (auto const token : text) state = graph.next(state, token), sum += graph.paid(state);
+    return sum;
+  };
+  CHECK(paid({{.spellings = {{3, 4}}}}, {}, {3, 4, 3, 3, 4}) == 4);
+  CHECK(paid({{.spellings = {{3, 4}, {4}}}}, {}, {3, 4}) == 2);                   // one phrase, paid once
+  CHECK(paid({{.spellings = {{3, 4}}}, {.spellings = {{4}}}}, {}, {3, 4}) == 3);  // two
+  CHECK(paid({{.spellings = {{3, 4}}}, {.spellings = {{4}}}}, {.matches = Matches::longest}, {3, 4}) == 2);
+  CHECK(paid({{.spellings = {{3, 4}, {3, 4}}}}, {.per_token = 2}, {3, 4}) == 4);  // the same spelling twice
+  CHECK(paid({{.spellings = {{3, 4}, {5}}, .whole = 3}}, {}, {3, 4, 5}) == 6);
+  CHECK(paid({}, {}, {3, 4}) == 0);
+  CHECK(ContextGraph().empty());
+  CHECK(ContextGraph({{.spellings = {{3, 4, 5}}}, {.spellings = {{3, 4, 6}}}}).state_count() == 5);
+}
+
+TEST_CASE("what is wrong with a phrase is said", "[bias]") {
+  auto const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  auto const refused = [](std::vector<BiasedPhrase> const& phrases, std::string const& message,
+                          ContextOptions const& options = {}) {
+    CHECK_THROWS_MATCHES(ContextGraph(phrases, options), std::invalid_argument, Message("sluice: " + message));
+  };
+  BiasedPhrase const good{.spellings = {{3}}};
+  refused({good, {}}, "phrases[1].spellings = []: is empty");
+  refused({good, {.spellings = {{3}, {}}}}, "phrases[1].spellings[1] = []: is empty");
+  refused({{.spellings = {{3, -1}}}}, "phrases[0].spellings[0] = [3 -1]: has a negative token");
+  refused({{.spellings = {{3}}, .per_token = nan}}, "phrases[0].per_token = nan: must be a number");
+  refused({{.spellings = {{3}}, .whole = infinity}}, "phrases[0].whole = inf: must be a number");
+  refused({{.spellings = {{3}}, .token_boosts = {-infinity}}}, "phrases[0].token_boosts = -inf: must be a number");
+  refused({{.spellings = {{3, 4}}, .token_boosts = {1}}},
+          "phrases[0].spellings[0] = [3 4]: needs as many tokens as token_boosts");
+  refused({{.spellings = {{3}}, .per_token = 1.0f, .whole = 1.0f}},
+          "phrases[0].whole = 1.000000: and per_token exclude each other");
+  refused({{.spellings = {{3}}, .whole = 1.0f, .token_boosts = {1}}},
+          "phrases[0].token_boosts = 1: excludes whole and per_token");
+  refused({good}, "options.per_token = nan: must be a number", {.per_token = nan});
+
+  auto const failure = [](Text const& spelling) {
+    auto const results =
+        decoded(Table{.size = 6}, Biased<Greedy>({}, Bias(ContextGraph({{.spellings = {{3}, spelling}}}))), 1);
+    REQUIRE(results[0].failed());
+    return results[0].failure->message;
+  };
+  CHECK_THAT(failure({4, 6}), Contains("phrases[0].spellings[1] = 6: is outside the vocabulary of 6"));
+  CHECK_THAT(failure({4, eos}),
+             Contains("phrases[0].spellings[1] = 2: is an end of sentence, which no phrase may have"));
 }

@@ -99,18 +99,14 @@ class ContextGraph {
     auto const begin = static_cast<std::ptrdiff_t>(edits.size());
     edits.insert(edits.end(), from_root_.begin(), from_root_.end());
     auto const beyond = begin + std::ssize(from_root_);
-    auto states = 0;  // that add edits
-    for (; state != root; state = fail_[at(state)]) {
-      auto const first = first_[at(state)], end = first_[at(state) + 1];
-      for (auto node = first; node < end; ++node) edits.push_back({token_[at(node)], gain(node)});
-      states += first < end ? 1 : 0;
-    }
-    auto const by_token = [](Edit const& a, Edit const& b) { return a.token < b.token; };
-    if (states > 1) {
-      std::stable_sort(edits.begin() + beyond, edits.end(), by_token);  // of one token, the deepest state's remains
-      auto const same = [](Edit const& a, Edit const& b) { return a.token == b.token; };
-      edits.erase(std::unique(edits.begin() + beyond, edits.end(), same), edits.end());
-    }
+    auto const by_token = [](Edit const& x, Edit const& y) { return x.token < y.token; };
+    for (auto from = state; from != root; from = fail_[at(from)])
+      for (auto node = first_[at(from)]; node < first_[at(from) + 1]; ++node) {
+        auto const token = token_[at(node)];
+        auto deeper = state;  // a state that has an arc for this token too
+        while (deeper != from && child(deeper, token) == root) deeper = fail_[at(deeper)];
+        if (deeper == from) edits.push_back({token, gain(node)});
+      }
     // A deeper state's edit takes the place of the root's.
     auto kept = beyond;
     for (auto i = beyond; i < std::ssize(edits); ++i) {
