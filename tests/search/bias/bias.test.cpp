@@ -228,33 +228,37 @@ TEST_CASE("bias under constraints, bans, stops, groups and narrow beams: scores 
   }
 }
 
-TEST_CASE("bias before the softmax: every step is a distribution over the boosted scores", "[bias]") {
+TEST_CASE("greedy decoding and sampling under a bias, before and after the softmax", "[bias]") {
   Table const table{.size = 7, .scale = 3};
   for (std::uint64_t seed = 40; seed < 60; ++seed) {
     auto const drawn = draw(seed, 3);
     Bias const bias(ContextGraph(drawn.phrases, drawn.options));
-    auto const greedy = decoded(table, Biased<Greedy>({.length = {.max = 8}}, bias), 4);
-    auto const sampled = decoded(table, Biased<Sample>({.length = {.max = 8}}, bias), 4);
-    for (auto const& results : {greedy, sampled})
-      for (std::uint64_t source = 0; source < 4; ++source) {
+    auto const given = [&](Text const& text) { return earned(drawn, text) + lent(drawn, text); };
+    auto const check = [&](std::vector<Result> const& results, bool best, bool normalised) {
+      for (std::uint64_t source = 0; source < results.size(); ++source) {
         auto const& h = results[source].hypotheses.front();
         Text text;
         for (std::size_t i = 0; i < h.tokens.size(); ++i) {
           std::vector<double> line(static_cast<std::size_t>(table.size));
-          table.logits(source, text, line);
+          table.log_probs(source, text, line);
           for (Token v = 2; v < table.size; ++v) {
             auto longer = text;
             longer.push_back(v);
-            line[static_cast<std::size_t>(v)] += earned(drawn, longer) + lent(drawn, longer);
+            line[static_cast<std::size_t>(v)] += given(longer) - given(text);
           }
           auto sum = 0.0;
           for (auto const x : line) sum += std::exp(x);
           auto const chosen = line[static_cast<std::size_t>(h.tokens[i])];
-          if (&results == &greedy) CHECK(chosen == *std::max_element(line.begin(), line.end()));
-          CHECK(static_cast<double>(h.log_probs[i]) == Approx(chosen - std::log(sum)).margin(2e-5));
+          if (best) CHECK(chosen == Approx(*std::max_element(line.begin(), line.end())).margin(1e-5));
+          CHECK(static_cast<double>(h.log_probs[i]) ==
+                Approx(normalised ? chosen - std::log(sum) : chosen).margin(2e-5));
           text.push_back(h.tokens[i]);
         }
       }
+    };
+    check(decoded(table, Biased<Greedy>({.length = {.max = 8}}, bias), 4), true, false);
+    check(decoded(table, Biased<Greedy>({.length = {.max = 8}, .stage = Stage::before_softmax}, bias), 4), true, true);
+    check(decoded(table, Biased<Sample>({.length = {.max = 8}}, bias), 4), false, true);
   }
 }
 
@@ -318,13 +322,13 @@ TEST_CASE("what is wrong with a phrase is said", "[bias]") {
           "phrases[0].token_boosts = 1: excludes whole and per_token");
   refused({good}, "options.per_token = nan: must be a number", {.per_token = nan});
 
-  auto const failure = [](Text const& spelling) {
-    auto const results =
-        decoded(Table{.size = 6}, Biased<Greedy>({}, Bias(ContextGraph({{.spellings = {{3}, spelling}}}))), 1);
-    REQUIRE(results[0].failed());
-    return results[0].failure->message;
+  Vocabulary const vocabulary{.size = 6, .bos = bos, .eos = {eos}};
+  auto const refused_there = [&](Text const& spelling, std::string const& message) {
+    Bias const bias(ContextGraph({{.spellings = {{3}, spelling}}}));
+    CHECK_THROWS_MATCHES(bias.initial({.vocabulary = &vocabulary}), std::invalid_argument,
+                         Message("sluice: phrases[0].spellings[1] = " + message));
+    CHECK(decoded(Table{.size = 6}, Biased<Greedy>({}, bias), 1)[0].failure == Failure::bad_request);
   };
-  CHECK_THAT(failure({4, 6}), Contains("phrases[0].spellings[1] = 6: is outside the vocabulary of 6"));
-  CHECK_THAT(failure({4, eos}),
-             Contains("phrases[0].spellings[1] = 2: is an end of sentence, which no phrase may have"));
+  refused_there({4, 6}, "6: is outside the vocabulary of 6");
+  refused_there({4, eos}, "2: is an end of sentence, which no phrase may have");
 }

@@ -22,9 +22,9 @@ namespace sluice::inline v0 {
 /// beginning that does not go on is taken back, by the end of the output too. An output that is cut at the maximum
 /// length keeps what its last beginning was given.
 ///
-/// Where edits act after the softmax (beams), the score of an output is that of the model plus the boosts of the phrases
-/// that occur in it, whatever the search. Where they act before it (sampling, greedy), every step is a distribution of
-/// its own, and only ratios within a step change.
+/// Where edits act after the softmax (beams, Greedy), the log-probability of an output is that of the model plus the
+/// boosts of the phrases that occur in it, whatever the search. Where they act before it (sampling), every step is a
+/// distribution of its own, and only ratios within a step change.
 ///
 /// A phrase may begin in a forced prefix, but not in the prompt. Unlike other rules it changes probes too: constraints are
 /// met at the same score. Searches that take for granted that log-probabilities only fall (ExactSearch, BestFirstBeam) do
