@@ -228,6 +228,31 @@ TEST_CASE("bias under constraints, bans, stops, groups and narrow beams: scores 
   }
 }
 
+TEST_CASE("a narrow biased beam keeps what a naive one keeps", "[bias]") {
+  Table const table{.size = 9, .scale = 3, .has_eos = false};  // so the beam is all there is
+  for (std::uint64_t seed = 60; seed < 100; ++seed) {
+    auto const drawn = draw(seed, 3);
+    std::vector<Sequence> beam(1);
+    for (int step = 0; step < 6; ++step) {
+      std::vector<Sequence> longer;
+      for (auto const& one : beam) {
+        std::vector<double> line(static_cast<std::size_t>(table.size));
+        table.log_probs(1, one.tokens, line);
+        for (Token v = 3; v < table.size; ++v) {
+          longer.push_back({one.tokens, one.log_prob + line[static_cast<std::size_t>(v)]});
+          longer.back().tokens.push_back(v);
+        }
+      }
+      beam = n_best(std::move(longer), 3,
+                    [&](Sequence const& s) { return s.log_prob + earned(drawn, s.tokens) + lent(drawn, s.tokens); });
+    }
+    auto search = wide(3);
+    search.length.max = 6;
+    auto const bias = Bias(ContextGraph(drawn.phrases, drawn.options));
+    compare(decoded(table, Biased<BeamSearch>(search, bias), 2)[1], beam);
+  }
+}
+
 TEST_CASE("greedy decoding and sampling under a bias, before and after the softmax", "[bias]") {
   Table const table{.size = 7, .scale = 3};
   for (std::uint64_t seed = 40; seed < 60; ++seed) {

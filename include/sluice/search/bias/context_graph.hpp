@@ -146,7 +146,11 @@ class ContextGraph {
   struct Used {
     Token token;
     std::int32_t phrase, spelling;  // one that has it
-    friend auto operator<=>(Used const&, Used const&) = default;
+    friend bool operator<(Used const& a, Used const& b) {
+      return a.token != b.token     ? a.token < b.token
+             : a.phrase != b.phrase ? a.phrase < b.phrase
+                                    : a.spelling < b.spelling;
+    }
   };
 
   static std::size_t at(State state) { return static_cast<std::size_t>(state); }
