@@ -204,6 +204,8 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/detail/survivors.hpp
   include/sluice/search/beam/diverse_beam_search.hpp
   include/sluice/search/beam/presets.hpp
+  include/sluice/search/bias/bias.hpp
+  include/sluice/search/bias/context_graph.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
   include/sluice/search/blockwise/blockwise.hpp
   include/sluice/search/blockwise/detail/adaptive_block.hpp
@@ -244,6 +246,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/detail/known_ends.hpp
   include/sluice/search/rule/detail/recent_tokens.hpp
   include/sluice/search/rule/detail/restricted_guesses.hpp
+  include/sluice/search/rule/detail/shifted_lines.hpp
   include/sluice/search/rule/detail/wrapping.hpp
   include/sluice/search/rule/dry.hpp
   include/sluice/search/rule/forbidden.hpp

@@ -59,7 +59,8 @@ struct BestFirstBeam {
   std::int32_t states = 0;             ///< slots; 0 = twice the width plus one; >= 2
 
   using State = detail::BestFirstState;
-  static constexpr bool goes_back = true;  ///< to slots whose hypotheses have ended
+  static constexpr bool goes_back = true;        ///< to slots whose hypotheses have ended
+  static constexpr bool assumes_falling = true;  ///< log-probabilities: rules that add to them are refused
 
   /// The search that finds what `beam` finds. Its stop rule must guarantee that no live hypothesis can still be
   /// returned:

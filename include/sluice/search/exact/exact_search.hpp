@@ -44,6 +44,7 @@ struct ExactSearch {
   LengthLimits length{};
 
   static constexpr Abilities needs{.roll_back = true};
+  static constexpr bool assumes_falling = true;  ///< log-probabilities: rules that add to them are refused
 
   struct State : detail::OutputLimits {
     /// A prefix of outputs, whose children are being searched.

@@ -22,6 +22,7 @@
 
 SLUICE_NAMES(stop)
 SLUICE_NAMES(may_follow)
+SLUICE_NAMES(bias)
 
 namespace sluice::inline v0 {
 
@@ -49,7 +50,10 @@ struct Output {
 ///  - `may_follow(state, left)`, optional: the set of tokens allowed next, a std::shared_ptr<TokenSet const>; null:
 ///    all. `left`: how many tokens may still come, the end included. Acts like Query::only, on probes too. It requires
 ///    `require_possible(state, output, left)`, which throws std::invalid_argument if no output can begin with a forced
-///    prefix. See Structure.
+///    prefix. See Structure;
+///  - `bias(state, edits)`, optional: appends edits like `edit`, which act on probes too, and returns a float that is
+///    added to the log-probability of every token. Edits before the softmax go without it: it would change nothing.
+///    See Bias.
 template <class R>
 concept Rule = std::copyable<typename R::State> &&
   requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
@@ -72,6 +76,12 @@ concept RestrictingRule = Rule<R> &&
     { rule.may_follow(state, left) } -> std::same_as<std::shared_ptr<TokenSet const>>;
     rule.require_possible(state, output, left);
   };
+/// A rule that adds to the score of an output.
+template <class R>
+concept BiasingRule = Rule<R> &&
+  requires(R const& rule, typename R::State const& state, std::vector<Edit>& edits) {
+    { rule.bias(state, edits) } -> std::same_as<float>;
+  };
 // clang-format on
 
 namespace detail {
@@ -85,6 +95,8 @@ void check_rule(R const& rule) {
                 "sluice: `may_follow` of a rule must be const, take (State const&, std::int32_t) and return a "
                 "std::shared_ptr<TokenSet const>; with it comes require_possible(State const&, Output const&, "
                 "std::int32_t)");
+  static_assert(BiasingRule<R> || !stray_bias<R>(),
+                "sluice: `bias` of a rule must be const, take (State const&, std::vector<Edit>&) and return a float");
   if constexpr (requires { rule.check(); }) rule.check();
   else static_assert(!stray_check<R>(), "sluice: check() of a rule must be const and take nothing");
 }
@@ -118,6 +130,15 @@ struct Rules {
       (std::get<I>(rules).edit(std::get<I>(state), output, edits), ...);
     }
     (std::index_sequence_for<Rs...>{});
+  }
+  float bias(State const& state, std::vector<Edit>& edits) const requires(BiasingRule<Rs> || ...) {
+    auto sum = 0.0f;
+    auto const ask = [&](auto const& rule, auto const& its_state) {
+      if constexpr (BiasingRule<std::remove_cvref_t<decltype(rule)>>) sum += rule.bias(its_state, edits);
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (ask(std::get<I>(rules), std::get<I>(state)), ...); }
+    (std::index_sequence_for<Rs...>{});
+    return sum;
   }
   std::int32_t stop(State const& state, Output const& output) const requires(StoppingRule<Rs> || ...) {
     std::int32_t found = -1;

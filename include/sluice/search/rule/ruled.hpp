@@ -10,6 +10,7 @@
 #include <sluice/search/rule/detail/followed.hpp>
 #include <sluice/search/rule/detail/known_ends.hpp>
 #include <sluice/search/rule/detail/restricted_guesses.hpp>
+#include <sluice/search/rule/detail/shifted_lines.hpp>
 #include <sluice/search/rule/detail/wrapping.hpp>
 #include <sluice/search/rule/rule.hpp>
 
@@ -58,13 +59,20 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
 
   static constexpr bool restricts = RestrictingRule<R>;  ///< whether the rule's may_follow() is asked
 
+  static constexpr bool biases = BiasingRule<R>;  ///< whether the rule's bias() is asked
+  static constexpr bool assumes_falling = detail::assumes_falling<S>();
+  static_assert(!biases || !assumes_falling,
+                "sluice: this search proves its result by log-probabilities that only fall, and the rule adds to them: "
+                "use BeamSearch");
+
   using Followed = detail::Followed<R>;
   struct State {
     typename S::State inner{};
     std::vector<Followed> followed;
-    Followed branch;                       // for a tree: beyond its first path
-    std::vector<std::vector<Edit>> edits;  // [line]
+    Followed branch;                               // for a tree: beyond its first path
+    std::vector<std::vector<Edit>> edits, boosts;  // [line]
     detail::KnownEnds ends;
+    detail::ShiftedLines shifts;
     Vocabulary const* vocabulary = nullptr;
     std::vector<typename R::State> begun;  // [1]: after the forced prefix
     std::span<Token const> forced;         // the forced prefix
@@ -109,9 +117,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       if (row.from != row.to) (slot(row.to) = slot(row.from)).cut(row.length);
     auto queries = plan.queries();
     if (s.edits.size() < queries.size()) s.edits.resize(queries.size());
+    if (biases && s.boosts.size() < queries.size()) s.boosts.resize(queries.size());
     if constexpr (restricts) s.allowed.resize(queries.size()), s.both.resize(queries.size());
     std::size_t line = 0;
-    s.ends.clear();
+    s.ends.clear(), s.shifts.clear();
     for (auto const& row : rows) {
       auto& kept_path = slot(row.to);
       kept_path.cut(row.length);
@@ -127,6 +136,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         if constexpr (ends) over = is_over(s, followed, queries[line]), s.ends.add(queries[line], over);
         if (over) detail::KnownEnds::ask_nothing(queries[line]);
         if (!over) edit(s, followed, queries[line], s.edits[line]);
+        if constexpr (biases) bias(s, followed, queries[line], s.boosts[line], over);
         if constexpr (restricts)
           if (!over) restrict(s, followed, queries[line], line);
         ++line;
@@ -136,8 +146,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   }
 
   bool advance(State& s, Expansion const& answer) const {
-    if constexpr (ends) return search.advance(s.inner, s.ends.complete(answer));
-    else return search.advance(s.inner, answer);
+    auto known = answer;
+    if constexpr (ends) known = s.ends.complete(known);
+    if constexpr (biases) known = s.shifts.shift(known);
+    return search.advance(s.inner, known);
   }
   Progress progress(State const& s) const { return search.progress(s.inner); }
   void settled(State& s, std::vector<Token>& tokens) const requires SettlingSearch<S> {
@@ -213,6 +225,15 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if (!h.blocks.empty() && --h.blocks.back() == 0) h.blocks.pop_back();
   }
 
+  void bias(State& s, Followed const& followed, Query& query, std::vector<Edit>& edits, bool over) const {
+    edits.clear();
+    auto const shift = rule.bias(followed.state(), edits);
+    auto const shifts = query.stage == Stage::after_softmax ? shift : 0;
+    s.shifts.add(shifts), query.base += static_cast<double>(shifts);
+    if (over || edits.empty()) return;
+    edits.insert(edits.end(), query.edits.begin(), query.edits.end());
+    query.edits = edits;
+  }
   void edit(State const& s, Followed const& followed, Query& query, std::vector<Edit>& edits) const {
     if (!detail::KnownEnds::lists(query)) return;
     edits.clear();

@@ -29,6 +29,13 @@ consteval bool chooses_probes() {
   else return false;
 }
 
+/// Whether a search takes for granted that log-probabilities only fall.
+template <class S>
+consteval bool assumes_falling() {
+  if constexpr (requires { S::assumes_falling; }) return S::assumes_falling;
+  else return false;
+}
+
 /// The maximum number of tokens that a search generates, forced prefix and end included, if it has a member `length`
 /// (also in a search that it holds as `beam` or `search`).
 template <class S>

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/biasing.md.
+#include "typist.hpp"
+
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+namespace {
+
+using sluice::BiasedPhrase, sluice::ContextGraph;
+
+void show(std::vector<sluice::Result> const& results) {
+  std::cout << std::fixed << std::setprecision(3);
+  for (auto const& result : results)
+    std::cout << Typist::text(result.hypotheses[0].tokens) << ' ' << result.hypotheses[0].log_prob << '\n';
+}
+
+}  // namespace
+
+int main() {
+  Typist model;
+  auto const keyboard = Typist::keyboard();
+  std::vector<std::string> const words{"hit", "tide"};
+  sluice::BeamSearch const beam{.width = 8, .penalty = {.alpha = 0}};
+
+  // [graph]
+  auto const tokens = [](std::string const& text) { return Typist::tokens(text); };
+  auto const graph = std::make_shared<ContextGraph const>(
+      std::vector<BiasedPhrase>{
+          {.spellings = {tokens("hot"), tokens("hut")}},              // one phrase, spelt in two ways
+          {.spellings = {tokens("ride")}, .whole = 4},                // all of it, spread over its tokens
+          {.spellings = {tokens("de")}, .token_boosts = {0, -0.5f}},  // rather not
+      },
+      sluice::ContextOptions{.per_token = 1.5f});
+  // [/graph]
+
+  // [use]
+  sluice::Biased<sluice::BeamSearch> const search{beam, sluice::Bias(graph)};
+  show(sluice::decode(model, words, beam, {}, keyboard));
+  show(sluice::decode(model, words, search, {}, keyboard));
+  // [/use]
+}
