@@ -41,4 +41,5 @@ int main() {
   show(sluice::decode(model, words, beam, {}, keyboard));
   show(sluice::decode(model, words, search, {}, keyboard));
   // [/use]
+  return 0;
 }
