@@ -232,11 +232,11 @@ def bodies():
         got, text, _ = post("/v1/completions", body)
         check(f"{body}: {got} {text[:300]}", got == code and json.loads(text)["error"]["param"] == field)
     # What is too ambiguous, or longer than ever fits, is refused, and soon.
-    ambiguous = "root ::= [a-z ] | [a-z ] root | [a-z ] root root"
+    long = {"grammar": "root ::= [a-z ] | [a-z ] root | [a-z ] root root", "max_tokens": 500, "logit_bias": {"3": -100}}  # 3: the end
     begin = time.time()
     for code, why, body in [
-            (400, "so ambiguous", {"prompt": "a", "grammar": ambiguous, "max_tokens": 500, "temperature": 0}),
-            (400, "so ambiguous", {"prompt": ["a"] * 8, "grammar": ambiguous, "max_tokens": 500, "seed": 1}),
+            (400, "so ambiguous", {"prompt": "a", **long, "temperature": 0}),
+            (400, "so ambiguous", {"prompt": ["a"] * 8, **long, "seed": 1}),
             (413, "more than 131072", {"prompt": "\ufdfa" * 340000})]:
         got, text, _ = post("/v1/completions", json.dumps(body, ensure_ascii=False).encode())
         check(f"{str(body)[:80]}: {got} {text[:300]}", got == code and why in json.loads(text)["error"]["message"])
