@@ -18,6 +18,7 @@ import re
 import socket
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True
 from http_client import check, finish, head, lines, metrics, port, post, wait_for  # noqa: E402  (beside this file)
@@ -230,6 +231,19 @@ def bodies():
             ("stream_options", 400, {"prompt": "a", "stream_options": {}})]:
         got, text, _ = post("/v1/completions", body)
         check(f"{body}: {got} {text[:300]}", got == code and json.loads(text)["error"]["param"] == field)
+    # What is too ambiguous, or longer than ever fits, is refused, and soon.
+    long = {"grammar": "root ::= [a-z ] | [a-z ] root | [a-z ] root root", "max_tokens": 500, "logit_bias": {"3": -100}}  # 3: the end
+    begin = time.time()
+    for code, why, body in [
+            (400, "so ambiguous", {"prompt": "a", **long, "temperature": 0}),
+            (400, "so ambiguous", {"prompt": ["a"] * 8, **long, "seed": 1}),
+            (413, "more than 131072", {"prompt": "\ufdfa" * 340000})]:
+        got, text, _ = post("/v1/completions", json.dumps(body, ensure_ascii=False).encode())
+        check(f"{str(body)[:80]}: {got} {text[:300]}", got == code and why in json.loads(text)["error"]["message"])
+    check(f"soon: {time.time() - begin:.1f} s", time.time() - begin < 10)
+    got, text, _ = post("/v1/completions", {"prompt": "a", "max_tokens": 2, "grammar": "root ::= " + " | ".join(f's "{c}"' for c in
+                        "abcdefghijklmnopqrstuvwxyz" * 8) + '\ns ::= " "*'})
+    check(f"many alternatives are not ambiguous: {got} {text[:300]}", got == 200)
     # Schemas are read as they were sent; what takes too much is refused at once.
     many = json.dumps({f"a{i}": {} for i in range(50000)})
     for schema, why in [

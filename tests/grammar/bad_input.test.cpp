@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <grammar/mask_comparison.hpp>
 #include <stdexcept>
@@ -103,6 +104,42 @@ TEST_CASE("bad grammars", "[bad_input]") {
           {"root ::= " + times("\"a\" | ", 100'000) + "\"b\"", ""},
       },
       [](std::string const& text) { return Grammar::from_gbnf(text); });
+}
+
+TEST_CASE("ambiguous grammars", "[bad_input]") {
+  auto const grammar = Grammar::from_gbnf("root ::= [a-z] | [a-z] root | [a-z] root root");
+  std::vector<std::string> const tokens{"a", "b", ""};
+  TokenTrie const trie(TokenBytes(tokens), vocabulary_of(tokens));
+  auto const steps = [&](std::int32_t ambiguity) {  // until there are too many stacks, 300 at most
+    Structure const structure(grammar, trie, {.ambiguity = ambiguity});
+    auto state = structure.start();
+    int step = 0;
+    try {
+      for (; step < 300; ++step) state = structure.next(state, 0);
+    } catch (std::length_error const& error) {
+      CHECK(std::string(error.what()).find("so ambiguous") != std::string::npos);
+    }
+    return step;
+  };
+  // After n letters up to n - 1 calls wait for a second text each.
+  auto const few = steps(8), more = steps(64);
+  CAPTURE(few, more);
+  CHECK((few >= 6 && few <= 16));
+  CHECK((more >= 60 && more <= 128));
+  CHECK(steps(20'000) == 300);
+  CHECK_THROWS_AS(Structure(grammar, trie, {.ambiguity = 0}), std::invalid_argument);
+  // An unambiguous grammar needs few, however deep and wide it is.
+  auto const wide = Grammar::from_gbnf("root ::= \"(\" root \")\" | s \"a\" | s \"b\" | s \"ab\"\ns ::= \" \"*");
+  Structure const structure(wide,
+                            TokenTrie(TokenBytes(std::vector<std::string>{"(", ")", " ", "a", ""}),
+                                      vocabulary_of(std::vector<std::string>{"(", ")", " ", "a", ""})),
+                            {.ambiguity = 2});
+  auto state = structure.start();
+  for (int i = 0; i < 500; ++i) state = structure.next(state, 0);
+  for (int i = 0; i < 50; ++i) state = structure.next(state, 2);
+  state = structure.next(state, 3);
+  for (int i = 0; i < 500; ++i) state = structure.next(state, 1);
+  CHECK(structure.alive(state));
 }
 
 TEST_CASE("bad expressions", "[bad_input]") {

@@ -160,6 +160,22 @@ TEST_CASE("a bounded cache says when it is full, and goes on after", "[paged_cac
   CHECK(pair.cache.use().peak == 3);
 }
 
+TEST_CASE("pages that nobody uses go back", "[paged_cache]") {
+  Pair<float> pair(2, 3);
+  for (std::int32_t i = 0; i < 8; ++i) pair.append(0, static_cast<float>(i));
+  pair.fork(0, 1, 6);
+  pair.release(0);
+  pair.cache.trim();  // one is in use
+  CHECK(pair.cache.use().allocated == 2);
+  CHECK(pair.same());
+  pair.release(1);
+  pair.cache.trim();
+  CHECK((pair.cache.use().allocated == 0 && pair.cache.use().bytes == 0 && pair.cache.use().peak == 2));
+  for (std::int32_t i = 0; i < 9; ++i) pair.append(1, static_cast<float>(-i));
+  CHECK(pair.same());
+  CHECK((pair.cache.use().allocated == 3 && pair.cache.use().pages == 3));
+}
+
 TEST_CASE("senseless calls are refused", "[paged_cache]") {
   CHECK_THROWS_AS(PagedCache<float>({.elements_per_position = 0}), std::invalid_argument);
   CHECK_THROWS_AS(PagedCache<float>({.elements_per_position = 1, .positions_per_page = 0}), std::invalid_argument);

@@ -40,6 +40,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
                                                             {"auto", sluice::automatic_precision()}};
   translator.weights.layers = translator.weights.output = precisions.at(precision);
   translator.weights.proposers = {.heads = proposer == "heads", .ngram = proposer == "ngram"};
+  translator.weights.kept_bytes = std::size_t{8} << 20;  // the largest batch may have taken 200 MB
   translator.queue = options.service.queue;
   options.guesses = !proposer.empty();
   return options;

@@ -20,9 +20,10 @@ int run(int argc, char** argv) {
                                                       httplib::Response& response) {
     answer_translate(house, guesses, request, response);
   };
+  FairQueue tracing({.pieces = 1, .share = 1});
   auto const trace = [&, guesses = options->guesses](House const& house, httplib::Request const& request,
                                                      httplib::Response& response) {
-    answer_trace(house, *backend, guesses, request, response);
+    answer_trace(house, *backend, tracing, guesses, request, response);
   };
   return run_service("serve_http", *backend, options->service,
                      {{"/", false, answer_page}, {"/translate", true, translate}, {"/trace", true, trace}});

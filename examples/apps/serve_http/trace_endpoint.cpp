@@ -16,8 +16,8 @@ constexpr std::size_t most_bytes = std::size_t{32} << 20;  // of a page
 
 }  // namespace
 
-void answer_trace(House const& house, TracingBackend& backend, bool guesses, httplib::Request const& request,
-                  httplib::Response& response) {
+void answer_trace(House const& house, TracingBackend& backend, FairQueue& tracing, bool guesses,
+                  httplib::Request const& request, httplib::Response& response) {
   Fields fields(request.body);
   auto const index = fields.integer("index", 0, static_cast<std::int64_t>(house.bounds.sentences) - 1);
   auto const task = read_task(fields, house.bounds, guesses);
@@ -42,7 +42,8 @@ void answer_trace(House const& house, TracingBackend& backend, bool guesses, htt
     if (Clock::now() > until) throw BadField("", "late: the trace is not ready", 504);
     if (bytes > most_bytes) throw BadField("", "the trace has more than " + std::to_string(most_bytes) + " bytes", 413);
   };
-  response.set_content(backend.trace(*job, task.asks[place].text, until, between), "text/html; charset=utf-8");
+  Turn const turn(tracing, admitted.client(), static_cast<double>(job->rows() * job->steps()), until);
+  response.set_content(backend.trace(*job, task.asks[place].text, between), "text/html; charset=utf-8");
 }
 
 std::string trace_page_source(std::string const& directive) {

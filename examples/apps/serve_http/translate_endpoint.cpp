@@ -39,10 +39,9 @@ struct Writer {
   bool scores;
 
   std::string operator()(Flight& flight, Flight::Letter& letter) {
-    auto& job = flight.job(letter.index);
-    if (letter.result) return event("result", answer_json(letter.index, job.answer(*letter.result), scores));
+    if (letter.result) return event("result", answer_json(letter.index, flight.answer(letter), scores));
     auto& text = shown[letter.index];
-    auto const more = job.settle(letter.settled);
+    auto const more = flight.job(letter.index).settle(letter.settled);
     if (more.empty()) return {};
     text += more;
     return event("settled", {{"index", letter.index}, {"text", text}});
@@ -68,7 +67,7 @@ void answer_translate(House const& house, bool guesses, httplib::Request const& 
   auto good = false;
   while (flight.open() > 0)
     for (auto& letter : flight.wait()) {
-      auto const answer = flight.job(letter.index).answer(*letter.result);
+      auto const answer = flight.answer(letter);
       if (answer.failure == sluice::Failure::none) good = true;
       else if (failure == sluice::Failure::none) failure = answer.failure, message = what_failed(answer);
       results[letter.index] = answer_json(letter.index, answer, scores);

@@ -233,12 +233,18 @@ std::vector<Candidate::Piece> TranslationJob::pieces(sluice::Hypothesis const& h
   return pieces;
 }
 
+/// Least risk compares every hypothesis with every other one.
+double TranslationJob::answer_work() const {
+  auto const& o = settings_->search;
+  return o.mbr ? static_cast<double>(o.candidates) * o.candidates * static_cast<double>(steps()) : 0;
+}
+
 Answer TranslationJob::answer(sluice::Result const& result) {
   Answer answer{.failure = result.failure, .message = result.message, .source_tokens = source.size()};
   auto hypotheses = result.hypotheses;
   if (settings_->search.mbr && result.ok() && !hypotheses.empty()) {
     auto const text = [&](sluice::Hypothesis const& one) { return candidate(one).text; };
-    auto const& best = translate::least_risk(settings_->search, hypotheses, text);
+    auto const& best = translate::least_risk(settings_->search, hypotheses, text, &Work::checkpoint);
     std::rotate(hypotheses.begin(), hypotheses.begin() + (&best - hypotheses.data()),
                 hypotheses.begin() + (&best - hypotheses.data()) + 1);
   }

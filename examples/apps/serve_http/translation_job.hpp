@@ -85,6 +85,7 @@ class TranslationJob final : public Job {
   std::string settle(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
   Answer answer(sluice::Result const& result) override;
+  double answer_work() const override;
   std::size_t rows() const override;
   std::size_t steps() const override;
   std::size_t answer_bytes() const override;

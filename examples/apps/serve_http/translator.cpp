@@ -5,7 +5,7 @@
 #include <sluice/decode/trace_page.hpp>
 #include <sluice/schedule/streaming.hpp>
 
-#include <mutex>
+#include <http/memory.hpp>
 #include <optional>
 #include <serve_http/translation_job.hpp>
 #include <serve_http/translator.hpp>
@@ -68,11 +68,12 @@ class Translator final : public TracingBackend {
     return sum;
   }
 
-  std::string trace(Job const& job, std::string const& about, std::chrono::steady_clock::time_point until,
+  std::string trace(Job const& job, std::string const& about,
                     std::function<void(std::size_t bytes)> const& between) override {
-    std::unique_lock const lock(tracing_, until);
-    if (!lock) throw BadField("", "late: other traces are running", 504);
-    if (!traced_) traced_.emplace(models_.make());
+    if (!traced_) {
+      Account::Counting const uncounted(nullptr);  // it is kept
+      traced_.emplace(models_.make());
+    }
     auto const& one = dynamic_cast<TranslationJob const&>(job);
     std::ostringstream out;
     sluice::TracePage around(out);
@@ -94,8 +95,7 @@ class Translator final : public TracingBackend {
   translate::Models models_;
   Language language_;
   std::vector<std::unique_ptr<Desk>> desks_;  // the last one for small requests
-  std::timed_mutex tracing_;                  // of what follows
-  std::optional<translate::Model> traced_;
+  std::optional<translate::Model> traced_;    // for traces
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <translate/model.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -27,13 +26,11 @@ struct TranslatorOptions {
 /// A Backend that can trace its decoding.
 class TracingBackend : public Backend {
  public:
-  /// Decodes a job's sentence alone, on a separate model over the same weights, one at a time; the result is the same.
+  /// Decodes a job's sentence alone, on a separate model over the same weights; the result is the same. One call at a time.
   /// \returns the page of its trace
   /// \param about    its title on the page
-  /// \param until    how long to wait for other traces
   /// \param between  is called between the steps with the page's bytes so far, and may throw
-  /// \throws BadField  if it is late
-  virtual std::string trace(Job const& job, std::string const& about, std::chrono::steady_clock::time_point until,
+  virtual std::string trace(Job const& job, std::string const& about,
                             std::function<void(std::size_t bytes)> const& between) = 0;
 };
 

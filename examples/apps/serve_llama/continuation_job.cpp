@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <http/answers.hpp>
 #include <http/memory.hpp>
+#include <http/work.hpp>
 #include <limits>
 #include <numeric>
 #include <serve_llama/continuation_job.hpp>
@@ -34,7 +35,7 @@ double mean(sluice::Hypothesis const& one) {
 }  // namespace
 
 ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings,
-                                 Texts const& texts, sluice::StopSequences stop)
+                                 Texts const& texts, sluice::StopSequences stop, sluice::Structure const& structure)
     : prompt(texts.tokenizer.tokens(ask.text, true, texts.special)),
       seed(sluice::derive(settings->seed, ask.number)),
       settings_(std::move(settings)),
@@ -46,8 +47,7 @@ ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSet
   if (wants.echo) before_ = ask.text;
   auto dry = settings_->dry;
   if (dry.multiplier > 0) dry.breakers = texts.breakers;
-  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_,
-                            settings_->structure);
+  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_, structure);
   search = Continuation(Continuing(search_of(*settings_), rules));
   if (!wants.logprobs) return;
   search.best = *wants.logprobs, search.notes = std::make_shared<Notes>();
@@ -107,6 +107,9 @@ std::vector<Candidate::Piece> ContinuationJob::prompt_pieces() const {
 
 Answer ContinuationJob::answer(sluice::Result const& result) {
   Answer answer{.failure = result.failure, .message = result.message, .source_tokens = prompt_size_};
+  if (result.failure == sluice::Failure::search && settings_->grammar &&
+      result.message.find("grammar") != std::string::npos)  // it is the request's: too ambiguous, too many states
+    answer.failure = sluice::Failure::bad_request, answer.message = settings_->grammar->field + ": " + result.message;
   auto const& all = result.hypotheses;
   auto const count = static_cast<std::size_t>(settings_->wants.choices);
   if (result.ok() && (all.empty() || settings_->most == 0)) {  // nothing was to be generated
@@ -139,15 +142,23 @@ Answer ContinuationJob::answer(sluice::Result const& result) {
   return answer;
 }
 
-ContinuationPreparation::ContinuationPreparation(Task const& task, Texts const& texts)
+ContinuationPreparation::ContinuationPreparation(Task const& task, Texts const& texts, Grammars& grammars)
     : settings_(std::dynamic_pointer_cast<ContinuationSettings const>(task.settings)), texts_(texts) {
   Account::Naming const naming("stop");
   stop_ = sluice::StopSequences({.strings = settings_->wants.stop, .bytes = texts.bytes});
+  Work::checkpoint();
+  if (settings_->grammar) structure_ = grammars.of(*settings_->grammar);
+  Work::checkpoint();
 }
 
 std::unique_ptr<Job> ContinuationPreparation::job(Ask const& ask) {
   Account::Naming const naming("prompt");
-  return std::make_unique<ContinuationJob>(ask, settings_, texts_, stop_);
+  if (ask.text.size() > texts_.longest)
+    throw BadField("prompt",
+                   "prompt has " + std::to_string(ask.text.size()) + " bytes, more than " +
+                       std::to_string(texts_.longest) + ", which is more than the model has room for",
+                   413);
+  return std::make_unique<ContinuationJob>(ask, settings_, texts_, stop_, structure_);
 }
 
 }  // namespace serve

@@ -39,13 +39,14 @@ struct Texts {
   sluice::TokenBytes bytes;
   bool special = false;                 ///< parse names of control tokens in prompts
   sluice::SequenceBreakers breakers{};  ///< of DRY: llama.cpp's
+  std::size_t longest = 0;              ///< bytes of a prompt
 };
 
 class ContinuationJob final : public Job {
  public:
-  /// \param stop  of the request
+  /// \param stop, structure  of the request
   ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings, Texts const& texts,
-                  sluice::StopSequences stop);
+                  sluice::StopSequences stop, sluice::Structure const& structure);
 
   std::string settle(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
@@ -77,13 +78,14 @@ class ContinuationJob final : public Job {
 /// What all prompts of a request share.
 class ContinuationPreparation final : public Preparation {
  public:
-  ContinuationPreparation(Task const& task, Texts const& texts);
+  ContinuationPreparation(Task const& task, Texts const& texts, Grammars& grammars);
   std::unique_ptr<Job> job(Ask const& ask) override;
 
  private:
   std::shared_ptr<ContinuationSettings const> settings_;
   Texts const& texts_;
   sluice::StopSequences stop_;
+  sluice::Structure structure_{};  // none: everything is allowed
 };
 
 }  // namespace serve

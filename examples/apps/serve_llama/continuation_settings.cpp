@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <http/flight.hpp>
 #include <http/memory.hpp>
 #include <optional>
 #include <random>
@@ -35,7 +34,7 @@ std::vector<std::pair<sluice::Token, float>> read_biases(Fields& fields, std::in
 
 // Clients are not trusted: each grammar compiles quickly or is refused, and takes a few megabytes at most.
 constexpr sluice::GrammarLimits limits{.text = std::size_t{64} << 10, .repetition = 2000, .size = 20'000};
-constexpr sluice::StructureOptions kept{.memory = std::size_t{16} << 20, .masks = 256};
+constexpr sluice::StructureOptions kept{.memory = std::size_t{16} << 20, .masks = 256, .ambiguity = 64};
 
 sluice::Grammar compile(std::string const& field, std::string const& source) {
   if (field == "grammar") return sluice::Grammar::from_gbnf(source, limits);
@@ -54,37 +53,38 @@ std::optional<sluice::Structure> Grammars::find(std::string const& key) {
   return known_.front().second;
 }
 
-sluice::Structure Grammars::read(Fields& fields, std::chrono::milliseconds time) {
-  std::optional<std::pair<std::string, std::string>> wanted;  // field, source
+std::optional<GrammarSource> read_grammar(Fields& fields) {
+  std::optional<GrammarSource> wanted;
   for (auto const* field : {"json_schema", "grammar", "regex"}) {
     if (!fields.has(field)) continue;
-    if (wanted) throw BadField(field, std::string(field) + " and " + wanted->first + ": give only one grammar");
+    if (wanted) throw BadField(field, std::string(field) + " and " + wanted->field + ": give only one grammar");
     // A schema may be JSON or text. The order of its members matters, and a parsed request does not keep it.
     auto const schema = field == std::string("json_schema") && !fields.find(field)->is_string();
-    wanted.emplace(field, schema ? *fields.source(field) : *fields.text(field));
+    wanted.emplace(GrammarSource{field, schema ? *fields.source(field) : *fields.text(field)});
   }
-  if (!wanted) return {};
-  auto const key = wanted->first + '\n' + wanted->second;
+  return wanted;
+}
+
+sluice::Structure Grammars::of(GrammarSource const& source) {
+  auto const key = source.field + '\n' + source.text;
   if (auto const known = find(key)) return *known;
   Account::Counting const uncounted(nullptr);  // it is kept, and has limits of its own
-  std::unique_lock const alone(compiler_, time);
-  if (!alone) throw Refused(504, "late: too many grammars are being compiled");
-  if (auto const known = find(key)) return *known;  // the request before us compiled it
   try {
-    sluice::Structure const structure(compile(wanted->first, wanted->second), tokens_, kept);
+    sluice::Structure const structure(compile(source.field, source.text), tokens_, kept);
+    (void)structure.start();  // too ambiguous from the start
     std::lock_guard const lock(mutex_);
     known_.emplace_front(key, structure);
     if (known_.size() > most) known_.pop_back();
     return structure;
   } catch (std::invalid_argument const& error) {
-    throw BadField(wanted->first, wanted->first + ": " + error.what());
+    throw BadField(source.field, source.field + ": " + error.what());
   } catch (std::length_error const& error) {
-    throw BadField(wanted->first, wanted->first + ": " + error.what());
+    throw BadField(source.field, source.field + ": " + error.what());
   }
 }
 
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
-                                           Grammars& grammars, std::int32_t vocabulary) {
+                                           std::int32_t vocabulary) {
   ContinuationSettings settings;
   settings.wants = completion;
   settings.outputs = completion.best_of.value_or(completion.choices);
@@ -93,7 +93,7 @@ ContinuationSettings continuation_settings(Completion const& completion, Fields&
   else settings.seed = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
   settings.biases = read_biases(fields, vocabulary);
   read_samplers(fields, settings);
-  settings.structure = grammars.read(fields, bounds.time);
+  settings.grammar = read_grammar(fields);
   return settings;
 }
 

@@ -25,6 +25,12 @@
 
 namespace serve {
 
+/// What outputs are to match, not compiled yet.
+struct GrammarSource {
+  std::string field{};  ///< `json_schema`, `grammar` or `regex`
+  std::string text{};
+};
+
 struct ContinuationSettings final : Settings {
   Completion wants{};
   std::int32_t outputs = 1;  ///< number of outputs generated, of which the best are returned
@@ -34,21 +40,19 @@ struct ContinuationSettings final : Settings {
   sluice::Sample sample{};  ///< the samplers; its other members are set from those above
   sluice::Penalties penalties{};
   sluice::Dry dry{};
-  sluice::Structure structure{};  ///< the grammar that outputs match
+  std::optional<GrammarSource> grammar{};
 
   bool samples() const { return wants.temperature.value_or(1) > 0; }
 };
 
-/// The most recently used grammars, compiled one at a time. Any thread may call.
+/// The most recently used grammars. Any thread may call.
 class Grammars {
  public:
   explicit Grammars(sluice::TokenTrie tokens) : tokens_(std::move(tokens)) {}
 
-  /// Reads `json_schema`, `grammar` or `regex`, of which a request may have one; without any, all outputs are allowed.
-  /// \param time  maximum time to wait while others are compiled
-  /// \throws BadField  for more than one, and for invalid ones
-  /// \throws Refused  if it has waited that long
-  sluice::Structure read(Fields& fields, std::chrono::milliseconds time);
+  /// Compiles it, unless it is known.
+  /// \throws BadField  for invalid ones
+  sluice::Structure of(GrammarSource const& source);
 
  private:
   static constexpr std::size_t most = 16;
@@ -56,7 +60,6 @@ class Grammars {
   std::optional<sluice::Structure> find(std::string const& key);
 
   sluice::TokenTrie tokens_;
-  std::timed_mutex compiler_;
   std::mutex mutex_;
   std::deque<std::pair<std::string, sluice::Structure>> known_;  // most recently used first
 };
@@ -68,6 +71,6 @@ void read_samplers(Fields& fields, ContinuationSettings& settings);
 /// \param vocabulary  how many tokens there are
 /// \throws BadField  for invalid values
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
-                                           Grammars& grammars, std::int32_t vocabulary);
+                                           std::int32_t vocabulary);
 
 }  // namespace serve

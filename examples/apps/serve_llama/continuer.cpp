@@ -14,6 +14,10 @@ namespace serve {
 
 namespace {
 
+/// Of a prompt; no text has more for each token, on average. The tokenizer takes time by the square of a prompt that is all
+/// bytes, and does not stop.
+constexpr std::size_t bytes_of_cell = 16;
+
 /// Prompts share a common beginning (prefix caching) if the model can.
 sluice::Intake intake(generate::Options const& options, generate::Engine& engine) {
   auto const share = options.share >= 0 ? options.share : options.context / 2;
@@ -33,7 +37,7 @@ class Continuer final : public Backend {
       : options_(options),
         engine_(options.engine),
         texts_{engine_.tokenizer(), engine_.tokenizer().token_bytes(), options.engine.special,
-               breakers(engine_.tokenizer())},
+               breakers(engine_.tokenizer()), bytes_of_cell * static_cast<std::size_t>(options.engine.context)},
         grammars_(sluice::TokenTrie(texts_.bytes, engine_.model().vocabulary())),
         server_(engine_.model(), Continuation{}, sluice::Streaming{.size = options.size, .refill_below = 1},
                 {.queue = options.queue + options.size,
@@ -46,10 +50,10 @@ class Continuer final : public Backend {
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {
     return std::make_shared<ContinuationSettings const>(
-        continuation_settings(completion, fields, bounds, grammars_, texts_.bytes.size()));
+        continuation_settings(completion, fields, bounds, texts_.bytes.size()));
   }
   std::unique_ptr<Preparation> prepare(Task const& task) const override {
-    return std::make_unique<ContinuationPreparation>(task, texts_);
+    return std::make_unique<ContinuationPreparation>(task, texts_, grammars_);
   }
   std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool) override {
     auto const& one = dynamic_cast<ContinuationJob const&>(job);

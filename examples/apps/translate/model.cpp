@@ -64,7 +64,8 @@ struct Files {
         weights(load_from(file, [&](auto const& from) { return Weights::load(from, options.layers); })),
         projection(weights->projection(), weights->bias, options.output),
         tokenizer(file.parent_path() / "spm.model"),
-        attached_layer(options.attention ? static_cast<std::int32_t>(weights->decoder.size()) - 1 : -1) {
+        transformer{.attached_layer = options.attention ? static_cast<std::int32_t>(weights->decoder.size()) - 1 : -1,
+                    .kept_bytes = options.kept_bytes} {
     if (tokenizer.size() != weights->vocabulary.size)
       throw text::InputError("spm.model has " + std::to_string(tokenizer.size()) + " pieces, " + file.string() +
                              " has " + std::to_string(weights->vocabulary.size));
@@ -74,7 +75,7 @@ struct Files {
   std::shared_ptr<Weights const> weights;
   DenseProjection projection;
   Tokenizer tokenizer;
-  std::int32_t attached_layer;
+  sluice::example::TransformerOptions transformer;
 };
 
 std::filesystem::path clusters_of(Files const& files, ModelOptions const& options) {
@@ -110,8 +111,7 @@ void check_same(Files const& one, Files const& other) {
 
 /// A Transformer with its output layer.
 struct Part {
-  explicit Part(Files const& files)
-      : transformer(files.weights, {.attached_layer = files.attached_layer}), projection(files.projection) {}
+  explicit Part(Files const& files) : transformer(files.weights, files.transformer), projection(files.projection) {}
   Part(Part const&) = delete;
   Part& operator=(Part const&) = delete;
 

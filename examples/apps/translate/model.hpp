@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,8 @@ struct ModelOptions {
   Proposers proposers{};
   std::filesystem::path heads;  ///< of Proposers::heads; empty: heads.safetensors beside the weights
   std::filesystem::path draft;  ///< of Proposers::draft: as the models
+  /// bytes of a KV cache that are kept when nothing is decoded
+  std::size_t kept_bytes = (std::numeric_limits<std::size_t>::max)();
 };
 
 /// Weights, and the models made from them.

@@ -62,6 +62,8 @@ class Job {
   /// The rest of the first candidate, after the text that settle() has returned.
   virtual std::string rest(Answer const& answer) = 0;
   virtual Answer answer(sluice::Result const& result) = 0;
+  /// What answer() costs, if it is work that calls Work::checkpoint(); 0: it takes no time worth mentioning.
+  virtual double answer_work() const { return 0; }
 
   /// What it costs, estimated: rows of the model in each step, and steps.
   virtual std::size_t rows() const = 0;

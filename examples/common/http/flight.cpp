@@ -35,7 +35,7 @@ Turn::Turn(FairQueue& queue, std::string const& client, double cost, Clock::time
   if (woken == Connection::Woken::event) return;
   if (queue.withdraw(claim_) > 0) queue.done(claim_);
   if (woken == Connection::Woken::gone) throw Gone();
-  throw Refused(504, "late: too many requests are being prepared");
+  throw Refused(504, "late: its turn did not come");
 }
 
 Turn::~Turn() {
@@ -147,6 +147,19 @@ std::vector<Flight::Letter> Flight::wait() {
   if (open_ == 0)  // what was reserved for the results is taken as the answer is written
     if (auto* const account = Account::current(); account != nullptr) account->give(std::exchange(reserved_, 0));
   return letters;
+}
+
+Answer Flight::answer(Letter const& letter) {
+  auto& job = *jobs_[letter.index];
+  auto const cost = letter.result->ok() ? job.answer_work() : 0;
+  if (cost <= 0) return job.answer(*letter.result);
+  try {
+    Turn const turn(house_.preparing, admitted_.client(), cost, until_);
+    Work const work(until_);
+    return job.answer(*letter.result);
+  } catch (Refused const&) {
+    return {.failure = sluice::Failure::late, .message = "the choice among its hypotheses took too long"};
+  }
 }
 
 /// Sentences whose turn did not come.

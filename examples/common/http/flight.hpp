@@ -99,6 +99,9 @@ class Flight {
   /// Sentences whose result wait() has not returned yet.
   std::size_t open() const { return open_; }
   Job& job(std::size_t index) { return *jobs_[index]; }
+  /// What a result says. If that is work: when it is the client's turn, and in time; else it is late.
+  /// \throws Gone  if the client has disconnected
+  Answer answer(Letter const& letter);
   std::size_t size() const { return jobs_.size(); }
 
  private:

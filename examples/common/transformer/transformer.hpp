@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -57,6 +58,8 @@ struct TransformerOptions {
   std::int32_t max_pages = 0;  ///< of the cache, KeysValues::page positions each; 0 = as many as there is memory for
   /// of the decoder, whose attention to the source is attached to every line, the mean of its heads; -1: of none
   std::int32_t attached_layer = -1;
+  /// bytes of the cache that are kept when no slot has a position
+  std::size_t kept_bytes = (std::numeric_limits<std::size_t>::max)();
 };
 
 /// Pre-norm, ReLU, sinusoidal positions. A hidden vector depends only on its slot's source and tokens, bit for bit:
@@ -117,6 +120,7 @@ class Transformer {
       at(slot).reset();
       cache_.release(slot);
     }
+    if (cache_.use().pages == 0 && cache_.use().bytes > options_.kept_bytes) cache_.trim();
   }
 
   /// Runs the rows; the answer is the vector after the final norm.

@@ -39,6 +39,9 @@ struct StructureOptions {
   /// start with fresh memory while others continue in the old; a sentence that alone needs more ends with an error.
   std::size_t memory = std::size_t{64} << 20;
   std::int32_t masks = 1024;  ///< number of token masks to keep, of V / 8 bytes each, of each of two kinds; >= 1
+  /// How many stacks, of calls that have not returned, one place of the grammar may have at once. An unambiguous grammar
+  /// has few; of an ambiguous one each step takes time by their square. A sentence that needs more ends with an error; >= 1
+  std::int32_t ambiguity = 20'000;
   CertainText certain = CertainText::any;
   /// Precomputes masks that otherwise take some milliseconds when an output first reaches a string, or another place
   /// where almost any token is allowed. Not for grammars with large counts: the last places of a count each need a mask
@@ -75,6 +78,7 @@ class Structure {
   template <class = void>
   Structure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {}) {
     require(options.masks >= 1, "options.masks", options.masks, "must be at least 1");
+    require(options.ambiguity >= 1, "options.ambiguity", options.ambiguity, "must be at least 1");
     if (grammar.trivial()) return;
     require(!tokens.empty(), "tokens", "none", "a grammar needs the tokens' bytes: TokenTrie(bytes, vocabulary)");
     data_ = std::make_shared<Data>(std::move(grammar), std::move(tokens), options);
@@ -173,9 +177,9 @@ class Structure {
           nodes(*grammar.automaton()) {}
     template <class = void>
     std::shared_ptr<detail::TokenMasks> make() {
-      return std::make_shared<detail::TokenMasks>(*grammar.automaton(), fewest, trie, nodes, options.memory,
-                                                  static_cast<std::size_t>(options.masks),
-                                                  options.certain == CertainText::longest);
+      return std::make_shared<detail::TokenMasks>(
+          *grammar.automaton(), fewest, trie, nodes, options.memory, static_cast<std::size_t>(options.ambiguity),
+          static_cast<std::size_t>(options.masks), options.certain == CertainText::longest);
     }
     Grammar grammar;
     TokenTrie trie;

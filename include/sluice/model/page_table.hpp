@@ -102,6 +102,16 @@ class PageTable {
     s = {};
   }
 
+  /// Forgets the pages, if none is in use: they need not be kept for reuse.
+  /// \return  whether none is
+  template <class = void>
+  bool trim() {
+    if (use_.pages > 0) return false;
+    pages_ = {}, free_ = none;
+    use_.allocated = 0, use_.bytes = 0;
+    return true;
+  }
+
   /// Adds a position to the slot. O(1).
   /// \param grow  called before a page is allocated; if it throws, the slot is unchanged
   /// \throws std::length_error  if all pages are in use; the slot is unchanged

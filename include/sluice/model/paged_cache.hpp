@@ -62,6 +62,11 @@ class PagedCache {
   /// Empties the slot.
   void release(Slot slot) { table_.release(slot); }
 
+  /// Gives the memory of all pages back, if none is in use; else nothing happens.
+  void trim() {
+    if (table_.trim()) pages_ = {};
+  }
+
   /// Appends a position to the slot. O(1), or a copy of the filled part of its last page if that is shared. `copy(from,
   /// to, filled)` copies the data of the first `filled` positions of a page, from std::span<T const> to std::span<T>;
   /// by default the first filled * elements_per_position numbers.

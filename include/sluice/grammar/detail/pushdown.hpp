@@ -36,9 +36,13 @@ class Pushdown {
   static constexpr std::int32_t unknown = 1;  ///< a stack with unknown contents
   static constexpr std::int32_t complete_node = -1, left_node = -2;
 
-  /// \param memory  approximate limit for states, in bytes
+  static constexpr std::size_t most_ways = 20'000;
+
+  /// \param memory     approximate limit for states, in bytes
+  /// \param ambiguity  maximum number of stacks that one node has at once
   template <class = void>
-  Pushdown(Automaton const& automaton, std::size_t memory) : a_(automaton), memory_(memory) {
+  Pushdown(Automaton const& automaton, std::size_t memory, std::size_t ambiguity = most_ways)
+      : a_(automaton), memory_(memory), ambiguity_(ambiguity) {
     Pair const ends[] = {{complete_node, 0}, {left_node, 0}};
     stacks_.intern({ends, 1}), stacks_.intern({ends + 1, 1});
     add({});
@@ -113,7 +117,6 @@ class Pushdown {
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-  static constexpr std::size_t most_ways = 20'000;
 
   template <class = void>
   State add(std::span<Pair const> ways) {
@@ -200,6 +203,7 @@ class Pushdown {
       auto const node = pairs[i].first;
       auto last = i + 1;
       while (last < pairs.size() && pairs[last].first == node) ++last;
+      check(last - i);
       auto stack = pairs[i].second;
       if (last - i > 1 && node >= 0) {
         joined_.clear();
@@ -221,7 +225,18 @@ class Pushdown {
     if (pairs.size() > most_ways)
       throw std::length_error("sluice: a grammar is so ambiguous that a rule returns to more than " +
                               std::to_string(most_ways) + " places");
+    for (std::size_t first = 0, i = 0; pairs.size() > ambiguity_ && i < pairs.size(); ++i) {
+      if (pairs[i].first != pairs[first].first) first = i;
+      check(i - first + 1);
+    }
     return stacks_.intern(pairs);
+  }
+  /// \param stacks  of one node
+  template <class = void>
+  void check(std::size_t stacks) const {
+    if (stacks > ambiguity_)
+      throw std::length_error("sluice: a grammar is so ambiguous that one place has more than " +
+                              std::to_string(ambiguity_) + " stacks (StructureOptions::ambiguity)");
   }
 
   template <class = void>
@@ -239,7 +254,7 @@ class Pushdown {
     Pair to;
   };
   Automaton const& a_;
-  std::size_t memory_;
+  std::size_t memory_, ambiguity_;
   Interner states_, stacks_;
   std::vector<State> rows_;          // [state][class]; -1: unknown
   std::vector<std::uint8_t> flags_;  // [state]: 1: complete; 2: left

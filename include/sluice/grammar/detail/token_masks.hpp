@@ -35,9 +35,9 @@ class TokenMasks {
 
   template <class = void>
   TokenMasks(Automaton const& automaton, FewestTokens const& fewest, TokenTrie trie, NodeTokenTable& nodes,
-             std::size_t memory, std::size_t masks, bool longest)
+             std::size_t memory, std::size_t ambiguity, std::size_t masks, bool longest)
       : trie_(std::move(trie)),
-        machine_(automaton, memory),
+        machine_(automaton, memory, ambiguity),
         completion_(fewest, trie_, machine_),
         nodes_(nodes),
         covers_(fewest.covers()),
