@@ -6,14 +6,14 @@
 namespace sluice::test {
 
 #if defined(__SANITIZE_ADDRESS__)
-inline constexpr int slowed = 10;
+inline constexpr int slowed = 4;
 #elif defined(__has_feature)
-inline constexpr int slowed = __has_feature(address_sanitizer) ? 10 : 1;
+inline constexpr int slowed = __has_feature(address_sanitizer) ? 4 : 1;
 #else
 inline constexpr int slowed = 1;
 #endif
 
-/// `n`, or a tenth of it under the address sanitizer, which is slow: other builds compare the results, and what the
+/// `n`, or a quarter of it under the address sanitizer, which is slow: other builds compare the results, and what the
 /// sanitizer detects occurs in any round.
 template <class T>
 constexpr T times(T n) {
