@@ -15,10 +15,13 @@ void FairQueue::enter(Claim& claim) {
   start_all(lock);
 }
 
-void FairQueue::done(Claim const& claim) {
+void FairQueue::done(Claim const& claim, std::size_t piece) {
   std::unique_lock lock(mutex_);
   auto& client = clients_[claim.client];
-  client.weight -= claim.weight, --pieces_;
+  auto const express = claim.express[piece];
+  (express ? client.express : client.large) -= claim.weight;
+  auto& room = express ? express_ : large_;
+  room.weight -= claim.weight, --room.pieces;
   forget(claim.client);
   start_all(lock);
 }
@@ -33,33 +36,36 @@ std::size_t FairQueue::withdraw(Claim& claim) {
   return claim.begun;
 }
 
-bool FairQueue::waits(std::string const& client) const {
-  std::lock_guard const lock(mutex_);
-  auto const found = clients_.find(client);
-  return found != clients_.end() && !found->second.waiting.empty();
-}
-
-bool FairQueue::fits(std::string const& client, std::size_t pieces, std::size_t weight) const {
-  std::lock_guard const lock(mutex_);
-  if (pieces_ + pieces > room_.pieces) return false;
-  auto const found = clients_.find(client);
-  return found == clients_.end() ? weight <= room_.share
-                                 : found->second.waiting.empty() && found->second.weight + weight <= room_.share;
+/// Where a client's next piece may begin. A few small ones of each client begin in the express room whatever the large one holds; the
+/// others where less is at work.
+FairQueue::Place FairQueue::place(Client const& client, Claim const& claim) const {
+  auto const large = large_.pieces < room_.pieces && (client.large == 0 || client.large + claim.weight <= room_.share);
+  auto const express = express_.pieces < room_.pieces && claim.count * claim.weight <= room_.express &&
+                       client.express + claim.weight <= room_.express;
+  auto const few = client.express + claim.weight <= room_.express / 3;
+  if (express && (few || !large || express_.weight <= large_.weight)) return Place::express;
+  return large ? Place::large : Place::none;
 }
 
 FairQueue::Claim* FairQueue::next() {
-  if (pieces_ >= room_.pieces) return nullptr;
   Client* chosen = nullptr;
   Claim* first = nullptr;
+  auto where = Place::none;
   for (auto& [name, client] : clients_) {
     if (client.waiting.empty() || (chosen != nullptr && client.served >= chosen->served)) continue;
     auto* const claim = *std::ranges::min_element(client.waiting, {}, &Claim::served);
-    if (client.weight > 0 && client.weight + claim->weight > room_.share) continue;
-    chosen = &client, first = claim;
+    auto const place = this->place(client, *claim);
+    if (place == Place::none) continue;
+    chosen = &client, first = claim, where = place;
   }
   if (first == nullptr) return nullptr;
   now_ = std::max(now_, chosen->served);
-  chosen->served += first->cost, chosen->weight += first->weight, first->served += first->cost, ++pieces_;
+  chosen->served += first->cost, first->served += first->cost;
+  auto const express = where == Place::express;
+  (express ? chosen->express : chosen->large) += first->weight;
+  auto& room = express ? express_ : large_;
+  room.weight += first->weight, ++room.pieces;
+  first->express.push_back(express);
   return first;
 }
 
@@ -69,10 +75,11 @@ void FairQueue::start_all(std::unique_lock<std::mutex>& lock) {
   starting_ = true;
   while (auto* const claim = next()) {
     auto const piece = claim->begun++;
+    bool const express = claim->express[piece];
     if (claim->begun == claim->count) std::erase(clients_[claim->client].waiting, claim);
     claim->starting = true;
     lock.unlock();
-    claim->start(piece);
+    claim->start(piece, express);
     lock.lock();
     claim->starting = false;
     started_.notify_all();
@@ -85,7 +92,8 @@ void FairQueue::forget(std::string const& name) {
   auto const found = clients_.find(name);
   if (found == clients_.end()) return;
   auto const& client = found->second;
-  if (client.weight == 0 && client.waiting.empty() && (client.served <= now_ || clients_.size() > 4096))
+  if (client.large == 0 && client.express == 0 && client.waiting.empty() &&
+      (client.served <= now_ || clients_.size() > 4096))
     clients_.erase(found);
 }
 

@@ -29,7 +29,7 @@ Admitted::~Admitted() {
 
 Turn::Turn(FairQueue& queue, std::string const& client, double cost, Clock::time_point until) : queue_(queue) {
   claim_.client = client, claim_.count = 1, claim_.cost = cost;
-  claim_.start = [this](std::size_t) { mine_.raise(); };
+  claim_.start = [this](std::size_t, bool) { mine_.raise(); };
   queue.enter(claim_);
   auto const woken = Connection::current()->wait(mine_, until);
   if (woken == Connection::Woken::event) return;
@@ -55,12 +55,8 @@ Flight::Flight(House const& house, Task const& task, bool settled)
     claim_.weight = std::max(claim_.weight, job->rows());
     claim_.cost += static_cast<double>(job->rows() * job->steps()) / static_cast<double>(jobs_.size());
   }
-  claim_.start = [this, settled](std::size_t index) { submit(index, settled); };
-  // It overtakes others' requests, but none of its own client's.
-  auto const small = house.express.fits(claim_.client, claim_.count, claim_.count * claim_.weight) &&
-                     !house.decoding.waits(claim_.client);
-  queue_ = small ? &house.express : &house.decoding;
-  queue_->enter(claim_);
+  claim_.start = [this, settled](std::size_t index, bool express) { submit(index, settled, express); };
+  house.decoding.enter(claim_);
 }
 
 Flight::~Flight() { withdraw(); }
@@ -93,7 +89,7 @@ void Flight::prepare(Task const& task) {
     }
 }
 
-void Flight::submit(std::size_t index, bool settled) {
+void Flight::submit(std::size_t index, bool settled, bool express) {
   Account::Counting const uncounted(nullptr);  // it may be in the thread of another request
   sluice::Result failed;
   try {
@@ -107,7 +103,7 @@ void Flight::submit(std::size_t index, bool settled) {
         letter.settled.assign(tokens.begin(), tokens.end());
         came_.raise();
       };
-    tickets_[index] = house_.backend.submit(*jobs_[index], std::move(delivery), queue_ == &house_.express);
+    tickets_[index] = house_.backend.submit(*jobs_[index], std::move(delivery), express);
     if (tickets_[index]) return;
     failed.fail(sluice::Failure::refused, "the server is shutting down");
   } catch (std::exception const& error) {
@@ -119,7 +115,7 @@ void Flight::submit(std::size_t index, bool settled) {
 void Flight::deliver(std::size_t index, sluice::Result result) {
   house_.metrics.sentence(result.failure, Clock::now() - began_);
   admitted_.answered();
-  queue_->done(claim_);
+  house_.decoding.done(claim_, index);
   std::lock_guard const lock(mutex_);
   std::erase_if(letters_, [index](Letter const& letter) { return letter.index == index; });
   letters_.push_back({.index = index, .result = std::move(result)});
@@ -165,7 +161,7 @@ Answer Flight::answer(Letter const& letter) {
 /// Sentences whose turn did not come.
 void Flight::expire() {
   expired_ = true;
-  for (auto i = queue_->withdraw(claim_); i < jobs_.size(); ++i) {
+  for (auto i = house_.decoding.withdraw(claim_); i < jobs_.size(); ++i) {
     sluice::Result late;
     late.fail(sluice::Failure::late, "the sentence waited too long");
     house_.metrics.sentence(late.failure, Clock::now() - began_);
@@ -177,7 +173,7 @@ void Flight::expire() {
 }
 
 void Flight::withdraw() {
-  auto const begun = queue_->withdraw(claim_);
+  auto const begun = house_.decoding.withdraw(claim_);
   for (std::size_t i = 0; i < begun; ++i)
     if (tickets_[i] && !done_[i]) house_.backend.cancel(*tickets_[i]);
   std::unique_lock lock(mutex_);

@@ -31,7 +31,6 @@ struct House {
   Admission& admission;
   FairQueue& preparing;  ///< requests that are being prepared
   FairQueue& decoding;   ///< sentences in the decoders
-  FairQueue& express;    ///< small requests, beside them
   MemoryPool& memory;
   Metrics& metrics;
   Bounds const& bounds;
@@ -106,7 +105,7 @@ class Flight {
 
  private:
   void prepare(Task const& task);
-  void submit(std::size_t index, bool settled);
+  void submit(std::size_t index, bool settled, bool express);
   void deliver(std::size_t index, sluice::Result result);
   void expire();
   void withdraw();
@@ -120,7 +119,6 @@ class Flight {
   std::size_t open_ = 0, reserved_ = 0;
   bool text_came_ = false, expired_ = false;
   FairQueue::Claim claim_;
-  FairQueue* queue_ = nullptr;
 
   std::mutex mutex_;  // of the next two
   std::vector<Letter> letters_;

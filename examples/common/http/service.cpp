@@ -26,8 +26,8 @@ namespace serve {
 
 namespace {
 
-/// Of one client at a time, whose steps take little longer than those of one row.
-constexpr std::size_t express_rows = 8;
+/// Rows of one client's small requests that the decoder for them has at a time: its steps take little longer than those of one row.
+constexpr std::size_t express_rows = 24;
 
 void answer_health(House const& house, httplib::Response& response) {
   auto const closing = house.admission.closed();
@@ -174,11 +174,11 @@ int run_service(std::string const& program, Backend& backend, ServiceOptions con
   auto const processors = std::max<std::size_t>(1, std::thread::hardware_concurrency());
   FairQueue preparing({.pieces = processors + 1, .share = processors});
   FairQueue decoding({.pieces = backend.size(),
-                      .share = options.share > 0 ? options.share : std::max<std::size_t>(1, backend.size() / 2)});
-  FairQueue express({.pieces = backend.size(), .share = express_rows});
+                      .share = options.share > 0 ? options.share : std::max<std::size_t>(1, backend.size() / 2),
+                      .express = express_rows});
   MemoryPool memory(options.memory);
   Metrics metrics;
-  House const house{backend, admission, preparing, decoding, express, memory, metrics, bounds};
+  House const house{backend, admission, preparing, decoding, memory, metrics, bounds};
   auto const local = options.address.starts_with("127.") || options.address == "::1" || options.address == "localhost";
   Guard const guard(admission, options.tokens, local);
   Listener listener(options.patience, {options.connections, options.request_memory}, memory);
