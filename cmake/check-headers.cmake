@@ -56,6 +56,7 @@ endforeach()
 set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
+  ^output/line/compiled_ # log_softmax_top_k.hpp brings it
   ^sluice$)
 set(brought ^output/line/line_lists$) # for writing your own expander
 list(JOIN internal "|" internal)

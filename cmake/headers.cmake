@@ -16,6 +16,7 @@ set(SLUICE_HEADERS
   include/sluice/catalogue/switched_off.hpp
   include/sluice/core/acceptance.hpp
   include/sluice/core/detail/at_end.hpp
+  include/sluice/core/detail/in_library.hpp
   include/sluice/core/detail/named.hpp
   include/sluice/core/detail/tree_budget.hpp
   include/sluice/core/error.hpp
@@ -35,8 +36,12 @@ set(SLUICE_HEADERS
   include/sluice/core/types.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
+  include/sluice/decode/detail/compiled_serving.hpp
   include/sluice/decode/detail/misfits.hpp
+  include/sluice/decode/detail/run_to_end.hpp
+  include/sluice/decode/detail/run_to_end_definition.hpp
   include/sluice/decode/detail/serving.hpp
+  include/sluice/decode/detail/serving_handle.hpp
   include/sluice/decode/detail/trace_json.hpp
   include/sluice/decode/detail/trace_page_source.hpp
   include/sluice/decode/loop/admission.hpp
@@ -45,10 +50,12 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/cache_budget.hpp
   include/sluice/decode/loop/check_needs.hpp
   include/sluice/decode/loop/check_plan.hpp
+  include/sluice/decode/loop/compiled_loop.hpp
   include/sluice/decode/loop/encoding.hpp
   include/sluice/decode/loop/interfaces.hpp
   include/sluice/decode/loop/list_running.hpp
   include/sluice/decode/loop/loop.hpp
+  include/sluice/decode/loop/loop_handle.hpp
   include/sluice/decode/loop/loop_state.hpp
   include/sluice/decode/loop/planning.hpp
   include/sluice/decode/loop/preemption.hpp
@@ -56,16 +63,19 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/prefix_cache.hpp
   include/sluice/decode/loop/results.hpp
   include/sluice/decode/loop/running.hpp
+  include/sluice/decode/loop/searches_of.hpp
   include/sluice/decode/loop/slot_blocks.hpp
   include/sluice/decode/loop/sorting.hpp
   include/sluice/decode/loop/speculation.hpp
   include/sluice/decode/loop/step.hpp
   include/sluice/decode/loop/step_capacity.hpp
   include/sluice/decode/loop/step_times.hpp
+  include/sluice/decode/loop/stopwatch.hpp
   include/sluice/decode/loop/token_confidence.hpp
   include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed.hpp
   include/sluice/decode/loop/waiting_queue.hpp
+  include/sluice/decode/result_order.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/trace_each.hpp
@@ -171,6 +181,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/simd/transpose.hpp
   include/sluice/output/detail/tile/permission.hpp
   include/sluice/output/detail/tile/tiles.hpp
+  include/sluice/output/line/compiled_log_softmax_top_k.hpp
   include/sluice/output/line/line_lists.hpp
   include/sluice/output/line/log_softmax_top_k.hpp
   include/sluice/output/packed/epilogue.hpp

@@ -1,36 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ (maps files), engine/ (needs the
-/// engines' headers) and c/.
+/// engines' headers) and c/. With the compiled library (SLUICE_COMPILED) only what most programs
+/// use; everything else by its own header.
 #pragma once
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/acceptance.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
-#include <sluice/core/noise.hpp>
-#include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
-#include <sluice/core/search.hpp>
-#include <sluice/core/statistics.hpp>
 #include <sluice/core/token_bytes.hpp>
-#include <sluice/core/trace.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/result_order.hpp>
+#include <sluice/model/any_model.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/intake.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/greedy/forced_score.hpp>
+#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy/greedy_presets.hpp>
+#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample/sample_presets.hpp>
+#include <sluice/version.hpp>
+
+#ifndef SLUICE_COMPILED
+#include <sluice/core/acceptance.hpp>
+#include <sluice/core/noise.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/core/trace.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/decode/server_options.hpp>
 #include <sluice/decode/trace_each.hpp>
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/decode/trace_page.hpp>
 #include <sluice/file/clusters_file.hpp>
-#include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/page_table.hpp>
@@ -51,7 +67,6 @@
 #include <sluice/output/clusters/record_hidden.hpp>
 #include <sluice/output/clusters/train_clusters.hpp>
 #include <sluice/output/line/line_lists.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/output/packed/epilogue.hpp>
 #include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/output/packed/packed_matrix.hpp>
@@ -66,14 +81,9 @@
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
 #include <sluice/result/semantic_entropy.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/intake.hpp>
-#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_options.hpp>
-#include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/bias/context_graph.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
@@ -96,9 +106,6 @@
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/constraint/product.hpp>
 #include <sluice/search/exact/exact_search.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/greedy/greedy_presets.hpp>
 #include <sluice/search/rule/dry.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/penalties.hpp>
@@ -108,8 +115,6 @@
 #include <sluice/search/rule/sequence_breakers.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/sample_presets.hpp>
 #include <sluice/search/sample/sampler_chain.hpp>
 #include <sluice/search/sample/sampler_options.hpp>
 #include <sluice/search/sample/samplers.hpp>
@@ -119,4 +124,4 @@
 #include <sluice/simultaneous/commit_policy.hpp>
 #include <sluice/simultaneous/commitment.hpp>
 #include <sluice/simultaneous/latency.hpp>
-#include <sluice/version.hpp>
+#endif

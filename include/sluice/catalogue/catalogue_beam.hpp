@@ -9,6 +9,7 @@
 #include <sluice/catalogue/detail/children_lists.hpp>
 #include <sluice/catalogue/detail/children_norm.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
@@ -267,3 +268,5 @@ struct CatalogueBeam {
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0
+
+SLUICE_IN_LIBRARY(CatalogueBeam)

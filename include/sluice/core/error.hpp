@@ -5,6 +5,8 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
+
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -12,15 +14,23 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+
+template <class = void>
+[[noreturn]] void refuse_argument(std::string_view name, std::string_view value, std::string_view rule) {
+  std::string text = "sluice: ";
+  throw std::invalid_argument(text.append(name).append(" = ").append(value).append(": ").append(rule));
+}
+SLUICE_FUNCTION_IN_LIBRARY(void refuse_argument<void>(std::string_view, std::string_view, std::string_view))
+
+}  // namespace detail
+
 /// Throws std::invalid_argument "sluice: NAME = VALUE: RULE" unless `condition` holds.
 template <class Value>
 void require(bool condition, std::string_view name, Value const& value, std::string_view rule) {
   if (condition) return;
-  std::string text = "sluice: ";
-  text.append(name).append(" = ");
-  if constexpr (requires { std::string_view(value); }) text.append(std::string_view(value));
-  else text.append(std::to_string(value));
-  throw std::invalid_argument(text.append(": ").append(rule));
+  if constexpr (requires { std::string_view(value); }) detail::refuse_argument(name, value, rule);
+  else detail::refuse_argument(name, std::to_string(value), rule);
 }
 
 /// A model's `step` (or `start`) throws this if it has no room now, but would have if its slots held less. It is no failure: the
@@ -41,5 +51,6 @@ std::string describe(std::exception_ptr const& problem) {
     return "an exception that is not a std::exception";
   }
 }
+SLUICE_FUNCTION_IN_LIBRARY(std::string describe<void>(std::exception_ptr const&))
 
 }  // namespace sluice::inline v0

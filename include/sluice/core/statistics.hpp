@@ -7,7 +7,6 @@
 
 #include <sluice/core/plan.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -60,24 +59,5 @@ struct Statistics {
     return *this;
   }
 };
-
-namespace detail {
-
-/// Adds the time since its last call to one of several sums.
-class Stopwatch {
- public:
-  void restart() { last_ = Clock::now(); }
-  void book(double& account) {
-    auto const now = Clock::now();
-    account += std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point last_ = Clock::now();
-};
-
-}  // namespace detail
 
 }  // namespace sluice::inline v0

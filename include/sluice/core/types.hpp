@@ -61,16 +61,20 @@ struct Vocabulary {
   bool ends(Token token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
   /// Throws std::invalid_argument for an invalid vocabulary.
   template <class = void>
-  void check() const {
-    require(size >= 1, "vocabulary.size", size, "must be at least 1");
-    require(contains(bos), "vocabulary.bos", bos, "is outside the vocabulary");
-    for (auto const token : eos) {
-      require(contains(token), "vocabulary.eos", token, "is outside the vocabulary");
-      require(std::count(eos.begin(), eos.end(), token) == 1, "vocabulary.eos", token, "is listed more than once");
-    }
-    for (auto const token : never) require(contains(token), "vocabulary.never", token, "is outside the vocabulary");
-  }
+  void check() const;
 };
+
+template <class Void>
+void Vocabulary::check() const {
+  require(size >= 1, "vocabulary.size", size, "must be at least 1");
+  require(contains(bos), "vocabulary.bos", bos, "is outside the vocabulary");
+  for (auto const token : eos) {
+    require(contains(token), "vocabulary.eos", token, "is outside the vocabulary");
+    require(std::count(eos.begin(), eos.end(), token) == 1, "vocabulary.eos", token, "is listed more than once");
+  }
+  for (auto const token : never) require(contains(token), "vocabulary.never", token, "is outside the vocabulary");
+}
+SLUICE_FUNCTION_IN_LIBRARY(void Vocabulary::check<void>() const)
 
 namespace detail {
 /// static_cast without a warning if both types are the same: which 64-bit types are the same depends on the machine.

@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/error.hpp>
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/request.hpp>
@@ -13,32 +13,28 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
-#include <sluice/core/types.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/misfits.hpp>
+#include <sluice/decode/detail/run_to_end.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
-#include <sluice/decode/loop/loop.hpp>
+#include <sluice/decode/loop/loop_handle.hpp>
+#include <sluice/decode/result_order.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/intake.hpp>
+#ifndef SLUICE_COMPILED
+#include <sluice/decode/detail/run_to_end_definition.hpp>
+#endif
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <exception>
+#include <functional>
 #include <iterator>
-#include <optional>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
-
-/// In which order decode_each() hands out results.
-enum class ResultOrder : std::uint8_t {
-  input,  ///< that of the inputs: a result waits for those before it
-  ended,  ///< as sentences end; Result::id says which input it was
-};
 
 namespace detail {
 
@@ -74,56 +70,6 @@ class InputSupply final : public Supply {
   std::exception_ptr problem_;
 };
 
-/// Steps until nothing is left and hands out every result. If a step throws and no sentence has failed, ends all.
-template <class F>
-void run_to_end(Loop& loop, F&& hand_out) {
-  auto const collect = [&] {
-    auto some = false;
-    for (Result result; loop.poll(result); some = true, result = {}) hand_out(std::move(result));
-    return some;
-  };
-  for (auto more = true; more;) {
-    std::exception_ptr problem;
-    try {
-      more = loop.step();
-    } catch (...) {
-      problem = std::current_exception();
-    }
-    if (collect() || problem == nullptr) continue;  // the sentences of this step have failed, and their results say why
-    loop.end_all(Failure::schedule, describe(problem), problem);
-    collect();
-  }
-  if (loop.waiting() == 0) return;
-  loop.end_all(Failure::schedule,
-               "sluice: the schedule admits none of the " + std::to_string(loop.waiting()) +
-                   " waiting sentences, although none is live",
-               {});
-  collect();
-}
-
-/// Holds back each result until all results before it have come.
-class InOrder {
- public:
-  template <class = void>
-  void add(Result result) {
-    auto const at = cast<std::size_t>(result.id - first_);
-    if (results_.size() <= at) results_.resize(at + 1);
-    results_[at] = std::move(result);
-  }
-  /// The next result in order, if it has come.
-  template <class = void>
-  std::optional<Result> take() {
-    if (results_.empty() || !results_.front()) return std::nullopt;
-    auto result = std::move(results_.front());
-    results_.pop_front(), ++first_;
-    return result;
-  }
-
- private:
-  std::deque<std::optional<Result>> results_;
-  std::uint64_t first_ = 0;  // id of the first in results_
-};
-
 }  // namespace detail
 
 /// Decodes every input and calls sink(Result&&) for each, in the calling thread. A contiguous range is read at once; any other
@@ -143,7 +89,7 @@ class InOrder {
 ///                  inputs before it have been decoded and handed out
 template <Model M, class Inputs, Search S, std::invocable<Result&&> Sink, Schedule P = Batched,
           detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
-Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P schedule = {}, E expander = {},
+SLUICE_ABI_TAG Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P schedule = {}, E expander = {},
                        Intake const& intake = {}, ResultOrder order = ResultOrder::input) {
   static_assert(detail::accept_input<decltype(*std::begin(inputs)), Request<typename M::Source, S>>());
   Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander), {}, intake);
@@ -154,12 +100,7 @@ Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P sched
   } else {
     decoder.loop().draw_from(&supply);
   }
-  detail::InOrder waiting;
-  detail::run_to_end(decoder.loop(), [&](Result&& result) {
-    if (order == ResultOrder::ended) return static_cast<void>(sink(std::move(result)));
-    waiting.add(std::move(result));
-    while (auto next = waiting.take()) sink(std::move(*next));
-  });
+  detail::run_to_end(decoder.loop(), order, std::ref(sink));
   if (supply.problem() != nullptr) std::rethrow_exception(supply.problem());
   return decoder.statistics();
 }
@@ -167,7 +108,7 @@ Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P sched
 /// Decodes every input and returns one result per input, in input order (Result::id counts from 0). See decode_each().
 template <Model M, class Inputs, Search S, Schedule P = Batched,
           detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
-std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
+SLUICE_ABI_TAG std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
                            Intake const& intake = {}) {
   std::vector<Result> results;
   decode_each(

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
@@ -16,7 +17,8 @@
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/detail/misfits.hpp>
 #include <sluice/decode/loop/check_needs.hpp>
-#include <sluice/decode/loop/loop.hpp>
+#include <sluice/decode/loop/loop_handle.hpp>
+#include <sluice/decode/loop/searches_of.hpp>
 #include <sluice/decode/loop/typed.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -49,7 +51,7 @@ namespace sluice::inline v0 {
 /// \tparam T  a trace, see NoTrace
 template <Model M, Search S, Schedule P = Batched, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK,
           class T = NoTrace>
-class Decoder {
+class SLUICE_ABI_TAG Decoder {
   static_assert(Expander<E, Answer<M>> || !detail::is_hidden<Answer<M>>,
                 "sluice: step() of this model returns hidden vectors, and nothing makes scores of them: pass an "
                 "expander, such as sluice::DenseProjection(weights, bias), after the schedule, or wrap the model in "
@@ -69,17 +71,17 @@ class Decoder {
   /// an ability that the model lacks (a compile error if the abilities are known then).
   explicit Decoder(M& model, S search = {}, P schedule = {}, E expander = {}, T trace = {}, Intake const& intake = {})
       : model_(model, std::move(expander)),
-        searches_(std::move(search)),
+        searches_(detail::make_searches<S>(std::move(search))),
         schedule_(std::move(schedule), model_.abilities),
         trace_(std::move(trace)),
-        loop_(model_, searches_, schedule_, std::same_as<T, NoTrace> ? nullptr : &trace_, intake) {
+        loop_(model_, *searches_, schedule_, std::same_as<T, NoTrace> ? nullptr : &trace_, intake) {
     static_assert(detail::known_needs<M, S>() && detail::search_names<S>());
     model_.vocabulary.check();
     if constexpr (requires { model_.expander.vocabulary_size(); })
       require(model_.expander.vocabulary_size() == model_.vocabulary.size, "projection.vocabulary_size",
               model_.expander.vocabulary_size(),
               "the model's vocabulary has " + std::to_string(model_.vocabulary.size));
-    detail::check_search(searches_.search, model_);
+    searches_->check(nullptr, model_);
   }
   Decoder(M& model, S search, P schedule, Intake const& intake)
       : Decoder(model, std::move(search), std::move(schedule), {}, {}, intake) {}
@@ -144,17 +146,17 @@ class Decoder {
   T& trace() { return trace_.trace; }
 
   /// The decoder without its types, for what is built on it (decode(), Server).
-  detail::Loop& loop() { return loop_; }
+  detail::LoopHandle& loop() { return loop_; }
   std::unique_ptr<detail::AnyRequest> wrap(SearchRequest request) const {
-    return std::make_unique<detail::RequestOf<Source, S>>(std::move(request), model_);
+    return std::make_unique<detail::RequestOf<Source, S>>(std::move(request));
   }
 
  private:
   detail::ModelSideOf<M, E> model_;
-  detail::SearchesOf<Source, S> searches_;
+  std::unique_ptr<detail::AnySearches> searches_;
   detail::ScheduleOf<P> schedule_;
   detail::TraceOf<T> trace_;
-  detail::Loop loop_;
+  detail::LoopHandle loop_;
 };
 
 }  // namespace sluice::inline v0

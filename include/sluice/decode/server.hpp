@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/request.hpp>
@@ -15,7 +16,7 @@
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/misfits.hpp>
-#include <sluice/decode/detail/serving.hpp>
+#include <sluice/decode/detail/serving_handle.hpp>
 #include <sluice/decode/server_options.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/intake.hpp>
@@ -47,7 +48,7 @@ namespace sluice::inline v0 {
 /// \tparam T  a trace, see NoTrace: called in the worker's thread; its exceptions are dropped
 template <Model M, Search S, Schedule P = Streaming, detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK,
           class T = NoTrace>
-class Server {
+class SLUICE_ABI_TAG Server {
  public:
   using Source = typename M::Source;
   using SearchRequest = Request<Source, S>;
@@ -125,7 +126,7 @@ class Server {
   }
 
   Decoder<M, S, P, E, T> decoder_;
-  detail::Serving serving_;  // last: its thread works on the decoder
+  detail::ServingHandle serving_;  // last: its thread works on the decoder
 };
 
 }  // namespace sluice::inline v0

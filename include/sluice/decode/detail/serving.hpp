@@ -11,7 +11,7 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
-#include <sluice/decode/loop/loop.hpp>
+#include <sluice/decode/loop/loop_handle.hpp>
 #include <sluice/decode/server_options.hpp>
 
 #include <condition_variable>
@@ -38,7 +38,7 @@ class Serving {
 
   /// \param settles  whether the searches can say which tokens are settled
   template <class = void>
-  Serving(Loop& loop, ServerOptions const& options, bool settles)
+  Serving(LoopHandle& loop, ServerOptions const& options, bool settles)
       : options_(options), loop_(loop), settles_(settles), worker_([this] { work(); }) {}
   Serving(Serving const&) = delete;
   Serving& operator=(Serving const&) = delete;
@@ -229,7 +229,7 @@ class Serving {
   }
 
   ServerOptions options_;
-  Loop& loop_;  // used by the worker alone, like all members before mutex_
+  LoopHandle& loop_;  // used by the worker alone, like all members before mutex_
   bool settles_;
   std::unordered_map<std::uint64_t, InFlight> in_flight_;
   std::set<Deadline> deadlines_;

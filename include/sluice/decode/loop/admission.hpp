@@ -62,7 +62,7 @@ class Admission {
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
-    r.check();
+    if (auto const* const own = r.search()) state_.searches.check(own, state_.model);
     auto const& confidence = r.confidence;
     require(confidence.alternatives >= 0, "confidence.alternatives", confidence.alternatives, "must not be negative");
     require(!confidence.entropy || state_.model.answers_entropy, "confidence.entropy", true,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The interfaces through which the loop calls model, searches, schedule and trace: one virtual call per phase, for a sentence or
-/// a step. typed_*.hpp implement them for each type, so a program compiles the loop once, whatever it combines.
+/// a step. typed.hpp and searches_of.hpp implement them for each type, so a program compiles the loop once, whatever it combines.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -37,7 +37,7 @@ struct Interface {
 /// A request. Its source and search are typed in RequestOf. Its address is constant until its sentence ends.
 struct AnyRequest : Interface {
   virtual void const* source() const = 0;  ///< a Source const*
-  virtual void check() const = 0;          ///< throws if the request's own search is bad
+  virtual void const* search() const = 0;  ///< its own search, an S const*, or nullptr
 
   std::vector<Token> prompt{}, prefix{};
   std::optional<std::uint64_t> seed{};
@@ -63,8 +63,11 @@ struct AnySearch : Interface {
 };
 
 /// Makes searches.
+struct AnyModelSide;
 struct AnySearches : Interface {
   virtual std::unique_ptr<AnySearch> make() const = 0;
+  /// Throws std::invalid_argument if a request's own search (nullptr: the decoder's) is bad, or is none for this model.
+  virtual void check(void const* own, AnyModelSide const& model) const = 0;
   bool takes_prefix = false, drafts = false;
 };
 
@@ -75,6 +78,11 @@ struct ExtraQueries {
   std::function<void(Expansion const&)> receive{};
 };
 
+/// Adds the time since its last call to one of several sums.
+struct AnyStopwatch : Interface {
+  virtual void book(double& account) = 0;
+};
+
 /// The model and the expander.
 struct AnyModelSide : Interface {
   virtual std::int32_t source_length(void const* source) const = 0;
@@ -82,7 +90,7 @@ struct AnyModelSide : Interface {
   virtual void release(std::span<Slot const> slot_numbers) = 0;
   /// Runs the rows and expands the answer; books the seconds. `extra` (or nullptr) is expanded first.
   virtual Expansion step(StepPlan const& step, ExtraQueries const* extra, Statistics::Seconds& seconds,
-                         Stopwatch& stopwatch) = 0;
+                         AnyStopwatch& stopwatch) = 0;
   virtual void propose(std::span<Draft const> drafts) = 0;
   /// The attachments of the step just run, whose plan had so many lines.
   virtual Attachments attachments(std::size_t lines) = 0;

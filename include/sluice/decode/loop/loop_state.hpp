@@ -9,6 +9,7 @@
 #include <sluice/decode/loop/cache_budget.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/running.hpp>
+#include <sluice/decode/loop/stopwatch.hpp>
 #include <sluice/schedule/intake.hpp>
 
 #include <exception>

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Implements the interfaces of the loop for types of model, expander, search, schedule and trace.
+/// Implements the interfaces of the loop for types of model, expander, schedule, trace and request.
 #pragma once
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/trace.hpp>
-#include <sluice/decode/loop/check_needs.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
 
 #include <concepts>
@@ -27,18 +27,27 @@
 
 namespace sluice::inline v0::detail {
 
-/// Throws std::logic_error if the shape is not [lines, vocabulary]: an expander would read out of bounds. Checks `rows`,
-/// and `columns` if the answer holds scores. Other kinds of answer are for their expander to check.
+/// Throws std::logic_error if the shape is not [lines, vocabulary]: an expander would read out of bounds. `columns` is -1 if the answer
+/// holds no scores: other kinds of answer are for their expander to check.
+template <class = void>
+void check_shape(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t lines, std::int32_t vocabulary) {
+  if (rows != static_cast<std::ptrdiff_t>(lines))
+    throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and gave " +
+                           std::to_string(rows));
+  if (columns >= 0 && columns != vocabulary)
+    throw std::logic_error("sluice: the model's lines have " + std::to_string(columns) + " scores, its vocabulary " +
+                           std::to_string(vocabulary));
+}
+SLUICE_FUNCTION_IN_LIBRARY(void check_shape<void>(std::ptrdiff_t, std::ptrdiff_t, std::size_t, std::int32_t))
+
 template <class A>
 void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
-  if constexpr (requires { answer.rows; })
-    if (answer.rows != static_cast<std::ptrdiff_t>(lines))
-      throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and gave " +
-                             std::to_string(answer.rows));
-  if constexpr (requires { answer.kind; })
-    if (answer.columns != vocabulary)
-      throw std::logic_error("sluice: the model's lines have " + std::to_string(answer.columns) +
-                             " scores, its vocabulary " + std::to_string(vocabulary));
+  if constexpr (requires {
+                  answer.rows;
+                  answer.kind;
+                })
+    check_shape(answer.rows, answer.columns, lines, vocabulary);
+  else if constexpr (requires { answer.rows; }) check_shape(answer.rows, -1, lines, vocabulary);
 }
 
 /// The same for attachments.
@@ -56,6 +65,7 @@ void check_attachments(Attachments const& attached, std::size_t lines) {
       throw std::logic_error("sluice: the model attaches a width of " + std::to_string(width) + " among " +
                              std::to_string(values.columns) + " columns");
 }
+SLUICE_FUNCTION_IN_LIBRARY(void check_attachments<void>(Attachments const&, std::size_t))
 
 template <Model M, Expander<Answer<M>> E>
 struct ModelSideOf final : AnyModelSide {
@@ -87,7 +97,7 @@ struct ModelSideOf final : AnyModelSide {
     }
   }
   Expansion step(StepPlan const& step, ExtraQueries const* extra, Statistics::Seconds& seconds,
-                 Stopwatch& stopwatch) override {
+                 AnyStopwatch& stopwatch) override {
     auto&& answer = model.step(std::span<Row const>(step.rows));
     stopwatch.book(seconds.model);
     check_answer(answer, step.queries.size(), vocabulary.size);
@@ -202,60 +212,17 @@ struct TraceOf final : AnyTrace {
   T trace;
 };
 
-template <class Source, Search S>
+template <class Source, class S>
 struct RequestOf final : AnyRequest {
-  RequestOf(Request<Source, S>&& request, AnyModelSide const& side)
-      : text(std::move(request.source)), search(std::move(request.search)), model(side) {
+  explicit RequestOf(Request<Source, S>&& request) : text(std::move(request.source)), own(std::move(request.search)) {
     prompt = std::move(request.prompt), prefix = std::move(request.prefix);
     seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction,
     confidence = request.confidence, traced = request.traced;
   }
   void const* source() const override { return &text; }
-  void check() const override {
-    if (search) check_search(*search, model);
-  }
+  void const* search() const override { return own ? &*own : nullptr; }
   Source text;
-  std::optional<S> search;
-  AnyModelSide const& model;
-};
-
-template <class Source, Search S>
-struct SearchOf final : AnySearch {
-  explicit SearchOf(S const& one) : usual(one) {}
-  void take(AnyRequest const& request) override {
-    auto const& own = static_cast<RequestOf<Source, S> const&>(request).search;
-    search = own ? &*own : &usual;
-  }
-  std::int32_t slot_count() const override { return static_cast<std::int32_t>(search->slot_count()); }
-  void begin(Sentence const& sentence) override { search->begin(state, sentence); }
-  bool insert_into([[maybe_unused]] TokenSet& set) const override {
-    if constexpr (InsertingSearch<S>) search->insert_into(set);
-    return InsertingSearch<S>;
-  }
-  void plan(Plan& plan) override { search->plan(state, plan); }
-  bool advance(Expansion const& answer) override { return search->advance(state, answer); }
-  Progress progress() const override { return search->progress(state); }
-  bool draft([[maybe_unused]] Draft& draft) override {
-    if constexpr (DraftingSearch<S>) return search->draft(state, draft);
-    else return false;
-  }
-  void settled([[maybe_unused]] std::vector<Token>& tokens) override {
-    if constexpr (SettlingSearch<S>) search->settled(state, tokens);
-  }
-  void finish(Result& result) override { search->finish(state, result); }
-
-  S const& usual;
-  S const* search = nullptr;
-  mutable typename S::State state{};
-};
-
-template <class Source, Search S>
-struct SearchesOf final : AnySearches {
-  explicit SearchesOf(S one) : search(std::move(one)) {
-    takes_prefix = sluice::takes_prefix<S>(), drafts = DraftingSearch<S>;
-  }
-  std::unique_ptr<AnySearch> make() const override { return std::make_unique<SearchOf<Source, S>>(search); }
-  S search;
+  std::optional<S> own;
 };
 
 }  // namespace sluice::inline v0::detail

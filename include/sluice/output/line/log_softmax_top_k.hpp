@@ -5,6 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#ifdef SLUICE_COMPILED
+#include <sluice/output/line/compiled_log_softmax_top_k.hpp>
+#else
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
@@ -160,3 +163,4 @@ class LogSoftmaxTopK {
 
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0
+#endif

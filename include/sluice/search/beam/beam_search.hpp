@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam/beam_options.hpp>
@@ -107,3 +108,5 @@ struct BeamSearch {
 };
 
 }  // namespace sluice::inline v0
+
+SLUICE_IN_LIBRARY(BeamSearch)

@@ -6,6 +6,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
@@ -273,3 +274,5 @@ struct Blockwise {
 };
 
 }  // namespace sluice::inline v0
+
+SLUICE_IN_LIBRARY(Blockwise<acceptance::Exact>)

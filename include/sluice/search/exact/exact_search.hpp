@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/detail/output_limits.hpp>
@@ -244,3 +245,5 @@ struct ExactSearch {
 };
 
 }  // namespace sluice::inline v0
+
+SLUICE_IN_LIBRARY(ExactSearch)

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/length.hpp>
@@ -92,3 +93,5 @@ struct ForcedScore {
 };
 
 }  // namespace sluice::inline v0
+
+SLUICE_IN_LIBRARY(ForcedScore)

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/common/detail/single_output.hpp>
@@ -71,3 +72,5 @@ struct Greedy {
 };
 
 }  // namespace sluice::inline v0
+
+SLUICE_IN_LIBRARY(Greedy)

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/search.hpp>
@@ -234,3 +235,5 @@ void StochasticBeam::finish(State const& s, Result& result) const {
 }
 
 }  // namespace sluice::inline v0
+
+SLUICE_IN_LIBRARY(StochasticBeam)

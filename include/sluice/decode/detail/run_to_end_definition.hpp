@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// run_to_end(), and results in input order.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/result.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/decode/detail/run_to_end.hpp>
+#include <sluice/decode/loop/loop_handle.hpp>
+#include <sluice/decode/result_order.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace sluice::inline v0::detail {
+
+/// Holds back each result until all results before it have come.
+class InOrder {
+ public:
+  template <class = void>
+  void add(Result result) {
+    auto const at = cast<std::size_t>(result.id - first_);
+    if (results_.size() <= at) results_.resize(at + 1);
+    results_[at] = std::move(result);
+  }
+  /// The next result in order, if it has come.
+  template <class = void>
+  std::optional<Result> take() {
+    if (results_.empty() || !results_.front()) return std::nullopt;
+    auto result = std::move(results_.front());
+    results_.pop_front(), ++first_;
+    return result;
+  }
+
+ private:
+  std::deque<std::optional<Result>> results_;
+  std::uint64_t first_ = 0;  // id of the first in results_
+};
+
+template <class Void>
+void run_to_end(LoopHandle& loop, ResultOrder order, std::function<void(Result&&)> const& sink) {
+  InOrder held_back;
+  auto const hand_out = [&](Result&& result) {
+    if (order == ResultOrder::ended) return sink(std::move(result));
+    held_back.add(std::move(result));
+    while (auto next = held_back.take()) sink(std::move(*next));
+  };
+  auto const collect = [&] {
+    auto some = false;
+    for (Result result; loop.poll(result); some = true, result = {}) hand_out(std::move(result));
+    return some;
+  };
+  for (auto more = true; more;) {
+    std::exception_ptr problem;
+    try {
+      more = loop.step();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    if (collect() || problem == nullptr) continue;  // the sentences of this step have failed, and their results say why
+    loop.end_all(Failure::schedule, describe(problem), problem);
+    collect();
+  }
+  if (loop.waiting() == 0) return;
+  loop.end_all(Failure::schedule,
+               "sluice: the schedule admits none of the " + std::to_string(loop.waiting()) +
+                   " waiting sentences, although none is live",
+               {});
+  collect();
+}
+
+}  // namespace sluice::inline v0::detail
