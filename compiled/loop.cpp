@@ -48,7 +48,7 @@ struct ServingOf final : AnyServing {
   std::size_t open() const override { return serving.open(); }
   Statistics statistics() const override { return serving.statistics(); }
 
-  Serving serving;
+  Serving<CompiledLoop> serving;
 };
 
 }  // namespace

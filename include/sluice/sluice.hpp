@@ -2,7 +2,7 @@
 /// \file
 /// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ (maps files), engine/ (needs the
 /// engines' headers) and c/. With the compiled library (SLUICE_COMPILED) only what most programs
-/// use; everything else by its own header.
+/// use, which takes half the time to read; everything else by its own header, or SLUICE_WHOLE is defined, too.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -33,7 +33,7 @@
 #include <sluice/search/sample/sample_presets.hpp>
 #include <sluice/version.hpp>
 
-#ifndef SLUICE_COMPILED
+#if !defined(SLUICE_COMPILED) || defined(SLUICE_WHOLE)
 #include <sluice/core/acceptance.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/plan.hpp>

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/acceptance.hpp>
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
@@ -63,7 +64,7 @@ struct EncodedByBoth<M, D> {
 ///
 /// Refers to both models, which must outlive it. Encodes ahead if both do.
 template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = acceptance::Exact>
-class WithDraft : public detail::Forwarding<M> {
+class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
   using Base = detail::Forwarding<M>;
   static_assert(std::same_as<typename M::Source, typename D::Source>, "sluice: model and draft read different sources");
   static_assert(Expander<E, Answer<D>>, "sluice: E does not expand what the draft answers");

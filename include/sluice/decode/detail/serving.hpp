@@ -11,7 +11,6 @@
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
-#include <sluice/decode/loop/loop_handle.hpp>
 #include <sluice/decode/server_options.hpp>
 
 #include <condition_variable>
@@ -31,6 +30,8 @@
 namespace sluice::inline v0::detail {
 
 /// The server without its types. See Server for the members.
+/// \tparam L  Loop or CompiledLoop
+template <class L>
 // NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
 class Serving {
  public:
@@ -38,7 +39,7 @@ class Serving {
 
   /// \param settles  whether the searches can say which tokens are settled
   template <class = void>
-  Serving(LoopHandle& loop, ServerOptions const& options, bool settles)
+  Serving(L& loop, ServerOptions const& options, bool settles)
       : options_(options), loop_(loop), settles_(settles), worker_([this] { work(); }) {}
   Serving(Serving const&) = delete;
   Serving& operator=(Serving const&) = delete;
@@ -229,7 +230,7 @@ class Serving {
   }
 
   ServerOptions options_;
-  LoopHandle& loop_;  // used by the worker alone, like all members before mutex_
+  L& loop_;  // used by the worker alone, like all members before mutex_
   bool settles_;
   std::unordered_map<std::uint64_t, InFlight> in_flight_;
   std::set<Deadline> deadlines_;

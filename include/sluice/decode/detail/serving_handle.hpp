@@ -13,8 +13,9 @@ using ServingHandle = CompiledServing;
 }
 #else
 #include <sluice/decode/detail/serving.hpp>
+#include <sluice/decode/loop/loop.hpp>
 
 namespace sluice::inline v0::detail {
-using ServingHandle = Serving;
+using ServingHandle = Serving<Loop>;
 }
 #endif
