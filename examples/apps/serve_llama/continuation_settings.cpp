@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <http/memory.hpp>
+#include <limits>
 #include <optional>
 #include <random>
 #include <serve_llama/continuation_settings.hpp>
@@ -71,7 +73,8 @@ sluice::Structure Grammars::of(GrammarSource const& source) {
   Account::Counting const uncounted(nullptr);  // it is kept, and has limits of its own
   try {
     sluice::Structure const structure(compile(source.field, source.text), tokens_, kept);
-    (void)structure.start();  // too ambiguous from the start
+    // What takes long, or is too ambiguous, from the start holds up this thread and not the decoder.
+    (void)structure.may_follow(structure.start(), std::numeric_limits<std::int32_t>::max());
     std::lock_guard const lock(mutex_);
     known_.emplace_front(key, structure);
     if (known_.size() > most) known_.pop_back();
