@@ -168,8 +168,7 @@ class Transformer:
     def encoder(self, folder, kind):
         g, w = Graph(kind), self.weights
         bias = g.padding("attention_mask")
-        where = g.add("Range", g.scalar(0), g.size("input_ids", 1), g.scalar(1))
-        x = g.embed("input_ids", where, w, self.d)
+        x = g.embed("input_ids", g.add("Sub", g.add("CumSum", "attention_mask", g.scalar(1)), g.scalar(1)), w, self.d)
         for i in range(self.encoder_layers):
             name = "enc.%d." % i
             y = g.norm(x, w, name + "n1")
@@ -189,7 +188,9 @@ class Transformer:
         bias = g.padding("encoder_attention_mask")
         before = g.size("past_key_values.0.decoder.key", 2) if past else g.scalar(0)
         causal = g.causal("input_ids", before)
-        where = g.add("Add", g.add("Range", g.scalar(0), g.size("input_ids", 1), g.scalar(1)), before)
+        # Not a Range: 1.30 of ONNX Runtime makes a Slice of a Gather by one, and then refuses it.
+        ones = g.add("ConstantOfShape", g.add("Shape", "input_ids"), value=helper.make_tensor("value", TensorProto.INT64, [1], [1]))
+        where = g.add("Add", g.add("Sub", g.add("CumSum", ones, g.scalar(1)), g.scalar(1)), before)
         x = g.embed("input_ids", where, w, self.d)
         for i in range(self.layers):
             name = "dec.%d." % i
