@@ -7,8 +7,9 @@ WEIGHTS is the safetensors file of an encoder-decoder Transformer (examples/apps
   transformer/          encoder_model, decoder_model, decoder_with_past_model and decoder_model_merged
   transformer_float16/  encoder_model and decoder_model_merged, all numbers halves
   transformer_int8/     the same, the linear layers int8 with scales of each batch (as ONNX Runtime quantises dynamically)
+  transformer_unmasked/ the same in float32, without masks of the source: all sources of a batch are equally long
   tiny/, tiny_float16/  model: a small decoder-only Transformer with random weights, attention_mask and position_ids
-  gru/                  model: a GRU with random weights and a state; it takes one token a row
+  gru/                  model: a GRU with random weights and a state; it takes one token a row, as int32
   expected.json         what numpy computes in float64: greedy outputs of tiny and gru
 
 Needs numpy and onnx (Debian: python3-onnx; 1.12 will do)."""
@@ -103,6 +104,11 @@ class Graph:
         columns = self.add("Range", self.scalar(0), self.add("Add", count, past), self.scalar(1))
         return self.hiding(self.add("LessOrEqual", columns, self.add("Unsqueeze", rows, self.ints(1))))
 
+    def indices(self, tokens):
+        """0, 1, 2, ... in each row. Not a Range: 1.30 of ONNX Runtime makes a Slice of a Gather by one, and then refuses it."""
+        ones = self.add("ConstantOfShape", self.add("Shape", tokens), value=helper.make_tensor("value", TensorProto.INT64, [1], [1]))
+        return self.add("Sub", self.add("CumSum", ones, self.scalar(1)), self.scalar(1))
+
     def embed(self, tokens, positions, weights, d):
         vectors = self.add("Gather", self.floats(weights["emb.weight"], "emb.weight"), tokens)
         table = self.floats(weights["positions"], "positions")
@@ -165,10 +171,10 @@ class Transformer:
         return [info("%s.%d.%s.%s" % (prefix, i, of, what), g.float, "batch_size", self.heads, length, self.size)
                 for i in range(self.layers) for what in ("key", "value")]
 
-    def encoder(self, folder, kind):
+    def encoder(self, folder, kind, masked=True):
         g, w = Graph(kind), self.weights
-        bias = g.padding("attention_mask")
-        x = g.embed("input_ids", g.add("Sub", g.add("CumSum", "attention_mask", g.scalar(1)), g.scalar(1)), w, self.d)
+        bias = g.padding("attention_mask") if masked else g.floats(0)
+        x = g.embed("input_ids", g.indices("input_ids"), w, self.d)
         for i in range(self.encoder_layers):
             name = "enc.%d." % i
             y = g.norm(x, w, name + "n1")
@@ -178,20 +184,17 @@ class Transformer:
         g.add("Identity", g.norm(x, w, "en"), out="last_hidden_state")
         tokens = ("batch_size", "encoder_sequence_length")
         g.write(folder + "/encoder_model.onnx",
-                [info("input_ids", TensorProto.INT64, *tokens), info("attention_mask", TensorProto.INT64, *tokens)],
+                [info(name, TensorProto.INT64, *tokens) for name in ["input_ids"] + masked * ["attention_mask"]],
                 [info("last_hidden_state", g.float, *tokens, self.d)])
 
-    def decode(self, g, past):
+    def decode(self, g, past, masked=True):
         """All nodes of a decoder, with the past or without. Returns its outputs: logits, then of each layer key and value of
         tokens, then, without the past, of the source."""
         w, own, sources = self.weights, [], []
-        bias = g.padding("encoder_attention_mask")
+        bias = g.padding("encoder_attention_mask") if masked else g.floats(0)
         before = g.size("past_key_values.0.decoder.key", 2) if past else g.scalar(0)
         causal = g.causal("input_ids", before)
-        # Not a Range: 1.30 of ONNX Runtime makes a Slice of a Gather by one, and then refuses it.
-        ones = g.add("ConstantOfShape", g.add("Shape", "input_ids"), value=helper.make_tensor("value", TensorProto.INT64, [1], [1]))
-        where = g.add("Add", g.add("Sub", g.add("CumSum", ones, g.scalar(1)), g.scalar(1)), before)
-        x = g.embed("input_ids", where, w, self.d)
+        x = g.embed("input_ids", g.add("Add", g.indices("input_ids"), before), w, self.d)
         for i in range(self.layers):
             name = "dec.%d." % i
             y = g.norm(x, w, name + "n1")
@@ -211,10 +214,10 @@ class Transformer:
             x = g.feed_forward(x, w, name, "n3")
         return [g.logits(g.norm(x, w, "dn"), w)] + own + sources
 
-    def inputs(self, g, past, states):
+    def inputs(self, g, past, states, masked=True):
         source = ("batch_size", "encoder_sequence_length")
-        result = [info("encoder_attention_mask", TensorProto.INT64, *source),
-                  info("input_ids", TensorProto.INT64, "batch_size", "decoder_sequence_length")]
+        result = masked * [info("encoder_attention_mask", TensorProto.INT64, *source)]
+        result.append(info("input_ids", TensorProto.INT64, "batch_size", "decoder_sequence_length"))
         if states:
             result.append(info("encoder_hidden_states", g.float, *source, self.d))
         if past:
@@ -233,13 +236,13 @@ class Transformer:
                 g.add("Identity", made, out=value.name)
             g.write("%s/%s.onnx" % (folder, name), self.inputs(g, past, not past), outputs)
 
-    def merged(self, folder, kind):
+    def merged(self, folder, kind, masked=True):
         g = Graph(kind)
         outputs = self.outputs(g, True)
         branches = []
         for past in (True, False):
             branch = Graph(kind, g)
-            made = self.decode(branch, past)
+            made = self.decode(branch, past, masked)
             # With a past, those of the source are not computed: a placeholder, as Optimum's.
             while len(made) < len(outputs):
                 made.append(branch.add("ConstantOfShape", branch.ints(0, self.heads, 1, self.size),
@@ -249,7 +252,7 @@ class Transformer:
         g.nodes.append(helper.make_node("If", ["use_cache_branch"], [one.name for one in outputs],
                                         then_branch=branches[0], else_branch=branches[1]))
         g.write(folder + "/decoder_model_merged.onnx",
-                self.inputs(g, True, True) + [info("use_cache_branch", TensorProto.BOOL, 1)], outputs)
+                self.inputs(g, True, True, masked) + [info("use_cache_branch", TensorProto.BOOL, 1)], outputs)
 
 
 # ---- decoder only, random -------------------------------------------------------------------------------------------------
@@ -345,7 +348,7 @@ class Gru:
         last = g.add("Squeeze", out, g.ints(0, 1))
         g.add("Add", g.add("MatMul", last, g.floats(self.embedding.T, "output.weight")), g.floats(self.bias), out="logits")
         g.write(folder + "/model.onnx",
-                [info("input_ids", TensorProto.INT64, "batch_size"), info("state_in", TensorProto.FLOAT, 1, "batch_size", self.d)],
+                [info("input_ids", TensorProto.INT32, "batch_size"), info("state_in", TensorProto.FLOAT, 1, "batch_size", self.d)],
                 [info("logits", TensorProto.FLOAT, "batch_size", self.vocabulary), info("state_out", TensorProto.FLOAT, 1, "batch_size", self.d)])
 
     def last_logits(self, tokens):
@@ -384,6 +387,8 @@ def main(folder, weights):
         transformer.encoder(folder + "/transformer" + suffix, kind)
         transformer.merged(folder + "/transformer" + suffix, kind)
     transformer.decoders(folder + "/transformer", "float32")
+    transformer.encoder(folder + "/transformer_unmasked", "float32", False)
+    transformer.merged(folder + "/transformer_unmasked", "float32", False)
     tiny.write(folder + "/tiny", "float32")
     tiny.write(folder + "/tiny_float16", "float16")
     gru.write(folder + "/gru")

@@ -156,6 +156,9 @@ TEST_CASE("greedy, a beam whose width shrinks, and guesses") {
   auto search = presets::marian(4, 1);
   search.n_best = 4, search.length = {.min = 1, .max = 60};
   check_schedules(model, ended, search, own.decode(sources, search));
+  OnnxEncoderDecoder unmasked(onnx_transformer(true, "transformer_unmasked"),
+                              options);  // sources of one length at a time
+  check_same(decode(unmasked, ended, search, Streaming{.size = 9, .refill_below = 1}), own.decode(sources, search));
   WithLookup guessing(model), guessing_apart(apart);
   Blockwise const blockwise{.block = 4, .length = {.max = 100}};
   check_same(decode(guessing, ended, blockwise, Batched{.size = 6}), expected);

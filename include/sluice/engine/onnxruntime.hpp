@@ -125,10 +125,14 @@ class OnnxEncoderDecoder : public OnnxDecoder<Answer> {
     for (auto const& one : roles_->memory)
       if (!one.encoder.empty()) wanted.push_back(one.encoder);
     auto outputs = roles_->encoder.run(feeds, wanted);
-    std::vector<std::shared_ptr<Ort::Value>> result;
+    std::vector<std::shared_ptr<Ort::Value>> result(roles_->memory.size());
     auto next = outputs.begin();
-    for (auto const& one : roles_->memory)
-      result.push_back(one.encoder.empty() ? nullptr : std::make_shared<Ort::Value>(std::move(*next++)));
+    for (std::size_t k = 0; k < result.size(); ++k) {
+      auto const& layout = roles_->layouts.memory[k];
+      if (roles_->memory[k].encoder.empty()) continue;
+      roles_->encoder.expect(roles_->memory[k].encoder, *next, layout.type, layout.of(std::ssize(sources), width));
+      result[k] = std::make_shared<Ort::Value>(std::move(*next++));
+    }
     return result;
   }
 };

@@ -210,10 +210,11 @@ class OnnxDecoder {
     give(roles_->source_mask, {count, batch.source_width}, [&](std::int64_t i) {
       return i % batch.source_width < batch.sentences[row(i, batch.source_width)].length ? 1 : 0;
     });
+    auto each = block;  // lines of a row's answer
     if (roles_->keep != nullptr) {
-      auto lines = rows[part.front()].lines;
-      for (auto const i : part) lines = (std::max)(lines, rows[i].lines);
-      give(roles_->keep, std::vector<std::int64_t>(roles_->keep->rank(), 1), [&](std::int64_t) { return lines; });
+      each = 1;
+      for (auto const i : part) each = (std::max)(each, detail::cast<std::ptrdiff_t>(rows[i].lines));
+      give(roles_->keep, std::vector<std::int64_t>(roles_->keep->rank(), 1), [&](std::int64_t) { return each; });
     }
     if (roles_->branch != nullptr) {
       auto& value = made.emplace_back(detail::onnx_value({1}, ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL));
@@ -240,11 +241,23 @@ class OnnxDecoder {
       for (auto const& one : roles_->memory)
         if (!one.output.empty()) wanted.push_back(one.output);
     auto outputs = graph.run(feeds, wanted);
+    auto shape = outputs.front().GetTensorTypeAndShapeInfo().GetShape();
+    if (shape.size() != roles_->answer->rank()) shape = roles_->answer->shape;
+    shape.front() = count;
+    if (shape.size() == 3) shape[1] = each;
+    if (wants_scores) shape.back() = (std::max)(shape.back(), std::int64_t{vocabulary_.size});
+    graph.expect(roles_->answer->name, outputs.front(), roles_->answer->type, shape);
     auto next = outputs.begin() + 1;
-    for (auto& state : batch.states) state = std::make_shared<Ort::Value>(std::move(*next++));
+    auto const take = [&](std::string const& output, detail::OnnxLayout const& layout, std::int64_t positions) {
+      graph.expect(output, *next, layout.type, layout.of(count, positions));
+      return std::make_shared<Ort::Value>(std::move(*next++));
+    };
+    for (std::size_t k = 0; k < batch.states.size(); ++k)
+      batch.states[k] = take(roles_->states[k].output, roles_->layouts.states[k], width + block);
     if (apart)
       for (std::size_t k = 0; k < roles_->memory.size(); ++k)
-        if (!roles_->memory[k].output.empty()) batch.memory[k] = std::make_shared<Ort::Value>(std::move(*next++));
+        if (auto const& output = roles_->memory[k].output; !output.empty())
+          batch.memory[k] = take(output, roles_->layouts.memory[k], batch.source_width);
     for (auto& length : batch.lengths) length += static_cast<std::int32_t>(block);
     batch.width += block;
     keep(std::move(batch));

@@ -144,6 +144,21 @@ class OnnxSession {
     });
   }
 
+  /// \throws std::runtime_error  naming the output, unless it is a tensor of this type and shape
+  void expect(std::string const& output, Ort::Value const& value, ONNXTensorElementDataType type,
+              std::vector<std::int64_t> const& shape) const {
+    auto const info = value.GetTensorTypeAndShapeInfo();
+    auto const found = info.GetShape();
+    if (found == shape && info.GetElementType() == type) return;
+    auto const text = [](std::vector<std::int64_t> const& sizes) {
+      std::string result;
+      for (auto const size : sizes) result.append(result.empty() ? "[" : ", ").append(std::to_string(size));
+      return result + "]";
+    };
+    throw std::runtime_error("onnxruntime: " + name_ + ": output " + output + " has the shape " + text(found) +
+                             ", not " + text(shape) + ", or another type");
+  }
+
  private:
   static OnnxTensor tensor(std::string name, Ort::TypeInfo const& info) {
     OnnxTensor result{.name = std::move(name)};
