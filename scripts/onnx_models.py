@@ -9,6 +9,7 @@ WEIGHTS is the safetensors file of an encoder-decoder Transformer (examples/apps
   transformer_int8/     the same, the linear layers int8 with scales of each batch (as ONNX Runtime quantises dynamically)
   transformer_unmasked/ the same in float32, without masks of the source: all sources of a batch are equally long
   tiny/, tiny_float16/  model: a small decoder-only Transformer with random weights, attention_mask and position_ids
+  tiny_keep/            the same, with an input that says how many last lines are wanted
   gru/                  model: a GRU with random weights and a state; it takes one token a row, as int32
   expected.json         what numpy computes in float64: greedy outputs of tiny and gru
 
@@ -276,7 +277,7 @@ class Tiny:
         for name in ["%d.n%d" % (i, k) for i in range(self.layers) for k in (1, 2)] + ["n"]:
             w[name + ".weight"], w[name + ".bias"] = 1 + draw(random, self.d), draw(random, self.d)
 
-    def write(self, folder, kind):
+    def write(self, folder, kind, keep=False):
         g, w, size = Graph(kind), self.weights, self.d // self.heads
         key = "past_key_values.0.key"
         bias = g.add("Add", g.causal("input_ids", g.size(key, 2)), g.padding("attention_mask"))
@@ -288,6 +289,8 @@ class Tiny:
             v = g.add("Concat", "past_key_values.%d.value" % i, v, axis=2, out="present.%d.value" % i)
             x = g.add("Add", x, g.linear(g.attend(q, k, v, bias, size), w, "%d.a.o" % i))
             x = g.feed_forward(x, w, "%d." % i, "n2")
+        if keep:
+            x = g.add("Slice", x, g.add("Unsqueeze", g.add("Neg", "num_logits_to_keep"), g.ints(0)), g.ints(1 << 30), g.ints(1))
         g.logits(g.norm(x, w, "n"), w)
 
         def cache(prefix, length):
@@ -297,8 +300,8 @@ class Tiny:
                 [info("input_ids", TensorProto.INT64, "batch_size", "sequence_length"),
                  info("attention_mask", TensorProto.INT64, "batch_size", "total_sequence_length"),
                  info("position_ids", TensorProto.INT64, "batch_size", "sequence_length")]
-                + cache("past_key_values", "past_sequence_length"),
-                [info("logits", g.float, "batch_size", "sequence_length", self.vocabulary)] + cache("present", "total_sequence_length"))
+                + keep * [info("num_logits_to_keep", TensorProto.INT64)] + cache("past_key_values", "past_sequence_length"),
+                [info("logits", g.float, "batch_size", "kept_length", self.vocabulary)] + cache("present", "total_sequence_length"))
 
     def last_logits(self, tokens):
         """Of all tokens at once, without a cache, in float64."""
@@ -391,6 +394,7 @@ def main(folder, weights):
     transformer.merged(folder + "/transformer_unmasked", "float32", False)
     tiny.write(folder + "/tiny", "float32")
     tiny.write(folder + "/tiny_float16", "float16")
+    tiny.write(folder + "/tiny_keep", "float32", True)
     gru.write(folder + "/gru")
     with open(folder + "/expected.json", "w") as file:
         json.dump({"tiny": greedy(tiny, 14, 20), "gru": greedy(gru, 14, 20)}, file)

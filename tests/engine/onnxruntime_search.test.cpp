@@ -169,6 +169,8 @@ TEST_CASE("a decoder without an encoder and a GRU are numpy's") {
   if (no_onnx()) return;
   OnnxDecoder tiny({.decoder = onnx_graph("tiny/model.onnx")}, onnx_drawn_options());
   check_numpy(tiny, "tiny", 1e-4);
+  OnnxDecoder keep({.decoder = onnx_graph("tiny_keep/model.onnx")}, onnx_drawn_options());
+  check_numpy(keep, "tiny", 1e-4);
   OnnxDecoder gru({.decoder = onnx_graph("gru/model.onnx")}, onnx_drawn_options());
   check_numpy(gru, "gru", 1e-4);
 
@@ -225,7 +227,7 @@ TEST_CASE("the contract of slots holds") {
       CHECK(result.ok());
     CHECK(checked.violations().empty());
   }
-  for (auto const* const name : {"tiny", "gru"}) {
+  for (auto const* const name : {"tiny", "tiny_keep", "gru"}) {
     OnnxDecoder model({.decoder = onnx_graph(std::string(name) + "/model.onnx")}, onnx_drawn_options());
     Checked checked(model, often);
     std::vector<Request<std::monostate, BeamSearch>> requests;
