@@ -17,6 +17,7 @@
 #include <onnxruntime_cxx_api.h>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
