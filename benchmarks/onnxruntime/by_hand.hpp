@@ -26,13 +26,14 @@ class ByHand {
   ByHand(Ort::Session& encoder, Ort::Session& decoder, std::vector<Token> never)
       : encoder_(encoder), decoder_(decoder), never_(std::move(never)) {
     Ort::AllocatorWithDefaultOptions allocator;
-    for (std::size_t i = 0; i < decoder.GetInputCount(); ++i)
-      if (std::string name = decoder.GetInputNameAllocated(i, allocator).get(); name.starts_with("past_key_values"))
-        past_.push_back(std::move(name));
-    // Keys and values of tokens first, then those of sources.
-    std::ranges::stable_partition(past_, [](auto const& name) { return name.find(".decoder.") != std::string::npos; });
-    own_ = static_cast<std::size_t>(
-        std::ranges::count_if(past_, [](auto const& name) { return name.find(".decoder.") != std::string::npos; }));
+    std::vector<std::string> of_sources;
+    for (std::size_t i = 0; i < decoder.GetInputCount(); ++i) {
+      std::string const name = decoder.GetInputNameAllocated(i, allocator).get();
+      if (name.starts_with("past_key_values"))
+        (name.find(".decoder.") != std::string::npos ? past_ : of_sources).push_back(name);
+    }
+    own_ = past_.size();  // keys and values of tokens come first
+    past_.insert(past_.end(), of_sources.begin(), of_sources.end());
     for (auto const& name : past_) present_.push_back("present" + name.substr(15));
   }
 

@@ -78,7 +78,7 @@ struct Own {
 template <class M, class S, class... E>
 void check_schedules(M& model, std::vector<Tokens> const& sources, S const& search, std::vector<Result> const& expected,
                      E const&... expander) {
-  for (std::size_t const size : {1, 7, 64})
+  for (auto const size : std::vector<std::size_t>{1, 7, 64})
     check_same(decode(model, sources, search, Batched{.size = size}, expander...), expected);
   // Sentences of other lengths join those that run.
   check_same(decode(model, sources, search, Streaming{.size = 8, .refill_below = 1}, expander...), expected);
@@ -110,7 +110,8 @@ void check_numpy(M& model, std::string const& name, double difference, E const&.
     }
   };
   Greedy const greedy{.length = {.max = 20}};
-  for (std::size_t const size : {1, 5, 64}) check(decode(model, requests, greedy, Batched{.size = size}, expander...));
+  for (auto const size : std::vector<std::size_t>{1, 5, 64})
+    check(decode(model, requests, greedy, Batched{.size = size}, expander...));
   check(decode(model, requests, greedy, Streaming{.size = 4, .refill_below = 1}, expander...));
   CHECK(model.rows() == 0);
 }
