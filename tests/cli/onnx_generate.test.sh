@@ -3,6 +3,7 @@
 # onnx_generate.test.sh ONNX_GENERATE GRAPHS REFERENCES PIECES SAMPLE: the command line of onnx_generate, with the graphs that
 # scripts/onnx_models.py has written. REFERENCES are outputs of PyTorch with the same weights.
 # shellcheck disable=SC2034,SC2154  # what program.sh reads and sets
+cut=$(dirname "$(realpath "$0")")/../../scripts/onnx-cut
 program=$(realpath "$1") graphs=$(realpath "$2") references=$(realpath "$3") pieces=$(realpath "$4") sample=$(realpath "$5")
 # shellcheck source=tests/cli/program.sh
 . "$(dirname "$(realpath "$0")")/program.sh"
@@ -48,6 +49,26 @@ run "${translating[@]}" --first "$de/decoder_model.onnx" "$de/decoder_with_past_
 same apart expected
 run "${translating[@]}" --layer "$de/layer.onnx" "$de/hidden.onnx" <sources >hidden
 same hidden expected
+
+# ---- without the last product -----------------------------------------------------------------------------------------------
+
+for python in python3 /usr/bin/python3; do "$python" -c 'import onnx' 2>/dev/null && break; done
+refuses() { # refuses PATTERN ARGUMENTS...
+  "$python" "$cut" "${@:2}" >out 2>err
+  check "onnx-cut's exit code: ${*:2}" [ $? -eq 1 ]
+  check "onnx-cut's message: $(cat err)" grep -q -E "^onnx-cut: .*$1" err
+}
+refuses 'usage' "$tiny"
+refuses 'there is no output logits, but last_hidden_state' "$de/encoder_model.onnx" a.onnx b.onnx
+refuses 'last_hidden_state ends in LayerNormalization, not in a product' "$de/encoder_model.onnx" a.onnx b.onnx last_hidden_state
+refuses 'present.0.key ends in Concat' "$tiny" a.onnx b.onnx present.0.key
+check 'nothing is left' [ ! -e a.onnx ]
+half=$graphs/transformer_float16
+translating[1]=$half/encoder_model.onnx
+check 'cuts halves' "$python" "$cut" "$half/decoder_model_merged.onnx" half.onnx layer.onnx
+run "${translating[@]}" --layer layer.onnx half.onnx <sources >half
+check 'halves find nearly the same' [ "$(diff half expected | grep -c '^<')" -le 2 ]
+translating[1]=$de/encoder_model.onnx
 
 # ---- text -------------------------------------------------------------------------------------------------------------------
 
