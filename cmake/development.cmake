@@ -149,6 +149,34 @@ if(SLUICE_GGML_LIBRARY)
   endif()
 endif()
 
+# Graphs for the programs that use ONNX Runtime, where python3-onnx is there; without, they say what they skip.
+if(TARGET sluice_engine::onnxruntime)
+  add_custom_target(sluice.onnx_models)
+  set(sluice_onnx_definitions SLUICE_ONNX_MODELS="")
+  find_program(SLUICE_PYTHON python3)
+  foreach(python IN ITEMS ${SLUICE_PYTHON} /usr/bin/python3)
+    execute_process(COMMAND ${python} -c "import numpy, onnx" RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    if(NOT failed)
+      set(sluice_onnx_models ${PROJECT_BINARY_DIR}/onnx-models)
+      set(weights ${PROJECT_SOURCE_DIR}/examples/apps/translate/model/model.safetensors)
+      add_custom_command(OUTPUT ${sluice_onnx_models}/expected.json
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx_models.py ${sluice_onnx_models} ${weights}
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${sluice_onnx_models}/transformer/decoder_model_merged.onnx
+          ${sluice_onnx_models}/transformer/hidden.onnx ${sluice_onnx_models}/transformer/layer.onnx
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${sluice_onnx_models}/gru/model.onnx
+          ${sluice_onnx_models}/gru/hidden.onnx ${sluice_onnx_models}/gru/layer.onnx
+        DEPENDS ${PROJECT_SOURCE_DIR}/scripts/onnx_models.py ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${weights} VERBATIM)
+      add_custom_target(sluice.onnx_models.made DEPENDS ${sluice_onnx_models}/expected.json)
+      add_dependencies(sluice.onnx_models sluice.onnx_models.made)
+      set(sluice_onnx_definitions SLUICE_ONNX_MODELS="${sluice_onnx_models}")
+      break()
+    endif()
+  endforeach()
+  if(failed)
+    message(STATUS "Left out: graphs for ONNX Runtime (needs python3-onnx and python3-numpy of Debian)")
+  endif()
+endif()
+
 add_subdirectory(examples) # first: it defines sluice_transformer, which tests and benchmarks use
 if(SLUICE_BUILD_TESTS)
   enable_testing()

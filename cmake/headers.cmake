@@ -419,4 +419,9 @@ set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/eigen.hpp
   include/sluice/engine/llama.hpp
   include/sluice/engine/llama_batch.hpp
-  include/sluice/engine/llama_tokenizer.hpp)
+  include/sluice/engine/llama_tokenizer.hpp
+  include/sluice/engine/onnxruntime.hpp
+  include/sluice/engine/onnxruntime_batch.hpp
+  include/sluice/engine/onnxruntime_decoder.hpp
+  include/sluice/engine/onnxruntime_graph.hpp
+  include/sluice/engine/onnxruntime_roles.hpp)

@@ -46,7 +46,7 @@ class SluiceConan(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for what in ("BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_BENCHMARKS", "LLAMA", "CTRANSLATE2"):
+        for what in ("BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_BENCHMARKS", "LLAMA", "CTRANSLATE2", "ONNXRUNTIME"):
             toolchain.cache_variables[f"SLUICE_{what}"] = False
         toolchain.generate()
 

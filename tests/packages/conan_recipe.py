@@ -49,7 +49,7 @@ recipe.set_version()
 recipe.export_sources()
 assert recipe.package_type == "header-library", recipe.package_type
 
-options = [f"-DSLUICE_{what}=OFF" for what in ("BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_BENCHMARKS", "LLAMA", "CTRANSLATE2")]
+options = [f"-DSLUICE_{what}=OFF" for what in ("BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_BENCHMARKS", "LLAMA", "CTRANSLATE2", "ONNXRUNTIME")]
 quiet = {"stdout": subprocess.DEVNULL, "check": True}
 subprocess.run(["cmake", "-S", folder / "source", "-B", folder / "build", *options], **quiet)
 subprocess.run(["cmake", "--build", folder / "build"], **quiet)

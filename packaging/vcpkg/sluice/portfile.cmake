@@ -12,6 +12,7 @@ vcpkg_cmake_configure(
     -DSLUICE_BUILD_BENCHMARKS=OFF
     -DSLUICE_LLAMA=OFF
     -DSLUICE_CTRANSLATE2=OFF
+    -DSLUICE_ONNXRUNTIME=OFF
 )
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(PACKAGE_NAME sluice CONFIG_PATH share/cmake/sluice)
